@@ -1,0 +1,23 @@
+# hopfeed_target(NAME): warnings as errors and the charter's flags for our own code.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # Precompiled headers and several build folders share one cache only with these.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+endif()
+
+function(hopfeed_target name)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
+    -ffp-contract=off)   # the same sums on every processor
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+if(HOPFEED_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(HOPFEED_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(NOT HOPFEED_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "HOPFEED_SANITIZE is '${HOPFEED_SANITIZE}'; use address, thread or leave it empty")
+endif()

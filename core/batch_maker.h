@@ -1,0 +1,40 @@
+// batch = f(dataset, options, key): sampling, then the block. Two calls, because the size is known only after sampling and
+// the place for the block is granted by somebody else:
+//
+//   BatchMaker maker(dataset, seeds, options);
+//   std::size_t bytes = maker.sample(key);
+//   maker.write(block);                        // exactly `bytes` bytes at a multiple of 64
+//
+// One maker per thread; scratch is kept between batches, so a steady state allocates nothing.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "core/batch_layout.h"
+#include "core/batch_options.h"
+#include "core/dataset.h"
+#include "core/seed_list.h"
+
+namespace hopfeed {
+
+class BatchMaker {
+ public:
+  /// `dataset` and `seeds` must outlive the maker. Throws kInvalid, kNotFound or kUnsupported.
+  BatchMaker(const Dataset& dataset, const SeedList& seeds, const BatchOptions& options);
+  ~BatchMaker();
+
+  /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the seed list, kCorrupt
+  /// naming file and row where the graph is damaged.
+  std::size_t sample(const BatchKey& key);
+  /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered attributes.
+  void write(std::span<std::byte> block);
+  /// No batch of at most `batch_size` seeds is larger than this: from fanouts, node and edge counts.
+  std::size_t max_block_bytes(std::int64_t batch_size) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hopfeed

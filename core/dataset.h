@@ -1,0 +1,75 @@
+// A dataset folder opened for reading: everything mapped, nothing copied, headers, sizes and types checked at the door
+// (microseconds per file, whatever its size). What the arrays hold is checked where it is read, or all at once by verify().
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset_meta.h"
+#include "core/graph_view.h"
+#include "core/npy.h"
+
+namespace hopfeed {
+
+class Dataset {
+ public:
+  /// Throws kNotFound, kCorrupt or kVersion naming the file and the field.
+  explicit Dataset(const std::filesystem::path& folder);
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const DatasetMeta& meta() const { return meta_; }
+  int num_node_types() const { return static_cast<int>(meta_.node_types.size()); }
+  int num_edge_types() const { return static_cast<int>(meta_.edge_types.size()); }
+  std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
+
+  CscView csc(int edge_type) const;
+  /// Throws kNotFound naming the attributes that exist.
+  NodeAttrView attr(int node_type, const std::string& name) const;
+  /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
+  std::span<const std::int64_t> split(int node_type, const std::string& name) const;
+  /// float64 per node of a partition, in dataset order.
+  std::span<const double> hotness(int node_type, int partition) const;
+
+  /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the table is.
+  std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
+  /// The inverse, by the row records of the first edge type that ends at the node type (kUnsupported where none does).
+  std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
+
+  /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees with the row
+  /// records, split ids, labels, and the fingerprint recomputed. `progress(done, total)` in bytes. Throws kCorrupt.
+  template <class Progress> void verify(Progress progress) const { verify_impl(ProgressRef{&progress, [](void* p, std::uint64_t a, std::uint64_t b) { (*static_cast<Progress*>(p))(a, b); }}); }
+
+ private:
+  struct ProgressRef {
+    void* object;
+    void (*call)(void*, std::uint64_t, std::uint64_t);
+    void operator()(std::uint64_t done, std::uint64_t total) const { call(object, done, total); }
+  };
+  struct NodeFiles {
+    NpyArray new_ids;
+    std::vector<std::vector<NpyArray>> attrs;               // [attr][partition]
+    std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
+    std::vector<NpyArray> splits;                           // in the order of meta's map
+    std::vector<NpyArray> hotness;                          // [partition]
+  };
+  struct EdgeFiles {
+    std::vector<NpyArray> rows, indices, edge_ids;          // [partition]
+    std::vector<CscPart> parts;
+  };
+  void open_nodes(int node_type);
+  void open_edges(int edge_type);
+  NpyArray open_array(const std::string& relative) const;
+  void verify_impl(ProgressRef progress) const;
+
+  std::filesystem::path folder_;
+  DatasetMeta meta_;
+  std::vector<NodeFiles> nodes_;
+  std::vector<EdgeFiles> edges_;
+  std::vector<int> edge_type_into_;   // per node type: an edge type whose rows name its original ids, or -1
+};
+
+}  // namespace hopfeed

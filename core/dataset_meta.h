@@ -1,0 +1,102 @@
+// What meta.json says: the manifest of a dataset folder, and the names of the files beside it.
+//
+//   meta.json                                       written last; without it the folder is no dataset
+//   nodes/<type>/new_ids.npy                        [N]    int32|int64   original id -> dataset id
+//   splits/<type>/<split>.npy                       [S]    int64         original ids, in the imported order
+//   part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
+//   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
+//   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import (optional)
+//   part-0000/nodes/<type>/<attr>.npy               [n, stride / element]  one row per node, padded to the stride
+//   part-0000/nodes/<type>/hotness.npy              [n]    float64       expected reads per mini-batch (VIP), falling
+//
+// Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling hotness, ties by
+// smaller original id. docs/architecture.md has the table of meta.json.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/element_type.h"
+
+namespace hopfeed {
+
+inline constexpr int kDatasetVersion = 1;
+
+struct NodeAttrMeta {
+  std::string name;                    // "x", "y", ...
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::int64_t> shape;     // of one row; empty for a scalar
+  std::int64_t stride_bytes = 0;       // from row to row in the file
+  std::int64_t row_elements() const;   // product of shape
+  std::int64_t row_bytes() const;
+};
+
+struct NodeTypeMeta {
+  std::string name = "node";
+  std::int64_t count = 0;
+  std::vector<std::int64_t> partition_offsets;     // [P + 1], first 0, last count
+  ElementType new_id_type = ElementType::kInt32;
+  std::vector<NodeAttrMeta> attrs;
+  std::map<std::string, std::int64_t> splits;      // name -> number of nodes
+  std::int64_t num_classes = 0;                    // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
+};
+
+struct EdgeTypeMeta {
+  std::string src = "node", rel = "to", dst = "node";
+  std::int64_t count = 0;
+  std::vector<std::int64_t> partition_edges;       // [P]
+  ElementType index_type = ElementType::kInt32;    // int32 where every source id fits, else int64
+  bool has_edge_ids = true;
+  ElementType edge_id_type = ElementType::kInt32;
+  std::string folder() const { return src + "__" + rel + "__" + dst; }
+};
+
+/// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).
+struct CutMeta {
+  std::string method = "none";             // none | random | metis
+  std::vector<std::int64_t> fanouts{15, 10, 5};   // that the hotness was computed for
+  std::int64_t batch_size = 1024;
+  std::int64_t edges_cut = 0;              // edges whose ends lie in two partitions
+  std::uint64_t seed = 0;
+};
+
+struct FileMeta {
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;                  // XXH3-64 of the whole file
+};
+
+struct DatasetMeta {
+  std::string name;
+  std::string fingerprint;                 // 32 hex digits: the imported content, whatever the cut (fingerprint.h)
+  std::string made_by;                     // the command line
+  std::vector<std::string> class_names;    // optional, of the labels of the first node type
+  int partitions = 1;
+  CutMeta cut;
+  std::vector<NodeTypeMeta> node_types;
+  std::vector<EdgeTypeMeta> edge_types;
+  std::map<std::string, FileMeta> files;   // relative path -> size and checksum; DatasetWriter fills it
+
+  int node_type(const std::string& name) const;                     // number of a type; throws kNotFound listing what there is
+  int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
+  int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
+};
+
+/// Reads and validates meta.json (types, limits, sums, names); throws kCorrupt or kVersion naming file and field.
+DatasetMeta parse_meta(const std::string& json, const std::string& path);
+std::string format_meta(const DatasetMeta& meta);
+
+/// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without "__".
+void check_name(const std::string& name, const char* what);
+
+// Paths relative to the dataset folder.
+std::string part_folder(int partition);                                        // "part-0000"
+std::string rows_path(int partition, const EdgeTypeMeta& edge);
+std::string indices_path(int partition, const EdgeTypeMeta& edge);
+std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);
+std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
+std::string hotness_path(int partition, const NodeTypeMeta& node);
+std::string new_ids_path(const NodeTypeMeta& node);
+std::string split_path(const NodeTypeMeta& node, const std::string& split);
+
+}  // namespace hopfeed

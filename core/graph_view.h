@@ -1,0 +1,60 @@
+// Plain views of a graph in memory: what samplers and kernels see. The owner of the memory is Dataset (dataset.h).
+// A compressed sparse column (CSC) matrix per edge type holds the in-neighbours of each destination node, in imported order.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "core/element_type.h"
+
+namespace hopfeed {
+
+/// One row: where its neighbours begin in `indices`, and the destination node's original id, together in one cache line.
+/// Row i ends where row i + 1 begins; a partition stores one record more than it has nodes (original_id -1 in the last).
+struct RowRecord {
+  std::int64_t offset;
+  std::int64_t original_id;
+};
+static_assert(sizeof(RowRecord) == 16);
+
+/// The rows of one partition. `indices` are source nodes as dataset ids (global over all partitions).
+struct CscPart {
+  const RowRecord* rows = nullptr;    // [num_rows + 1]
+  const void* indices = nullptr;      // [num_edges] int32 or int64 (CscView::index_type)
+  const void* edge_ids = nullptr;     // [num_edges] int32 or int64 (CscView::edge_id_type), or null: position of the edge in the import
+  std::int64_t num_rows = 0;
+  std::int64_t num_edges = 0;
+};
+
+/// One edge type over all partitions.
+struct CscView {
+  std::span<const CscPart> parts;                       // [P]
+  std::span<const std::int64_t> partition_offsets;      // [P + 1], of the destination node type: the partition book
+  std::int64_t num_src_nodes = 0;
+  std::int64_t num_dst_nodes = 0;
+  std::int64_t num_edges = 0;
+  int src_type = 0, dst_type = 0;                       // node type numbers
+  ElementType index_type = ElementType::kInt32;
+  ElementType edge_id_type = ElementType::kInt32;
+  bool has_edge_ids = false;
+};
+
+/// One node attribute over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.
+struct NodeAttrView {
+  std::span<const std::byte* const> parts;              // [P]
+  std::span<const std::int64_t> partition_offsets;      // [P + 1]
+  ElementType type = ElementType::kFloat32;
+  std::int64_t row_bytes = 0;                           // without padding
+  std::int64_t stride_bytes = 0;
+};
+
+/// Which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked the range.
+inline int partition_of(std::span<const std::int64_t> offsets, std::int64_t id) {
+  int lo = 0, hi = static_cast<int>(offsets.size()) - 1;
+  while (hi - lo > 1) {
+    const int mid = (lo + hi) / 2;
+    (id >= offsets[mid] ? lo : hi) = mid;
+  }
+  return lo;
+}
+
+}  // namespace hopfeed
