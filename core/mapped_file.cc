@@ -1,0 +1,73 @@
+// See mapped_file.h.
+#include "core/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/error.h"
+
+namespace hopfeed {
+namespace {
+
+// Smaller files gain nothing from huge pages.
+constexpr std::size_t kHugePageBytes = 2u << 20;
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) throw_errno("cannot open " + path.string(), errno);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const Descriptor file(path);
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) throw_errno("cannot read " + path.string(), errno);
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kInvalid, path.string() + " is not a regular file");
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ == 0) return;
+  // MAP_SHARED: one physical copy for all processes, and what the page cache holds on huge pages stays on them.
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) throw_errno("cannot map " + path.string(), errno);
+  data_ = static_cast<const std::byte*>(data);
+  if (size_ >= kHugePageBytes) ::madvise(data, size_, MADV_HUGEPAGE);  // advice: refused where the file system cannot
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  const MappedFile file(path);
+  if (file.bytes().size() > max_bytes) {
+    throw Error(ErrorCode::kInvalid, path.string() + " has " + std::to_string(file.bytes().size()) +
+                                         " bytes; at most " + std::to_string(max_bytes) + " are read");
+  }
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+}  // namespace hopfeed
