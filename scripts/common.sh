@@ -1,0 +1,41 @@
+# What the project's shell scripts share: how they speak, how they fail, how they build. Sourced, never run.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+# One line on stderr that names the thing and says what to do; then the end.
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+# Shows a command as a user would type it, then runs it.
+run() { printf '$ %s\n' "$*"; "$@"; }
+
+# require_space FOLDER GIGABYTES WHAT: the disk is checked before the work, since a full one in its middle is hard to tell.
+require_space() {
+  local free_kib
+  free_kib=$(df -Pk "$1" | awk 'NR == 2 { print $4 }')
+  ((free_kib >= $2 * 1024 * 1024)) ||
+    die "$3 needs about $2 GB of free disk below $1, which has $((free_kib / 1024)) MB; free some or move the checkout, then run this again"
+}
+
+# Compilers of Torch's headers take about 2 GB each, so memory bounds the jobs as well as cores do.
+build_jobs() {
+  local cores available_kib by_memory
+  cores=$(nproc)
+  available_kib=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+  by_memory=$((available_kib / (2 * 1024 * 1024)))
+  ((by_memory >= 1)) || by_memory=1
+  say $((cores < by_memory ? cores : by_memory))
+}
+
+# build_preset PRESET [TARGET...]: configures once (ninja configures again by itself when a CMakeLists.txt changes), builds
+# what is out of date. The status is that of the build.
+build_preset() {
+  local preset=$1
+  shift
+  local targets=()
+  (($# == 0)) || targets=(--target "$@")
+  if [[ ! -e $root/build/$preset/build.ninja ]]; then
+    run cmake --preset "$preset" || return
+  fi
+  run cmake --build --preset "$preset" -j "$(build_jobs)" "${targets[@]}"
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Counts test cases: tests/run.sh calls it for its closing line.
+
+Usage: count_results.py FOLDER...
+
+Each FOLDER holds ctest.xml (ctest --output-junit) and, per GoogleTest program, gtest/<ctest name>.xml. A program counts
+by its cases; where it died before it wrote them, or is no GoogleTest program, it counts as one. A folder without
+ctest.xml, which is what a failed build leaves, counts as one failure. Prints failures, skips with their reasons and at
+the end "N passed, N failed, N skipped"; exits 1 if anything failed.
+"""
+import dataclasses
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+@dataclasses.dataclass
+class Counts:
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)
+    skipped: list = dataclasses.field(default_factory=list)
+
+
+def parse(path):
+    try:
+        return ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError):
+        return None
+
+
+def reason(skipped):
+    """The first line that says something: GoogleTest puts the source's place on the line before."""
+    lines = [line.strip() for line in (skipped.get("message") or skipped.text or "").splitlines() if line.strip()]
+    return lines[1] if len(lines) > 1 else lines[0] if lines else "no reason stated"
+
+
+def add_gtest(counts, prefix, root):
+    for case in root.iter("testcase"):
+        name = f"{prefix}: {case.get('classname')}.{case.get('name')}"
+        if case.find("failure") is not None:
+            counts.failed.append(name)
+        elif (skipped := case.find("skipped")) is not None:
+            counts.skipped.append(f"{name} ({reason(skipped)})")
+        elif case.get("status") == "run":
+            counts.passed += 1
+
+
+def add_folder(counts, folder):
+    preset = folder.name
+    ctest = parse(folder / "ctest.xml")
+    if ctest is None:
+        counts.failed.append(f"{preset}: did not build, or its tests never ended")
+        return
+    for entry in ctest.iter("testcase"):
+        name, status = f"{preset}: {entry.get('name')}", entry.get("status")
+        gtest = parse(folder / "gtest" / f"{entry.get('name')}.xml")
+        failures_before = len(counts.failed)
+        if gtest is not None:
+            add_gtest(counts, name, gtest)
+        elif status == "run":
+            counts.passed += 1
+        skipped = entry.find("skipped")
+        if status == "fail" and len(counts.failed) == failures_before:
+            counts.failed.append(f"{name} (crashed, ran out of time, or failed outside its cases)")
+        elif status == "notrun" and skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+            counts.skipped.append(f"{name} (see its output)")
+        elif status not in ("run", "fail"):
+            counts.failed.append(f"{name} ({reason(skipped) if skipped is not None else status})")
+
+
+def count(folders):
+    counts = Counts()
+    for folder in folders:
+        add_folder(counts, pathlib.Path(folder))
+    return counts
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__.strip())
+    counts = count(sys.argv[1:])
+    for name in counts.skipped:
+        print(f"skipped  {name}")
+    for name in counts.failed:
+        print(f"FAILED   {name}")
+    print(f"{counts.passed} passed, {len(counts.failed)} failed, {len(counts.skipped)} skipped")
+    sys.exit(1 if counts.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, runs every test. The last line is "N passed, N failed, N skipped".
+set -uo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+usage() {
+  cat <<HELP
+Usage: tests/run.sh [PART...]
+
+  release   everything, as users build it; the only part with Torch
+  dev       the folders without Torch, with assertions
+  asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
+  tsan      the same under ThreadSanitizer
+
+Without PART all four run, in this order. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
+  --help    this text
+HELP
+}
+
+parts=()
+for argument in "$@"; do
+  case $argument in
+    release | dev | asan | tsan) parts+=("$argument") ;;
+    --help | -h) usage; exit 0 ;;
+    *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
+  esac
+done
+((${#parts[@]})) || parts=(release dev asan tsan)
+
+cd "$root" || exit
+step "Installing what is missing"
+setup_options=(--without-torch)
+[[ " ${parts[*]} " != *" release "* ]] || setup_options=()
+scripts/setup.sh "${setup_options[@]}" || exit
+
+# ThreadSanitizer of g++ 12 wants its shadow memory where newer kernels may randomise mappings to; this holds them still.
+without_aslr=()
+if setarch -R true 2>/dev/null; then without_aslr=(setarch -R); fi
+
+# Tests start workers and trainers of their own, so half of the cores is what they may be given at a time.
+test_jobs=$(($(nproc) / 2))
+((test_jobs >= 1)) || test_jobs=1
+
+results=()
+for part in "${parts[@]}"; do
+  begin=$SECONDS
+  step "$part: build and test"
+  folder=$root/build/results/$part
+  rm -rf "$folder"
+  mkdir -p "$folder/gtest"
+  results+=("$folder")
+  prefix=()
+  [[ $part != tsan ]] || prefix=("${without_aslr[@]}")
+  if build_preset "$part"; then
+    GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$test_jobs" --output-junit "$folder/ctest.xml"
+  fi
+  say "$part took $(((SECONDS - begin + 59) / 60)) min"
+done
+
+step "All of it"
+python3 tests/count_results.py "${results[@]}"

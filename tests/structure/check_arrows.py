@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks what docs/architecture.md says about the folders: an include never points against an arrow, Torch stays in the
+trainer and Boost out of the core, every source opens with a banner, no file outgrows a head, waits use a steady clock.
+
+Usage: check_arrows.py ROOT     prints one line per fault, exits 1 if there is any
+"""
+import pathlib
+import re
+import sys
+
+# Folder -> folders it may include. core/program is for programs only: the library neither prints nor exits.
+ARROWS = {
+    "core": set(),
+    "core/program": {"core"},
+    "cache": {"core"},
+    "channel": {"core"},
+    "partition_tool": {"core", "core/program", "cache"},
+    "worker_mode": {"core", "core/program", "cache", "channel"},
+    "server_client_mode": {"core", "core/program", "cache", "channel", "worker_mode"},
+    "trainer": {"core", "core/program", "worker_mode", "server_client_mode"},
+}
+# These use all of the above; nothing above uses them, nor do they use each other.
+USERS = ("examples", "tests", "bench", "python")
+
+TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
+BOOST = re.compile(r"boost/")
+TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "bench/trainer", "python")
+NO_BOOST = ("core", "cache", "partition_tool", "trainer")
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+MAX_LINES = 450
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def folder_of(path):
+    """The unit that a path belongs to: the longest of the known folders that holds it, or None."""
+    for folder in sorted((*ARROWS, *USERS), key=len, reverse=True):
+        if path.startswith(folder + "/"):
+            return folder
+    return None
+
+
+def allowed(folder):
+    return ARROWS[folder] | {folder} if folder in ARROWS else set(ARROWS) | {folder}
+
+
+def include_fault(path, quote, target, root):
+    """Why `path` may not include `target`, or None."""
+    if TORCH.match(target):
+        return None if path.startswith(TORCH_FOLDERS) else f"<{target}>: only the trainer knows Torch"
+    if BOOST.match(target):
+        return f"<{target}>: no Boost in this folder" if path.startswith(tuple(f + "/" for f in NO_BOOST)) else None
+    if quote == "<":
+        return None
+    if not (root / target).is_file():
+        return f'"{target}": includes are written from the root of the repository, and there is no such file'
+    if folder_of(target) not in allowed(folder_of(path)):
+        return f'"{target}": {folder_of(path)} may not use {folder_of(target)}'
+    return None
+
+
+def file_faults(path, text, root):
+    lines = text.splitlines()
+    if not lines or not lines[0].startswith("//"):
+        yield 1, "a source opens with a banner comment: what it is, and what it relies on"
+    if len(lines) > MAX_LINES:
+        yield len(lines), f"{len(lines)} lines; split it by purpose (at most {MAX_LINES})"
+    if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
+        yield 1, "a header needs #pragma once"
+    for number, line in enumerate(lines, 1):
+        if match := INCLUDE.match(line):
+            if fault := include_fault(path, match[1], match[2], root):
+                yield number, fault
+        if "system_clock" in line and path.startswith(("channel/", "worker_mode/")):
+            yield number, "system_clock jumps; deadlines are measured on steady_clock"
+
+
+def check(root):
+    count, faults = 0, []
+    for folder in (*(f for f in ARROWS if "/" not in f), *USERS):
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix in SOURCES:
+                path = file.relative_to(root).as_posix()
+                faults += [f"{path}:{n}: {fault}" for n, fault in file_faults(path, file.read_text(), root)]
+                count += 1
+    return count, faults
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.strip())
+    count, faults = check(pathlib.Path(sys.argv[1]))
+    if count == 0:
+        faults = [f"{sys.argv[1]}: no sources found; is this the root of the repository?"]
+    print("\n".join(faults) if faults else f"{count} sources, every arrow holds")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
