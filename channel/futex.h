@@ -1,0 +1,42 @@
+// Waiting across processes: a 32-bit counter in shared memory that is bumped at each event. std::atomic::wait wakes threads
+// of one process only. Sleeps are bounded, because who should wake us may be dead. Durations, never wall-clock times.
+//
+//   const std::uint32_t seen = event.load();   // first read the counter,
+//   if (nothing_to_do()) futex_wait(event, seen, 100ms);   // then look, then sleep unless it moved
+#pragma once
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+
+namespace hopfeed {
+
+/// Sleeps while `event` equals `seen`, at most `limit`; may return early.
+inline void futex_wait(const std::atomic<std::uint32_t>& event, std::uint32_t seen, std::chrono::nanoseconds limit) {
+  timespec timeout{};
+  timeout.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  timeout.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  syscall(SYS_futex, &event, FUTEX_WAIT, seen, &timeout, nullptr, 0);   // not PRIVATE: other processes share it
+}
+
+enum class Wake { kOne, kAll };
+
+/// Counts one event and wakes sleepers.
+inline void futex_bump(std::atomic<std::uint32_t>& event, Wake wake = Wake::kAll) {
+  event.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &event, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, the same in all processes of the machine.
+inline std::int64_t monotonic_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace hopfeed

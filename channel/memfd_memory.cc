@@ -1,0 +1,135 @@
+// ChannelMemory in a sealed memfd, mapped by Boost.Interprocess through /proc/self/fd/N. See docs/faults.md for why it is
+// no segment with a name, why posix_fallocate comes before every write, and what the seals are good for.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <cerrno>
+#include <string>
+
+#include "channel/failpoint.h"
+#include "channel/memory.h"
+#include "core/error.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+int create_memfd() {
+#ifdef MFD_NOEXEC_SEAL
+  const int fd = memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (fd >= 0 || errno != EINVAL) return fd;   // EINVAL: before Linux 6.3
+#endif
+  return memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/// A free address at a multiple of 2 MiB, as a hint: only such a mapping can be on huge pages.
+void* aligned_hint(std::size_t size) {
+  void* wide = mmap(nullptr, size + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (wide == MAP_FAILED) return nullptr;
+  munmap(wide, size + kHugePageBytes);
+  return reinterpret_cast<void*>(round_up(reinterpret_cast<std::size_t>(wide), kHugePageBytes));
+}
+
+class MemfdMemory final : public ChannelMemory {
+ public:
+  /// Owns `fd`.
+  MemfdMemory(int fd, std::size_t size) : fd_(fd) {
+    size_ = size;
+    namespace bi = boost::interprocess;
+    try {
+      const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd)).c_str(), bi::read_write);
+      if (size >= kHugePageBytes) map(file, aligned_hint(size));
+      if (data_ == nullptr) map(file, nullptr);
+    } catch (const bi::interprocess_exception& error) {
+      close(fd_);
+      throw Error(ErrorCode::kNoSpace,
+                  fmt::format("cannot map {} bytes of address space for the channel ({}): raise the limit on address space "
+                              "(ulimit -v) or lower batch_size, num_slots or fanouts", size, error.what()));
+    }
+    madvise(data_, size_, MADV_DONTDUMP);   // a core file of a trainer needs no batches
+  }
+  ~MemfdMemory() override { close(fd_); }
+
+  void reserve(std::size_t offset, std::size_t bytes) override {
+    int error = EINTR;
+    while (error == EINTR) error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    if (FAILPOINT("memory.reserve")) error = ENOSPC;
+    if (error != 0) throw_errno(fmt::format("cannot reserve {} bytes of memory for the channel", bytes), error);
+    collapse(offset, bytes);
+  }
+
+  void punch(std::size_t offset, std::size_t bytes) override {
+    int result = -1;
+    do {
+      result = fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) throw_errno("cannot give memory of the channel back", errno);
+  }
+
+  std::size_t allocated() const override {
+    struct stat status {};
+    if (fstat(fd_, &status) != 0) throw_errno("cannot read the size of the channel", errno);
+    return static_cast<std::size_t>(status.st_blocks) * 512;
+  }
+
+  int fd() const override { return fd_; }
+
+ private:
+  void map(const boost::interprocess::file_mapping& file, void* hint) {
+    try {
+      boost::interprocess::mapped_region region(file, boost::interprocess::read_write, 0, size_, hint);
+      region_.swap(region);
+      data_ = static_cast<std::byte*>(region_.get_address());
+    } catch (const boost::interprocess::interprocess_exception&) {
+      if (hint == nullptr) throw;   // with a hint: somebody took the address in between
+    }
+  }
+
+  /// Whole 2 MiB pages inside the range, and no byte outside it: the kernel would fill holes up. Best effort.
+  void collapse(std::size_t offset, std::size_t bytes) {
+#ifdef MADV_COLLAPSE
+    const std::size_t begin = round_up(offset, kHugePageBytes), end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
+    if (begin < end) madvise(data_ + begin, end - begin, MADV_COLLAPSE);
+#else
+    (void)offset, (void)bytes;
+#endif
+  }
+
+  int fd_;
+  boost::interprocess::mapped_region region_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size) {
+  const int fd = create_memfd();
+  if (fd < 0) throw_errno("cannot create the channel (memfd_create)", errno);
+  if (ftruncate(fd, static_cast<off_t>(size)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
+    const int error = errno;
+    close(fd);
+    throw_errno(fmt::format("cannot make a channel of {} bytes", size), error);
+  }
+  return std::make_unique<MemfdMemory>(fd, size);
+}
+
+std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
+  struct stat status {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("file descriptor {} is no sealed channel; start workers through a loader", fd));
+  }
+  if (status.st_size == 0) throw Error(ErrorCode::kCorrupt, fmt::format("the channel at file descriptor {} is empty", fd));
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (own < 0) throw_errno("cannot attach to the channel", errno);
+  return std::make_unique<MemfdMemory>(own, static_cast<std::size_t>(status.st_size));
+}
+
+}  // namespace hopfeed

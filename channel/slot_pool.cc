@@ -1,0 +1,249 @@
+// See slot_pool.h; the table of states is in slot_layout.h.
+#include "channel/slot_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "channel/futex.h"
+
+namespace hopfeed {
+
+SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options)
+    : memory_(&memory), view_(view), options_(options) {
+  for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);   // slot 0 is planned first
+}
+
+// ---- planning
+
+bool SlotPool::plan(const PlannedBatch& batch) {
+  if (free_.empty()) return false;
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  SlotRecord& record = view_.slot(slot);
+  record.sequence.store(batch.sequence);
+  record.epoch.store(batch.epoch);
+  record.first.store(batch.first);
+  record.count.store(batch.count);
+  record.wanted.store(0);
+  record.abandoned.store(0);
+  record.times = SlotTimes{.planned = monotonic_now(), .released = record.times.released};
+  set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
+  futex_bump(view_.control().work_event, Wake::kOne);
+  return true;
+}
+
+void SlotPool::abandon() {
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    SlotWord seen = word(slot);
+    if (seen.state == SlotState::kPlanned) {
+      std::uint64_t expected = seen.pack();
+      if (view_.slot(slot).word.compare_exchange_strong(expected, SlotWord{.generation = seen.generation}.pack())) {
+        free_slot(slot);
+        continue;
+      }
+      seen = SlotWord::unpack(expected);   // a worker was quicker
+    }
+    if (seen.state != SlotState::kFilling && seen.state != SlotState::kReady) continue;
+    view_.slot(slot).abandoned.store(1);
+    futex_bump(view_.slot(slot).grant_event);
+  }
+  sweep();
+}
+
+void SlotPool::sweep() {
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    if (word(slot).state == SlotState::kReady && view_.slot(slot).abandoned.load() != 0) free_slot(slot);
+  }
+}
+
+// ---- memory
+
+namespace {
+
+/// Blocks of one loader differ by a few per cent; a little more than asked for saves asking again and again.
+std::size_t with_headroom(std::size_t wanted) {
+  return round_up(wanted, std::max(kPageBytes, std::bit_floor(wanted / 16)));
+}
+
+}  // namespace
+
+std::size_t SlotPool::granted() const {
+  std::size_t sum = 0;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) sum += view_.slot(slot).granted.load();
+  return sum;
+}
+
+bool SlotPool::waits_for_grant(std::uint32_t slot) const {
+  const SlotRecord& record = view_.slot(slot);
+  return word(slot).state == SlotState::kFilling && record.abandoned.load() == 0 &&
+         record.wanted.load() > record.granted.load();
+}
+
+std::vector<std::uint32_t> SlotPool::waiting() const {
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    if (waits_for_grant(slot)) slots.push_back(slot);
+  }
+  std::sort(slots.begin(), slots.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return view_.slot(a).sequence.load() < view_.slot(b).sequence.load();
+  });
+  return slots;
+}
+
+bool SlotPool::lowest_unfinished(std::uint32_t slot) const {
+  const std::uint64_t sequence = view_.slot(slot).sequence.load();
+  for (std::uint32_t other = 0; other < num_slots(); ++other) {
+    const SlotState state = word(other).state;
+    if (state != SlotState::kPlanned && state != SlotState::kFilling) continue;
+    if (view_.slot(other).abandoned.load() == 0 && view_.slot(other).sequence.load() < sequence) return false;
+  }
+  return true;
+}
+
+std::size_t SlotPool::limit_of(std::uint32_t slot) const {
+  return options_.channel_size + (lowest_unfinished(slot) ? options_.allowance : 0);
+}
+
+std::size_t SlotPool::grant_target(std::uint32_t slot) const {
+  const std::size_t wanted = view_.slot(slot).wanted.load();
+  const std::size_t target = std::min<std::size_t>(with_headroom(wanted), view_.shape().slot_stride);
+  return granted() - view_.slot(slot).granted.load() + target <= limit_of(slot) ? target : round_up(wanted, kPageBytes);
+}
+
+bool SlotPool::try_grant(std::uint32_t slot) {
+  SlotRecord& record = view_.slot(slot);
+  const std::size_t had = record.granted.load(), target = grant_target(slot), limit = limit_of(slot);
+  std::size_t free_bytes = 0;
+  for (std::uint32_t other : free_) free_bytes += view_.slot(other).granted.load();
+  if (granted() - had + target > limit + free_bytes) return false;   // punching would lose warm memory in vain
+  for (std::uint32_t other : free_) {
+    if (granted() - had + target <= limit) break;
+    punch(other);
+  }
+  memory_->reserve(view_.slot_offset(slot) + had, target - had);
+  record.granted.store(target);
+  futex_bump(record.grant_event);
+  return true;
+}
+
+void SlotPool::serve_grants() {
+  ControlBlock& control = view_.control();
+  if (waiting().empty()) return;
+  // Raised before the second look: a worker that publishes after it sees the flag and tells us, so that the sequence that
+  // becomes the lowest by it is not forgotten.
+  control.grants_pending.store(1);
+  for (std::uint32_t slot : waiting()) {
+    if (!try_grant(slot)) return;   // those behind it must not take what it waits for
+  }
+  control.grants_pending.store(0);
+}
+
+std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
+  Stuck result;
+  std::size_t free_bytes = 0;
+  std::optional<std::uint32_t> found;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    const SlotState state = word(slot).state;
+    if (state == SlotState::kHeld) result.held += view_.slot(slot).granted.load();
+    if (state == SlotState::kFree) free_bytes += view_.slot(slot).granted.load();
+    if (state == SlotState::kFilling && view_.slot(slot).abandoned.load() != 0) return {};   // its memory comes back
+    if (waits_for_grant(slot) && view_.slot(slot).sequence.load() == sequence) found = slot;
+  }
+  if (!found || !lowest_unfinished(*found)) return {};
+  result.wanted = view_.slot(*found).wanted.load();
+  const std::size_t others = granted() - view_.slot(*found).granted.load();
+  if (others + round_up(result.wanted, kPageBytes) <= limit_of(*found) + free_bytes) return {};
+  return result;
+}
+
+void SlotPool::punch(std::uint32_t slot) {
+  SlotRecord& record = view_.slot(slot);
+  if (record.granted.load() == 0) return;
+  memory_->punch(view_.slot_offset(slot), record.granted.load());
+  record.granted.store(0);
+}
+
+void SlotPool::punch_all_but_held() {
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    if (word(slot).state != SlotState::kHeld) punch(slot);
+  }
+}
+
+// ---- handing out and taking back
+
+std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) const {
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    const SlotRecord& record = view_.slot(slot);
+    if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence || record.abandoned.load() != 0) continue;
+    if (record.error_code != 0) {
+      const std::string_view text(record.error, strnlen(record.error, sizeof(record.error)));
+      return Finished{.slot = slot, .block = {}, .error = Error(static_cast<ErrorCode>(record.error_code - 1), std::string(text))};
+    }
+    if (record.used > record.granted.load()) {
+      return Finished{.slot = slot, .block = {},
+                      .error = Error(ErrorCode::kCorrupt, "slot " + std::to_string(slot) + " of the channel says that it holds "
+                                     "more than it was granted; restart the loader")};
+    }
+    return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
+  }
+  return {};
+}
+
+void SlotPool::take(std::uint32_t slot) {
+  view_.slot(slot).times.taken = monotonic_now();
+  set_word(slot, {.state = SlotState::kHeld, .owner = 0, .generation = word(slot).generation});
+}
+
+void SlotPool::release(std::uint32_t slot) {
+  view_.slot(slot).times.released = monotonic_now();
+  free_slot(slot);
+}
+
+void SlotPool::free_slot(std::uint32_t slot) {
+  set_word(slot, {.state = SlotState::kFree, .owner = 0, .generation = word(slot).generation});
+  free_.push_back(slot);
+  if (granted() > options_.channel_size) punch(slot);
+}
+
+// ---- deaths
+
+int SlotPool::reclaim(std::uint32_t incarnation) {
+  int again = 0;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    const SlotWord seen = word(slot);
+    if (seen.state != SlotState::kFilling || seen.owner != incarnation) continue;
+    SlotRecord& record = view_.slot(slot);
+    record.wanted.store(0);
+    if (record.abandoned.load() != 0) {
+      free_slot(slot);
+      continue;
+    }
+    record.times = SlotTimes{.planned = monotonic_now(), .released = record.times.released};
+    set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = seen.generation + 1});
+    ++again;
+  }
+  futex_bump(view_.control().work_event);
+  futex_bump(view_.control().loader_event);
+  return again;
+}
+
+std::vector<SlotPool::Filling> SlotPool::filling() const {
+  std::vector<Filling> result;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    const SlotWord seen = word(slot);
+    if (seen.state != SlotState::kFilling) continue;
+    result.push_back({.slot = slot, .owner = seen.owner, .generation = seen.generation,
+                      .waits_for_grant = view_.slot(slot).wanted.load() > view_.slot(slot).granted.load()});
+  }
+  return result;
+}
+
+std::uint32_t SlotPool::count(SlotState state) const {
+  std::uint32_t sum = 0;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) sum += word(slot).state == state;
+  return sum;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,107 @@
+// The loader's side of the slots: it alone plans batches, grants memory, hands blocks out and takes slots back. Not
+// thread-safe: the owner holds a lock around each call (a lock of its own process; workers never take part in it).
+//
+// Memory: the sum of all grants stays within `channel_size`. Room is made by punching FREE slots, least recently freed
+// first. The lowest unfinished sequence may always go `allowance` beyond, so that the batch the trainer waits for can be
+// finished whatever the others hold; a slot that is freed while the sum is beyond the bound loses its memory at once, which
+// is why the next one may go beyond again (the proof is tests/channel/slot_model_test.cc, all interleavings of a small pool).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "channel/channel_view.h"
+#include "channel/memory.h"
+#include "core/error.h"
+
+namespace hopfeed {
+
+struct SlotPoolOptions {
+  std::size_t channel_size = 0;   // bytes that slots may hold in all
+  std::size_t allowance = 0;      // bytes beyond for the lowest unfinished sequence: one worst-case slot
+};
+
+/// What a slot is planned with. Sequences rise over the life of the loader and name each batch once.
+struct PlannedBatch {
+  std::uint64_t sequence = 0;
+  std::int64_t epoch = 0, first = 0, count = 0;
+  friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
+};
+
+class SlotPool {
+ public:
+  /// `memory` must outlive the pool and be formatted as `view` says.
+  SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options);
+
+  /// FREE -> PLANNED, in the slot that was freed last (its memory is warm), and wakes a worker. False where none is free.
+  bool plan(const PlannedBatch& batch);
+  /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws kNoSpace
+  /// where the operating system refuses.
+  void serve_grants();
+  /// Frees what was filled for an epoch that was left meanwhile.
+  void sweep();
+
+  /// A finished batch: the block, or why there is none.
+  struct Finished {
+    std::uint32_t slot = 0;
+    std::span<const std::byte> block;
+    std::optional<Error> error;
+  };
+  /// The batch of this sequence where it is READY.
+  std::optional<Finished> find_ready(std::uint64_t sequence) const;
+  /// READY -> HELD.
+  void take(std::uint32_t slot);
+  /// HELD -> FREE.
+  void release(std::uint32_t slot);
+
+  /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep), HELD ones
+  /// when they are released.
+  void abandon();
+  /// The worker of this incarnation is dead (not: seems to be): its FILLING slots go back to PLANNED with the same batch.
+  /// Returns how many batches have to be made again.
+  int reclaim(std::uint32_t incarnation);
+
+  struct Filling {
+    std::uint32_t slot = 0, owner = 0, generation = 0;
+    bool waits_for_grant = false;
+  };
+  std::vector<Filling> filling() const;
+
+  /// Why the batch of this sequence cannot get its memory, however long its worker waits.
+  struct Stuck {
+    std::size_t wanted = 0;       // bytes of the block
+    std::size_t held = 0;         // bytes in slots that the caller holds
+  };
+  std::optional<Stuck> stuck(std::uint64_t sequence) const;
+
+  std::uint32_t num_slots() const { return view_.shape().num_slots; }
+  std::uint32_t num_held() const { return count(SlotState::kHeld); }
+  std::uint32_t num_free() const { return static_cast<std::uint32_t>(free_.size()); }
+  /// Bytes granted to all slots.
+  std::size_t granted() const;
+  /// Memory given back in slots that nobody views. For the end: no worker lives, nothing is planned again.
+  void punch_all_but_held();
+  const ChannelView& view() const { return view_; }
+
+ private:
+  SlotWord word(std::uint32_t slot) const { return SlotWord::unpack(view_.slot(slot).word.load()); }
+  void set_word(std::uint32_t slot, SlotWord word) { view_.slot(slot).word.store(word.pack()); }
+  std::uint32_t count(SlotState state) const;
+  bool waits_for_grant(std::uint32_t slot) const;
+  std::vector<std::uint32_t> waiting() const;              // slots that wait for a grant, lowest sequence first
+  bool lowest_unfinished(std::uint32_t slot) const;
+  std::size_t limit_of(std::uint32_t slot) const;
+  std::size_t grant_target(std::uint32_t slot) const;
+  bool try_grant(std::uint32_t slot);
+  void free_slot(std::uint32_t slot);
+  void punch(std::uint32_t slot);
+
+  ChannelMemory* memory_;
+  ChannelView view_;
+  SlotPoolOptions options_;
+  std::vector<std::uint32_t> free_;   // FREE slots, the last freed at the back
+};
+
+}  // namespace hopfeed

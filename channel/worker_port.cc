@@ -1,0 +1,171 @@
+// See worker_port.h.
+#include "channel/worker_port.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "channel/failpoint.h"
+#include "channel/futex.h"
+
+namespace hopfeed {
+namespace {
+
+template <std::size_t N>
+void copy_text(char (&to)[N], std::string_view text) {
+  const std::size_t length = std::min(text.size(), N - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+/// Adds the time of its scope to a counter that only this worker writes.
+class WaitTimer {
+ public:
+  explicit WaitTimer(std::atomic<std::int64_t>& counter) : counter_(counter), begin_(monotonic_now()) {}
+  ~WaitTimer() { counter_.fetch_add(monotonic_now() - begin_); }
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+ private:
+  std::atomic<std::int64_t>& counter_;
+  std::int64_t begin_;
+};
+
+}  // namespace
+
+WorkerPort::WorkerPort(ChannelView view, std::uint32_t worker, int doorbell)
+    : view_(view), worker_(worker), incarnation_(view.worker(worker).incarnation.load()), doorbell_(doorbell) {}
+
+void WorkerPort::ring() {
+  futex_bump(view_.control().loader_event);
+  const std::uint64_t one = 1;
+  if (doorbell_ < 0) return;
+  // A full counter (EAGAIN) has been rung enough; where the loader is gone the worker sees it by itself.
+  [[maybe_unused]] const ssize_t ignored = write(doorbell_, &one, sizeof(one));
+}
+
+void WorkerPort::report_ready() {
+  view_.worker(worker_).state.store(static_cast<std::uint32_t>(WorkerState::kReady));
+  ring();
+}
+
+void WorkerPort::report_failure(ErrorCode code, std::string_view message) {
+  WorkerRecord& record = view_.worker(worker_);
+  record.error_code = 1 + static_cast<std::uint32_t>(code);
+  copy_text(record.error, message);
+  record.state.store(static_cast<std::uint32_t>(WorkerState::kFailed));
+  ring();
+}
+
+std::optional<WorkerPort::Candidate> WorkerPort::find_planned() const {
+  std::optional<Candidate> lowest;
+  for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot) {
+    const SlotRecord& record = view_.slot(slot);
+    const std::uint64_t word = record.word.load();
+    if (SlotWord::unpack(word).state != SlotState::kPlanned) continue;
+    const PlannedBatch batch{.sequence = record.sequence.load(), .epoch = record.epoch.load(), .first = record.first.load(),
+                             .count = record.count.load()};
+    // Torn where the loader plans anew in between; then the generation has grown and the compare-and-swap fails.
+    if (!lowest || batch.sequence < lowest->batch.sequence) lowest = {.slot = slot, .word = word, .batch = batch};
+  }
+  return lowest;
+}
+
+std::optional<Claim> WorkerPort::take(const Candidate& candidate) {
+  FAILPOINT("channel.before_claim");
+  const SlotWord planned = SlotWord::unpack(candidate.word);
+  const SlotWord mine{.state = SlotState::kFilling, .owner = incarnation_, .generation = planned.generation};
+  std::uint64_t expected = candidate.word;
+  SlotRecord& record = view_.slot(candidate.slot);
+  if (!record.word.compare_exchange_strong(expected, mine.pack())) return {};
+  FAILPOINT("channel.after_claim");
+  record.times.claimed = monotonic_now();
+  record.worker = worker_;
+  record.used = 0;
+  record.error_code = 0;
+  return Claim{.slot = candidate.slot, .word = mine.pack(), .batch = candidate.batch};
+}
+
+std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
+  ControlBlock& control = view_.control();
+  const std::uint32_t seen = control.work_event.load();
+  bool any_free = false;
+  for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot) {
+    any_free |= SlotWord::unpack(view_.slot(slot).word.load()).state == SlotState::kFree;
+  }
+  for (int pass = 0; pass < 2; ++pass) {
+    while (const std::optional<Candidate> candidate = find_planned()) {
+      if (std::optional<Claim> claim = take(*candidate)) return claim;
+    }
+    if (pass == 1 || terminating()) break;
+    std::atomic<std::int64_t> idle{0};   // at the end of an epoch: nothing is missing
+    const WaitTimer timer(any_free ? idle : view_.worker(worker_).waited_for_slot);
+    futex_wait(control.work_event, seen, limit);
+  }
+  return {};
+}
+
+void WorkerPort::ask(const Claim& claim, std::size_t bytes) {
+  if (bytes > view_.shape().slot_stride) {
+    throw Error(ErrorCode::kNoSpace, fmt::format("the batch of {} seeds from position {} takes {} bytes, a slot at most {}: lower "
+                                                 "batch_size, fanouts or num_slots", claim.batch.count, claim.batch.first, bytes,
+                                                 view_.shape().slot_stride));
+  }
+  SlotRecord& record = view_.slot(claim.slot);
+  record.wanted.store(bytes);
+  FAILPOINT("channel.after_ask");
+  if (record.granted.load() < bytes) ring();
+}
+
+WorkerPort::Grant WorkerPort::grant(const Claim& claim, std::size_t bytes) const {
+  const SlotRecord& record = view_.slot(claim.slot);
+  if (record.abandoned.load() != 0) return Grant::kAbandoned;
+  return record.granted.load() >= bytes ? Grant::kGranted : Grant::kWaiting;
+}
+
+WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit) {
+  SlotRecord& record = view_.slot(claim.slot);
+  const std::uint32_t seen = record.grant_event.load();
+  if (const Grant answer = grant(claim, bytes); answer != Grant::kWaiting) return answer;
+  const WaitTimer timer(view_.worker(worker_).waited_for_grant);
+  futex_wait(record.grant_event, seen, limit);
+  return grant(claim, bytes);
+}
+
+void WorkerPort::note_sampled(const Claim& claim) { view_.slot(claim.slot).times.sampled = monotonic_now(); }
+
+void WorkerPort::note_gathered(const Claim& claim) { view_.slot(claim.slot).times.gathered = monotonic_now(); }
+
+bool WorkerPort::finish(const Claim& claim) {
+  view_.slot(claim.slot).times.published = monotonic_now();
+  FAILPOINT("channel.before_publish");
+  SlotWord ready = SlotWord::unpack(claim.word);
+  ready.state = SlotState::kReady;
+  std::uint64_t expected = claim.word;
+  if (!view_.slot(claim.slot).word.compare_exchange_strong(expected, ready.pack())) return false;
+  FAILPOINT("channel.after_publish");
+  view_.control().published.fetch_add(1);
+  if (view_.control().grants_pending.load() != 0) {
+    ring();
+  } else {
+    futex_bump(view_.control().loader_event);
+  }
+  return true;
+}
+
+bool WorkerPort::publish(const Claim& claim, std::size_t bytes) {
+  view_.slot(claim.slot).used = bytes;
+  return finish(claim);
+}
+
+bool WorkerPort::publish_error(const Claim& claim, ErrorCode code, std::string_view message) {
+  SlotRecord& record = view_.slot(claim.slot);
+  record.used = 0;
+  record.error_code = 1 + static_cast<std::uint32_t>(code);
+  copy_text(record.error, message);
+  return finish(claim);
+}
+
+}  // namespace hopfeed
