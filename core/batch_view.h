@@ -42,7 +42,7 @@ class BatchView {
   ArrayView get(std::string_view name, Store store, int type_number = 0) const;
 
   // The fields of a homogeneous batch (docs/batch.md).
-  std::int64_t batch_size() const { return get("batch_size", Store::kBatch).as<std::int64_t>()[0]; }   // distinct seeds
+  std::int64_t batch_size() const { return get("batch_size", Store::kNode).as<std::int64_t>()[0]; }   // distinct seeds
   std::span<const std::int64_t> n_id() const { return get("n_id", Store::kNode).as<std::int64_t>(); }
   std::span<const std::int64_t> input_id() const { return get("input_id", Store::kNode).as<std::int64_t>(); }
   ArrayView edge_index() const { return get("edge_index", Store::kEdge); }                             // int64 [2, E]

@@ -9,7 +9,7 @@ namespace hopfeed {
 inline constexpr std::int64_t kMaxHops = 16;
 inline constexpr std::int64_t kMaxFanout = 65'535;           // larger: ask for all neighbours with -1
 inline constexpr std::int64_t kMaxBatchSize = 16'777'216;    // seeds per batch
-inline constexpr std::int64_t kMaxBatchNodes = 0xFFFF'FFFE;  // local ids are 32-bit inside the sampler
+inline constexpr std::int64_t kMaxBatchNodes = 1 << 29;       // of one type; local ids are 32-bit inside the sampler
 inline constexpr std::int64_t kMaxNodes = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxEdges = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxPartitions = 4'096;

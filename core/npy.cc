@@ -117,7 +117,7 @@ class Scanner {
   const std::filesystem::path& path_;
 };
 
-std::string header_text(const std::string& descr, const std::vector<std::int64_t>& shape) {
+std::string header_dictionary(const std::string& descr, const std::vector<std::int64_t>& shape) {
   std::string dims;
   for (std::int64_t d : shape) dims += std::to_string(d) + ", ";
   if (shape.size() > 1) dims.resize(dims.size() - 2);
@@ -196,6 +196,14 @@ void NpyArray::require_descr(const std::string& descr) const {
   }
 }
 
+std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& shape) {
+  const std::string dictionary = header_dictionary(descr, shape);
+  const std::uint16_t length = static_cast<std::uint16_t>(dictionary.size());
+  std::string head(kMagic);
+  head += {'\x01', '\0', static_cast<char>(length), static_cast<char>(length >> 8)};
+  return head + dictionary;
+}
+
 NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr, const std::vector<std::int64_t>& shape) : path_(path) {
   const std::size_t item_bytes = descr_bytes(descr);
   if (item_bytes == 0) throw Error(ErrorCode::kInvalid, "no .npy element type '" + descr + "' for " + path.string());
@@ -206,15 +214,9 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr
   XXH3_64bits_reset(hash_);
   expected_ = item_bytes;
   for (std::int64_t d : shape) expected_ *= static_cast<std::uint64_t>(d);
-  const std::string header = header_text(descr, shape);
-  const std::uint16_t length = static_cast<std::uint16_t>(header.size());
-  std::string prefix(kMagic);
-  prefix += '\x01';
-  prefix += '\0';
-  prefix.append(reinterpret_cast<const char*>(&length), 2);
-  prefix += header;
-  expected_ += prefix.size();
-  write_bytes(std::as_bytes(std::span(prefix)));
+  const std::string head = npy_head(descr, shape);
+  expected_ += head.size();
+  write_bytes(std::as_bytes(std::span(head)));
 }
 
 NpyWriter::NpyWriter(NpyWriter&& other) noexcept

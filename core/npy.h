@@ -59,6 +59,9 @@ template <> inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
   return {reinterpret_cast<const RowRecord*>(bytes().data()), static_cast<std::size_t>(header_.count())};
 }
 
+/// Everything before the elements of a version 1 file, a multiple of 64 bytes.
+std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& shape);
+
 /// Writes one array front to back. `finish` flushes, fsyncs and checks that exactly the promised elements came;
 /// without it the file is incomplete and the destructor only closes it.
 class NpyWriter {

@@ -1,0 +1,52 @@
+// See block_writer.h.
+#include "core/block_writer.h"
+
+#include "core/error.h"
+#include "core/limits.h"
+
+namespace hopfeed {
+
+int BlockWriter::add(const BlockArray& array) {
+  BlockEntry entry;
+  if (array.name.empty() || array.name.size() >= sizeof(entry.name) || array.shape.size() > 4 || entries_.size() >= kMaxBlockArrays) {
+    throw Error(ErrorCode::kInvalid, "no place for array '" + std::string(array.name) + "' in a batch block");
+  }
+  std::memcpy(entry.name, array.name.data(), array.name.size());
+  entry.element_type = static_cast<std::uint16_t>(array.element);
+  entry.num_dims = static_cast<std::uint16_t>(array.shape.size());
+  entry.store = static_cast<std::uint16_t>(array.store);
+  entry.type = static_cast<std::uint16_t>(array.type);
+  entry.bytes = element_bytes(array.element);
+  for (std::size_t d = 0; d < array.shape.size(); ++d) {
+    entry.shape[d] = array.shape[d];
+    entry.bytes *= static_cast<std::uint64_t>(array.shape[d]);
+  }
+  entry.offset = entries_.empty() ? 0 : align(entries_.back().offset + entries_.back().bytes);
+  entries_.push_back(entry);
+  return static_cast<int>(entries_.size()) - 1;
+}
+
+std::size_t BlockWriter::end_of_last() const {
+  const std::size_t head = align(sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry));
+  return entries_.empty() ? head : head + entries_.back().offset + entries_.back().bytes;
+}
+
+void BlockWriter::begin(BlockHeader header, std::span<std::byte> block) {
+  if (block.size() != bytes()) throw Error(ErrorCode::kInvalid, "the place for a batch block has " + std::to_string(block.size()) + " bytes, needed are " + std::to_string(bytes()));
+  block_ = block;
+  header.num_arrays = static_cast<std::uint32_t>(entries_.size());
+  header.bytes = block.size();
+  const std::size_t table_end = sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry), first = align(table_end);
+  std::memcpy(block.data(), &header, sizeof(header));
+  std::size_t written = table_end;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    BlockEntry& entry = entries_[i];
+    entry.offset += first;
+    std::memcpy(block.data() + sizeof(BlockHeader) + i * sizeof(BlockEntry), &entry, sizeof(entry));
+    std::memset(block.data() + written, 0, entry.offset - written);
+    written = entry.offset + entry.bytes;
+  }
+  std::memset(block.data() + written, 0, block.size() - written);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,43 @@
+// Lays out a batch block: arrays are announced first, so that the size is known before a byte is written; then the head
+// and the gaps are written and each array is filled in place.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/batch_layout.h"
+#include "core/element_type.h"
+
+namespace hopfeed {
+
+struct BlockArray {
+  std::string_view name;
+  Store store = Store::kBatch;
+  int type = 0;
+  ElementType element = ElementType::kInt64;
+  std::vector<std::int64_t> shape;   // at most 4 dimensions; empty: a scalar
+};
+
+class BlockWriter {
+ public:
+  void clear() { entries_.clear(); }
+  /// Announces an array; returns its number. Throws kInvalid for a name that is too long or more than 4 dimensions.
+  int add(const BlockArray& array);
+  /// Bytes of the whole block.
+  std::size_t bytes() const { return align(end_of_last()); }
+  /// Writes header, table and zeroed gaps into `block` (exactly bytes() long). `header` carries what only the caller knows.
+  void begin(BlockHeader header, std::span<std::byte> block);
+  /// The place of an array, after `begin`.
+  template <class T> T* data(int array) { return reinterpret_cast<T*>(block_.data() + entries_[array].offset); }
+
+ private:
+  static std::size_t align(std::size_t n) { return (n + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
+  std::size_t end_of_last() const;
+  std::vector<BlockEntry> entries_;   // offsets are relative to the first array until `begin`
+  std::span<std::byte> block_;
+};
+
+}  // namespace hopfeed
