@@ -8,17 +8,19 @@ import pathlib
 import re
 import sys
 
-# Folder -> folders it may include. core/program is for programs only: the library neither prints nor exits.
+# Folder -> folders it may include.
 ARROWS = {
     "core": set(),
-    "core/program": {"core"},
     "cache": {"core"},
     "channel": {"core"},
-    "partition_tool": {"core", "core/program", "cache"},
-    "worker_mode": {"core", "core/program", "cache", "channel"},
-    "server_client_mode": {"core", "core/program", "cache", "channel", "worker_mode"},
-    "trainer": {"core", "core/program", "worker_mode", "server_client_mode"},
+    "partition_tool": {"core", "cache"},
+    "worker_mode": {"core", "cache", "channel"},
+    "server_client_mode": {"core", "cache", "channel", "worker_mode"},
+    "trainer": {"core", "worker_mode", "server_client_mode"},
 }
+# <folder>/program is what only programs are made of: the library neither prints nor exits. It may use the folder, what the
+# folder may use, and core/program, which all programs share.
+PROGRAMS = {f"{folder}/program": below | {folder, "core/program"} for folder, below in ARROWS.items()}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
 
@@ -32,15 +34,16 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def folder_of(path):
-    """The unit that a path belongs to: the longest of the known folders that holds it, or None."""
-    for folder in sorted((*ARROWS, *USERS), key=len, reverse=True):
+    """The folder of the tables above that a path belongs to, or None."""
+    for folder in (*PROGRAMS, *ARROWS, *USERS):
         if path.startswith(folder + "/"):
             return folder
     return None
 
 
 def allowed(folder):
-    return ARROWS[folder] | {folder} if folder in ARROWS else set(ARROWS) | {folder}
+    below = {**ARROWS, **PROGRAMS}
+    return {folder} | (below[folder] if folder in below else set(below))
 
 
 def include_fault(path, quote, target, root):
@@ -76,7 +79,7 @@ def file_faults(path, text, root):
 
 def check(root):
     count, faults = 0, []
-    for folder in (*(f for f in ARROWS if "/" not in f), *USERS):
+    for folder in (*ARROWS, *USERS):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in SOURCES:
                 path = file.relative_to(root).as_posix()
