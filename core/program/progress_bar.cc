@@ -18,7 +18,8 @@ std::string scaled(double value) {
   const char* suffix[] = {"", " k", " M", " G", " T"};
   int i = 0;
   for (; value >= 1000 && i < 4; ++i) value /= 1000;
-  return fmt::format(i == 0 && value == static_cast<double>(static_cast<long>(value)) ? "{:.0f}{}" : "{:.1f}{}", value, suffix[i]);
+  const bool whole = i == 0 && value == static_cast<double>(static_cast<long>(value));
+  return fmt::format("{:.{}f}{}", value, whole ? 0 : 1, suffix[i]);
 }
 
 }  // namespace
