@@ -1,0 +1,87 @@
+// See presample.h.
+#include "cache/presample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <numeric>
+
+#include "cache/parallel_ranges.h"
+#include "core/batch_maker.h"
+#include "core/batch_view.h"
+#include "core/deal.h"
+#include "core/seed_list.h"
+
+namespace hopfeed {
+namespace {
+
+/// Memory that begins where a block may: at a multiple of kBlockAlignment.
+class BlockBuffer {
+ public:
+  std::span<std::byte> resize(std::size_t bytes) {
+    if (bytes > capacity_) {
+      capacity_ = bytes + bytes / 4;
+      memory_.reset(new (std::align_val_t{kBlockAlignment}) std::byte[capacity_]);
+    }
+    return {memory_.get(), bytes};
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { operator delete[](memory, std::align_val_t{kBlockAlignment}); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::size_t capacity_ = 0;
+};
+
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds, const PresampleOptions& options) {
+  const BatchOptions batch_options{.fanouts = options.fanouts, .dataset_ids = true, .attrs = std::vector<std::string>{}};
+  const SeedList list(seeds, {});
+  const Deal deal({.num_seeds = list.size(), .batch_size = options.batch_size});
+  std::vector<std::int64_t> counts(dataset.num_nodes(0));
+  std::mutex mutex;
+  parallel_ranges(options.threads, deal.steps() * options.epochs, [&](int, std::int64_t begin, std::int64_t end) {
+    BatchMaker maker(dataset, list, batch_options);
+    BlockBuffer buffer;
+    std::vector<std::int64_t> own(counts.size());
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Deal::Range range = deal.batch(i % deal.steps(), 0);
+      const auto block = buffer.resize(maker.sample({.seed = options.seed, .epoch = i / deal.steps(), .first = range.first, .count = range.count}));
+      maker.write(block);
+      for (std::int64_t v : BatchView(block).n_id()) ++own[v];
+    }
+    const std::lock_guard lock(mutex);
+    for (std::size_t v = 0; v < counts.size(); ++v) counts[v] += own[v];
+  });
+  return counts;
+}
+
+double rank_correlation(std::span<const double> a, std::span<const double> b) {
+  const std::vector<double> x = ranks_of(a), y = ranks_of(b);
+  const double mean = (static_cast<double>(x.size()) - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0.0;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,27 @@
+// Pre-sampling: how often each node really occurs in the batches of some epochs. The check on the hotness that is computed
+// without sampling (hotness.h), and the yardstick of a cache's hit rate.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/batch_options.h"
+#include "core/dataset.h"
+
+namespace hopfeed {
+
+struct PresampleOptions {
+  std::vector<std::int64_t> fanouts{15, 10, 5};
+  std::int64_t batch_size = 1024;
+  std::int64_t epochs = 1;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+/// Number of batches that each node of the first node type occurs in: [N] by dataset id. `seeds` are original ids.
+std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds, const PresampleOptions& options);
+
+/// Spearman's rank correlation in [-1, 1], equal values sharing their mean rank; 0 where one side is constant.
+double rank_correlation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace hopfeed

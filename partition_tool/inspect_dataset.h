@@ -1,0 +1,41 @@
+// What a dataset holds, as figures: for people (inspect) and for JSON reports.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/dataset.h"
+#include "partition_tool/progress.h"
+
+namespace hopfeed {
+
+struct DegreeSummary {
+  std::int64_t min = 0, median = 0, max = 0;   // in-degrees; the lower median
+  double mean = 0;
+};
+
+/// In-degrees over all rows of an edge type. Throws kCorrupt where offsets fall.
+DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type);
+
+/// Bytes on disk by kind, over all partitions.
+struct SizeSummary {
+  std::int64_t rows = 0, indices = 0, edge_ids = 0, attrs = 0, other = 0, total = 0;
+};
+SizeSummary summarise_sizes(const Dataset& dataset);
+
+/// How well the stored hotness tells what is read: batches of `epochs` epochs are really made, from each partition's own
+/// training nodes (all of them where it has none).
+struct HotnessCheck {
+  double rank_correlation = 0;             // of hotness and counts, over the partition's own nodes
+  std::vector<double> hit_rate, best;      // per ratio of `kHitRatios`: reads of own nodes that the first nodes of the order serve; the best order's
+};
+inline constexpr double kHitRatios[] = {0.01, 0.05, 0.10, 0.20};
+
+struct HotnessCheckOptions {
+  std::int64_t epochs = 1;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+HotnessCheck check_hotness(const Dataset& dataset, int partition, const HotnessCheckOptions& options);
+
+}  // namespace hopfeed

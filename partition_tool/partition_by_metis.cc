@@ -1,0 +1,116 @@
+// See partition_nodes.h. The undirected graph is built in METIS's own arrays: count both ends of every edge, fill, then sort
+// each row and keep each neighbour once.
+#include <fmt/format.h>
+#include <metis.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "cache/parallel_ranges.h"
+#include "core/error.h"
+#include "partition_tool/partition_nodes.h"
+
+namespace hopfeed {
+namespace {
+
+static_assert(sizeof(idx_t) == 4, "built for the METIS of Debian, with 32-bit numbers");
+constexpr std::int64_t kMaxIdx = std::numeric_limits<idx_t>::max();
+
+struct UndirectedGraph {
+  std::vector<idx_t> xadj;     // [N + 1]
+  std::vector<idx_t> adjncy;   // both directions of each edge
+};
+
+[[noreturn]] void refuse_size(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, what + fmt::format(", but METIS counts with 32 bits (at most {}); use --method random", kMaxIdx));
+}
+
+template <class Id, class Visit>
+void for_each_edge(const Csc& csc, const std::vector<Id>& indices, const Visit& visit) {
+  for (std::int64_t v = 0; v < csc.num_nodes(); ++v) {
+    for (std::int64_t e = csc.indptr[v]; e < csc.indptr[v + 1]; ++e) {
+      if (indices[e] != v) visit(static_cast<idx_t>(v), static_cast<idx_t>(indices[e]));
+    }
+  }
+}
+
+/// Sorts each row and drops repeats, then closes the gaps.
+void sort_and_compact(std::vector<std::int64_t>& begin, UndirectedGraph& graph, int threads) {
+  const std::int64_t num_nodes = std::ssize(begin) - 1;
+  std::vector<idx_t> degree(num_nodes);
+  parallel_ranges(threads, num_nodes, [&](int, std::int64_t first, std::int64_t last) {
+    for (std::int64_t v = first; v < last; ++v) {
+      const auto row = graph.adjncy.begin() + begin[v], end = graph.adjncy.begin() + begin[v + 1];
+      std::sort(row, end);
+      degree[v] = static_cast<idx_t>(std::unique(row, end) - row);
+    }
+  });
+  graph.xadj.assign(num_nodes + 1, 0);
+  std::int64_t total = 0;
+  for (std::int64_t v = 0; v < num_nodes; ++v) {
+    std::copy_n(graph.adjncy.begin() + begin[v], degree[v], graph.adjncy.begin() + total);
+    total += degree[v];
+    if (total > kMaxIdx) refuse_size("the symmetrised graph has more than 2^31 directed edges");
+    graph.xadj[v + 1] = static_cast<idx_t>(total);
+  }
+  graph.adjncy.resize(total);
+}
+
+UndirectedGraph symmetrise(const Csc& csc, int threads) {
+  if (csc.num_nodes() >= kMaxIdx) refuse_size(fmt::format("the graph has {} nodes", csc.num_nodes()));
+  std::vector<std::int64_t> begin(csc.num_nodes() + 1), next;
+  UndirectedGraph graph;
+  std::visit([&](const auto& indices) {
+    for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
+      ++begin[v + 1];
+      ++begin[u + 1];
+    });
+    for (std::int64_t v = 0; v < csc.num_nodes(); ++v) begin[v + 1] += begin[v];
+    next.assign(begin.begin(), begin.end() - 1);
+    graph.adjncy.resize(begin.back());
+    for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
+      graph.adjncy[next[v]++] = u;
+      graph.adjncy[next[u]++] = v;
+    });
+  }, csc.indices);
+  sort_and_compact(begin, graph, threads);
+  return graph;
+}
+
+/// One weight per node, a second one where there are training nodes to balance.
+std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
+  const auto train = graph.splits.find("train");
+  constraints = train == graph.splits.end() || train->second.empty() ? 1 : 2;
+  std::vector<idx_t> weights(graph.num_nodes() * constraints);
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) weights[v * constraints] = 1;
+  if (constraints == 2) {
+    for (std::int64_t v : train->second) weights[v * 2 + 1] = 1;
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options, const Progress& progress) {
+  const auto nodes = static_cast<std::uint64_t>(graph.num_nodes());
+  std::vector<std::int32_t> partition_of(graph.num_nodes());
+  if (options.partitions == 1) return partition_of;
+  progress({"Partitioning with METIS", "nodes", 0, nodes});
+  UndirectedGraph undirected = symmetrise(graph.csc, options.threads);
+  idx_t constraints = 1, count = static_cast<idx_t>(graph.num_nodes()), parts = options.partitions, cut = 0;
+  std::vector<idx_t> weights = node_weights(graph, constraints);
+  std::vector<real_t> imbalance(constraints, 1.05F);
+  idx_t settings[METIS_NOPTIONS];
+  METIS_SetDefaultOptions(settings);
+  settings[METIS_OPTION_NUMBERING] = 0;
+  settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7FFF'FFFF);
+  const int status = METIS_PartGraphKway(&count, &constraints, undirected.xadj.data(), undirected.adjncy.data(), weights.data(), nullptr, nullptr,
+                                         &parts, nullptr, imbalance.data(), settings, &cut, partition_of.data());
+  if (status == METIS_ERROR_MEMORY) throw Error(ErrorCode::kNoSpace, "METIS ran out of memory; use --method random or a machine with more");
+  if (status != METIS_OK) throw Error(ErrorCode::kInvalid, fmt::format("METIS refused the graph (status {}); use --method random", status));
+  progress({"Partitioning with METIS", "nodes", nodes, nodes});
+  return partition_of;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,25 @@
+// Which partition each node goes to.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "partition_tool/progress.h"
+#include "partition_tool/raw_graph.h"
+
+namespace hopfeed {
+
+struct PartitionOptions {
+  int partitions = 1;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+/// Nodes dealt at random, sizes differing by at most one: [N] by imported id.
+std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
+
+/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998): few edges cut, nodes and
+/// training nodes balanced. METIS gets the symmetrised graph without loops and parallel edges. Throws kUnsupported where that
+/// does not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
+std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options, const Progress& progress);
+
+}  // namespace hopfeed

@@ -1,0 +1,19 @@
+// A random permutation as an array: Fisher-Yates over keyed random numbers (core/keyed_random.h), so that (size, purpose, seed,
+// number) name it on every machine. For offline use; the epoch's shuffle is evaluated per position (core/keyed_shuffle.h).
+#pragma once
+#include <cstdint>
+
+#include "core/keyed_random.h"
+#include "partition_tool/raw_graph.h"
+
+namespace hopfeed {
+
+struct PermutationKey {
+  Purpose purpose = Purpose::kGenerate;
+  std::uint64_t seed = 0;
+  std::int64_t number = 0;   // tells permutations of one seed apart
+};
+
+IdArray random_permutation(std::int64_t size, const PermutationKey& key);
+
+}  // namespace hopfeed

@@ -1,0 +1,74 @@
+// A graph as it was imported, in its own numbering: what every importer and generator makes, and what `partition` reads back
+// from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a dataset.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cache/hotness.h"
+#include "core/element_type.h"
+
+namespace hopfeed {
+
+/// Owned ids, 32 bits wide where they fit.
+using IdArray = std::variant<std::vector<std::int32_t>, std::vector<std::int64_t>>;
+
+/// `size` zeros for ids below `bound`.
+inline IdArray make_id_array(std::int64_t size, std::int64_t bound) {
+  if (bound <= std::int64_t{1} << 31) return std::vector<std::int32_t>(size);
+  return std::vector<std::int64_t>(size);
+}
+
+inline IdSpan view(const IdArray& ids) {
+  return std::visit([](const auto& items) { return IdSpan(std::span(items)); }, ids);
+}
+
+inline std::int64_t id_count(const IdSpan& ids) {
+  return std::visit([](auto items) { return std::ssize(items); }, ids);
+}
+
+inline ElementType id_type(const IdArray& ids) { return ids.index() == 0 ? ElementType::kInt32 : ElementType::kInt64; }
+
+enum class EdgeIds {
+  kNone,       // the dataset will store none
+  kPositions,  // edge e of the rows has id e: the import was sorted by destination
+  kStored,     // Csc::edge_ids
+};
+
+/// In-neighbours by destination; inside a row the imported order.
+struct Csc {
+  std::vector<std::int64_t> indptr;   // [N + 1]
+  IdArray indices;                    // [E] source nodes, imported ids
+  EdgeIds edge_id_kind = EdgeIds::kNone;
+  IdArray edge_ids;                   // [E] where kStored: positions in the imported edge list
+
+  std::int64_t num_nodes() const { return std::ssize(indptr) - 1; }
+  std::int64_t num_edges() const { return indptr.empty() ? 0 : indptr.back(); }
+};
+
+/// One node attribute. Rows are asked for while they are written, so that a mapped or computed one never lies in memory.
+struct RawAttr {
+  std::string name;
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::int64_t> shape;   // of one row; empty for a scalar
+  /// Fills one row (exactly its bytes). Called from several threads, in any order.
+  std::function<void(std::int64_t node, std::span<std::byte> row)> read_row;
+};
+
+struct RawGraph {
+  std::string name;
+  Csc csc;
+  std::vector<RawAttr> attrs;
+  std::map<std::string, std::vector<std::int64_t>> splits;   // imported node ids, in the imported order
+  std::int64_t num_classes = 0;                              // 0: unknown
+  std::vector<std::string> class_names;
+
+  std::int64_t num_nodes() const { return csc.num_nodes(); }
+};
+
+}  // namespace hopfeed
