@@ -103,13 +103,13 @@ void keep_smaller(AvailableMemory& smallest, std::uint64_t bytes, const std::str
   if (bytes < smallest.bytes) smallest = {.bytes = bytes, .source = source};
 }
 
-std::string in_units(std::uint64_t bytes) {
+}  // namespace
+
+std::string format_bytes(std::uint64_t bytes) {
   if (bytes >= (std::uint64_t{10} << 30)) return fmt::format("{} GiB", bytes >> 30);
   if (bytes >= (10U << 20)) return fmt::format("{} MiB", bytes >> 20);
   return fmt::format("{} bytes", bytes);
 }
-
-}  // namespace
 
 AvailableMemory available_memory(const fs::path& root) {
   AvailableMemory smallest{.bytes = std::numeric_limits<std::uint64_t>::max(), .source = "unknown"};
@@ -131,8 +131,8 @@ AvailableMemory available_memory(const fs::path& root) {
 
 void require_memory(std::uint64_t needed, const AvailableMemory& available, const std::string& what, const std::string& knobs) {
   if (needed <= available.bytes) return;
-  throw Error(ErrorCode::kNoSpace, fmt::format("{} needs {} of memory, {} are available (limit: {}); {}", what, in_units(needed),
-                                               in_units(available.bytes), available.source, knobs));
+  throw Error(ErrorCode::kNoSpace, fmt::format("{} needs {} of memory, {} are available (limit: {}); {}", what, format_bytes(needed),
+                                               format_bytes(available.bytes), available.source, knobs));
 }
 
 }  // namespace hopfeed

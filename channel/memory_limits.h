@@ -20,4 +20,7 @@ AvailableMemory available_memory(const std::filesystem::path& root = "/");
 /// Throws kNoSpace in one line (needed, available and by whom, `knobs`) where `needed` bytes are not to be had.
 void require_memory(std::uint64_t needed, const AvailableMemory& available, const std::string& what, const std::string& knobs);
 
+/// "512 MiB", "12 GiB", "8192 bytes": for messages.
+std::string format_bytes(std::uint64_t bytes);
+
 }  // namespace hopfeed

@@ -53,7 +53,7 @@ class SlotPool {
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
-  /// HELD -> FREE.
+  /// HELD -> FREE. Allocates nothing.
   void release(std::uint32_t slot);
 
   /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep), HELD ones
@@ -68,6 +68,12 @@ class SlotPool {
     bool waits_for_grant = false;
   };
   std::vector<Filling> filling() const;
+  /// Slot and generation of the lowest PLANNED sequence: what an idle worker should have taken.
+  struct Planned {
+    std::uint32_t slot = 0, generation = 0;
+    friend bool operator==(const Planned&, const Planned&) = default;
+  };
+  std::optional<Planned> lowest_planned() const;
 
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
   struct Stuck {

@@ -24,7 +24,7 @@ struct LoaderOptions {
   BatchOptions batch;                            // what is sampled and gathered
   std::string node_type;                         // empty: the first
   std::string split = "train";                   // seeds: this split of the dataset ...
-  std::optional<std::vector<std::int64_t>> seeds;   // ... or these original ids (checked at construction)
+  std::optional<std::vector<std::int64_t>> seeds = std::nullopt;   // ... or these original ids (checked at construction)
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;

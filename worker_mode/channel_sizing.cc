@@ -1,0 +1,57 @@
+// See channel_sizing.h.
+#include "worker_mode/channel_sizing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "channel/memory.h"
+#include "core/error.h"
+#include "core/limits.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kMaxAddressSpace = std::size_t{1} << 45;   // for the slots of one channel; it costs nothing
+
+std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
+  const std::size_t largest = std::min(kMaxBlockBytes, kMaxAddressSpace / static_cast<std::size_t>(num_slots));
+  const std::size_t bytes = std::clamp(worst_block, kPageBytes, largest);
+  return round_up(bytes, bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+}
+
+}  // namespace
+
+ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input) {
+  const std::int64_t slots = options.num_slots != 0 ? options.num_slots : 2 * options.num_workers + 2;
+  if (slots < 1 || slots > kMaxSlots) {
+    throw Error(ErrorCode::kInvalid, fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2", options.num_slots, kMaxSlots));
+  }
+  ChannelPlan plan;
+  plan.shape = {.num_slots = static_cast<std::uint32_t>(slots), .num_workers = static_cast<std::uint32_t>(options.num_workers),
+                .slot_stride = slot_stride(input.worst_block, slots)};
+  const std::size_t stride = plan.shape.slot_stride, share = input.available.bytes / static_cast<std::size_t>(input.local_world);
+  const auto workers = static_cast<std::size_t>(options.num_workers);
+  plan.pool.channel_size = options.channel_size;
+  if (options.channel_size == 0) {
+    const std::size_t quarter = std::max(kPageBytes, share / 4);
+    plan.pool.channel_size = stride > quarter / (4 * workers) ? quarter : 4 * workers * stride;
+  }
+  plan.pool.allowance = stride;
+  const std::vector<std::int64_t>& fanouts = options.batch.fanouts;
+  if (std::find(fanouts.begin(), fanouts.end(), -1) != fanouts.end()) {
+    const std::size_t most = share / 4 * 3;
+    plan.pool.allowance = std::min(stride, std::max(kPageBytes, most - std::min(most, plan.pool.channel_size)));
+  }
+  // Beyond this the sum could wrap, and no machine has it.
+  if (plan.pool.channel_size > kMaxAddressSpace) {
+    throw Error(ErrorCode::kInvalid, fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size), format_bytes(kMaxAddressSpace)));
+  }
+  plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance;
+  require_memory(plan.needed, input.available, fmt::format("the channel (channel_size {} and one worst-case batch of {})",
+                                                           format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance)),
+                 "lower channel_size, batch_size or fanouts");
+  return plan;
+}
+
+}  // namespace hopfeed

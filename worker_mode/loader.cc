@@ -1,0 +1,193 @@
+// See loader.h. What happens here is the opening: options are checked, sizes found, and a channel and its supervisor made.
+// The rest is LoaderChannel's.
+#include "worker_mode/loader.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "core/batch_maker.h"
+#include "core/dataset.h"
+#include "core/deal.h"
+#include "core/error.h"
+#include "core/limits.h"
+#include "core/seed_list.h"
+#include "worker_mode/channel_sizing.h"
+#include "worker_mode/core_placement.h"
+#include "worker_mode/loader_channel.h"
+#include "worker_mode/supervisor.h"
+#include "worker_mode/worker_config.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+void require(bool fine, const std::string& message) {
+  if (!fine) throw Error(ErrorCode::kInvalid, message);
+}
+
+void check_options(const LoaderOptions& o) {
+  o.batch.validate();
+  require(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize, fmt::format("batch_size is {}; choose 1 to {}", o.batch_size, kMaxBatchSize));
+  require(o.num_workers >= 1 && o.num_workers <= kMaxWorkers, fmt::format("num_workers is {}; choose 1 to {}", o.num_workers, kMaxWorkers));
+  require(o.world_size >= 1 && o.world_size <= kMaxWorldSize, fmt::format("world_size is {}; choose 1 to {}", o.world_size, kMaxWorldSize));
+  require(o.rank >= 0 && o.rank < o.world_size, fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
+  require(o.batch_deadline.count() > 0, "batch_deadline is not above zero");
+  require(o.start_deadline.count() > 0, "start_deadline is not above zero");
+  require(o.max_worker_restarts >= 0, fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
+  for (int core : o.cores) require(core >= 0 && core < CPU_SETSIZE, fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
+}
+
+bool runnable(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+}
+
+/// The program of the workers, by the rule in LoaderOptions::worker_program.
+std::string find_worker_program(const std::string& option) {
+  const char* environment = std::getenv("HOPFEED_WORKER");
+  const std::string named = !option.empty() ? option : environment != nullptr ? environment : "";
+  if (!named.empty()) {
+    if (!runnable(named)) throw Error(ErrorCode::kNotFound, fmt::format("the worker program {} does not exist or cannot be run; set worker_program or HOPFEED_WORKER", named));
+    return fs::absolute(named).string();
+  }
+  std::error_code ignored;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "hopfeed-worker";
+  if (runnable(beside)) return beside.string();
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!folder.empty() && runnable(fs::path(folder) / "hopfeed-worker")) return fs::absolute(fs::path(folder) / "hopfeed-worker").string();
+  }
+  throw Error(ErrorCode::kNotFound, "hopfeed-worker is neither beside this program nor on PATH; set worker_program or HOPFEED_WORKER");
+}
+
+void check_seeds(const std::vector<std::int64_t>& seeds, const NodeTypeMeta& type) {
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    require(seeds[i] >= 0 && seeds[i] < type.count,
+            fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i, type.name, type.count - 1));
+  }
+}
+
+std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
+  const auto workers = static_cast<std::size_t>(options.num_workers);
+  if (options.cores.empty()) return plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;
+  std::vector<std::vector<int>> cores(workers);
+  for (std::size_t i = 0; i < workers; ++i) cores[i] = {options.cores[i % options.cores.size()]};
+  return cores;
+}
+
+/// How many loaders size themselves by this machine's memory.
+int local_world() {
+  const char* text = std::getenv("LOCAL_WORLD_SIZE");
+  return text != nullptr ? std::max(1, std::atoi(text)) : 1;
+}
+
+}  // namespace
+
+// ---- batches
+
+struct Batch::Lease {
+  std::shared_ptr<LoaderChannel> channel;
+  std::uint32_t slot;
+  Lease(std::shared_ptr<LoaderChannel> owner, std::uint32_t number) : channel(std::move(owner)), slot(number) {}
+  ~Lease() { channel->release(slot); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+};
+
+BatchTimes Batch::times() const { return lease_->channel->times(lease_->slot); }
+
+// ---- the loader
+
+class Loader::Impl {
+ public:
+  explicit Impl(const LoaderOptions& options) : options_(options) {
+    check_options(options);
+    const std::string program = find_worker_program(options.worker_program);
+    const Dataset dataset(options.dataset);
+    const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
+    if (options.seeds) check_seeds(*options.seeds, dataset.meta().node_types[static_cast<std::size_t>(node_type)]);
+    const SeedList seeds(options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(node_type, options.split),
+                         {.node_type = node_type, .shuffle = options.shuffle});
+    num_seeds_ = seeds.size();
+    (void)deal(0);   // more ranks than seeds: say so now
+    const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
+    const ChannelPlan plan = plan_channel(options, {.worst_block = worst, .available = available_memory(), .local_world = local_world()});
+    channel_ = std::make_shared<LoaderChannel>(plan, options.rank);
+    if (options.seeds) seeds_fd_ = memfd_of("hopfeed-seeds", options.seeds->data(), options.seeds->size() * sizeof(std::int64_t));
+    start_workers(program, dataset);
+  }
+
+  ~Impl() {
+    supervisor_.reset();
+    channel_->close();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void begin_epoch(std::int64_t epoch, std::int64_t start) {
+    require(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
+    channel_->begin_epoch(epoch, deal(start));
+  }
+
+  std::optional<Batch> next() {
+    const auto patience = 2 * options_.batch_deadline + options_.start_deadline;
+    const std::optional<LoaderChannel::Taken> taken = channel_->next(patience);
+    if (!taken) return {};
+    auto lease = std::make_shared<const Batch::Lease>(channel_, taken->slot);
+    return Batch(BatchView(taken->block), std::move(lease));
+  }
+
+  std::int64_t num_seeds() const { return num_seeds_; }
+  const LoaderChannel& channel() const { return *channel_; }
+  std::vector<int> pids() const { return supervisor_->pids(); }
+
+ private:
+  Deal deal(std::int64_t start) const {
+    return Deal({.num_seeds = num_seeds_, .start = start, .batch_size = options_.batch_size, .world_size = options_.world_size,
+                 .drop_last = options_.drop_last});
+  }
+
+  void start_workers(const std::string& program, const Dataset& dataset) {
+    SupervisorOptions supervision;
+    supervision.program = program;
+    supervision.config = {.dataset = fs::absolute(dataset.folder()).string(), .fingerprint = dataset.meta().fingerprint,
+                          .batch = options_.batch, .node_type = options_.node_type, .split = options_.split,
+                          .seeds_inherited = options_.seeds.has_value(), .shuffle = options_.shuffle, .seed = options_.seed,
+                          .worker = 0, .parent = 0, .cores = {}};
+    supervision.cores = worker_cores(options_);
+    supervision.seeds_fd = seeds_fd_.get();
+    supervision.batch_deadline = options_.batch_deadline;
+    supervision.start_deadline = options_.start_deadline;
+    supervision.max_restarts = options_.max_worker_restarts;
+    supervisor_ = std::make_unique<Supervisor>(channel_, std::move(supervision));
+    supervisor_->wait_until_ready();
+  }
+
+  const LoaderOptions options_;
+  std::int64_t num_seeds_ = 0;
+  std::shared_ptr<LoaderChannel> channel_;
+  OwnedFd seeds_fd_;
+  std::unique_ptr<Supervisor> supervisor_;   // ends before what it uses
+};
+
+Loader::Loader(const LoaderOptions& options) : impl_(std::make_shared<Impl>(options)) {}
+Loader::~Loader() = default;
+
+void Loader::begin_epoch(std::int64_t epoch, std::int64_t start) { impl_->begin_epoch(epoch, start); }
+std::optional<Batch> Loader::next() { return impl_->next(); }
+std::int64_t Loader::steps() const { return impl_->channel().steps(); }
+std::int64_t Loader::num_seeds() const { return impl_->num_seeds(); }
+std::int64_t Loader::next_position() const { return impl_->channel().next_position(); }
+LoaderStats Loader::stats() const { return impl_->channel().stats(); }
+std::vector<int> Loader::worker_pids() const { return impl_->pids(); }
+
+}  // namespace hopfeed

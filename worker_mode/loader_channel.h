@@ -1,0 +1,88 @@
+// The channel as the threads of a loader's process share it: the trainer's thread takes batches, any thread drops them, the
+// supervisor's thread answers workers and deaths. One lock of this process around SlotPool; no worker ever waits for it.
+// Lives as long as the last batch, so that views stay readable after the Loader is gone.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "channel/memory.h"
+#include "channel/slot_pool.h"
+#include "core/deal.h"
+#include "core/error.h"
+#include "worker_mode/channel_sizing.h"
+#include "worker_mode/loader.h"
+#include "worker_mode/worker_process.h"
+
+namespace hopfeed {
+
+class LoaderChannel {
+ public:
+  LoaderChannel(const ChannelPlan& plan, std::int64_t rank);
+
+  int memory_fd() const { return memory_->fd(); }
+  int doorbell() const { return doorbell_.get(); }
+  const ChannelView& view() const { return view_; }
+
+  // ---- the trainer's thread
+  /// Leaves the running epoch and plans the first batches of another.
+  void begin_epoch(std::int64_t epoch, const Deal& deal);
+  struct Taken {
+    std::uint32_t slot = 0;
+    std::span<const std::byte> block;
+  };
+  /// Waits for this rank's next batch; nothing at the end of the epoch. `patience`: the longest time without any sign of
+  /// life from the workers. Throws as Loader::next.
+  std::optional<Taken> next(std::chrono::nanoseconds patience);
+  std::int64_t steps() const;
+  std::int64_t next_position() const;
+  LoaderStats stats() const;
+
+  // ---- any thread
+  void release(std::uint32_t slot) noexcept;
+  BatchTimes times(std::uint32_t slot) const;
+
+  // ---- the supervisor's thread
+  /// Answers whoever waits for memory, frees and plans what can be.
+  void service();
+  /// Nobody works under this incarnation any more; its batches are planned again.
+  void reclaim(std::uint32_t incarnation);
+  void note_death();
+  /// No more batches will come: what next() throws from now on.
+  void fail(const Error& error);
+  std::optional<Error> failure() const;
+  std::vector<SlotPool::Filling> filling() const;
+  std::optional<SlotPool::Planned> lowest_planned() const;
+  bool grants_pending() const { return view_.control().grants_pending.load() != 0; }
+  /// Workers are to leave. Irrevocable.
+  void terminate();
+  /// After the last worker's death: gives back all memory but that of batches still held.
+  void close();
+
+ private:
+  void pump();           // needs the lock
+  void fail_locked(const Error& error);
+  [[noreturn]] void throw_stuck(const SlotPool::Stuck& stuck) const;
+  std::uint64_t progress() const;   // changes with every sign of life
+
+  const ChannelPlan plan_;
+  const std::int64_t rank_;
+  std::unique_ptr<ChannelMemory> memory_;
+  ChannelView view_;
+  OwnedFd doorbell_;
+
+  mutable std::mutex mutex_;              // guards all below
+  SlotPool pool_;
+  std::optional<Error> failure_;
+  std::optional<Deal> deal_;              // of the running epoch
+  std::int64_t epoch_ = 0;
+  std::uint64_t first_sequence_ = 0;      // of the running epoch
+  std::int64_t planned_ = 0, taken_ = 0;  // steps of it
+  bool closed_ = false;
+  LoaderStats stats_;
+};
+
+}  // namespace hopfeed

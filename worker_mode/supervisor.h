@@ -1,0 +1,83 @@
+// Keeps a loader's workers alive: starts them from one thread that lives as long as the loader (the kernel's death signal
+// fires when the starting thread ends), hears of deaths through pidfds, gives the dead worker's batches back before its
+// replacement is started, kills what hangs, and gives up after too many deaths in a row without a finished batch.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "worker_mode/loader_channel.h"
+#include "worker_mode/worker_config.h"
+#include "worker_mode/worker_process.h"
+
+namespace hopfeed {
+
+struct SupervisorOptions {
+  std::string program;                          // path of hopfeed-worker
+  WorkerConfig config;                          // worker and cores are filled in per worker
+  std::vector<std::vector<int>> cores;          // [num_workers]
+  int seeds_fd = -1;                            // with config.seeds_inherited
+  std::chrono::milliseconds batch_deadline{};
+  std::chrono::milliseconds start_deadline{};
+  int max_restarts = 0;
+};
+
+class Supervisor {
+ public:
+  /// Starts the thread, which starts the workers.
+  Supervisor(std::shared_ptr<LoaderChannel> channel, SupervisorOptions options);
+  /// Ends the workers: asked first, killed after half a second.
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Waits until every worker is ready. Throws what a worker reported, kPeerDied or kTimeout.
+  void wait_until_ready();
+  std::vector<int> pids() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What a worker was seen doing; the same thing for too long means that it hangs.
+  struct Activity {
+    enum class Kind { kNothing, kStarting, kFilling, kIdleBesideWork } kind = Kind::kNothing;
+    std::uint32_t slot = 0, generation = 0;
+    friend bool operator==(const Activity&, const Activity&) = default;
+  };
+  struct Worker {
+    std::unique_ptr<WorkerProcess> process;   // none: waits for its restart
+    std::uint32_t incarnation = 0;
+    Clock::time_point start_at;               // of the next start
+    Activity activity;
+    Clock::time_point active_since;
+  };
+
+  void run();
+  void wait_for_events();
+  Clock::duration next_deadline() const;
+  void start(std::size_t number);
+  void start_due_workers();
+  void bury_the_dead();
+  void count_death(std::size_t number, const std::string& cause);
+  void kill_the_hung();
+  Activity activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const;
+  void reclaim_forged(const std::vector<SlotPool::Filling>& filling);
+  void end_workers();
+
+  std::shared_ptr<LoaderChannel> channel_;
+  const SupervisorOptions options_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;                  // guards workers_[].process against pids(); all else is the thread's own
+  std::vector<Worker> workers_;
+  std::uint32_t last_incarnation_ = 0;
+  int deaths_in_a_row_ = 0;
+  std::uint64_t published_at_death_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,40 @@
+// See worker_config.h.
+#include "worker_mode/worker_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace hopfeed {
+
+std::string WorkerConfig::to_json() const {
+  const nlohmann::json json{
+      {"dataset", dataset}, {"fingerprint", fingerprint}, {"batch", batch.to_json()}, {"node_type", node_type},
+      {"split", split},     {"seeds_inherited", seeds_inherited}, {"shuffle", shuffle}, {"seed", seed},
+      {"worker", worker},   {"parent", parent}, {"cores", cores}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+WorkerConfig WorkerConfig::from_json(const std::string& text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    WorkerConfig config;
+    json.at("dataset").get_to(config.dataset);
+    json.at("fingerprint").get_to(config.fingerprint);
+    config.batch = BatchOptions::from_json(json.at("batch").get<std::string>());
+    json.at("node_type").get_to(config.node_type);
+    json.at("split").get_to(config.split);
+    json.at("seeds_inherited").get_to(config.seeds_inherited);
+    json.at("shuffle").get_to(config.shuffle);
+    json.at("seed").get_to(config.seed);
+    json.at("worker").get_to(config.worker);
+    json.at("parent").get_to(config.parent);
+    json.at("cores").get_to(config.cores);
+    return config;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kCorrupt, std::string("a worker's configuration cannot be read; install loader and hopfeed-worker "
+                                                 "together (") + error.what() + ")");
+  }
+}
+
+}  // namespace hopfeed

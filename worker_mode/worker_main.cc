@@ -1,0 +1,176 @@
+// hopfeed-worker: samples batches into a channel until its loader says stop or dies. Started by the loader's supervisor
+// (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors through the channel.
+#include <fmt/format.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "channel/channel_view.h"
+#include "channel/failpoint.h"
+#include "channel/memory.h"
+#include "channel/worker_port.h"
+#include "core/batch_maker.h"
+#include "core/dataset.h"
+#include "core/error.h"
+#include "core/seed_list.h"
+#include "worker_mode/worker_config.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::chrono::milliseconds kNap{100};   // the longest that a dead parent or a lost wake-up goes unnoticed
+
+/// The loader's process. The kernel's death signal comes at once, but only if the parent lived when it was asked for; the
+/// pidfd is looked at between batches.
+class Parent {
+ public:
+  explicit Parent(std::int64_t pid) {
+    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+    alive_ = pidfd_ >= 0 && getppid() == pid;   // asked too late: we were given to another parent already
+  }
+  bool alive() const {
+    pollfd poller{.fd = pidfd_, .events = POLLIN, .revents = 0};
+    return alive_ && poll(&poller, 1, 0) == 0;
+  }
+
+ private:
+  int pidfd_ = -1;
+  bool alive_ = false;
+};
+
+std::string read_all(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) throw_errno("a worker has no configuration; it is started by a loader", errno);
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  const ssize_t got = pread(fd, text.data(), text.size(), 0);
+  if (got != static_cast<ssize_t>(text.size())) throw_errno("cannot read a worker's configuration", errno);
+  return text;
+}
+
+/// The seeds that the user gave, mapped: one physical copy for all workers.
+std::span<const std::int64_t> inherited_seeds() {
+  struct stat status {};
+  if (fstat(kSeedsFd, &status) != 0) throw_errno("a worker has no seeds", errno);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, kSeedsFd, 0);
+  if (address == MAP_FAILED) throw_errno("a worker cannot map its seeds", errno);
+  return {static_cast<const std::int64_t*>(address), bytes / sizeof(std::int64_t)};
+}
+
+void place_on(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) {
+    throw Error(ErrorCode::kInvalid, fmt::format("a worker cannot run on core {}: {}; change cores", cores[0], std::strerror(errno)));
+  }
+}
+
+/// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
+void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, const Parent& parent) {
+  if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
+  const std::size_t bytes = maker.sample({.seed = seed, .epoch = claim.batch.epoch, .first = claim.batch.first, .count = claim.batch.count});
+  port.note_sampled(claim);
+  FAILPOINT("worker.after_sample");
+  port.ask(claim, bytes);
+  WorkerPort::Grant grant = WorkerPort::Grant::kWaiting;
+  while ((grant = port.await_grant(claim, bytes, kNap)) == WorkerPort::Grant::kWaiting) {
+    if (port.terminating() || !parent.alive()) return;
+  }
+  if (grant == WorkerPort::Grant::kAbandoned) {
+    port.publish(claim, 0);
+    return;
+  }
+  FAILPOINT("worker.before_write");
+  if constexpr (kFailpointsEnabled) {   // torn on purpose: who reads an unpublished block sees it
+    std::memset(port.block(claim, bytes).data(), 0xEE, bytes / 2);
+    FAILPOINT("worker.mid_write");
+  }
+  maker.write(port.block(claim, bytes));
+  port.note_gathered(claim);
+  port.publish(claim, bytes);
+}
+
+/// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn comes.
+void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, const Parent& parent) {
+  try {
+    make_batch(port, claim, maker, seed, parent);
+  } catch (const Error& error) {
+    port.publish_error(claim, error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    port.publish_error(claim, ErrorCode::kNoSpace, fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
+                                                               "lower batch_size, fanouts or num_workers", claim.batch.count, claim.batch.first));
+  }
+}
+
+void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
+  place_on(config.cores);
+  const Dataset dataset(config.dataset);
+  if (dataset.meta().fingerprint != config.fingerprint) {
+    throw Error(ErrorCode::kInvalid, fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
+  }
+  const int node_type = config.node_type.empty() ? 0 : dataset.meta().node_type(config.node_type);
+  const SeedList seeds(config.seeds_inherited ? inherited_seeds() : dataset.split(node_type, config.split),
+                       {.node_type = node_type, .shuffle = config.shuffle});
+  BatchMaker maker(dataset, seeds, config.batch);
+  port.report_ready();
+  while (!port.terminating() && parent.alive()) {
+    if (const std::optional<Claim> claim = port.claim(kNap)) serve(port, *claim, maker, config.seed, parent);
+  }
+}
+
+int worker_main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_IGN);    // Ctrl-C is for the trainer to answer; we end when it does
+  signal(SIGPIPE, SIG_IGN);
+  FAILPOINT("worker.start");
+  const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
+  const Parent parent(config.parent);
+  if (!parent.alive()) return 1;
+  const std::unique_ptr<ChannelMemory> memory = attach_shared_memory(kChannelFd);
+  WorkerPort port(ChannelView::open(*memory), config.worker, kDoorbellFd);
+  try {
+    work(port, config, parent);
+    return 0;
+  } catch (const Error& error) {
+    port.report_failure(error.code(), error.what());
+  } catch (const std::exception& error) {
+    port.report_failure(ErrorCode::kIo, fmt::format("a worker failed: {}", error.what()));
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace hopfeed
+
+int main(int argc, char** argv) {
+  if (argc > 1 || fcntl(hopfeed::kConfigFd, F_GETFD) < 0) {
+    std::fprintf(stderr, "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself%s\n",
+                 argc > 1 && std::string(argv[1]) == "--help" ? " (see hopfeed-sample --help)" : "");
+    return argc > 1 && std::string(argv[1]) == "--help" ? 0 : 2;
+  }
+  try {
+    return hopfeed::worker_main();
+  } catch (const std::exception& error) {   // without a channel there is no other way to tell
+    std::fprintf(stderr, "hopfeed-worker: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,58 @@
+// One worker process, seen from its loader: started with posix_spawn (never fork: threads of OpenMP, CUDA or c10d would be
+// lost in the child), watched and killed through its pidfd, so that a reused pid is never taken for it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hopfeed {
+
+/// An owned file descriptor, moved out of the way of the numbers that a worker inherits.
+class OwnedFd {
+ public:
+  OwnedFd() = default;
+  /// Takes `fd` over. Throws kIo with `what` where it is negative (errno says why).
+  OwnedFd(int fd, const char* what);
+  ~OwnedFd();
+  OwnedFd(OwnedFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  OwnedFd& operator=(OwnedFd&& other) noexcept;
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// A memfd that holds these bytes. Throws kNoSpace or kIo.
+OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size);
+
+struct InheritedFd {
+  int from = -1;   // here
+  int to = -1;     // there; rising from 3 over the list, without gaps
+};
+
+class WorkerProcess {
+ public:
+  /// Starts `program` with stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws kNotFound or
+  /// kIo naming the program.
+  WorkerProcess(const std::string& program, const std::vector<InheritedFd>& inherited);
+  /// Kills it where it still lives, and waits for its end.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  int pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }   // readable once it is dead
+  std::uint64_t start_time() const { return start_time_; }   // clock ticks since boot; with the pid the name of a process
+  void kill();
+  /// Of a dead process: how it ended, "worker process 123 was killed by signal 9 (Killed)". Waits for the death.
+  std::string reap();
+
+ private:
+  int pid_ = -1;
+  OwnedFd pidfd_;
+  std::uint64_t start_time_ = 0;
+  bool reaped_ = false;
+};
+
+}  // namespace hopfeed
