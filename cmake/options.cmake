@@ -9,6 +9,7 @@ endif()
 function(hopfeed_target name)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
     -Wno-restrict   # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
+    -Wno-missing-field-initializers   # options structs are initialised by name, the rest has defaults
     -ffp-contract=off)   # the same sums on every processor
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()

@@ -1,0 +1,192 @@
+// The dataset folder: written whole or not at all, checked at the door, verified to the last byte; damaged graphs are errors
+// of the sampler and never wild reads.
+#include "core/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "core/dataset_writer.h"
+#include "made_batch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_all(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write_all(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+void verify(const fs::path& folder) {
+  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
+}
+
+class DatasetFolder : public ::testing::Test {
+ protected:
+  DatasetFolder() {
+    graph_ = testing::random_graph({.num_nodes = 60, .num_edges = 400, .num_train = 30, .seed = 3});
+    testing::write_tiny_dataset(data_, graph_, testing::random_cut(graph_, 2, 5));
+  }
+  testing::TempFolder temp_;
+  fs::path data_ = temp_.path() / "data";
+  testing::TinyGraph graph_;
+};
+
+TEST_F(DatasetFolder, VerifiesAndAgreesWithTheImport) {
+  verify(data_);
+  const Dataset dataset(data_);
+  const NodeAttrView x = dataset.attr(0, "x");
+  for (std::int64_t node = 0; node < graph_.num_nodes; ++node) {
+    const std::int64_t id = dataset.dataset_id(0, node);
+    EXPECT_EQ(dataset.original_id(0, id), node);
+    const int p = partition_of(x.partition_offsets, id);
+    const auto* row = reinterpret_cast<const float*>(x.parts[p] + (id - x.partition_offsets[p]) * x.stride_bytes);
+    for (std::int64_t f = 0; f < graph_.x_width; ++f) EXPECT_EQ(row[f], graph_.x[node * graph_.x_width + f]);
+  }
+}
+
+TEST_F(DatasetFolder, TheFingerprintNamesTheContentAndNotTheCut) {
+  const std::string fingerprint = Dataset(data_).meta().fingerprint;
+  testing::write_tiny_dataset(temp_.path() / "other", graph_, testing::random_cut(graph_, 3, 99));
+  EXPECT_EQ(Dataset(temp_.path() / "other").meta().fingerprint, fingerprint);
+  testing::TinyGraph changed = graph_;
+  std::swap(changed.src[0], changed.src[1]);
+  testing::write_tiny_dataset(temp_.path() / "other", changed);
+  EXPECT_NE(Dataset(temp_.path() / "other").meta().fingerprint, fingerprint);
+}
+
+TEST_F(DatasetFolder, EveryFileTruncatedOrChangedIsNamed) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(data_)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  EXPECT_GT(files.size(), 10u);
+  for (const fs::path& file : files) {
+    const std::string whole = read_all(file);
+    const bool meta = file.filename() == "meta.json";
+    std::vector<std::string> variants{"", whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 1), whole + '\0'};
+    for (std::size_t at = 0; at < whole.size(); at += meta ? 7 : whole.size() / 9 + 1) {
+      variants.push_back(whole);
+      variants.back()[at] = static_cast<char>(variants.back()[at] ^ 0x10);
+    }
+    for (const std::string& variant : variants) {
+      write_all(file, variant);
+      try {
+        verify(data_);
+        // Free text of the manifest (name, made_by, the cut's own words) may change unseen.
+        EXPECT_TRUE(meta) << file << " was damaged and verified";
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kVersion || error.code() == ErrorCode::kUnsupported ||
+                    error.code() == ErrorCode::kNotFound)
+            << error.what();
+        EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+        EXPECT_TRUE(meta || std::string(error.what()).find(file.filename().string()) != std::string::npos) << file << ": " << error.what();
+      }
+    }
+    write_all(file, whole);
+  }
+  verify(data_);
+}
+
+TEST_F(DatasetFolder, MissingFilesAndFoldersAreNamed) {
+  EXPECT_THROW(Dataset(temp_.path() / "nowhere"), Error);
+  EXPECT_THROW(Dataset{temp_.path()}, Error);   // no meta.json
+  const fs::path attr = data_ / "part-0001/nodes/node/x.npy";
+  fs::remove(attr);
+  try {
+    Dataset dataset(data_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("part-0001/nodes/node/x.npy"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DatasetFolder, AnotherVersionIsRefusedAsSuch) {
+  std::string meta = read_all(data_ / "meta.json");
+  const std::size_t at = meta.find("\"version\": 1");
+  ASSERT_NE(at, std::string::npos);
+  meta.replace(at, 12, "\"version\": 9");
+  write_all(data_ / "meta.json", meta);
+  try {
+    Dataset dataset(data_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kVersion);
+  }
+}
+
+// Overwrites 8 bytes of a mapped file in place, as a bad disk would.
+void poke(const fs::path& path, std::size_t offset_from_data, std::int64_t value, std::size_t bytes) {
+  const std::size_t data = NpyArray(path).header().data_offset;
+  const int fd = ::open(path.c_str(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::pwrite(fd, &value, bytes, static_cast<off_t>(data + offset_from_data)), static_cast<ssize_t>(bytes));
+  ::close(fd);
+}
+
+TEST_F(DatasetFolder, DamagedRowsAndIdsAreErrorsOfTheSampler) {
+  testing::write_tiny_dataset(data_, testing::ring_graph(60));
+  const Dataset dataset(data_);
+  const fs::path rows = data_ / "part-0000/edges/node__to__node/rows.npy", indices = data_ / "part-0000/edges/node__to__node/indices.npy";
+  EXPECT_NO_THROW(testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}}));
+  for (std::int64_t bad : {std::int64_t{-1}, std::int64_t{60}, std::int64_t{INT32_MAX}}) {
+    poke(indices, 10 * 2 * 4, bad, 4);
+    try {
+      testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}});
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      EXPECT_NE(std::string(error.what()).find(std::to_string(bad)), std::string::npos) << error.what();
+    }
+  }
+  poke(indices, 10 * 2 * 4, 9, 4);
+  EXPECT_NO_THROW(testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}}));
+  for (std::int64_t bad : {std::int64_t{-8}, std::int64_t{1} << 40, std::int64_t{21}}) {   // before, beyond, and falling
+    poke(rows, 11 * 16, bad == 21 ? 19 : bad, 8);
+    try {
+      testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}});
+      FAIL() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      EXPECT_NE(std::string(error.what()).find("rows.npy: row 10"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(DatasetFolder, AWriterThatIsNotCommittedLeavesNothing) {
+  const fs::path target = temp_.path() / "unfinished";
+  {
+    DatasetWriter writer(target);
+    const std::vector<std::int64_t> ids{1, 2};
+    writer.write<std::int64_t>("splits/node/train.npy", ids, {2});
+    EXPECT_FALSE(fs::exists(target));
+  }
+  EXPECT_FALSE(fs::exists(target));
+  for (const auto& entry : fs::directory_iterator(temp_.path())) EXPECT_EQ(entry.path(), data_);
+}
+
+TEST_F(DatasetFolder, ExistingFoldersAreLeftAsTheyAre) {
+  EXPECT_THROW(DatasetWriter{data_}, Error);
+  EXPECT_NO_THROW(DatasetWriter(data_, {.overwrite = true}));
+  fs::create_directory(temp_.path() / "mine");
+  write_all(temp_.path() / "mine/letter.txt", "dear");
+  EXPECT_THROW(DatasetWriter(temp_.path() / "mine", {.overwrite = true}), Error);
+  verify(data_);
+}
+
+TEST_F(DatasetFolder, WhatAKilledWriterLeftIsSwept) {
+  const fs::path left = temp_.path() / ".new.tmp-999999999";   // no such process: above the kernel's largest pid
+  fs::create_directory(left);
+  { DatasetWriter writer(temp_.path() / "new"); }
+  EXPECT_FALSE(fs::exists(left));
+}
+
+}  // namespace
+}  // namespace hopfeed

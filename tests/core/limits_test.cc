@@ -1,0 +1,80 @@
+// One above each limit is refused with a line that names it; the limit itself is not.
+#include "core/limits.h"
+
+#include <gtest/gtest.h>
+
+#include "core/batch_options.h"
+#include "core/block_writer.h"
+#include "core/dataset_meta.h"
+#include "core/deal.h"
+#include "core/error.h"
+#include "core/relabel_table.h"
+
+namespace hopfeed {
+namespace {
+
+template <class Body> ErrorCode code_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::kIo;
+}
+
+TEST(Limits, Fanouts) {
+  EXPECT_NO_THROW(BatchOptions({.fanouts = {kMaxFanout, 1, -1}}).validate());
+  for (std::int64_t bad : {std::int64_t{0}, std::int64_t{-2}, kMaxFanout + 1, INT64_MAX, INT64_MIN}) {
+    EXPECT_EQ(code_of([&] { BatchOptions({.fanouts = {5, bad}}).validate(); }), ErrorCode::kInvalid) << bad;
+  }
+}
+
+TEST(Limits, Hops) {
+  EXPECT_NO_THROW(BatchOptions({.fanouts = std::vector<std::int64_t>(kMaxHops, 1)}).validate());
+  EXPECT_EQ(code_of([] { BatchOptions({.fanouts = std::vector<std::int64_t>(kMaxHops + 1, 1)}).validate(); }), ErrorCode::kInvalid);
+}
+
+TEST(Limits, BatchAndWorldSize) {
+  EXPECT_EQ(Deal({.num_seeds = kMaxBatchSize, .batch_size = kMaxBatchSize}).steps(), 1);
+  EXPECT_EQ(code_of([] { Deal({.num_seeds = 10, .batch_size = kMaxBatchSize + 1}); }), ErrorCode::kInvalid);
+  EXPECT_NO_THROW(Deal({.num_seeds = kMaxWorldSize, .world_size = kMaxWorldSize}));
+  EXPECT_EQ(code_of([] { Deal({.num_seeds = kMaxWorldSize + 1, .world_size = kMaxWorldSize + 1}); }), ErrorCode::kInvalid);
+}
+
+TEST(Limits, Names) {
+  EXPECT_NO_THROW(check_name(std::string(kMaxNameBytes - 1, 'a'), "split"));
+  EXPECT_EQ(code_of([] { check_name(std::string(kMaxNameBytes, 'a'), "split"); }), ErrorCode::kInvalid);
+  for (const char* bad : {"", ".hidden", "a/b", "a b", "a__b", "../x"}) EXPECT_EQ(code_of([&] { check_name(bad, "split"); }), ErrorCode::kInvalid) << bad;
+}
+
+TEST(Limits, ArraysOfABlock) {
+  BlockWriter writer;
+  for (std::size_t i = 0; i < kMaxBlockArrays; ++i) writer.add({.name = "a", .shape = {1}});
+  EXPECT_EQ(code_of([&] { writer.add({.name = "a", .shape = {1}}); }), ErrorCode::kInvalid);
+}
+
+TEST(Limits, NodesOfABatch) {
+  HashRelabel relabel(std::int64_t{1} << 40);
+  LocalNodes nodes;   // room is reserved, not touched
+  EXPECT_EQ(code_of([&] { relabel.make_room(nodes, kMaxBatchNodes + 1); }), ErrorCode::kUnsupported);
+}
+
+TEST(Fanouts, AreParsedFromTextOrRefusedByName) {
+  EXPECT_EQ(parse_fanouts("15,10,-1"), (std::vector<std::int64_t>{15, 10, -1}));
+  EXPECT_TRUE(parse_fanouts("").empty());
+  for (const char* bad : {"15,", ",15", "1,,2", "a", "1.5", "99999999999999999999", " 1"}) {
+    EXPECT_EQ(code_of([&] { parse_fanouts(bad); }), ErrorCode::kInvalid) << bad;
+  }
+}
+
+TEST(BatchOptions, SurviveJsonAndHashByValue) {
+  const BatchOptions options{.fanouts = {3, -1}, .replace = true, .edge_ids = true, .attrs = std::vector<std::string>{"x"}};
+  EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
+  EXPECT_NE(options.hash(), BatchOptions{}.hash());
+  EXPECT_EQ(code_of([] { BatchOptions::from_json("{\"fanouts\": 3}"); }), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of([] { BatchOptions::from_json("{"); }), ErrorCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace hopfeed
