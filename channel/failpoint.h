@@ -38,7 +38,8 @@ consteval std::string_view failpoint_name(std::string_view name) {
 #define FAILPOINT(name) (::hopfeed::failpoint_hit(::hopfeed::failpoint_name(name)))
 #else
 inline constexpr bool kFailpointsEnabled = false;
-#define FAILPOINT(name) (false)
+constexpr bool no_failpoint() { return false; }   // a call, since a bare `false;` is a statement without effect
+#define FAILPOINT(name) (::hopfeed::no_failpoint())
 #endif
 
 }  // namespace hopfeed
