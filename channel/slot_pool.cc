@@ -106,20 +106,16 @@ std::size_t SlotPool::limit_of(std::uint32_t slot) const {
   return options_.channel_size + (lowest_unfinished(slot) ? options_.allowance : 0);
 }
 
-std::size_t SlotPool::grant_target(std::uint32_t slot) const {
-  const std::size_t wanted = view_.slot(slot).wanted.load();
-  const std::size_t target = std::min<std::size_t>(with_headroom(wanted), view_.shape().slot_stride);
-  return granted() - view_.slot(slot).granted.load() + target <= limit_of(slot) ? target : round_up(wanted, kPageBytes);
-}
-
 bool SlotPool::try_grant(std::uint32_t slot) {
   SlotRecord& record = view_.slot(slot);
-  const std::size_t had = record.granted.load(), target = grant_target(slot), limit = limit_of(slot);
+  const std::size_t had = record.granted.load(), others = granted() - had, wanted = record.wanted.load();
   std::size_t free_bytes = 0;
   for (std::uint32_t other : free_) free_bytes += view_.slot(other).granted.load();
-  if (granted() - had + target > limit + free_bytes) return false;   // punching would lose warm memory in vain
+  std::size_t target = std::min<std::size_t>(with_headroom(wanted), view_.shape().slot_stride);
+  if (others + target > options_.channel_size + free_bytes) target = round_up(wanted, kPageBytes);
+  if (others + target > limit_of(slot) + free_bytes) return false;   // punching would lose warm memory in vain
   for (std::uint32_t other : free_) {
-    if (granted() - had + target <= limit) break;
+    if (granted() - had + target <= options_.channel_size) break;
     punch(other);
   }
   memory_->reserve(view_.slot_offset(slot) + had, target - had);
@@ -148,7 +144,8 @@ std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
     const SlotState state = word(slot).state;
     if (state == SlotState::kHeld) result.held += view_.slot(slot).granted.load();
     if (state == SlotState::kFree) free_bytes += view_.slot(slot).granted.load();
-    if (state == SlotState::kFilling && view_.slot(slot).abandoned.load() != 0) return {};   // its memory comes back
+    const bool in_flight = state == SlotState::kFilling || state == SlotState::kReady;
+    if (in_flight && view_.slot(slot).abandoned.load() != 0) return {};   // its memory comes back by itself
     if (waits_for_grant(slot) && view_.slot(slot).sequence.load() == sequence) found = slot;
   }
   if (!found || !lowest_unfinished(*found)) return {};

@@ -84,7 +84,8 @@ class SlotPool {
 
   std::uint32_t num_slots() const { return view_.shape().num_slots; }
   std::uint32_t num_held() const { return count(SlotState::kHeld); }
-  std::uint32_t num_free() const { return static_cast<std::uint32_t>(free_.size()); }
+  /// FREE slots, the last freed at the back.
+  const std::vector<std::uint32_t>& free_order() const { return free_; }
   /// Bytes granted to all slots.
   std::size_t granted() const;
   /// Memory given back in slots that nobody views. For the end: no worker lives, nothing is planned again.
@@ -99,7 +100,6 @@ class SlotPool {
   std::vector<std::uint32_t> waiting() const;              // slots that wait for a grant, lowest sequence first
   bool lowest_unfinished(std::uint32_t slot) const;
   std::size_t limit_of(std::uint32_t slot) const;
-  std::size_t grant_target(std::uint32_t slot) const;
   bool try_grant(std::uint32_t slot);
   void free_slot(std::uint32_t slot);
   void punch(std::uint32_t slot);

@@ -1,0 +1,113 @@
+// The reader of memory limits on made-up files: cgroup versions 1 and 2, nested limits, containers, nonsense.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "channel/memory_limits.h"
+#include "core/error.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+class MemoryLimits : public ::testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  void machine(std::uint64_t available_kib) {
+    write("proc/meminfo", "MemTotal:       99999999 kB\nMemFree:  1 kB\nMemAvailable:   " + std::to_string(available_kib) + " kB\n");
+  }
+  void version2(const std::string& own, const std::string& mount_root = "/") {
+    write("proc/self/cgroup", "0::" + own + "\n");
+    write("proc/self/mountinfo", "30 23 0:26 " + mount_root + " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+  }
+  AvailableMemory available() const { return available_memory(root_.path()); }
+
+  testing::TempFolder root_;
+};
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+TEST_F(MemoryLimits, WithoutCgroups_TheMachineCounts) {
+  machine(1024 * 1024);
+  EXPECT_EQ(available().bytes, 1024 * kMiB);
+  EXPECT_EQ(available().source, "MemAvailable");
+}
+
+TEST_F(MemoryLimits, NothingReadable_IsNoLimit) {
+  EXPECT_EQ(available().bytes, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(available().source, "unknown");
+}
+
+TEST_F(MemoryLimits, Version2_TheTightestLevelOnTheWayUpCounts) {
+  machine(8 * 1024 * 1024);
+  version2("/jobs/mine/step");
+  write("sys/fs/cgroup/jobs/mine/step/memory.max", "max\n");
+  write("sys/fs/cgroup/jobs/mine/step/memory.current", "1048576\n");
+  write("sys/fs/cgroup/jobs/mine/memory.max", std::to_string(500 * kMiB));
+  write("sys/fs/cgroup/jobs/mine/memory.current", std::to_string(200 * kMiB));
+  write("sys/fs/cgroup/jobs/mine/memory.stat", "anon 1\nfile 2\ninactive_file 10485760\nactive_file 5242880\n");
+  write("sys/fs/cgroup/jobs/memory.max", std::to_string(1000 * kMiB));
+  write("sys/fs/cgroup/jobs/memory.current", std::to_string(200 * kMiB));
+  EXPECT_EQ(available().bytes, 315 * kMiB) << "page cache can be taken back";
+  EXPECT_NE(available().source.find("jobs/mine/memory.max"), std::string::npos);
+  write("sys/fs/cgroup/jobs/memory.current", std::to_string(900 * kMiB));
+  EXPECT_EQ(available().bytes, 100 * kMiB);
+  write("sys/fs/cgroup/jobs/memory.current", std::to_string(2000 * kMiB));
+  EXPECT_EQ(available().bytes, 0U) << "over the limit already";
+}
+
+TEST_F(MemoryLimits, Version1_WithItsOwnMountAndNames) {
+  machine(8 * 1024 * 1024);
+  write("proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/jobs/a\n0::/\n");
+  write("proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+                               "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "123456\n");
+  write("sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes", std::to_string(64 * kMiB));
+  write("sys/fs/cgroup/memory/jobs/a/memory.usage_in_bytes", std::to_string(20 * kMiB));
+  write("sys/fs/cgroup/memory/jobs/a/memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 0\n");
+  EXPECT_EQ(available().bytes, 45 * kMiB);
+}
+
+TEST_F(MemoryLimits, ContainerThatSeesOnlyItsOwnGroup_ReadsTheMount) {
+  machine(8 * 1024 * 1024);
+  version2("/docker/abc", "/docker/abc");
+  write("sys/fs/cgroup/memory.max", std::to_string(60 * kMiB));
+  write("sys/fs/cgroup/memory.current", std::to_string(10 * kMiB));
+  EXPECT_EQ(available().bytes, 50 * kMiB);
+  version2("/", "/");   // with a cgroup namespace
+  EXPECT_EQ(available().bytes, 50 * kMiB);
+}
+
+TEST_F(MemoryLimits, Nonsense_IsNoLimit) {
+  machine(1024);
+  write("proc/self/cgroup", "nonsense\n0:\n::\n");
+  write("proc/self/mountinfo", "x\n - \n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  EXPECT_EQ(available().bytes, kMiB);
+}
+
+TEST_F(MemoryLimits, ThisMachineHasSome) {
+  EXPECT_GT(available_memory().bytes, kMiB);
+  EXPECT_NE(available_memory().source, "unknown");
+}
+
+TEST_F(MemoryLimits, TooLittle_IsOneLineWithNeededAvailableAndKnob) {
+  require_memory(kMiB, {.bytes = kMiB, .source = "MemAvailable"}, "the channel", "lower channel_size");
+  try {
+    require_memory(100 * kMiB, {.bytes = 60 * kMiB, .source = "memory.max"}, "the channel", "lower channel_size");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
+    EXPECT_STREQ(error.what(), "the channel needs 100 MiB of memory, 60 MiB are available (limit: memory.max); lower channel_size");
+  }
+}
+
+}  // namespace
+}  // namespace hopfeed
