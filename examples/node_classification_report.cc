@@ -1,0 +1,93 @@
+// See node_classification_report.h.
+#include "examples/node_classification_report.h"
+
+#include <fmt/format.h>
+
+namespace hopfeed {
+namespace {
+
+struct Means {
+  double epoch_seconds = 0, batches_per_s = 0, wait_fraction = 0;
+};
+
+Means means_of(const std::vector<EpochRow>& rows) {
+  double seconds = 0, waited = 0, batches = 0;
+  for (const EpochRow& row : rows) {
+    seconds += row.seconds;
+    waited += row.seconds * row.wait_fraction;
+    batches += static_cast<double>(row.batches);
+  }
+  if (rows.empty() || seconds <= 0) return {};
+  return {.epoch_seconds = seconds / static_cast<double>(rows.size()), .batches_per_s = batches / seconds, .wait_fraction = waited / seconds};
+}
+
+nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
+  nlohmann::json result = nlohmann::json::array();
+  for (const EpochRow& row : rows) {
+    result.push_back({{"epoch", row.epoch}, {"loss", row.loss}, {"sampled_valid_accuracy", row.valid_accuracy}, {"seconds", row.seconds},
+                      {"valid_seconds", row.valid_seconds}, {"batches", row.batches}, {"batches_per_s", row.batches_per_s},
+                      {"trainer_wait_fraction", row.wait_fraction}});
+  }
+  return result;
+}
+
+std::string percent(double fraction) { return fmt::format("{:.0f}%", 100 * fraction); }
+
+std::string line(const std::string& what, const std::string& epoch, const std::string& loss, const std::string& train, const std::string& valid,
+                 const std::string& test, const std::string& rate, const std::string& waited, const std::string& seconds) {
+  return fmt::format("{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}{:>10}\n", what, epoch, loss, train, valid, test, rate, waited, seconds);
+}
+
+std::string exact_line(const ModelReport& model, const std::string& epoch) {
+  const Means means = means_of(model.rows);
+  return line(model.title, epoch, "", fmt::format("{:.4f}", model.train_accuracy), fmt::format("{:.4f}", model.valid_accuracy),
+              fmt::format("{:.4f}", model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s), percent(means.wait_fraction),
+              fmt::format("{:.2f}", means.epoch_seconds));
+}
+
+}  // namespace
+
+nlohmann::json to_json(const RunReport& report) {
+  const Means means = means_of(report.model.rows);
+  nlohmann::json json = {{"dataset", report.dataset},
+                         {"trainers", report.trainers},
+                         {"options", report.options},
+                         {"train_accuracy", report.model.train_accuracy},
+                         {"valid_accuracy", report.model.valid_accuracy},
+                         {"test_accuracy", report.model.test_accuracy},
+                         {"epochs", report.model.rows.size()},
+                         {"best_epoch", report.model.best_epoch},
+                         {"epoch_seconds", means.epoch_seconds},
+                         {"batches_per_s", means.batches_per_s},
+                         {"trainer_wait_fraction", means.wait_fraction},
+                         {"inference_seconds", report.model.inference_seconds},
+                         {"epoch_rows", rows_to_json(report.model.rows)}};
+  if (report.baseline) {
+    const Means baseline = means_of(report.baseline->rows);
+    json["baseline_train_accuracy"] = report.baseline->train_accuracy;
+    json["baseline_valid_accuracy"] = report.baseline->valid_accuracy;
+    json["baseline_test_accuracy"] = report.baseline->test_accuracy;
+    json["baseline_epochs"] = report.baseline->rows.size();
+    json["baseline_best_epoch"] = report.baseline->best_epoch;
+    json["baseline_epoch_seconds"] = baseline.epoch_seconds;
+    json["baseline_batches_per_s"] = baseline.batches_per_s;
+    json["baseline_trainer_wait_fraction"] = baseline.wait_fraction;
+    json["baseline_inference_seconds"] = report.baseline->inference_seconds;
+    json["baseline_epoch_rows"] = rows_to_json(report.baseline->rows);
+  }
+  return json;
+}
+
+std::string to_table(const RunReport& report) {
+  std::string table = line("", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
+  for (const EpochRow& row : report.model.rows) {
+    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", fmt::format("{:.4f}", row.valid_accuracy), "",
+                  fmt::format("{:.1f}", row.batches_per_s), percent(row.wait_fraction), fmt::format("{:.2f}", row.seconds));
+  }
+  if (report.baseline) table += exact_line(*report.baseline, fmt::format("best {}", report.baseline->best_epoch));
+  table += exact_line(report.model, fmt::format("best {}", report.model.best_epoch));
+  table += "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, with means over all epochs.\n";
+  return table;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,95 @@
+// Tensors over a block: the slot's own memory, given back when the last of them is gone.
+#include "trainer/batch_tensors.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_dataset.h"
+#include "tests/trainer/test_batches.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::make_slot;
+using testing::TempFolder;
+using testing::TestSlot;
+
+class BatchTensorsTest : public ::testing::Test {
+ protected:
+  BatchTensorsTest() {
+    testing::write_tiny_dataset(folder_.path() / "data", testing::random_graph({.num_nodes = 300, .num_edges = 2'000}));
+    dataset_ = std::make_unique<Dataset>(folder_.path() / "data");
+  }
+  TempFolder folder_;
+  std::unique_ptr<Dataset> dataset_;
+};
+
+TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
+  const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}, .edge_ids = true}, {.count = 20});
+  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  for (const torch::Tensor& tensor : {batch.x, batch.y, batch.edge_index, batch.e_id, batch.n_id, batch.input_id}) {
+    const auto* at = static_cast<const std::byte*>(tensor.const_data_ptr());
+    EXPECT_GE(at, slot->data);
+    EXPECT_LE(at + tensor.nbytes(), slot->data + slot->bytes);
+  }
+  EXPECT_EQ(batch.rows().col.const_data_ptr(), batch.edge_index.const_data_ptr());
+}
+
+TEST_F(BatchTensorsTest, TheSlotIsReleasedWhenTheLastTensorIsGone) {
+  auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.count = 20});
+  const std::weak_ptr<TestSlot> watch = slot;
+  torch::Tensor kept;
+  {
+    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    slot.reset();
+    kept = batch.x.narrow(0, 0, 1);   // a view of a view
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_FALSE(watch.expired());
+  kept = torch::Tensor();
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST_F(BatchTensorsTest, TheGraphOfALossHoldsTheSlotUntilBackwardIsDone) {
+  auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4}}, {.count = 20});
+  const std::weak_ptr<TestSlot> watch = slot;
+  torch::Tensor loss;
+  torch::Tensor weight = torch::ones({5, 1}).requires_grad_();
+  {
+    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    slot.reset();
+    loss = mean_aggregate(torch::matmul(batch.x, weight), batch.rows()).sum();
+  }
+  EXPECT_FALSE(watch.expired());
+  loss.backward();
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
+  const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.first = 5, .count = 20});
+  const BatchView view(slot->block());
+  const BatchTensors batch = to_tensors(view, slot);
+  EXPECT_EQ(batch.batch_size, 20);
+  EXPECT_EQ(batch.num_hops(), 2);
+  EXPECT_EQ(batch.num_nodes(), view.num_nodes());
+  EXPECT_EQ(batch.edge_index.size(1), view.num_edges());
+  EXPECT_EQ(batch.num_expanded(2), batch.num_sampled_nodes[0] + batch.num_sampled_nodes[1]);
+  EXPECT_EQ(batch.rows().num_rows(), batch.num_expanded(2));
+  EXPECT_FALSE(batch.e_id.defined());
+  const NodeAttrView x = dataset_->attr(0, "x");
+  for (std::int64_t i = 0; i < batch.num_nodes(); ++i) {
+    const auto* row = reinterpret_cast<const float*>(x.parts[0] + dataset_->dataset_id(0, view.n_id()[i]) * x.stride_bytes);
+    for (std::int64_t f = 0; f < 5; ++f) ASSERT_EQ(batch.x[i][f].item<float>(), row[f]);
+  }
+}
+
+TEST_F(BatchTensorsTest, RepeatedSeedsHaveARowEach) {
+  const std::vector<std::int64_t> seeds{7, 3, 7, 7};
+  const auto slot = make_slot(*dataset_, seeds, {.fanouts = {2}}, {.count = 4});
+  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  EXPECT_EQ(batch.batch_size, 2);
+  const torch::Tensor ids = batch.at_seeds(batch.n_id);
+  EXPECT_TRUE(torch::equal(ids, torch::tensor(seeds, torch::kInt64)));
+}
+
+}  // namespace
+}  // namespace hopfeed

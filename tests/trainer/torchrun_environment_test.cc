@@ -1,0 +1,101 @@
+// What the launcher's environment may look like.
+#include "trainer/torchrun_environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "core/error.h"
+#include "trainer/world.h"
+
+namespace hopfeed {
+namespace {
+
+/// Sets the launcher's variables for one scope, and only those that are given.
+class Environment {
+ public:
+  explicit Environment(const std::map<std::string, std::string>& values) {
+    clear();
+    for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() { clear(); }
+
+ private:
+  static void clear() {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                             "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE"}) {
+      unsetenv(name);
+    }
+  }
+};
+
+std::string refusal(const std::map<std::string, std::string>& values) {
+  const Environment environment(values);
+  try {
+    torchrun_environment();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TorchrunEnvironment, NothingSetMeansATrainerByItself) {
+  const Environment environment({});
+  EXPECT_FALSE(torchrun_environment());
+  const World world;
+  EXPECT_EQ(world.size(), 1);
+  EXPECT_EQ(world.rank(), 0);
+}
+
+TEST(TorchrunEnvironment, WhatTorchrunSetsIsRead) {
+  const Environment environment({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"},
+                                 {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const auto env = torchrun_environment();
+  ASSERT_TRUE(env);
+  EXPECT_EQ(env->rank, 3);
+  EXPECT_EQ(env->world_size, 4);
+  EXPECT_EQ(env->local_rank, 1);
+  EXPECT_EQ(env->master_addr, "node0");
+  EXPECT_EQ(env->master_port, 29500);
+  EXPECT_EQ(env->restart_count, 2);
+  EXPECT_TRUE(env->agent_store);
+  EXPECT_FALSE(env->one_machine());
+}
+
+TEST(TorchrunEnvironment, APartOfItIsRefusedByName) {
+  EXPECT_NE(refusal({{"RANK", "0"}}).find("WORLD_SIZE is not set"), std::string::npos);
+  EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("RANK is not set"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}).find("MASTER_ADDR is not set"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}).find("MASTER_PORT is not set"), std::string::npos);
+}
+
+TEST(TorchrunEnvironment, NumbersOutOfRangeAreRefusedByName) {
+  std::map<std::string, std::string> values{{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  EXPECT_NE(refusal(values).find("RANK is '2'"), std::string::npos);
+  values["RANK"] = "1x";
+  EXPECT_NE(refusal(values).find("RANK is '1x'"), std::string::npos);
+  values["RANK"] = "1";
+  values["MASTER_PORT"] = "70000";
+  EXPECT_NE(refusal(values).find("MASTER_PORT is '70000'"), std::string::npos);
+}
+
+TEST(TorchrunEnvironment, MoreTrainersThanTheLauncherStartedAreRefused) {
+  const Environment environment({});
+  try {
+    World world({.expected_size = 2});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no torchrun environment"), std::string::npos);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+TEST(TorchrunEnvironment, AnUnknownBackendIsRefused) {
+  const Environment environment({});
+  EXPECT_THROW(World({.backend = "mpi"}), Error);
+}
+
+}  // namespace
+}  // namespace hopfeed

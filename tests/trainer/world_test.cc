@@ -1,0 +1,93 @@
+// Several trainers as real processes over Gloo.
+#include "trainer/world.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/support/tiny_dataset.h"
+#include "tests/trainer/processes.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::program;
+using testing::run_program;
+using testing::run_ranks;
+using testing::TempFolder;
+
+std::vector<float> gradient_of(const std::filesystem::path& folder, int ranks) {
+  const std::filesystem::path out = folder / ("gradient" + std::to_string(ranks));
+  for (const auto& rank : run_ranks({program("gradient_rank"), (folder / "data").string(), "101", out.string()}, ranks)) {
+    EXPECT_EQ(rank.status, 0) << rank.output;
+  }
+  std::ifstream file(out, std::ios::binary);
+  std::vector<float> gradient(std::filesystem::file_size(out) / sizeof(float));
+  file.read(reinterpret_cast<char*>(gradient.data()), static_cast<std::streamsize>(gradient.size() * sizeof(float)));
+  return gradient;
+}
+
+double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    norm += static_cast<double>(a[i]) * a[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(World, TwoAndThreeRanksGiveTheGradientOfOneRankWithAllTheirSeeds) {
+  const TempFolder folder;   // 101 seeds: 51 + 50, and 34 + 34 + 33; some of them without a label
+  testing::TinyGraph graph = testing::random_graph({.num_nodes = 500, .num_edges = 4'000, .x_width = 10, .num_train = 200});
+  for (std::int64_t v = 0; v < graph.num_nodes; v += 7) graph.y[v] = -1;
+  testing::write_tiny_dataset(folder.path() / "data", graph);
+  const std::vector<float> one = gradient_of(folder.path(), 1);
+  ASSERT_GT(one.size(), 100u);
+  for (const int ranks : {2, 3}) {
+    const std::vector<float> several = gradient_of(folder.path(), ranks);
+    ASSERT_EQ(several.size(), one.size());
+    EXPECT_LE(relative_error(one, several), 1e-6) << ranks << " ranks";
+  }
+}
+
+TEST(World, ATrainerThatDies_TheOthersGetAnErrorInOneLine) {
+  const auto ranks = run_ranks({program("gradient_rank"), "--die", "1"}, 2);
+  EXPECT_EQ(ranks[1].status, 128 + 9);
+  EXPECT_EQ(ranks[0].status, 10 + static_cast<int>(ErrorCode::kPeerDied)) << ranks[0].output;
+  EXPECT_NE(ranks[0].output.find("another trainer is gone"), std::string::npos) << ranks[0].output;
+}
+
+TEST(World, AStorePortInUseIsNamed) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const auto result = run_program({program("gradient_rank"), "--die", "1"},
+                                  {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+  close(fd);
+  EXPECT_EQ(result.status, 10 + static_cast<int>(ErrorCode::kIo));
+  EXPECT_NE(result.output.find(port + " is in use"), std::string::npos) << result.output;
+}
+
+TEST(World, NcclWithoutAGpuSaysSo) {
+  try {
+    World world({.backend = "nccl"});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("use --backend gloo"), std::string::npos) << error.what();
+    return;
+  }
+  EXPECT_TRUE(std::filesystem::exists("/dev/nvidia0")) << "accepted without a GPU";
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,175 @@
+// See checkpoint.h.
+#include "trainer/checkpoint.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace hopfeed {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, seconds, valid_seconds, batches, batches_per_s, wait_fraction)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds, wait_seconds, best_accuracy,
+                                   best_epoch, world_size, rows)
+
+namespace {
+
+using torch::serialize::InputArchive;
+using torch::serialize::OutputArchive;
+
+struct File {
+  int fd;
+  ~File() { close(fd); }
+};
+
+void sync_path(const std::filesystem::path& path, int flags) {
+  const File file{open(path.c_str(), flags | O_CLOEXEC)};
+  if (file.fd < 0 || fsync(file.fd) != 0) throw_errno("cannot flush '" + path.string() + "'", errno);
+}
+
+void write_all(const std::filesystem::path& path, const std::string& bytes) {
+  const File file{open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+  if (file.fd < 0) throw_errno("cannot write '" + path.string() + "'", errno);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t written = write(file.fd, bytes.data() + at, bytes.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_errno("cannot write '" + path.string() + "'", errno);
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+/// The old file stays until the new one is whole on disk.
+void write_and_rename(const std::filesystem::path& path, const std::string& bytes) {
+  const std::filesystem::path temporary = path.string() + ".new";
+  try {
+    write_all(temporary, bytes);
+    sync_path(temporary, O_RDONLY);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) throw_errno("cannot rename '" + temporary.string() + "'", errno);
+  sync_path(path.has_parent_path() ? path.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+}
+
+std::string read_all(const std::filesystem::path& path) {
+  const File file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) throw_errno("cannot read '" + path.string() + "'", errno);
+  std::string bytes;
+  char buffer[1 << 16];
+  for (ssize_t got; (got = read(file.fd, buffer, sizeof buffer)) != 0;) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read '" + path.string() + "'", errno);
+    bytes.append(buffer, static_cast<std::size_t>(got));
+  }
+  return bytes;
+}
+
+/// Rank 0's text on every rank.
+std::string broadcast_text(std::string text, World& world) {
+  torch::Tensor size = torch::full({1}, static_cast<std::int64_t>(text.size()), torch::kInt64);
+  world.broadcast(size);
+  text.resize(static_cast<std::size_t>(size.item<std::int64_t>()));
+  world.broadcast(torch::from_blob(text.data(), {static_cast<std::int64_t>(text.size())}, torch::kUInt8));
+  return text;
+}
+
+std::string to_bytes(OutputArchive& archive) {
+  std::ostringstream stream;
+  archive.save_to(stream);
+  return std::move(stream).str();
+}
+
+std::string to_text(const torch::Tensor& bytes) {
+  return {reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()), static_cast<std::size_t>(bytes.numel())};
+}
+
+torch::Tensor to_byte_tensor(const std::string& text) {
+  torch::Tensor bytes = torch::empty({static_cast<std::int64_t>(text.size())}, torch::kUInt8);
+  std::memcpy(bytes.mutable_data_ptr<std::uint8_t>(), text.data(), text.size());
+  return bytes;
+}
+
+void require_same(const Settings& stored, const Settings& settings, const std::filesystem::path& path) {
+  for (const auto& [name, value] : settings) {
+    const auto found = stored.find(name);
+    if (found != stored.end() && found->second == value) continue;
+    throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + name + " " +
+                                         (found == stored.end() ? "unset" : found->second) + ", this run has " + value +
+                                         "; use the same, or start afresh without resuming");
+  }
+}
+
+/// Torch's own complaints about a damaged file name no file.
+template <class Body> auto reading(const std::filesystem::path& path, Body body) {
+  try {
+    return body();
+  } catch (const c10::Error&) {
+    throw Error(ErrorCode::kCorrupt, "'" + path.string() + "' is damaged or not of this model; remove it and start afresh");
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kCorrupt, "'" + path.string() + "' was written by another version of hopfeed; remove it and start afresh");
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
+                     const TrainingProgress& progress, const Settings& settings, World& world) {
+  const torch::Tensor generators = world.gather(at::detail::getDefaultCPUGenerator().get_state());
+  if (world.rank() != 0) return;
+  OutputArchive archive, model_archive, optimizer_archive;
+  model->save(model_archive);
+  optimizer.save(optimizer_archive);
+  archive.write("model", model_archive);
+  archive.write("optimizer", optimizer_archive);
+  archive.write("progress", to_byte_tensor(nlohmann::json(progress).dump()), /*is_buffer=*/true);
+  archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
+  archive.write("generators", generators, /*is_buffer=*/true);
+  write_and_rename(path, to_bytes(archive));
+}
+
+TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
+                                 const Settings& settings, World& world) {
+  const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
+  return reading(path, [&] {
+    InputArchive archive, model_archive, optimizer_archive;
+    archive.load_from(bytes.data(), bytes.size());
+    torch::Tensor progress_text, settings_text, generators;
+    archive.read("settings", settings_text, true);
+    require_same(nlohmann::json::parse(to_text(settings_text)).get<Settings>(), settings, path);
+    archive.read("progress", progress_text, true);
+    archive.read("generators", generators, true);
+    archive.read("model", model_archive);
+    archive.read("optimizer", optimizer_archive);
+    model->load(model_archive);
+    optimizer.load(optimizer_archive);
+    if (generators.size(0) == world.size()) {
+      at::Generator generator = at::detail::getDefaultCPUGenerator();
+      generator.set_state(generators[world.rank()].clone());
+    }
+    return nlohmann::json::parse(to_text(progress_text)).get<TrainingProgress>();
+  });
+}
+
+void save_model(const std::filesystem::path& path, GraphSage model) {
+  OutputArchive archive;
+  model->save(archive);
+  write_and_rename(path, to_bytes(archive));
+}
+
+void load_model(const std::filesystem::path& path, GraphSage model) {
+  const std::string bytes = read_all(path);
+  reading(path, [&] {
+    InputArchive archive;
+    archive.load_from(bytes.data(), bytes.size());
+    model->load(archive);
+  });
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,73 @@
+// See segment_mean.h.
+#include "trainer/segment_mean.h"
+
+#include <algorithm>
+
+namespace hopfeed {
+namespace {
+
+// Rows lie anywhere in tens of megabytes, so each is asked for this many edges before it is added.
+constexpr std::int64_t kAhead = 6;
+constexpr std::int64_t kLineBytes = 64;
+
+template <class T> struct Unscaled {
+  T operator()(T value, std::int64_t) const { return value; }
+};
+template <class T> struct ScaledBy {
+  const T* scale;
+  T operator()(T value, std::int64_t source) const { return scale[source] * value; }
+};
+
+template <class T> [[gnu::always_inline]] inline void prefetch_row(const MatrixView<T>& x, std::int64_t row) {
+  const char* at = reinterpret_cast<const char*>(x.data + row * x.stride);
+  const char* end = at + x.width * static_cast<std::int64_t>(sizeof(T));
+  for (; at < end; at += kLineBytes) __builtin_prefetch(at);
+}
+
+// The sum of one row's messages goes through `sum`, which stays in L1.
+template <class T, class Weigh>
+[[gnu::always_inline]] inline void sum_rows(const MatrixView<T>& x, Weigh weigh, const std::int64_t* rowptr, const std::int64_t* col,
+                                            std::int64_t begin, std::int64_t end, T* out, bool mean) {
+  const std::int64_t last = rowptr[end];
+  for (std::int64_t k = rowptr[begin]; k < std::min(rowptr[begin] + kAhead, last); ++k) prefetch_row(x, col[k]);
+  for (std::int64_t row = begin; row < end; ++row) {
+    T* __restrict__ sum = out + row * x.width;
+    std::fill_n(sum, x.width, T{0});
+    for (std::int64_t k = rowptr[row]; k < rowptr[row + 1]; ++k) {
+      if (k + kAhead < last) prefetch_row(x, col[k + kAhead]);
+      const std::int64_t source = col[k];
+      const T* __restrict__ message = x.data + source * x.stride;
+      for (std::int64_t f = 0; f < x.width; ++f) sum[f] += weigh(message[f], source);
+    }
+    const std::int64_t degree = rowptr[row + 1] - rowptr[row];
+    if (!mean || degree < 2) continue;
+    const T share = T{1} / static_cast<T>(degree);
+    for (std::int64_t f = 0; f < x.width; ++f) sum[f] *= share;
+  }
+}
+
+}  // namespace
+
+#define HOPFEED_EACH_PROCESSOR [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+
+HOPFEED_EACH_PROCESSOR void segment_mean(const MatrixView<float>& x, const std::int64_t* rowptr, const std::int64_t* col,
+                                         std::int64_t begin, std::int64_t end, float* out) {
+  sum_rows(x, Unscaled<float>{}, rowptr, col, begin, end, out, true);
+}
+
+HOPFEED_EACH_PROCESSOR void segment_mean(const MatrixView<double>& x, const std::int64_t* rowptr, const std::int64_t* col,
+                                         std::int64_t begin, std::int64_t end, double* out) {
+  sum_rows(x, Unscaled<double>{}, rowptr, col, begin, end, out, true);
+}
+
+HOPFEED_EACH_PROCESSOR void segment_scaled_sum(const MatrixView<float>& x, const float* scale, const std::int64_t* rowptr,
+                                               const std::int64_t* col, std::int64_t begin, std::int64_t end, float* out) {
+  sum_rows(x, ScaledBy<float>{scale}, rowptr, col, begin, end, out, false);
+}
+
+HOPFEED_EACH_PROCESSOR void segment_scaled_sum(const MatrixView<double>& x, const double* scale, const std::int64_t* rowptr,
+                                               const std::int64_t* col, std::int64_t begin, std::int64_t end, double* out) {
+  sum_rows(x, ScaledBy<double>{scale}, rowptr, col, begin, end, out, false);
+}
+
+}  // namespace hopfeed

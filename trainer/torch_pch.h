@@ -1,0 +1,3 @@
+// What every Torch translation unit begins with, compiled once: Torch's headers cost 20 seconds each time otherwise.
+#pragma once
+#include <torch/torch.h>

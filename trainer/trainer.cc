@@ -1,0 +1,236 @@
+// See trainer.h.
+#include "trainer/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/dataset.h"
+#include "core/error.h"
+#include "trainer/gradient_reducer.h"
+#include "trainer/layerwise_inference.h"
+
+namespace hopfeed {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+template <class T> std::string to_text(const T& value) { return nlohmann::json(value).dump(); }
+
+void check(const TrainingOptions& options) {
+  const auto require = [](bool holds, const char* name, const auto& value, const char* what) {
+    if (!holds) throw Error(ErrorCode::kInvalid, std::string(name) + " is " + to_text(value) + "; use " + what);
+  };
+  require(options.epochs > 0, "epochs", options.epochs, "at least 1");
+  require(options.lr > 0, "lr", options.lr, "a number above 0");
+  require(options.weight_decay >= 0, "weight-decay", options.weight_decay, "0 or more");
+  require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every, "0 (after each epoch) or a number of steps");
+}
+
+LoaderOptions loader_options(const TrainingOptions& options, const World& world, const std::string& split) {
+  LoaderOptions loader = options.loader;
+  loader.split = split;
+  loader.seed = options.seed;
+  loader.rank = world.rank();
+  loader.world_size = world.size();
+  return loader;
+}
+
+LoaderOptions valid_loader_options(const TrainingOptions& options, const World& world) {
+  LoaderOptions loader = loader_options(options, world, options.valid_split);
+  loader.shuffle = false;
+  loader.drop_last = false;
+  return loader;
+}
+
+ModelOptions model_options(const TrainingOptions& options, const Dataset& dataset) {
+  const NodeTypeMeta& node = dataset.meta().node_types.front();
+  std::int64_t features = 0;
+  for (const NodeAttrMeta& attr : node.attrs) {
+    if (attr.name == "x") features = attr.row_elements();
+  }
+  return {.hops = static_cast<std::int64_t>(options.loader.batch.fanouts.size()),
+          .features = features,
+          .hidden = options.hidden,
+          .classes = node.num_classes,
+          .dropout = options.dropout};
+}
+
+/// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
+Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
+  const BatchOptions& batch = options.loader.batch;
+  return {{"dataset", dataset.meta().fingerprint},
+          {"split", options.train_split},
+          {"valid split", options.valid_split},
+          {"fanouts", to_text(batch.fanouts)},
+          {"replace", to_text(batch.replace)},
+          {"batch-size", to_text(options.loader.batch_size)},
+          {"shuffle", to_text(options.loader.shuffle)},
+          {"drop-last", to_text(options.loader.drop_last)},
+          {"seed", to_text(options.seed)},
+          {"hidden", to_text(options.hidden)},
+          {"dropout", to_text(options.dropout)},
+          {"lr", to_text(options.lr)},
+          {"weight-decay", to_text(options.weight_decay)}};
+}
+
+GraphSage make_model(const TrainingOptions& options, const Dataset& dataset) {
+  torch::manual_seed(options.seed);
+  return GraphSage(model_options(options, dataset));
+}
+
+class Training {
+ public:
+  Training(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks)
+      : world_(world), options_(options), callbacks_(callbacks), dataset_(options.loader.dataset), settings_(settings_of(options, dataset_)),
+        model_(make_model(options, dataset_)), reducer_(world, model_->parameters()),
+        adam_(model_->parameters(), torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay)),
+        train_loader_(loader_options(options, world, options.train_split)) {
+    if (dataset_.meta().node_types.front().splits.contains(options.valid_split)) valid_loader_.emplace(valid_loader_options(options, world));
+    torch::manual_seed(options.seed + 1 + static_cast<std::uint64_t>(world.rank()));   // ranks drop different units
+    resume();
+  }
+
+  TrainingResult run() {
+    while (progress_.epoch < options_.epochs) {
+      train_epoch();
+      finish_epoch();
+    }
+    GraphSage best = model_;
+    if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), best);
+    return {.model = best, .rows = progress_.rows, .best_accuracy = progress_.best_accuracy, .best_epoch = progress_.best_epoch};
+  }
+
+ private:
+  std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
+  std::filesystem::path checkpoint_path() const { return options_.out / (options_.name + ".checkpoint"); }
+
+  /// Rank 0 decides for all: only it is sure to see the file.
+  void resume() {
+    progress_.world_size = world_.size();
+    if (options_.out.empty()) return;
+    double found = 0;
+    if (world_.rank() == 0) {
+      std::filesystem::create_directories(options_.out);
+      const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
+      if (!wanted) std::filesystem::remove(checkpoint_path());
+      found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
+    }
+    if (world_.sum({found})[0] == 0) return;
+    progress_ = load_checkpoint(checkpoint_path(), model_, adam_, settings_, world_);
+    progress_.world_size = world_.size();
+  }
+
+  void checkpoint() {
+    if (!options_.out.empty()) save_checkpoint(checkpoint_path(), model_, adam_, progress_, settings_, world_);
+  }
+
+  void train_epoch() {
+    model_->train();
+    train_loader_.begin_epoch(progress_.epoch, progress_.position);
+    const TrainingProgress before = progress_;
+    const double waited_before = train_loader_.stats().wait_seconds;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto steps = train_loader_.steps();
+    for (std::int64_t step = 1; std::optional<Batch> batch = train_loader_.next(); ++step) {
+      train_batch(to_tensors(*batch));
+      progress_.position = train_loader_.next_position();
+      progress_.seconds = before.seconds + seconds_since(begin);
+      progress_.wait_seconds = before.wait_seconds + train_loader_.stats().wait_seconds - waited_before;
+      report_step(step, steps);
+      if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
+    }
+  }
+
+  void train_batch(const BatchTensors& batch) {
+    const torch::Tensor labels = batch.at_seeds(batch.y);
+    const torch::Tensor logits = batch.at_seeds(model_->forward(batch));
+    const torch::Tensor loss_sum = torch::nn::functional::cross_entropy(
+        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+    const RoundLoss round = round_loss(world_, loss_sum, (labels >= 0).sum().item<std::int64_t>());
+    adam_.zero_grad();
+    reducer_.backward(round.loss);
+    adam_.step();
+    progress_.loss_sum += round.sum;
+    progress_.loss_seeds += round.seeds;
+    progress_.batches += world_.size();
+  }
+
+  void report_step(std::int64_t step, std::int64_t steps) const {
+    if (!callbacks_.step) return;
+    callbacks_.step({.epoch = progress_.epoch,
+                     .step = step,
+                     .steps = steps,
+                     .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
+                     .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
+                     .wait_fraction = progress_.wait_seconds / progress_.seconds});
+  }
+
+  /// Sampled with the training's fanouts, the same samples each epoch; every rank takes its share of the batches.
+  Accuracy validate() {
+    const torch::NoGradGuard no_gradients;
+    model_->eval();
+    Accuracy mine;
+    valid_loader_->begin_epoch(0);
+    while (std::optional<Batch> batch = valid_loader_->next()) {
+      const BatchTensors tensors = to_tensors(*batch);
+      const Accuracy part = accuracy(tensors.at_seeds(model_->forward(tensors)), tensors.at_seeds(tensors.y));
+      mine.correct += part.correct;
+      mine.total += part.total;
+    }
+    const auto all = world_.sum({static_cast<double>(mine.correct), static_cast<double>(mine.total)});
+    return {.correct = static_cast<std::int64_t>(all[0]), .total = static_cast<std::int64_t>(all[1])};
+  }
+
+  void finish_epoch() {
+    const auto begin = std::chrono::steady_clock::now();
+    const double valid = valid_loader_ ? validate().value() : 0;
+    const auto sums = world_.sum({progress_.seconds, progress_.wait_seconds});
+    const double seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
+    progress_.rows.push_back({.epoch = progress_.epoch,
+                              .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
+                              .valid_accuracy = valid,
+                              .seconds = seconds,
+                              .valid_seconds = seconds_since(begin),
+                              .batches = progress_.batches,
+                              .batches_per_s = static_cast<double>(progress_.batches) / seconds,
+                              .wait_fraction = sums[1] / static_cast<double>(world_.size()) / seconds});
+    if (!valid_loader_ || valid > progress_.best_accuracy) {
+      progress_.best_accuracy = valid;
+      progress_.best_epoch = progress_.epoch;
+      if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+    }
+    const EpochRow row = progress_.rows.back();
+    progress_ = {.epoch = progress_.epoch + 1,
+                 .best_accuracy = progress_.best_accuracy,
+                 .best_epoch = progress_.best_epoch,
+                 .world_size = world_.size(),
+                 .rows = std::move(progress_.rows)};
+    checkpoint();
+    if (callbacks_.epoch) callbacks_.epoch(row);
+  }
+
+  World& world_;
+  const TrainingOptions& options_;
+  const TrainingCallbacks& callbacks_;
+  Dataset dataset_;
+  Settings settings_;
+  GraphSage model_;
+  GradientReducer reducer_;
+  torch::optim::Adam adam_;
+  Loader train_loader_;
+  std::optional<Loader> valid_loader_;
+  TrainingProgress progress_;
+};
+
+}  // namespace
+
+TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks) {
+  check(options);
+  return Training(world, options, callbacks).run();
+}
+
+}  // namespace hopfeed

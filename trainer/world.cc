@@ -1,0 +1,153 @@
+// See world.h.
+#include "trainer/world.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "core/error.h"
+#include "trainer/nccl_module.h"
+#include "trainer/torchrun_environment.h"
+#include "trainer/world_connection.h"
+
+namespace hopfeed {
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+[[noreturn]] void rethrow(const std::string& what, const std::string& message) {
+  const bool late = contains(message, "imed out") || contains(message, "imeout");
+  const bool gone = contains(message, "onnection closed") || contains(message, "onnection reset") || contains(message, "onnection refused") ||
+                    contains(message, "roken pipe") || contains(message, "ailed to connect");
+  const ErrorCode code = late ? ErrorCode::kTimeout : gone ? ErrorCode::kPeerDied : ErrorCode::kIo;
+  const char* cause = late ? ": another trainer did not answer in time: " : gone ? ": another trainer is gone: " : ": ";
+  throw Error(code, what + cause + first_line(message));
+}
+
+/// torchrun's agent hosts the store and keeps it over restarts, so each attempt has its own keys, or a restarted run would
+/// find the dead one's. Elsewhere rank 0 hosts it.
+c10::intrusive_ptr<c10d::Store> connect_store(const TorchrunEnvironment& env, std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = env.master_port;
+  options.isServer = !env.agent_store && env.rank == 0;
+  options.numWorkers = env.world_size;
+  options.timeout = timeout;
+  const std::string address = env.master_addr + ":" + std::to_string(env.master_port);
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(env.master_addr, options);
+    if (!env.agent_store) return store;
+    return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + std::to_string(env.restart_count), std::move(store));
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    if (contains(message, "EADDRINUSE")) {
+      throw Error(ErrorCode::kIo, "MASTER_PORT: " + address + " is in use; end the other run or give another port (torchrun --master-port)");
+    }
+    throw Error(ErrorCode::kIo, "MASTER_ADDR: no store answers at " + address + " within " + std::to_string(timeout.count() / 1000) +
+                                    " s; are all trainers started? " + first_line(message));
+  }
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const TorchrunEnvironment& env,
+                                            std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  // Gloo has no authentication: trainers of one machine talk over the loopback alone.
+  options->devices.push_back(env.one_machine() ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                               : c10d::ProcessGroupGloo::createDefaultDevice());
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, env.rank, env.world_size, options);
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const TorchrunEnvironment& env,
+                                            std::chrono::milliseconds timeout) {
+  const auto module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
+  void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* entry = handle ? dlsym(handle, kMakeNcclBackend) : nullptr;
+  if (!entry) throw Error(ErrorCode::kUnsupported, std::string("backend nccl: ") + dlerror() + "; use --backend gloo");
+  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local_rank, timeout);
+}
+
+}  // namespace
+
+void translate_torch_errors(const std::string& what, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& error) {
+    rethrow(what, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    rethrow(what, error.what());
+  }
+}
+
+World::World(const WorldOptions& options) {
+  if (options.backend != "gloo" && options.backend != "nccl") {
+    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use gloo or nccl");
+  }
+  const std::optional<TorchrunEnvironment> env = torchrun_environment();
+  if (options.expected_size && !env && *options.expected_size != 1) {
+    throw Error(ErrorCode::kInvalid, "no torchrun environment, but " + std::to_string(*options.expected_size) +
+                                         " trainers are asked for; start with torchrun --no-python --nproc-per-node=" +
+                                         std::to_string(*options.expected_size) + " PROGRAM");
+  }
+  if (env) {
+    rank_ = env->rank;
+    size_ = env->world_size;
+    restart_count_ = env->restart_count;
+  }
+  if (options.expected_size && *options.expected_size != size_) {
+    throw Error(ErrorCode::kInvalid, std::to_string(*options.expected_size) + " trainers are asked for, but WORLD_SIZE is " + std::to_string(size_));
+  }
+  const bool nccl = options.backend == "nccl";
+  if (size_ == 1 && !nccl) return;
+  translate_torch_errors("joining the other trainers", [&] {
+    const TorchrunEnvironment here = env.value_or(TorchrunEnvironment{});
+    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
+    if (env) store = connect_store(here, options.timeout);
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank_, size_);
+    if (nccl) {
+      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, make_nccl(store, here, options.timeout));
+    }
+    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, make_gloo(store, here, options.timeout));
+    connection_ = std::make_unique<Connection>(Connection{std::move(store), std::move(group)});
+  });
+}
+
+World::~World() = default;
+
+std::vector<double> World::sum(std::vector<double> values) {
+  if (!connection_) return values;
+  translate_torch_errors("summing over the trainers", [&] {
+    std::vector<torch::Tensor> tensors{torch::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kFloat64)};
+    connection_->group->allreduce(tensors)->wait();
+  });
+  return values;
+}
+
+torch::Tensor World::gather(const torch::Tensor& bytes) {
+  torch::Tensor all = torch::empty({size_, bytes.size(0)}, torch::kUInt8);
+  if (!connection_) return all.copy_(bytes.unsqueeze(0));
+  translate_torch_errors("gathering from the trainers", [&] {
+    std::vector<std::vector<torch::Tensor>> outputs{all.unbind(0)};
+    std::vector<torch::Tensor> inputs{bytes};
+    connection_->group->allgather(outputs, inputs)->wait();
+  });
+  return all;
+}
+
+void World::broadcast(torch::Tensor tensor) {
+  if (!connection_) return;
+  translate_torch_errors("sending to the trainers", [&] {
+    std::vector<torch::Tensor> tensors{tensor};
+    connection_->group->broadcast(tensors)->wait();
+  });
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,57 @@
+// The trainers of one run. Launching and rendezvous are the launcher's (torchrun_environment.h); what they exchange goes
+// through c10d: Gloo for tensors on the CPU, NCCL for those on GPUs.
+#pragma once
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hopfeed {
+
+struct WorldOptions {
+  std::string backend = "gloo";                 // gloo | nccl
+  std::chrono::milliseconds timeout{300'000};   // a call that waits longer for another trainer throws
+  std::optional<std::int64_t> expected_size;    // refuse to start with another number of trainers
+};
+
+/// Every call that moves data must be made by all ranks in the same order; a trainer that died or does not answer makes it
+/// throw kPeerDied or kTimeout.
+class World {
+ public:
+  /// From the launcher's environment; without one, a world of one trainer. Throws kInvalid for a broken environment, kIo
+  /// where the store cannot be reached or its port is taken, kUnsupported for a backend that this machine cannot run.
+  explicit World(const WorldOptions& options = {});
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  std::int64_t rank() const { return rank_; }
+  std::int64_t size() const { return size_; }
+  /// How often the launcher has restarted this run: above 0, go on from a checkpoint.
+  std::int64_t restart_count() const { return restart_count_; }
+
+  /// Sums over all ranks, the same on each.
+  std::vector<double> sum(std::vector<double> values);
+  /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
+  torch::Tensor gather(const torch::Tensor& bytes);
+  /// Rank 0's values on every rank, in place; shapes must agree.
+  void broadcast(torch::Tensor tensor);
+
+  struct Connection;   // the c10d side (world.cc, gradient_reducer.cc)
+  /// Null where the world is one trainer.
+  const Connection* connection() const { return connection_.get(); }
+
+ private:
+  std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
+  std::unique_ptr<Connection> connection_;
+};
+
+/// Calls `body`; what Torch throws becomes one line: kTimeout or kPeerDied where other trainers are the cause, else kIo.
+void translate_torch_errors(const std::string& what, const std::function<void()>& body);
+
+}  // namespace hopfeed
