@@ -7,10 +7,11 @@ if(CCACHE_PROGRAM)
 endif()
 
 function(hopfeed_target name)
-  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
+  set(cxx_flags -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
     -Wno-restrict   # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
     -Wno-missing-field-initializers   # options structs are initialised by name, the rest has defaults
     -ffp-contract=off)   # the same sums on every processor
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>" "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
 
