@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,14 +42,9 @@ class Dataset {
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees with the row
   /// records, split ids, labels, and the fingerprint recomputed. `progress(done, total)` in bytes. Throws kCorrupt.
-  template <class Progress> void verify(Progress progress) const { verify_impl(ProgressRef{&progress, [](void* p, std::uint64_t a, std::uint64_t b) { (*static_cast<Progress*>(p))(a, b); }}); }
+  void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
 
  private:
-  struct ProgressRef {
-    void* object;
-    void (*call)(void*, std::uint64_t, std::uint64_t);
-    void operator()(std::uint64_t done, std::uint64_t total) const { call(object, done, total); }
-  };
   struct NodeFiles {
     NpyArray new_ids;
     std::vector<std::vector<NpyArray>> attrs;               // [attr][partition]
@@ -63,7 +59,6 @@ class Dataset {
   void open_nodes(int node_type);
   void open_edges(int edge_type);
   NpyArray open_array(const std::string& relative) const;
-  void verify_impl(ProgressRef progress) const;
 
   std::filesystem::path folder_;
   DatasetMeta meta_;

@@ -1,7 +1,9 @@
 // Dataset::verify: reads every byte once for its checksum and once more for its meaning.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "core/dataset.h"
 #include "core/error.h"
@@ -9,6 +11,8 @@
 
 namespace hopfeed {
 namespace {
+
+constexpr std::uint64_t kPieceBytes = 32 << 20;
 
 [[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
@@ -18,109 +22,142 @@ std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
   return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i] : static_cast<const std::int64_t*>(ids)[i];
 }
 
-constexpr std::uint64_t kReportBytes = 32 << 20;
+class Verifier {
+ public:
+  Verifier(const Dataset& dataset, std::function<void(std::uint64_t, std::uint64_t)> progress)
+      : dataset_(dataset), meta_(dataset.meta()), progress_(std::move(progress)), originals_(meta_.node_types.size()) {
+    for (const auto& [name, file] : meta_.files) total_ += 2 * file.bytes;   // once for checksums, once for meaning
+  }
 
-}  // namespace
+  void run() {
+    for (const auto& [name, file] : meta_.files) check_file(name, file);
+    for (int t = 0; t < dataset_.num_node_types(); ++t) {
+      check_ids(t);
+      check_splits(t);
+      for (std::size_t a = 0; a < meta_.node_types[t].attrs.size(); ++a) check_attr(t, static_cast<int>(a));
+      for (int p = 0; p < meta_.partitions; ++p) check_hotness(t, p);
+    }
+    for (int e = 0; e < dataset_.num_edge_types(); ++e) {
+      for (int p = 0; p < meta_.partitions; ++p) check_rows(e, p);
+    }
+    if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
+      corrupt(path("meta.json"), "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
+    }
+    progress_(total_, total_);
+  }
 
-void Dataset::verify_impl(ProgressRef progress) const {
-  std::uint64_t total = 0, done = 0;
-  for (const auto& [name, file] : meta_.files) total += 2 * file.bytes;   // once for checksums, once for meaning
-  const auto advance = [&](std::uint64_t bytes) { progress(done += bytes, total); };
+ private:
+  std::filesystem::path path(const std::string& relative) const { return dataset_.folder() / relative; }
+  void advance(std::uint64_t bytes) { progress_(done_ += bytes, total_); }
+  void advance_file(const std::string& relative) { advance(meta_.files.at(relative).bytes); }
 
-  for (const auto& [name, expected] : meta_.files) {
-    const MappedFile file(folder_ / name);
+  void check_file(const std::string& name, const FileMeta& expected) {
+    const MappedFile file(path(name));
     if (file.bytes().size() != expected.bytes) corrupt(file.path(), fmt::format("it has {} bytes, meta.json says {}", file.bytes().size(), expected.bytes));
-    XXH3_state_t* state = XXH3_createState();
-    XXH3_64bits_reset(state);
-    for (std::size_t at = 0; at < file.bytes().size(); at += kReportBytes) {
-      const auto piece = file.bytes().subspan(at, std::min<std::size_t>(kReportBytes, file.bytes().size() - at));
-      XXH3_64bits_update(state, piece.data(), piece.size());
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+    XXH3_64bits_reset(state.get());
+    for (std::size_t at = 0; at < file.bytes().size(); at += kPieceBytes) {
+      const auto piece = file.bytes().subspan(at, std::min<std::size_t>(kPieceBytes, file.bytes().size() - at));
+      XXH3_64bits_update(state.get(), piece.data(), piece.size());
       advance(piece.size());
     }
-    const std::uint64_t digest = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
+    const std::uint64_t digest = XXH3_64bits_digest(state.get());
     if (digest != expected.xxh3) corrupt(file.path(), fmt::format("its checksum is {:016x}, meta.json says {:016x}", digest, expected.xxh3));
   }
 
-  Fingerprint fingerprint;
-  // Dataset id -> original id per node type, from new_ids, which must be a permutation.
-  std::vector<std::vector<std::int64_t>> originals(meta_.node_types.size());
-  for (int t = 0; t < num_node_types(); ++t) {
+  // new_ids must be a permutation; its inverse is what rows are checked against.
+  void check_ids(int t) {
     const NodeTypeMeta& node = meta_.node_types[t];
-    originals[t].assign(node.count, -1);
+    std::vector<std::int64_t>& originals = originals_[t];
+    originals.assign(static_cast<std::size_t>(node.count), -1);
     for (std::int64_t original = 0; original < node.count; ++original) {
-      const std::int64_t id = dataset_id(t, original);
-      if (originals[t][id] != -1) corrupt(nodes_[t].new_ids.path(), fmt::format("nodes {} and {} share dataset id {}", originals[t][id], original, id));
-      originals[t][id] = original;
+      const std::int64_t id = dataset_.dataset_id(t, original);
+      if (originals[id] != -1) corrupt(path(new_ids_path(node)), fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
+      originals[id] = original;
     }
-    advance(nodes_[t].new_ids.bytes().size());
+    advance_file(new_ids_path(node));
+  }
+
+  void check_splits(int t) {
+    const NodeTypeMeta& node = meta_.node_types[t];
     for (const auto& [name, count] : node.splits) {
-      const auto ids = split(t, name);
+      const auto ids = dataset_.split(t, name);
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] < 0 || ids[i] >= node.count) corrupt(folder_ / split_path(node, name), fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
+        if (ids[i] < 0 || ids[i] >= node.count) corrupt(path(split_path(node, name)), fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
       }
-      fingerprint.add_split(t, name, ids);
-    }
-    for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-      const NodeAttrView view = attr(t, node.attrs[a].name);
-      const bool labels = node.attrs[a].name == "y" && view.type == ElementType::kInt64 && node.num_classes > 0;
-      for (int p = 0; p < meta_.partitions; ++p) {
-        const std::int64_t begin = node.partition_offsets[p], rows = node.partition_offsets[p + 1] - begin;
-        for (std::int64_t i = 0; i < rows; ++i) {
-          const std::byte* row = view.parts[p] + i * view.stride_bytes;
-          if (labels) {
-            const std::int64_t label = *reinterpret_cast<const std::int64_t*>(row);
-            if (label < -1 || label >= node.num_classes) corrupt(nodes_[t].attrs[a][p].path(), fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
-          }
-          fingerprint.add_attr(t, originals[t][begin + i], static_cast<int>(a), {row, static_cast<std::size_t>(view.row_bytes)});
-        }
-        advance(static_cast<std::uint64_t>(rows) * view.stride_bytes);
-      }
-    }
-    for (int p = 0; p < meta_.partitions; ++p) {
-      const auto hot = hotness(t, p);
-      for (std::size_t i = 0; i < hot.size(); ++i) {
-        if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1])) corrupt(nodes_[t].hotness[p].path(), fmt::format("entry {} breaks the falling order", i));
-      }
+      fingerprint_.add_split(t, name, ids);
+      advance_file(split_path(node, name));
     }
   }
 
-  std::vector<std::int64_t> sources, ids;
-  for (int t = 0; t < num_edge_types(); ++t) {
-    const CscView view = csc(t);
+  void check_attr(int t, int a) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    const NodeAttrView view = dataset_.attr(t, node.attrs[a].name);
+    const bool labels = node.attrs[a].name == "y" && view.type == ElementType::kInt64 && node.num_classes > 0;
     for (int p = 0; p < meta_.partitions; ++p) {
-      const CscPart& part = view.parts[p];
-      const std::int64_t base = view.partition_offsets[p];
-      for (std::int64_t row = 0; row < part.num_rows; ++row) {
-        const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
-        if (begin > end || end > part.num_edges) corrupt(edges_[t].rows[p].path(), fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
-        const std::int64_t original = part.rows[row].original_id;
-        if (original != originals[view.dst_type][base + row]) {
-          corrupt(edges_[t].rows[p].path(), fmt::format("row {} says original id {}, new_ids says {}", row, original, originals[view.dst_type][base + row]));
-        }
-        sources.clear();
-        ids.clear();
-        for (std::int64_t e = begin; e < end; ++e) {
-          const std::int64_t source = id_at(part.indices, view.index_type, e);
-          if (source < 0 || source >= view.num_src_nodes) {
-            corrupt(edges_[t].indices[p].path(), fmt::format("entry {} is node {}, but there are {}", e, source, view.num_src_nodes));
-          }
-          sources.push_back(originals[view.src_type][source]);
-          if (view.has_edge_ids) {
-            ids.push_back(id_at(part.edge_ids, view.edge_id_type, e));
-            if (ids.back() < 0 || ids.back() >= view.num_edges) corrupt(edges_[t].edge_ids[p].path(), fmt::format("entry {} is edge {}, but there are {}", e, ids.back(), view.num_edges));
-          }
-        }
-        fingerprint.add_row(t, original, sources, ids);
-        if (row % 65'536 == 0) advance(0);
+      const std::string file = attr_path(p, node, node.attrs[a].name);
+      const std::int64_t begin = node.partition_offsets[p], rows = node.partition_offsets[p + 1] - begin;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::byte* row = view.parts[p] + i * view.stride_bytes;
+        const std::int64_t label = labels ? *reinterpret_cast<const std::int64_t*>(row) : 0;
+        if (labels && (label < -1 || label >= node.num_classes)) corrupt(path(file), fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
+        fingerprint_.add_attr(t, originals_[t][begin + i], a, {row, static_cast<std::size_t>(view.row_bytes)});
       }
-      advance(edges_[t].rows[p].bytes().size() + edges_[t].indices[p].bytes().size());
+      advance_file(file);
     }
   }
-  if (const std::string found = fingerprint.finish(meta_); found != meta_.fingerprint) {
-    corrupt(folder_ / "meta.json", "the content's fingerprint is " + found + ", meta.json says " + meta_.fingerprint);
+
+  void check_hotness(int t, int p) {
+    const auto hot = dataset_.hotness(t, p);
+    const std::string file = hotness_path(p, meta_.node_types[t]);
+    for (std::size_t i = 0; i < hot.size(); ++i) {
+      if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1])) corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
+    }
+    advance_file(file);
   }
-  progress(total, total);
-}
+
+  void check_rows(int e, int p) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView view = dataset_.csc(e);
+    const CscPart& part = view.parts[p];
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      if (begin > end || end > part.num_edges) corrupt(path(rows_path(p, edge)), fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
+      const std::int64_t original = part.rows[row].original_id, expected = originals_[view.dst_type][view.partition_offsets[p] + row];
+      if (original != expected) corrupt(path(rows_path(p, edge)), fmt::format("row {} says original id {}, new_ids says {}", row, original, expected));
+      read_neighbours(view, edge, p, begin, end);
+      fingerprint_.add_row(e, original, sources_, edge_ids_);
+    }
+    advance_file(rows_path(p, edge));
+    advance_file(indices_path(p, edge));
+    if (view.has_edge_ids) advance_file(edge_ids_path(p, edge));
+  }
+
+  void read_neighbours(const CscView& view, const EdgeTypeMeta& edge, int p, std::int64_t begin, std::int64_t end) {
+    sources_.clear();
+    edge_ids_.clear();
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
+      if (source < 0 || source >= view.num_src_nodes) corrupt(path(indices_path(p, edge)), fmt::format("entry {} is node {}, but there are {}", i, source, view.num_src_nodes));
+      sources_.push_back(originals_[view.src_type][source]);
+      if (!view.has_edge_ids) continue;
+      const std::int64_t id = id_at(view.parts[p].edge_ids, view.edge_id_type, i);
+      if (id < 0 || id >= view.num_edges) corrupt(path(edge_ids_path(p, edge)), fmt::format("entry {} is edge {}, but there are {}", i, id, view.num_edges));
+      edge_ids_.push_back(id);
+    }
+  }
+
+  const Dataset& dataset_;
+  const DatasetMeta& meta_;
+  const std::function<void(std::uint64_t, std::uint64_t)> progress_;
+  std::vector<std::vector<std::int64_t>> originals_;   // per node type: dataset id -> original id
+  std::vector<std::int64_t> sources_, edge_ids_;       // of the row under way
+  Fingerprint fingerprint_;
+  std::uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+void Dataset::verify(const std::function<void(std::uint64_t, std::uint64_t)>& progress) const { Verifier(*this, progress).run(); }
 
 }  // namespace hopfeed
