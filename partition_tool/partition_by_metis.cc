@@ -4,8 +4,7 @@
 #include <metis.h>
 
 #include <algorithm>
-#include <limits>
-#include <new>
+#include <numeric>
 
 #include "cache/parallel_ranges.h"
 #include "core/error.h"
@@ -15,15 +14,16 @@ namespace hopfeed {
 namespace {
 
 static_assert(sizeof(idx_t) == 4, "built for the METIS of Debian, with 32-bit numbers");
-constexpr std::int64_t kMaxIdx = std::numeric_limits<idx_t>::max();
 
 struct UndirectedGraph {
   std::vector<idx_t> xadj;     // [N + 1]
   std::vector<idx_t> adjncy;   // both directions of each edge
 };
 
-[[noreturn]] void refuse_size(const std::string& what) {
-  throw Error(ErrorCode::kUnsupported, what + fmt::format(", but METIS counts with 32 bits (at most {}); use --method random", kMaxIdx));
+void require_fit(const char* what, std::int64_t count, const PartitionOptions& options) {
+  if (count <= options.metis_limit) return;
+  throw Error(ErrorCode::kUnsupported, fmt::format("the symmetrised graph has {} {}, but METIS counts with 32 bits (at most {}); use --method random",
+                                                   count, what, options.metis_limit));
 }
 
 template <class Id, class Visit>
@@ -36,29 +36,28 @@ void for_each_edge(const Csc& csc, const std::vector<Id>& indices, const Visit& 
 }
 
 /// Sorts each row and drops repeats, then closes the gaps.
-void sort_and_compact(std::vector<std::int64_t>& begin, UndirectedGraph& graph, int threads) {
+void sort_and_compact(const std::vector<std::int64_t>& begin, UndirectedGraph& graph, const PartitionOptions& options) {
   const std::int64_t num_nodes = std::ssize(begin) - 1;
   std::vector<idx_t> degree(num_nodes);
-  parallel_ranges(threads, num_nodes, [&](int, std::int64_t first, std::int64_t last) {
+  parallel_ranges(options.threads, num_nodes, [&](int, std::int64_t first, std::int64_t last) {
     for (std::int64_t v = first; v < last; ++v) {
       const auto row = graph.adjncy.begin() + begin[v], end = graph.adjncy.begin() + begin[v + 1];
       std::sort(row, end);
       degree[v] = static_cast<idx_t>(std::unique(row, end) - row);
     }
   });
+  const std::int64_t total = std::accumulate(degree.begin(), degree.end(), std::int64_t{0});
+  require_fit("directed edges", total, options);
   graph.xadj.assign(num_nodes + 1, 0);
-  std::int64_t total = 0;
   for (std::int64_t v = 0; v < num_nodes; ++v) {
-    std::copy_n(graph.adjncy.begin() + begin[v], degree[v], graph.adjncy.begin() + total);
-    total += degree[v];
-    if (total > kMaxIdx) refuse_size("the symmetrised graph has more than 2^31 directed edges");
-    graph.xadj[v + 1] = static_cast<idx_t>(total);
+    std::copy_n(graph.adjncy.begin() + begin[v], degree[v], graph.adjncy.begin() + graph.xadj[v]);
+    graph.xadj[v + 1] = graph.xadj[v] + degree[v];
   }
   graph.adjncy.resize(total);
 }
 
-UndirectedGraph symmetrise(const Csc& csc, int threads) {
-  if (csc.num_nodes() >= kMaxIdx) refuse_size(fmt::format("the graph has {} nodes", csc.num_nodes()));
+UndirectedGraph symmetrise(const Csc& csc, const PartitionOptions& options) {
+  require_fit("nodes", csc.num_nodes(), options);
   std::vector<std::int64_t> begin(csc.num_nodes() + 1), next;
   UndirectedGraph graph;
   std::visit([&](const auto& indices) {
@@ -74,7 +73,7 @@ UndirectedGraph symmetrise(const Csc& csc, int threads) {
       graph.adjncy[next[u]++] = v;
     });
   }, csc.indices);
-  sort_and_compact(begin, graph, threads);
+  sort_and_compact(begin, graph, options);
   return graph;
 }
 
@@ -97,7 +96,7 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   std::vector<std::int32_t> partition_of(graph.num_nodes());
   if (options.partitions == 1) return partition_of;
   progress({"Partitioning with METIS", "nodes", 0, nodes});
-  UndirectedGraph undirected = symmetrise(graph.csc, options.threads);
+  UndirectedGraph undirected = symmetrise(graph.csc, options);
   idx_t constraints = 1, count = static_cast<idx_t>(graph.num_nodes()), parts = options.partitions, cut = 0;
   std::vector<idx_t> weights = node_weights(graph, constraints);
   std::vector<real_t> imbalance(constraints, 1.05F);

@@ -12,6 +12,7 @@ struct PartitionOptions {
   int partitions = 1;
   std::uint64_t seed = 0;
   int threads = 1;
+  std::int64_t metis_limit = (std::int64_t{1} << 31) - 1;   // nodes and directed edges that METIS can number; tests lower it
 };
 
 /// Nodes dealt at random, sizes differing by at most one: [N] by imported id.

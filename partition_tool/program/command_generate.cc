@@ -15,7 +15,7 @@ void add_generate(CLI::App& app, Tool& tool) {
   command.add_option("--edges", options->num_edges, "Number of edges")->required();
   command.add_option("--features", options->num_features, "Features per node (float32)")->required();
   command.add_option("--classes", options->num_classes, "Number of classes")->required();
-  command.add_option("--seed", options->seed, "The same seed makes the same graph, everywhere")->required();
+  command.add_option("--seed", options->seed, "The same seed makes the same graph, everywhere")->check(CLI::NonNegativeNumber)->required();
   command.add_option("--homophily", options->homophily, "Share of the edges that stay in their class on purpose")->capture_default_str();
   command.add_option("--train-fraction", options->train_fraction, "Share of the nodes in the split train")->capture_default_str();
   command.add_option("--valid-fraction", options->valid_fraction, "Share of the nodes in the split valid; the rest is test")->capture_default_str();

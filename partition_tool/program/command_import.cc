@@ -74,7 +74,7 @@ void add_numpy(CLI::App& import, Tool& tool) {
 
 void add_import(CLI::App& app, Tool& tool) {
   CLI::App& import = *app.add_subcommand("import", "Make a dataset of one partition from a graph that exists");
-  import.require_subcommand(1);
+  import.require_subcommand(0, 1);
   add_debian(import, tool);
   add_ogb(import, tool);
   add_numpy(import, tool);

@@ -61,7 +61,7 @@ void add_partition(CLI::App& app, Tool& tool) {
   command.add_option("OUT", options->output, "Dataset folder to make")->required();
   command.add_option("--parts", options->parts, "Number of partitions")->required();
   command.add_option("--method", options->method, "metis: few edges cut, training nodes balanced; random: nodes dealt evenly")->check(CLI::IsMember({"metis", "random"}))->capture_default_str();
-  command.add_option("--seed", options->seed, "Another seed makes another cut")->capture_default_str();
+  command.add_option("--seed", options->seed, "Another seed makes another cut")->check(CLI::NonNegativeNumber)->capture_default_str();
   command.add_option("--fanouts", options->fanouts, "Fanouts that the node order is computed for; default: those of DIR");
   command.add_option("--batch-size", options->batch_size, "Batch size that the node order is computed for; default: that of DIR");
   command.add_flag("--overwrite", options->overwrite, "Replace a dataset that is in OUT");

@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   hopfeed::Tool tool;
   for (int i = 0; i < argc; ++i) tool.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
   CLI::App app("Makes, partitions, inspects and verifies hopfeed datasets", "hopfeed-partition");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);   // that one is there is checked below: so a mistyped one is named
   hopfeed::add_import(app, tool);
   hopfeed::add_generate(app, tool);
   hopfeed::add_partition(app, tool);
@@ -16,6 +16,10 @@ int main(int argc, char** argv) {
   hopfeed::add_verify(app, tool);
   hopfeed::stop_on_signals();
   return hopfeed::program_main(app, argc, argv, [&] {
+    if (!tool.run) {
+      throw hopfeed::Error(hopfeed::ErrorCode::kInvalid,
+                           "name a command: import debian|ogb|numpy, generate, partition, inspect or verify (see hopfeed-partition --help)");
+    }
     try {
       tool.run();
       return 0;

@@ -1,0 +1,251 @@
+// The importers of NumPy arrays and of OGB's CSV layout, on files that the tests write.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/npy.h"
+#include "partition_tool/import_numpy.h"
+#include "partition_tool/import_ogb.h"
+#include "tests/partition_tool/made_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::no_progress;
+using testing::TempFolder;
+using Ids = std::vector<std::int64_t>;
+
+template <class T>
+fs::path save(const fs::path& path, const std::vector<T>& items, std::vector<std::int64_t> shape = {}) {
+  if (shape.empty()) shape = {std::ssize(items)};
+  fs::remove(path);
+  write_npy<T>(path, items, shape);
+  return path;
+}
+
+template <class T>
+std::vector<T> read_all(const RawGraph& graph, int attr) {
+  std::size_t width = 1;
+  for (std::int64_t d : graph.attrs[attr].shape) width *= static_cast<std::size_t>(d);
+  std::vector<T> values(static_cast<std::size_t>(graph.num_nodes()) * width);
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) graph.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
+  return values;
+}
+
+Ids sources(const RawGraph& graph) {
+  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, graph.csc.indices);
+}
+
+void expect_refused(const std::function<void()>& import, const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
+  try {
+    import();
+    ADD_FAILURE() << "accepted; expected: " << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+class ImportNumpy : public ::testing::Test {
+ protected:
+  const TempFolder folder_;
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  NumpyImportOptions good() const {
+    return {.edge_index = save<std::int64_t>(path("e.npy"), {2, 0, 2, 1, 1, 0}, {2, 3}), .features = save<float>(path("x.npy"), {1, 2, 3, 4, 5, 6}, {3, 2}),
+            .labels = save<std::int64_t>(path("y.npy"), {1, -1, 0}), .splits = {{"train", save<std::int64_t>(path("t.npy"), {2, 0})}}};
+  }
+};
+
+TEST_F(ImportNumpy, ReadsEdgesFeaturesLabelsAndSplits) {
+  const RawGraph graph = import_numpy(good(), no_progress);
+  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 3, 3}));   // 2->1, 0->1, 2->0
+  EXPECT_EQ(sources(graph), (Ids{2, 2, 0}));
+  EXPECT_EQ(read_all<float>(graph, 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(graph.num_classes, 2);
+  EXPECT_EQ(graph.splits.at("train"), (Ids{2, 0}));
+}
+
+TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
+  const RawGraph expected = import_numpy(good(), no_progress);
+  NumpyImportOptions options = good();
+  options.edge_index = save<std::int32_t>(path("e32.npy"), {2, 0, 2, 1, 1, 0}, {2, 3});
+  options.splits["train"] = save<std::int32_t>(path("t32.npy"), {2, 0});
+  const float nan = std::nanf("");
+  for (const fs::path& labels : {save<std::int32_t>(path("y32.npy"), {1, -1, 0}), save<std::int8_t>(path("y8.npy"), {1, -5, 0}), save<float>(path("yf.npy"), {1, nan, 0}, {3, 1}),
+                                 save<double>(path("yd.npy"), {1, nan, 0})}) {
+    options.labels = labels;
+    const RawGraph graph = import_numpy(options, no_progress);
+    EXPECT_EQ(sources(graph), sources(expected));
+    EXPECT_EQ(graph.splits, expected.splits);
+    EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0})) << labels;
+  }
+}
+
+TEST_F(ImportNumpy, MasksBecomeIds) {
+  NumpyImportOptions options = good();
+  write_npy<bool>(path("m.npy"), std::span<const bool>(std::array{true, false, true}), {3});
+  options.splits["valid"] = path("m.npy");
+  EXPECT_EQ(import_numpy(options, no_progress).splits.at("valid"), (Ids{0, 2}));
+}
+
+TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
+  NumpyImportOptions options = good();
+  options.features = save<double>(path("xd.npy"), {0.1, 1e300, -1e300, 1 + std::ldexp(1.0, -24), 1 + 3 * std::ldexp(1.0, -24), -0.0}, {3, 2});
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto x = read_all<float>(import_numpy(options, no_progress), 0);
+  EXPECT_EQ(x, (std::vector<float>{0.1F, inf, -inf, 1.0F, 1 + std::ldexp(1.0F, -22), -0.0F}));   // ties to even
+  EXPECT_TRUE(std::signbit(x[5]));
+
+  NpyWriter writer(path("xh.npy"), npy_descr(ElementType::kFloat16), {3, 1});
+  const std::vector<std::uint16_t> bits{0x3C00, 0x7E01, 0x8000};
+  writer.write(std::span<const std::uint16_t>(bits.data(), bits.size()));
+  writer.finish();
+  options.features = path("xh.npy");
+  const RawGraph graph = import_numpy(options, no_progress);
+  EXPECT_EQ(graph.attrs[0].type, ElementType::kFloat16);
+  EXPECT_EQ(read_all<std::uint16_t>(graph, 0), bits);
+}
+
+TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
+  NumpyImportOptions options{.edge_index = good().edge_index};
+  EXPECT_EQ(import_numpy(options, no_progress).num_nodes(), 3);
+  options.num_nodes = 10;
+  EXPECT_EQ(import_numpy(options, no_progress).num_nodes(), 10);
+}
+
+TEST_F(ImportNumpy, BadInputIsNamed) {
+  const auto refused = [&](const std::function<void(NumpyImportOptions&)>& spoil, const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
+    NumpyImportOptions options = good();
+    spoil(options);
+    expect_refused([&] { import_numpy(options, no_progress); }, part, code);
+  };
+  refused([&](auto& o) { o.edge_index = path("none.npy"); }, "none.npy", ErrorCode::kNotFound);
+  refused([&](auto& o) { std::ofstream(o.edge_index) << "0,1\n"; }, "e.npy", ErrorCode::kCorrupt);
+  refused([&](auto& o) { fs::resize_file(o.edge_index, fs::file_size(o.edge_index) - 1); }, "e.npy", ErrorCode::kCorrupt);
+  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 2}); }, "[2, E]");
+  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 1, 0, 2, 2}, {3, 2}); }, "[2, E]");
+  refused([&](auto& o) { save<float>(o.edge_index, {0, 1, 1, 0}, {2, 2}); }, "int32 or int64");
+  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 3}, {2, 1}); }, "destination node 3, but there are 3");
+  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {-1, 1}, {2, 1}); }, "source node -1");
+  refused([&](auto& o) { o.num_nodes = 4; }, "x.npy: it has 3 rows, but there are 4");
+  refused([&](auto& o) { save<float>(o.features, {1, 2, 3}); }, "[N, F]");
+  refused([&](auto& o) { save<std::int64_t>(o.features, {1, 2, 3}, {3, 1}); }, "float16, float32 or float64");
+  refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2}); }, "y.npy: it has 2 rows");
+  refused([&](auto& o) { save<float>(o.labels, {1, 0.5, 2}); }, "entry 1 is 0.5");
+  refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2'000'000'000, 2}); }, "entry 1 is 2000000000");
+  refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2, 3, 4, 5, 6}, {3, 2}); }, "[N] or [N, 1]");
+  refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {0, 3}); }, "entry 1 is node 3");
+  refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {-2}); }, "entry 0 is node -2");
+  refused([&](auto& o) { save<float>(o.splits["train"], {1}); }, "int32 or int64");
+  refused([&](auto& o) { fs::remove(o.splits["train"]); write_npy<bool>(o.splits["train"], std::span<const bool>(std::array{true}), {1}); }, "mask has 1 entries");
+}
+
+void gzip(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+}
+
+class ImportOgb : public ::testing::Test {
+ protected:
+  ImportOgb() {
+    write("raw/num-node-list", "3\n");
+    write("raw/num-edge-list", "4\n");
+    write("raw/edge", "2,1\n0,1\n2,0\n2,1\n");
+    write("raw/node-feat", "1,2.5\n-3,4e-1\nnan,6\n");
+    write("raw/node-label", "1\nnan\n0\n");
+    write("split/time/train", "2\n0\n");
+    write("split/time/valid", "1\n");
+    write("split/time/test", "");
+  }
+  void write(const std::string& stem, const std::string& text) { gzip(folder_.path() / (stem + ".csv.gz"), text); }
+  OgbImportOptions options() const { return {.raw = folder_.path()}; }
+  void refused(const std::string& stem, const std::string& text, const std::string& part) {
+    const fs::path path = folder_.path() / (stem + ".csv.gz");
+    const std::string good = testing::file_bytes(path);
+    write(stem, text);
+    expect_refused([&] { import_ogb(options(), no_progress); }, part);
+    std::ofstream(path, std::ios::binary) << good;
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(ImportOgb, ReadsTheLayout) {
+  const RawGraph graph = import_ogb(options(), no_progress);
+  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 4, 4}));
+  EXPECT_EQ(sources(graph), (Ids{2, 2, 0, 2}));
+  const auto x = read_all<float>(graph, 0);
+  EXPECT_EQ(std::vector<float>(x.begin(), x.begin() + 4), (std::vector<float>{1, 2.5F, -3, 0.4F}));
+  EXPECT_TRUE(std::isnan(x[4]));
+  EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(graph.splits, (std::map<std::string, Ids>{{"test", {}}, {"train", {2, 0}}, {"valid", {1}}}));
+}
+
+TEST_F(ImportOgb, PlainFilesAndLinesWithoutBreakAtTheEndWorkToo) {
+  fs::remove(folder_.path() / "raw/edge.csv.gz");
+  std::ofstream(folder_.path() / "raw/edge.csv") << "2,1\r\n0,1\r\n2,0\r\n2,1";
+  EXPECT_EQ(sources(import_ogb(options(), no_progress)), (Ids{2, 2, 0, 2}));
+}
+
+TEST_F(ImportOgb, InverseEdgesFollowTheirEdge) {
+  OgbImportOptions both = options();
+  both.add_inverse_edge = true;
+  const RawGraph graph = import_ogb(both, no_progress);
+  EXPECT_EQ(graph.csc.indptr, (Ids{0, 2, 5, 8}));
+  EXPECT_EQ(sources(graph), (Ids{1, 2, 2, 0, 2, 1, 0, 1}));   // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids), (std::vector<std::int32_t>{3, 4, 0, 2, 6, 1, 5, 7}));
+}
+
+TEST_F(ImportOgb, BadInputIsNamedWithItsLine) {
+  refused("raw/edge", "2,1\n0;1\n2,0\n2,1\n", "edge.csv.gz, line 2: expected source,destination");
+  refused("raw/edge", "2,1\n0,x\n2,0\n2,1\n", "edge.csv.gz, line 2: 'x' is no number");
+  refused("raw/edge", "2,1\n0,1,1\n2,0\n2,1\n", "edge.csv.gz, line 2: '1,1' is no number");
+  refused("raw/edge", "2,1\n0,1\n3,0\n2,1\n", "edge.csv.gz, line 3: node 3 is out of range");
+  refused("raw/edge", "2,1\n0,1\n-1,0\n2,1\n", "edge.csv.gz, line 3: node -1 is out of range");
+  refused("raw/edge", "2,1\n99999999999999999999,1\n", "edge.csv.gz, line 2");
+  refused("raw/edge", "2,1\n", "num-edge-list.csv.gz says 4 edges");
+  refused("raw/num-node-list", "", "num-node-list.csv.gz is empty");
+  refused("raw/num-node-list", "3\n4\n", "second graph");
+  refused("raw/num-node-list", "-3\n", "out of range");
+  refused("raw/node-feat", "1,2\n1\n1,2\n", "node-feat.csv.gz, line 2: 1 features where line 1 has 2");
+  refused("raw/node-feat", "1,2\n1,\n1,2\n", "node-feat.csv.gz, line 2: '' is no number");
+  refused("raw/node-feat", "1,2\n1,2\n", "node-feat.csv.gz has 2 lines, but there are 3 nodes");
+  refused("raw/node-feat", "1,2\n1,2\n1,2\n1,2\n", "node-feat.csv.gz has 4 lines, but there are 3 nodes");
+  refused("raw/node-label", "1\n0.5\n0\n", "node-label.csv.gz, line 2: 0.5 is no class number");
+  refused("raw/node-label", "1\n0,1\n0\n", "node-label.csv.gz, line 2: several labels");
+  refused("raw/node-label", "1\n0\n", "node-label.csv.gz has 2 lines");
+  refused("split/time/train", "0\n7\n", "train.csv.gz, line 2: node 7 is out of range");
+}
+
+TEST_F(ImportOgb, ACutOffFileIsCorrupt) {
+  std::string edges;
+  for (int i = 0; i < 5'000; ++i) edges += std::to_string(i % 3) + "," + std::to_string(i * i % 3) + "\n";
+  write("raw/edge", edges);
+  const fs::path path = folder_.path() / "raw/edge.csv.gz";
+  fs::resize_file(path, fs::file_size(path) - 12);
+  expect_refused([&] { import_ogb(options(), no_progress); }, "edge.csv.gz", ErrorCode::kCorrupt);
+}
+
+TEST_F(ImportOgb, MissingFilesAndSchemesAreNamed) {
+  write("split/random/train", "0\n");
+  expect_refused([&] { import_ogb(options(), no_progress); }, "--split-scheme");
+  OgbImportOptions chosen = options();
+  chosen.split_scheme = "random";
+  expect_refused([&] { import_ogb(chosen, no_progress); }, "valid.csv.gz", ErrorCode::kNotFound);
+  chosen.split_scheme = "time";
+  EXPECT_EQ(import_ogb(chosen, no_progress).num_nodes(), 3);
+  fs::remove(folder_.path() / "raw/edge.csv.gz");
+  expect_refused([&] { import_ogb(chosen, no_progress); }, "edge.csv.gz", ErrorCode::kNotFound);
+  fs::remove_all(folder_.path() / "split");
+  expect_refused([&] { import_ogb(chosen, no_progress); }, "no folder split", ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace hopfeed

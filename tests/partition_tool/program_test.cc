@@ -1,0 +1,257 @@
+// The real program: what it makes, and that bad input is one line, an exit code and nothing left behind.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/npy.h"
+#include "tests/partition_tool/run_program.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::listing;
+using testing::ProgramResult;
+using testing::TempFolder;
+
+class PartitionProgram : public ::testing::Test {
+ protected:
+  /// Runs the program inside the work folder.
+  ProgramResult run(const std::string& arguments) { return shell("{} " + arguments); }
+  ProgramResult shell(const std::string& command) { return testing::run_shell(scratch_.path(), "cd " + work().string() + "; " + command); }
+  ProgramResult succeed(const std::string& arguments) {
+    ProgramResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.complaint(), "");
+    return result;
+  }
+  /// One line that has `part` in it, the exit code of bad input, and the work folder as it was.
+  void refuse(const std::string& arguments, const std::string& part, int code = 2) { refuse_shell("{} " + arguments, part, code); }
+  void refuse_shell(const std::string& command, const std::string& part, int code) {
+    const auto before = listing(work());
+    const ProgramResult result = shell(command);
+    EXPECT_EQ(result.exit_code, code) << command;
+    const std::string complaint = result.complaint();
+    EXPECT_EQ(std::count(complaint.begin(), complaint.end(), '\n'), 1) << command << "\n" << result.err;
+    EXPECT_EQ(complaint.rfind("hopfeed-partition: ", 0), 0U) << complaint;
+    EXPECT_NE(complaint.find(part), std::string::npos) << command << "\n" << complaint;
+    EXPECT_EQ(listing(work()), before) << command;
+  }
+  json read_json(const std::string& name) const { return json::parse(testing::file_bytes(work() / name)); }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((work() / name).parent_path());
+    std::ofstream(work() / name, std::ios::binary) << text;
+  }
+  template <class T> void save(const std::string& name, const std::vector<T>& items, const std::vector<std::int64_t>& shape) const { write_npy<T>(work() / name, items, shape); }
+  void make_small(const std::string& name) { succeed("generate " + name + " --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1"); }
+  const fs::path& work() const { return work_.path(); }
+  const TempFolder work_, scratch_;
+};
+
+TEST_F(PartitionProgram, EveryCommandHasHelp) {
+  for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ", "partition ", "inspect ", "verify "}) {
+    const ProgramResult result = run(std::string(command) + "--help");
+    EXPECT_EQ(result.exit_code, 0) << command;
+    EXPECT_GT(result.out.size(), 100U) << command;
+  }
+  for (const char* command : {"import debian", "import ogb", "import numpy", "generate", "partition", "inspect", "verify"}) {
+    EXPECT_NE(run(std::string(command) + " --help").out.find("--json"), std::string::npos) << command;
+  }
+}
+
+TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
+  succeed("generate whole --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 1 --json whole.json");
+  succeed("generate same --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 2 --json same.json");
+  const std::string fingerprint = read_json("whole.json")["fingerprint"];
+  EXPECT_EQ(read_json("same.json")["fingerprint"], fingerprint);
+  const ProgramResult inspected = succeed("inspect whole --presample 2 --json inspect.json");
+  EXPECT_NE(inspected.out.find("500 nodes"), std::string::npos);
+  EXPECT_NE(inspected.out.find(fingerprint), std::string::npos);
+  const json report = read_json("inspect.json");
+  EXPECT_EQ(report["edge_types"][0]["edges"], 4000);
+  EXPECT_EQ(report["node_types"][0]["attrs"][0]["name"], "x");
+  EXPECT_EQ(report["hotness"].size(), 1U);
+  succeed("partition whole two --parts 2 --json two.json");
+  succeed("partition two three --parts 3 --method random");
+  EXPECT_EQ(read_json("two.json")["fingerprint"], fingerprint);
+  EXPECT_GT(read_json("two.json")["edges_cut"], 0);
+  for (const char* name : {"whole", "two", "three"}) {
+    const ProgramResult verified = succeed(std::string("verify ") + name + " --json verify.json");
+    EXPECT_NE(verified.out.find("ok"), std::string::npos);
+    EXPECT_EQ(read_json("verify.json")["fingerprint"], fingerprint);
+  }
+  EXPECT_EQ(listing(work()), (std::set<std::string>{"whole", "same", "two", "three", "whole.json", "same.json", "two.json", "inspect.json", "verify.json"}));
+}
+
+TEST_F(PartitionProgram, FanoutsAndBatchSizeOfTheOrderAreKeptByPartition) {
+  succeed("generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --fanouts 4,-1 --batch-size 32");
+  succeed("partition d cut --parts 2");
+  succeed("partition d other --parts 2 --fanouts 2 --batch-size 7");
+  EXPECT_EQ(Dataset(work() / "cut").meta().cut.fanouts, (std::vector<std::int64_t>{4, -1}));
+  EXPECT_EQ(Dataset(work() / "cut").meta().cut.batch_size, 32);
+  EXPECT_EQ(Dataset(work() / "other").meta().cut.fanouts, (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(Dataset(work() / "other").meta().cut.batch_size, 7);
+}
+
+TEST_F(PartitionProgram, EdgeIdsCanBeLeftOut) {
+  succeed("generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --no-edge-ids");
+  EXPECT_FALSE(Dataset(work() / "d").meta().edge_types[0].has_edge_ids);
+  succeed("partition d cut --parts 2");
+  succeed("verify cut");
+}
+
+TEST_F(PartitionProgram, OverwriteReplacesADatasetAndNothingElse) {
+  make_small("d");
+  refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "--overwrite");
+  succeed("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite");
+  EXPECT_EQ(Dataset(work() / "d").num_nodes(0), 10);
+  write("other/file", "mine");
+  refuse("generate other --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite", "not a hopfeed dataset");
+  succeed("partition d d --parts 2 --overwrite");   // onto itself: read through the old maps, replaced at the end
+  EXPECT_EQ(Dataset(work() / "d").meta().partitions, 2);
+}
+
+TEST_F(PartitionProgram, BadUsageIsRefused) {
+  refuse("", "name a command");
+  refuse("frobnicate", "frobnicate");
+  refuse("import", "name a command");
+  refuse("import csv d", "csv");
+  const std::string good = "generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1";
+  refuse(good + " --frobnicate", "--frobnicate");
+  refuse("generate d --edges 20 --features 1 --classes 2 --seed 1", "--nodes");
+  refuse("generate d --nodes ten --edges 20 --features 1 --classes 2 --seed 1", "--nodes");
+  refuse("generate d --nodes 0 --edges 20 --features 1 --classes 2 --seed 1", "--nodes");
+  refuse("generate d --nodes 10 --edges -1 --features 1 --classes 2 --seed 1", "--edges");
+  refuse("generate d --nodes 10 --edges 20 --features 1 --classes 11 --seed 1", "--classes");
+  refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed -1", "--seed");
+  refuse(good + " --homophily 2", "--homophily");
+  refuse(good + " --threads 0", "--threads");
+  refuse(good + " --batch-size 0", "--batch-size");
+  refuse(good + " --batch-size 16777217", "--batch-size");
+  for (const char* fanouts : {"0", "15,0", "-2", "65536", "15,,5", "ten"}) refuse(good + " --fanouts " + fanouts, "fanout");
+  refuse(good + " --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "17 hops");
+  refuse(good + " --json none/report.json", "none/report.json");
+  write("file", "");
+  refuse("generate file --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "not a folder");
+  refuse("generate file/d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "file", 1);
+}
+
+TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
+  save<std::int64_t>("e.npy", {2, 0, 2, 1, 1, 0}, {2, 3});
+  save<float>("x.npy", {1, 2, 3, 4, 5, 6}, {3, 2});
+  save<std::int64_t>("out_of_range.npy", {2, 0, 7, 1, 1, 0}, {2, 3});
+  save<std::int64_t>("flat.npy", {2, 0, 2}, {3});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  save<float>("nan.npy", {1, nan, 3, 4, nan, 6}, {3, 2});
+  write("text.npy", "not an array");
+  refuse("import numpy d", "--edge-index");
+  refuse("import numpy d --edge-index none.npy", "none.npy");
+  refuse("import numpy d --edge-index text.npy", "text.npy");
+  refuse("import numpy d --edge-index flat.npy", "flat.npy");
+  refuse("import numpy d --edge-index out_of_range.npy --features x.npy", "out_of_range.npy: edge 2 has source node 7");
+  refuse("import numpy d --edge-index e.npy --features nan.npy --reject-nonfinite", "attribute x has 2 values that are NaN");
+  const ProgramResult counted = succeed("import numpy d --edge-index e.npy --features nan.npy --json d.json");
+  EXPECT_NE(counted.out.find("2 values that are NaN"), std::string::npos);
+  EXPECT_EQ(read_json("d.json")["nonfinite"]["x"], 2);
+  succeed("verify d");
+}
+
+TEST_F(PartitionProgram, BadOgbInputIsRefused) {
+  refuse("import ogb d", "--raw");
+  refuse("import ogb d --raw none", "none");
+  for (const auto& [name, text] : {std::pair{"raw/num-node-list", "3\n"}, {"raw/edge", "0,1\n1,2\n"}, {"split/s/train", "0\n"}, {"split/s/valid", "1\n"}, {"split/s/test", "2\n"}}) {
+    write(std::string("ogb/") + name + ".csv", text);
+  }
+  write("ogb/raw/edge.csv", "0,1\n1;2\n");
+  refuse("import ogb d --raw ogb", "edge.csv, line 2");
+  write("ogb/raw/edge.csv", "0,1\n1,3\n");
+  refuse("import ogb d --raw ogb", "edge.csv, line 2: node 3 is out of range");
+  write("ogb/raw/edge.csv", "0,1\n1,2\n");
+  succeed("import ogb d --raw ogb");
+  succeed("verify d");
+}
+
+TEST_F(PartitionProgram, WithoutAptImportDebianIsOneClearLine) {
+  refuse_shell("PATH=/nonexistent {} import debian d", "this machine has no apt", 2);
+  write("fake/apt-cache", "#!/bin/sh\nexit 100\n");
+  fs::permissions(work() / "fake/apt-cache", fs::perms::owner_all);
+  refuse_shell("PATH=" + (work() / "fake").string() + " {} import debian d", "apt-cache dumpavail failed", 2);
+  write("fake/apt-cache", "#!/bin/sh\necho Package: one\n");
+  refuse_shell("PATH=" + (work() / "fake").string() + " {} import debian d", "apt-get update", 2);
+  write("fake/apt-cache", "#!/bin/sh\nexit 0\n");
+  refuse_shell("PATH=" + (work() / "fake").string() + " {} import debian d", "apt-get update", 2);
+  refuse("import debian d --dump none.txt", "none.txt");
+  write("garbage.txt", "<html>no packages</html>\n");
+  refuse("import debian d --dump garbage.txt", "garbage.txt, line 1");
+}
+
+TEST_F(PartitionProgram, ASavedDumpIsImported) {
+  const std::string dump = (fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/partition_tool/data/packages.txt").string();
+  succeed("import debian d --min-class-size 2 --dump " + dump);
+  succeed("verify d");
+  EXPECT_EQ(Dataset(work() / "d").meta().class_names, (std::vector<std::string>{"editors", "libs"}));
+}
+
+TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
+  make_small("d");
+  for (const char* command : {"inspect ", "verify "}) {
+    refuse(std::string(command) + "none", "none");
+    refuse(std::string(command) + ".", "meta.json");
+  }
+  refuse("partition none out --parts 2", "none");
+  refuse("partition d out", "--parts");
+  refuse("partition d out --parts 0", "--parts 0");
+  refuse("partition d out --parts -1", "--parts -1");
+  refuse("partition d out --parts 501", "--parts 501");
+  refuse("partition d out --parts 2 --method best", "best");
+  refuse("partition d d --parts 2", "--overwrite");
+  refuse("partition d out --parts 2 --fanouts 0", "fanout");
+  // A damaged attribute is caught by the fingerprint before the result is there.
+  const fs::path x = work() / "d/part-0000/nodes/node/x.npy";
+  std::string bytes = testing::file_bytes(x);
+  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
+  std::ofstream(x, std::ios::binary) << bytes;
+  refuse("partition d out --parts 2", "fingerprint");
+  std::string meta = testing::file_bytes(work() / "d/meta.json");
+  meta.replace(meta.find("\"version\": 1"), 12, "\"version\": 9");
+  std::ofstream(work() / "d/meta.json", std::ios::binary) << meta;
+  refuse("partition d out --parts 2", "version 9");
+  refuse("verify d", "version 9");
+}
+
+TEST_F(PartitionProgram, TermSignalStopsItCleanly) {
+  // The temporary folder is there from the start; the signal is seen at the next progress report.
+  const ProgramResult result = shell(
+      "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
+      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(listing(work()), std::set<std::string>{}) << result.err;
+}
+
+TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
+  shell("{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
+        "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -KILL $pid; wait $pid");
+  EXPECT_EQ(listing(work()).size(), 1U);
+  make_small("d");
+  EXPECT_EQ(listing(work()), std::set<std::string>{"d"});
+}
+
+TEST_F(PartitionProgram, AFullDiskIsOneLine) {
+  if (testing::run_shell(scratch_.path(), "unshare -m mount -t tmpfs -o size=1m tmpfs " + work().string()).exit_code != 0) {
+    GTEST_SKIP() << "needs the right to mount a small file system (unshare -m)";
+  }
+  const ProgramResult result = testing::run_shell(
+      scratch_.path(), "unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs " + work().string() + " && cd " + work().string() +
+                           " && {} generate d --nodes 20000 --edges 200000 --features 16 --classes 4 --seed 1; code=$?; ls -A; exit $code'");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.complaint().find("No space left on device"), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "");   // nothing is listed
+}
+
+}  // namespace
+}  // namespace hopfeed
