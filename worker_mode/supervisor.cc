@@ -110,10 +110,9 @@ void Supervisor::start(std::size_t number) {
                                      {.from = config_fd.get(), .to = kConfigFd},
                                      {.from = channel_->doorbell(), .to = kDoorbellFd}};
   if (config.seeds_inherited) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
-  auto process = std::make_unique<WorkerProcess>(options_.program, inherited);
   worker.activity = {};
-  const std::lock_guard lock(mutex_);
-  worker.process = std::move(process);
+  const std::lock_guard lock(mutex_);   // from the start on: a worker that is ready is also listed
+  worker.process = std::make_unique<WorkerProcess>(options_.program, inherited);
 }
 
 void Supervisor::bury_the_dead() {

@@ -1,0 +1,108 @@
+// Input that the loader refuses: one line that names the thing and says what to do, and nothing left behind.
+#include <fstream>
+
+#include "tests/worker_mode/loader_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+class BadInput : public LoaderTestWithin<> {
+ protected:
+  /// The error of a loader with these options; one line of it.
+  static std::string refused(const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions o = options();
+    change(o);
+    const std::string error = error_of([&] { Loader loader(o); });
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    return error;
+  }
+  static void expect(const std::string& error, const std::string& part) { EXPECT_NE(error.find(part), std::string::npos) << error; }
+};
+
+TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
+  expect(refused([](auto& o) { o.batch.fanouts = {4, 0}; }), "invalid: fanout 0");
+  expect(refused([](auto& o) { o.batch.fanouts = {70'000}; }), "invalid: fanout 70000");
+  expect(refused([](auto& o) { o.batch_size = 0; }), "invalid: batch_size is 0");
+  expect(refused([](auto& o) { o.num_workers = 0; }), "invalid: num_workers is 0");
+  expect(refused([](auto& o) { o.num_workers = 257; }), "invalid: num_workers is 257");
+  expect(refused([](auto& o) { o.num_slots = 1'025; }), "invalid: num_slots is 1025");
+  expect(refused([](auto& o) { o.rank = 2, o.world_size = 2; }), "invalid: rank is 2");
+  expect(refused([](auto& o) { o.world_size = 0; }), "invalid: world_size is 0");
+  expect(refused([](auto& o) { o.cores = {-1}; }), "invalid: core -1");
+  expect(refused([](auto& o) { o.cores = {1'023}; }), "core 1023");
+  expect(refused([](auto& o) { o.batch_deadline = std::chrono::milliseconds(0); }), "batch_deadline");
+}
+
+TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
+  expect(refused([](auto& o) { o.dataset = "/no/such/folder"; }), "/no/such/folder");
+  expect(refused([](auto& o) { o.split = "holiday"; }), "holiday");
+  expect(refused([](auto& o) { o.node_type = "author"; }), "author");
+  expect(refused([](auto& o) { o.batch.attrs = std::vector<std::string>{"z"}; }), "'z'");
+  expect(refused([](auto& o) { o.worker_program = "/no/such/program"; }), "not found: the worker program /no/such/program");
+}
+
+TEST_F(BadInput, SeedsOutOfRange_AreNamed) {
+  EXPECT_EQ(refused([](auto& o) { o.seeds = {{3, 400}}; }), "invalid: seed 400 (position 1) is no node: type 'node' has ids 0 to 399");
+  expect(refused([](auto& o) { o.seeds = {{-1}}; }), "seed -1 (position 0)");
+  expect(refused([](auto& o) { o.seeds = std::vector<std::int64_t>{}; }), "invalid:");
+}
+
+TEST_F(BadInput, MoreTrainersThanSeeds_IsRefused) {
+  expect(refused([](auto& o) { o.seeds = {{1, 2, 3}}, o.world_size = 4; }), "3 seeds from position 0 on cannot be dealt to 4 trainers");
+}
+
+TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
+  const LoaderOptions o = options();
+  Loader loader(o);
+  EXPECT_NE(error_of([&] { loader.next(); }).find("begin_epoch"), std::string::npos);
+  EXPECT_NE(error_of([&] { loader.begin_epoch(0, 231); }).find("start 231"), std::string::npos);
+  EXPECT_NE(error_of([&] { loader.begin_epoch(-1); }).find("epoch is -1"), std::string::npos);
+  EXPECT_EQ(loaded(loader), expected(o));
+}
+
+TEST_F(BadInput, TooLittleMemory_IsOneLineWithNeededAvailableAndKnob) {
+  const std::string error = refused([](auto& o) { o.channel_size = std::size_t{1} << 44; });
+  expect(error, "no space: the channel (channel_size 16384 GiB and one worst-case batch of ");
+  expect(error, " are available (limit: ");
+  expect(error, "lower channel_size, batch_size or fanouts");
+}
+
+/// A copy of the dataset in which one id of a neighbour points outside the graph.
+std::filesystem::path damaged_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+  std::fstream file(to / "part-0000/edges/node__to__node/indices.npy", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4 * 1'500, std::ios::end);
+  const std::int32_t nowhere = 1'000'000;
+  for (int i = 0; i < 40; ++i) file.write(reinterpret_cast<const char*>(&nowhere), sizeof(nowhere));
+  return to;
+}
+
+TEST_F(BadInput, DamagedGraph_IsTheWorkersErrorInTheLoadersHands) {
+  LoaderOptions o = options();
+  o.dataset = damaged_copy(path(1), folder() / "damaged").string();
+  o.batch.fanouts = {-1};
+  Loader loader(o);
+  const std::string error = error_of([&] { loaded(loader); });
+  expect(error, "corrupt: ");
+  expect(error, "damaged: edge type node__to__node has source node 1000000");
+  EXPECT_EQ(error_of([&] { loader.next(); }), error) << "the batch cannot be made, however often it is asked for";
+  EXPECT_EQ(loader.stats().worker_deaths, 0) << "one bad batch kills nobody";
+}
+
+TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
+  const testing::TinyGraph graph = testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .num_train = 230, .seed = 2});
+  const std::filesystem::path folder_of_both = folder() / "replaced";
+  std::filesystem::copy(path(1), folder_of_both, std::filesystem::copy_options::recursive);
+  LoaderOptions o = options();
+  o.dataset = folder_of_both.string();
+  o.num_workers = 1;
+  o.max_worker_restarts = 2;
+  Loader loader(o);
+  testing::write_tiny_dataset(folder_of_both, graph);
+  ::kill(loader.worker_pids().at(0), SIGKILL);
+  loader.begin_epoch(0);
+  expect(error_of([&] { while (loader.next()) {} }), "was replaced while a loader used it");
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,128 @@
+// hopfeed-sample as a user meets it: what it prints, that set-ups which must agree do, and how it refuses bad input.
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "core/batch_view.h"
+#include "tests/worker_mode/loader_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+class SampleProgram : public LoaderTestWithin<120> {
+ protected:
+  static testing::ProgramResult sample(const std::vector<std::string>& more, int parts = 1) {
+    std::vector<std::string> arguments{testing::program("hopfeed-sample"), path(parts).string(), "--fanouts", "4,3", "--batch-size", "16",
+                                       "--seed", "11"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return testing::run_program(arguments);
+  }
+  static std::vector<std::string> lines_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  }
+  /// Exit code not 0, nothing on stdout, one line on stderr that has `part`.
+  static void expect_refused(const testing::ProgramResult& result, const std::string& part) {
+    EXPECT_NE(result.exit_code, 0) << part;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(lines_of(result.err).size(), 1U) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.rfind("hopfeed-sample: ", 0), 0U) << result.err;
+  }
+};
+
+TEST_F(SampleProgram, PrintsOneLinePerBatchAndNothingElse) {
+  const testing::ProgramResult result = sample({"--epochs", "2"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "") << "a progress bar only on a terminal";
+  std::vector<std::string> want = expected(options());
+  const std::vector<std::string> second = expected(options(), {.epoch = 1});
+  want.insert(want.end(), second.begin(), second.end());
+  EXPECT_EQ(lines_of(result.out), want);
+  for (const std::string& line : want) EXPECT_TRUE(std::regex_match(line, std::regex("[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9a-f]{16}"))) << line;
+}
+
+TEST_F(SampleProgram, WorkersAndPartitions_DoNotShowInTheOutput) {
+  const std::string one = sample({"--num-workers", "1"}).out;
+  for (const char* workers : {"2", "4"}) EXPECT_EQ(sample({"--num-workers", workers}).out, one);
+  for (int parts : {2, 3}) EXPECT_EQ(sample({"--e-id"}, parts).out, sample({"--e-id"}, 1).out);
+  EXPECT_NE(sample({"--dataset-ids"}, 2).out, sample({"--dataset-ids"}, 1).out) << "there the order of the cut is asked for";
+  EXPECT_EQ(sample({"--channel-size", "1", "--cores", "0"}).out, one);
+}
+
+TEST_F(SampleProgram, StartAndRank_PickTheBatchesOfThatRun) {
+  const std::vector<std::string> whole = lines_of(sample({}).out);
+  EXPECT_EQ(lines_of(sample({"--start", "48"}).out), std::vector<std::string>(whole.begin() + 3, whole.end()));
+  LoaderOptions rank1 = options();
+  rank1.rank = 1;
+  rank1.world_size = 2;
+  EXPECT_EQ(lines_of(sample({"--rank", "1", "--world-size", "2"}).out), expected(rank1));
+}
+
+TEST_F(SampleProgram, Flags_ReachTheSampler) {
+  LoaderOptions o = options();
+  o.shuffle = false;
+  o.drop_last = true;
+  o.batch.replace = true;
+  EXPECT_EQ(lines_of(sample({"--no-shuffle", "--drop-last", "--replace"}).out), expected(o));
+}
+
+TEST_F(SampleProgram, At_MakesTheSameBatchAgainAndStoresIt) {
+  const std::vector<std::string> whole = lines_of(sample({}).out);
+  const std::string file = (folder() / "batch.blk").string();
+  const testing::ProgramResult again = sample({"--at", "0,32,16", "--dump", file});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(lines_of(again.out), std::vector<std::string>{whole[2]});
+  std::ifstream stored(file, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(stored)), {});
+  std::vector<std::byte> bytes(text.size() + kBlockAlignment);
+  std::byte* aligned = bytes.data() + (kBlockAlignment - reinterpret_cast<std::size_t>(bytes.data()) % kBlockAlignment) % kBlockAlignment;
+  std::copy_n(reinterpret_cast<const std::byte*>(text.data()), text.size(), aligned);
+  EXPECT_EQ(line_of(BatchView({aligned, text.size()})), whole[2]);
+  const std::string npz = (folder() / "batch.npz").string();
+  EXPECT_EQ(sample({"--at", "0,32,16", "--dump", npz}).exit_code, 0);
+  EXPECT_EQ(testing::run_program({"python3", "-c", "import sys, zipfile; names = zipfile.ZipFile(sys.argv[1]).namelist(); "
+                                                   "assert 'x.npy' in names and 'edge_index.npy' in names, names", npz}).err, "");
+}
+
+TEST_F(SampleProgram, Json_ReportsTheRun) {
+  const std::string file = (folder() / "report.json").string();
+  EXPECT_EQ(sample({"--json", file}).exit_code, 0);
+  std::ifstream stored(file);
+  const std::string text((std::istreambuf_iterator<char>(stored)), {});
+  EXPECT_NE(text.find("\"batches\": 15"), std::string::npos) << text;
+}
+
+TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
+  expect_refused(sample({"--no-such-option"}), "--no-such-option");
+  expect_refused(testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", "4,0"}), "fanout 0");
+  expect_refused(testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", "4,x"}), "x");
+  expect_refused(sample({"--split", "holiday"}), "holiday");
+  expect_refused(sample({"--world-size", "1000"}), "1000 trainers");
+  expect_refused(sample({"--rank", "3"}), "rank is 3");
+  expect_refused(sample({"--start", "-1"}), "start -1");
+  expect_refused(sample({"--channel-size", "16384G"}), "lower channel_size");
+  expect_refused(sample({"--cores", "5-2"}), "--cores");
+  expect_refused(sample({"--at", "1,2"}), "EPOCH,FIRST,COUNT");
+  expect_refused(sample({"--at", "0,229,16"}), "229");
+  expect_refused(sample({"--dump", "x"}), "--at");
+  expect_refused(sample({"--epochs", "0"}), "--epochs is 0");
+  expect_refused(testing::run_program({testing::program("hopfeed-sample"), "/no/such/folder"}), "/no/such/folder");
+  expect_refused(testing::run_program({testing::program("hopfeed-sample")}), "DIR");
+}
+
+TEST_F(SampleProgram, DumpThatCannotBeWritten_LeavesNothingHalfWritten) {
+  expect_refused(sample({"--at", "0,0,16", "--dump", "/no/such/folder/batch.blk"}), "/no/such/folder");
+}
+
+TEST_F(SampleProgram, WorkerByHand_SaysThatItIsOfNoUse) {
+  const testing::ProgramResult result = testing::run_program({testing::program("hopfeed-worker"), "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(testing::run_program({testing::program("hopfeed-worker"), "x"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace hopfeed

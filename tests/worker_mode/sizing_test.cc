@@ -1,0 +1,94 @@
+// Tables of pure arithmetic: which cores whom, how large a channel.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "worker_mode/channel_sizing.h"
+#include "worker_mode/core_placement.h"
+
+namespace hopfeed {
+namespace {
+
+using Cores = std::vector<int>;
+
+TEST(CorePlacement, EnoughCores_EachWorkerHasItsOwnAtTheEnd) {
+  const CorePlan plan = plan_cores({.cores = {0, 1, 2, 3, 4, 5}, .num_workers = 2});
+  EXPECT_EQ(plan.trainer, (Cores{0, 1, 2, 3}));
+  EXPECT_EQ(plan.workers, (std::vector<Cores>{{4}, {5}}));
+}
+
+TEST(CorePlacement, RanksOfAMachine_GetDisjointShares) {
+  const CorePlan first = plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 0, .local_world = 2, .num_workers = 1});
+  const CorePlan second = plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 1, .local_world = 2, .num_workers = 1});
+  EXPECT_EQ(first.trainer, Cores{0});
+  EXPECT_EQ(first.workers, std::vector<Cores>{{2}});
+  EXPECT_EQ(second.trainer, Cores{4});
+  EXPECT_EQ(second.workers, std::vector<Cores>{{6}});
+}
+
+TEST(CorePlacement, TooFewCores_AllOfARankShareTheirs) {
+  const CorePlan plan = plan_cores({.cores = {0, 1}, .local_rank = 1, .local_world = 2, .num_workers = 2});
+  EXPECT_EQ(plan.trainer, Cores{1});
+  EXPECT_EQ(plan.workers, (std::vector<Cores>{{1}, {1}}));
+  const CorePlan alone = plan_cores({.cores = {0, 1}, .num_workers = 2});
+  EXPECT_EQ(alone.workers, (std::vector<Cores>{{0, 1}, {0, 1}}));
+}
+
+TEST(CorePlacement, MoreRanksThanCores_TakeThemInTurn) {
+  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 2, .local_world = 3, .num_workers = 1}).trainer, Cores{3});
+  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 1, .local_world = 3, .num_workers = 1}).trainer, Cores{7});
+}
+
+TEST(CorePlacement, NothingKnown_PlacesNobody) {
+  const CorePlan plan = plan_cores({.cores = {}, .num_workers = 3});
+  EXPECT_TRUE(plan.trainer.empty());
+  EXPECT_EQ(plan.workers, std::vector<Cores>(3));
+}
+
+constexpr std::size_t kMiB = 1 << 20;
+
+LoaderOptions two_workers() {
+  LoaderOptions options;
+  options.num_workers = 2;
+  return options;
+}
+AvailableMemory gib(std::uint64_t count) { return {.bytes = count << 30, .source = "MemAvailable"}; }
+
+TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
+  const ChannelPlan plan = plan_channel(two_workers(), {.worst_block = 10 * kMiB, .available = gib(16)});
+  EXPECT_EQ(plan.shape.num_slots, 6U);
+  EXPECT_EQ(plan.shape.slot_stride, 10 * kMiB);
+  EXPECT_EQ(plan.pool.channel_size, 80 * kMiB);
+  EXPECT_EQ(plan.pool.allowance, 10 * kMiB);
+  EXPECT_EQ(plan.needed, ChannelView::fixed_bytes(plan.shape) + 90 * kMiB);
+}
+
+TEST(ChannelSizing, Default_IsAtMostAQuarterOfTheMemoryThatRanksShare) {
+  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16)}).pool.channel_size, 4'096 * kMiB);
+  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16), .local_world = 4}).pool.channel_size, 1'024 * kMiB);
+}
+
+TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutForAllNeighbours) {
+  LoaderOptions options = two_workers();
+  EXPECT_THROW(plan_channel(options, {.worst_block = 100'000 * kMiB, .available = gib(16)}), Error);
+  options.batch.fanouts = {10, -1};
+  const ChannelPlan plan = plan_channel(options, {.worst_block = 100'000 * kMiB, .available = gib(16)});
+  EXPECT_EQ(plan.pool.channel_size + plan.pool.allowance, 12'288 * kMiB);
+  EXPECT_LT(plan.needed, std::uint64_t{16} << 30);
+}
+
+TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {
+  LoaderOptions options = two_workers();
+  options.batch.fanouts = {-1};
+  options.num_slots = 1'024;
+  const ChannelPlan plan = plan_channel(options, {.worst_block = ~std::size_t{0} / 2, .available = gib(64)});
+  EXPECT_LE(ChannelView::bytes_needed(plan.shape), (std::size_t{1} << 45) + (1U << 22));
+}
+
+TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
+  LoaderOptions options = two_workers();
+  options.channel_size = ~std::size_t{0} - 10;
+  EXPECT_THROW(plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}), Error);
+}
+
+}  // namespace
+}  // namespace hopfeed
