@@ -122,15 +122,16 @@ explain_pip_failure() {
   die "pip could not install the Python packages${reason:+ (${reason#ERROR: })}; the details are in build/setup.log"
 }
 
-# The stamp is written after the last step alone, so that an installation that was cut off is taken up again.
+# The stamp is written after the last step alone, so that an installation that was cut off is taken up again. It names the
+# place too: programs in .venv/bin carry it in their first line and break where the checkout is moved.
 install_python_packages() {
   local requirements=$root/scripts/requirements.txt stamp=$venv/hopfeed-requirements.sha256 wanted
-  wanted=$(sha256sum <"$requirements")
+  wanted="$(sha256sum <"$requirements") $venv"
   if [[ -x $venv/bin/python && $(cat "$stamp" 2>/dev/null) == "$wanted" ]]; then
     say "Python packages: all there (.venv)."
     return
   fi
-  if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
+  if ! head -n 1 "$venv/bin/pip" 2>/dev/null | grep -qF "$venv/bin/python"; then
     say "Python: making the virtual environment .venv ..."
     /usr/bin/python3 -m venv --clear "$venv" >>"$log" 2>&1 ||
       die "python3 could not make the virtual environment .venv; see build/setup.log"

@@ -129,7 +129,7 @@ refuses_with "still missing: g++"
 case_of "too little disk for Torch is said before anything is downloaded"
 rm "$sandbox/bin/df"; stub df 'printf "Filesystem 1024-blocks Used Available\n/dev/x 9000000 8000000 1000000\n"'
 mkdir -p "$sandbox/checkout/.venv/bin"
-printf '#!/bin/bash\nexit 0\n' >"$sandbox/checkout/.venv/bin/python"; chmod +x "$sandbox/checkout/.venv/bin/python"
+printf '#!%s\n' "$sandbox/checkout/.venv/bin/python" >"$sandbox/checkout/.venv/bin/pip"
 setup
 refuses_with "about 8 GB"
 
@@ -137,6 +137,7 @@ refuses_with "about 8 GB"
 pip_answers() {
   mkdir -p "$sandbox/checkout/.venv/bin" "$sandbox/checkout/.venv/lib/python3.11/site-packages/torch"
   : >"$sandbox/checkout/.venv/lib/python3.11/site-packages/torch/version.py"
+  printf '#!%s\n' "$sandbox/checkout/.venv/bin/python" >"$sandbox/checkout/.venv/bin/pip"
   cat >"$sandbox/checkout/.venv/bin/python" <<STUB
 #!/bin/bash
 [[ \$1 == -m ]] || exit 0
