@@ -1,12 +1,14 @@
-// Hotness: the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP; Kaler et al.,
-// SALIENT++, MLSys 2023). Seeds are drawn from the training nodes, each hop draws `fanout` neighbours without replacement:
+// Hotness: the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP;
+// Kaler et al., SALIENT++, MLSys 2023). Seeds are drawn from the training nodes, each hop draws `fanout`
+// neighbours without replacement:
 //
 //   p_0(v) = min(1, batch / |train|) for training nodes, 0 for others
-//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h / in-degree(u))
-//   P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
+//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h /
+//   in-degree(u)) P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
 //
-// Products are sums of log1p in float64. A node's sum runs over u in the order of the rows, whatever the threads, so the
-// result is bit-identical with any number of them. It is stored with the dataset and decides nothing at run time.
+// Products are sums of log1p in float64. A node's sum runs over u in the order of the rows, whatever the
+// threads, so the result is bit-identical with any number of them. It is stored with the dataset and decides
+// nothing at run time.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,15 +20,16 @@ namespace hopfeed {
 /// Node or edge ids of either width, by reference.
 using IdSpan = std::variant<std::span<const std::int32_t>, std::span<const std::int64_t>>;
 
-/// A homogeneous graph in any numbering: the in-neighbours of u are indices[indptr[u] .. indptr[u + 1]), all in [0, N).
+/// A homogeneous graph in any numbering: the in-neighbours of u are indices[indptr[u] .. indptr[u + 1]), all
+/// in [0, N).
 struct HotnessGraph {
-  std::span<const std::int64_t> indptr;   // [N + 1]
-  IdSpan indices;                         // [E]
-  std::span<const std::int64_t> train;    // training nodes, repeats count once; empty: every node is one
+  std::span<const std::int64_t> indptr;  // [N + 1]
+  IdSpan indices;                        // [E]
+  std::span<const std::int64_t> train;   // training nodes, repeats count once; empty: every node is one
 };
 
 struct HotnessOptions {
-  std::vector<std::int64_t> fanouts{15, 10, 5};   // from the seeds outwards; -1 takes all neighbours
+  std::vector<std::int64_t> fanouts{15, 10, 5};  // from the seeds outwards; -1 takes all neighbours
   std::int64_t batch_size = 1024;
   int threads = 1;
 };

@@ -1,5 +1,5 @@
-// Fork and join over an index range. Callers arrange their work so that the result is the same with any number of threads:
-// each index is written by one thread only, and sums run in index order inside it.
+// Fork and join over an index range. Callers arrange their work so that the result is the same with any
+// number of threads: each index is written by one thread only, and sums run in index order inside it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace hopfeed {
 
-/// Calls `body(worker, begin, end)` for `threads` ranges that tile [0, count), the first on the calling thread. Rethrows the
-/// exception of the lowest worker that threw.
+/// Calls `body(worker, begin, end)` for `threads` ranges that tile [0, count), the first on the calling
+/// thread. Rethrows the exception of the lowest worker that threw.
 template <class Body>
 void parallel_ranges(int threads, std::int64_t count, const Body& body) {
   const std::int64_t workers = std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(count, 1));

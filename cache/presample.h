@@ -1,5 +1,5 @@
-// Pre-sampling: how often each node really occurs in the batches of some epochs. The check on the hotness that is computed
-// without sampling (hotness.h), and the yardstick of a cache's hit rate.
+// Pre-sampling: how often each node really occurs in the batches of some epochs. The check on the hotness
+// that is computed without sampling (hotness.h), and the yardstick of a cache's hit rate.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,10 +18,13 @@ struct PresampleOptions {
   int threads = 1;
 };
 
-/// Number of batches that each node of the first node type occurs in: [N] by dataset id. `seeds` are original ids.
-std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds, const PresampleOptions& options);
+/// Number of batches that each node of the first node type occurs in: [N] by dataset id. `seeds` are original
+/// ids.
+std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                                    const PresampleOptions& options);
 
-/// Spearman's rank correlation in [-1, 1], equal values sharing their mean rank; 0 where one side is constant.
+/// Spearman's rank correlation in [-1, 1], equal values sharing their mean rank; 0 where one side is
+/// constant.
 double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 }  // namespace hopfeed

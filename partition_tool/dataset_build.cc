@@ -1,5 +1,5 @@
-// See dataset_build.h. Arrays are written front to back in blocks; the threads share the rows of a block, each with a
-// fingerprint of its own (contributions are added, so their order is free).
+// See dataset_build.h. Arrays are written front to back in blocks; the threads share the rows of a block,
+// each with a fingerprint of its own (contributions are added, so their order is free).
 #include "partition_tool/dataset_build.h"
 
 #include <algorithm>
@@ -19,11 +19,28 @@ constexpr std::int64_t kBlockRows = 1 << 16;
 
 bool is_finite(ElementType type, const std::byte* at) {
   switch (type) {
-    case ElementType::kFloat32: { float value; std::memcpy(&value, at, sizeof value); return std::isfinite(value); }
-    case ElementType::kFloat64: { double value; std::memcpy(&value, at, sizeof value); return std::isfinite(value); }
-    case ElementType::kFloat16: { std::uint16_t bits; std::memcpy(&bits, at, sizeof bits); return (bits & 0x7C00) != 0x7C00; }
-    case ElementType::kBfloat16: { std::uint16_t bits; std::memcpy(&bits, at, sizeof bits); return (bits & 0x7F80) != 0x7F80; }
-    default: return true;
+    case ElementType::kFloat32: {
+      float value;
+      std::memcpy(&value, at, sizeof value);
+      return std::isfinite(value);
+    }
+    case ElementType::kFloat64: {
+      double value;
+      std::memcpy(&value, at, sizeof value);
+      return std::isfinite(value);
+    }
+    case ElementType::kFloat16: {
+      std::uint16_t bits;
+      std::memcpy(&bits, at, sizeof bits);
+      return (bits & 0x7C00) != 0x7C00;
+    }
+    case ElementType::kBfloat16: {
+      std::uint16_t bits;
+      std::memcpy(&bits, at, sizeof bits);
+      return (bits & 0x7F80) != 0x7F80;
+    }
+    default:
+      return true;
   }
 }
 
@@ -37,8 +54,14 @@ std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> row) {
 /// One build: what its steps share.
 class Builder {
  public:
-  Builder(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order, const DatasetBuildOptions& options, const Progress& progress)
-      : writer_(writer), graph_(graph), order_(order), options_(options), progress_(progress), fingerprints_(std::max(1, options.threads)) {}
+  Builder(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+          const DatasetBuildOptions& options, const Progress& progress)
+      : writer_(writer),
+        graph_(graph),
+        order_(order),
+        options_(options),
+        progress_(progress),
+        fingerprints_(std::max(1, options.threads)) {}
 
   DatasetBuildResult run() {
     describe();
@@ -61,17 +84,19 @@ class Builder {
   void write_node_files();
   void write_attr(int number);
   void write_edges();
-  template <class Index, class EdgeId> void write_edge_part(int p);
   template <class Index, class EdgeId>
-  void fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids, std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids);
+  void write_edge_part(int p);
+  template <class Index, class EdgeId>
+  void fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids,
+                std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids);
 
   DatasetWriter& writer_;
   const RawGraph& graph_;
   const NodeOrder& order_;
   const DatasetBuildOptions& options_;
   const Progress& progress_;
-  std::vector<Fingerprint> fingerprints_;   // one per thread
-  std::vector<std::int64_t> edges_cut_;     // one per thread
+  std::vector<Fingerprint> fingerprints_;  // one per thread
+  std::vector<std::int64_t> edges_cut_;    // one per thread
   std::int64_t edges_done_ = 0;
   DatasetBuildResult result_;
 };
@@ -83,8 +108,12 @@ void Builder::describe() {
   meta.class_names = graph_.class_names;
   meta.partitions = partitions();
   meta.cut = options_.cut;
-  NodeTypeMeta node{.count = graph_.num_nodes(), .partition_offsets = order_.partition_offsets, .new_id_type = id_type(order_.new_ids),
-                    .attrs = {}, .splits = {}, .num_classes = graph_.num_classes};
+  NodeTypeMeta node{.count = graph_.num_nodes(),
+                    .partition_offsets = order_.partition_offsets,
+                    .new_id_type = id_type(order_.new_ids),
+                    .attrs = {},
+                    .splits = {},
+                    .num_classes = graph_.num_classes};
   for (const RawAttr& attr : graph_.attrs) {
     NodeAttrMeta described{.name = attr.name, .type = attr.type, .shape = attr.shape};
     described.stride_bytes = row_stride(described.row_bytes());
@@ -93,33 +122,41 @@ void Builder::describe() {
   for (const auto& [name, ids] : graph_.splits) node.splits[name] = std::ssize(ids);
   meta.node_types = {std::move(node)};
   const bool has_edge_ids = graph_.csc.edge_id_kind != EdgeIds::kNone;
-  const bool wide = graph_.csc.edge_id_kind == EdgeIds::kStored ? id_type(graph_.csc.edge_ids) == ElementType::kInt64
-                                                                : graph_.csc.num_edges() > std::int64_t{1} << 31;
-  meta.edge_types = {{.count = graph_.csc.num_edges(), .partition_edges = std::vector<std::int64_t>(partitions()), .index_type = id_type(order_.new_ids),
-                      .has_edge_ids = has_edge_ids, .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32}};
+  const bool wide = graph_.csc.edge_id_kind == EdgeIds::kStored
+                        ? id_type(graph_.csc.edge_ids) == ElementType::kInt64
+                        : graph_.csc.num_edges() > std::int64_t{1} << 31;
+  meta.edge_types = {{.count = graph_.csc.num_edges(),
+                      .partition_edges = std::vector<std::int64_t>(partitions()),
+                      .index_type = id_type(order_.new_ids),
+                      .has_edge_ids = has_edge_ids,
+                      .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32}};
 }
 
 void Builder::write_node_files() {
-  std::visit([&](const auto& ids) { writer_.write(new_ids_path(node()), std::span(ids), {node().count}); }, order_.new_ids);
+  std::visit([&](const auto& ids) { writer_.write(new_ids_path(node()), std::span(ids), {node().count}); },
+             order_.new_ids);
   for (const auto& [name, ids] : graph_.splits) {
     writer_.write(split_path(node(), name), std::span(ids), {std::ssize(ids)});
     fingerprints_[0].add_split(0, name, ids);
   }
   for (int p = 0; p < partitions(); ++p) {
-    writer_.write(hotness_path(p, node()), std::span(order_.hotness).subspan(begin_of(p), rows_of(p)), {rows_of(p)});
+    writer_.write(hotness_path(p, node()), std::span(order_.hotness).subspan(begin_of(p), rows_of(p)),
+                  {rows_of(p)});
   }
 }
 
 void Builder::write_attr(int number) {
   const RawAttr& attr = graph_.attrs[number];
   const NodeAttrMeta& meta = node().attrs[number];
-  const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes, block_rows = std::max<std::int64_t>(1, kBlockBytes / stride);
+  const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes,
+                     block_rows = std::max<std::int64_t>(1, kBlockBytes / stride);
   const std::string step = "Writing attribute " + attr.name;
   std::vector<std::byte> block;
   std::atomic<std::int64_t> nonfinite = 0;
   for (int p = 0; p < partitions(); ++p) {
     const std::string path = attr_path(p, node(), attr.name);
-    NpyWriter file = writer_.open(path, npy_descr(attr.type), {rows_of(p), stride / static_cast<std::int64_t>(element_bytes(attr.type))});
+    NpyWriter file = writer_.open(path, npy_descr(attr.type),
+                                  {rows_of(p), stride / static_cast<std::int64_t>(element_bytes(attr.type))});
     for (std::int64_t first = begin_of(p); first < order_.partition_offsets[p + 1]; first += block_rows) {
       const std::int64_t rows = std::min(block_rows, order_.partition_offsets[p + 1] - first);
       block.assign(rows * stride, std::byte{0});
@@ -134,7 +171,8 @@ void Builder::write_attr(int number) {
         nonfinite += bad;
       });
       file.write_bytes(block);
-      progress_({step.c_str(), "rows", static_cast<std::uint64_t>(first + rows), static_cast<std::uint64_t>(node().count)});
+      progress_({step.c_str(), "rows", static_cast<std::uint64_t>(first + rows),
+                 static_cast<std::uint64_t>(node().count)});
     }
     writer_.close(path, std::move(file));
   }
@@ -142,10 +180,12 @@ void Builder::write_attr(int number) {
 }
 
 template <class Index, class EdgeId>
-void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids, std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids) {
+void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids,
+                       std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids) {
   const Csc& csc = graph_.csc;
   const std::int64_t begin = csc.indptr[original], degree = csc.indptr[original + 1] - begin;
-  const auto& imported = std::get<std::vector<Index>>(csc.indices);   // ids of the same nodes, so of the same width
+  const auto& imported =
+      std::get<std::vector<Index>>(csc.indices);  // ids of the same nodes, so of the same width
   const auto& new_ids = std::get<std::vector<Index>>(order_.new_ids);
   sources.assign(imported.begin() + begin, imported.begin() + begin + degree);
   const int p = partition_of(order_.partition_offsets, new_ids[original]);
@@ -157,7 +197,9 @@ void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId
   ids.clear();
   if (csc.edge_id_kind != EdgeIds::kNone) {
     for (std::int64_t k = 0; k < degree; ++k) {
-      edge_ids[k] = csc.edge_id_kind == EdgeIds::kPositions ? static_cast<EdgeId>(begin + k) : std::get<std::vector<EdgeId>>(csc.edge_ids)[begin + k];
+      edge_ids[k] = csc.edge_id_kind == EdgeIds::kPositions
+                        ? static_cast<EdgeId>(begin + k)
+                        : std::get<std::vector<EdgeId>>(csc.edge_ids)[begin + k];
       ids.push_back(edge_ids[k]);
     }
   }
@@ -169,16 +211,18 @@ void Builder::write_edge_part(int p) {
   const std::vector<std::int64_t>& indptr = graph_.csc.indptr;
   const bool has_edge_ids = edge().has_edge_ids;
   std::int64_t num_edges = 0;
-  for (std::int64_t i = begin_of(p); i < begin_of(p) + rows_of(p); ++i) num_edges += indptr[order_.original[i] + 1] - indptr[order_.original[i]];
+  for (std::int64_t i = begin_of(p); i < begin_of(p) + rows_of(p); ++i)
+    num_edges += indptr[order_.original[i] + 1] - indptr[order_.original[i]];
   edge().partition_edges[p] = num_edges;
   NpyWriter row_file = writer_.open(rows_path(p, edge()), kRowRecordDescr, {rows_of(p) + 1});
   NpyWriter index_file = writer_.open(indices_path(p, edge()), npy_descr(edge().index_type), {num_edges});
-  std::vector<NpyWriter> id_file;   // none or one
-  if (has_edge_ids) id_file.push_back(writer_.open(edge_ids_path(p, edge()), npy_descr(edge().edge_id_type), {num_edges}));
+  std::vector<NpyWriter> id_file;  // none or one
+  if (has_edge_ids)
+    id_file.push_back(writer_.open(edge_ids_path(p, edge()), npy_descr(edge().edge_id_type), {num_edges}));
   std::vector<RowRecord> rows;
   std::vector<Index> indices;
   std::vector<EdgeId> edge_ids;
-  std::int64_t offset = 0;   // of the next row
+  std::int64_t offset = 0;  // of the next row
   for (std::int64_t first = begin_of(p), end = first + rows_of(p); first < end; first += std::ssize(rows)) {
     const std::int64_t base = offset;
     rows.clear();
@@ -189,18 +233,21 @@ void Builder::write_edge_part(int p) {
     }
     indices.resize(offset - base);
     edge_ids.resize(has_edge_ids ? offset - base : 0);
-    parallel_ranges(options_.threads, std::ssize(rows), [&](int worker, std::int64_t begin, std::int64_t stop) {
-      std::vector<std::int64_t> sources, ids;
-      for (std::int64_t i = begin; i < stop; ++i) {
-        const std::int64_t at = rows[i].offset - base;
-        fill_row(worker, rows[i].original_id, indices.data() + at, edge_ids.data() + (has_edge_ids ? at : 0), sources, ids);
-      }
-    });
+    parallel_ranges(options_.threads, std::ssize(rows),
+                    [&](int worker, std::int64_t begin, std::int64_t stop) {
+                      std::vector<std::int64_t> sources, ids;
+                      for (std::int64_t i = begin; i < stop; ++i) {
+                        const std::int64_t at = rows[i].offset - base;
+                        fill_row(worker, rows[i].original_id, indices.data() + at,
+                                 edge_ids.data() + (has_edge_ids ? at : 0), sources, ids);
+                      }
+                    });
     row_file.write<RowRecord>(rows);
     index_file.write<Index>(indices);
     if (has_edge_ids) id_file[0].write<EdgeId>(edge_ids);
     edges_done_ += offset - base;
-    progress_({"Writing edges", "edges", static_cast<std::uint64_t>(edges_done_), static_cast<std::uint64_t>(edge().count)});
+    progress_({"Writing edges", "edges", static_cast<std::uint64_t>(edges_done_),
+               static_cast<std::uint64_t>(edge().count)});
   }
   row_file.write_one(RowRecord{num_edges, -1});
   writer_.close(rows_path(p, edge()), std::move(row_file));
@@ -210,10 +257,15 @@ void Builder::write_edge_part(int p) {
 
 void Builder::write_edges() {
   edges_cut_.assign(fingerprints_.size(), 0);
-  const bool wide_index = edge().index_type == ElementType::kInt64, wide_id = edge().edge_id_type == ElementType::kInt64;
+  const bool wide_index = edge().index_type == ElementType::kInt64,
+             wide_id = edge().edge_id_type == ElementType::kInt64;
   for (int p = 0; p < partitions(); ++p) {
-    if (wide_index) wide_id ? write_edge_part<std::int64_t, std::int64_t>(p) : write_edge_part<std::int64_t, std::int32_t>(p);
-    else wide_id ? write_edge_part<std::int32_t, std::int64_t>(p) : write_edge_part<std::int32_t, std::int32_t>(p);
+    if (wide_index)
+      wide_id ? write_edge_part<std::int64_t, std::int64_t>(p)
+              : write_edge_part<std::int64_t, std::int32_t>(p);
+    else
+      wide_id ? write_edge_part<std::int32_t, std::int64_t>(p)
+              : write_edge_part<std::int32_t, std::int32_t>(p);
   }
   for (std::int64_t cut : edges_cut_) result_.meta.cut.edges_cut += cut;
 }
@@ -225,8 +277,8 @@ std::int64_t row_stride(std::int64_t row_bytes) {
   return row_bytes >= 64 && (padded - row_bytes) * 16 <= row_bytes ? padded : row_bytes;
 }
 
-DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order, const DatasetBuildOptions& options,
-                                 const Progress& progress) {
+DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+                                 const DatasetBuildOptions& options, const Progress& progress) {
   return Builder(writer, graph, order, options, progress).run();
 }
 

@@ -1,5 +1,5 @@
-// The shared last stage of import, generate and partition: a graph and an order to the files of a dataset folder, streamed
-// block by block, so that beside the graph's rows only a few megabytes are in memory.
+// The shared last stage of import, generate and partition: a graph and an order to the files of a dataset
+// folder, streamed block by block, so that beside the graph's rows only a few megabytes are in memory.
 #pragma once
 #include <map>
 #include <string>
@@ -13,22 +13,23 @@
 namespace hopfeed {
 
 struct DatasetBuildOptions {
-  CutMeta cut;                 // method, fanouts, batch size, seed; edges_cut is filled in
-  std::string made_by;         // the command line
+  CutMeta cut;          // method, fanouts, batch size, seed; edges_cut is filled in
+  std::string made_by;  // the command line
   int threads = 1;
 };
 
 struct DatasetBuildResult {
-  DatasetMeta meta;                               // as it goes to DatasetWriter::commit
-  std::map<std::string, std::int64_t> nonfinite;  // attribute -> NaN and infinite values in it (float types, where any)
+  DatasetMeta meta;  // as it goes to DatasetWriter::commit
+  std::map<std::string, std::int64_t>
+      nonfinite;  // attribute -> NaN and infinite values in it (float types, where any)
 };
 
 /// Writes every array; the caller commits. The bytes do not depend on the number of threads.
-DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order, const DatasetBuildOptions& options,
-                                 const Progress& progress);
+DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+                                 const DatasetBuildOptions& options, const Progress& progress);
 
-/// Bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64 bytes and that costs at
-/// most a sixteenth of it.
+/// Bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64 bytes and
+/// that costs at most a sixteenth of it.
 std::int64_t row_stride(std::int64_t row_bytes);
 
 }  // namespace hopfeed

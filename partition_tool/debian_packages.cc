@@ -27,19 +27,25 @@ std::string_view trim(std::string_view text) {
 }
 
 void take_field(std::string_view key, std::string_view value, DebianPackage& package) {
-  if (key == "Package") package.name = trim(value);
-  else if (key == "Section") package.section = trim(value.substr(value.rfind('/') + 1));   // npos + 1 is 0
-  else if (key == "Description" || (key == "Description-en" && package.summary.empty())) package.summary = trim(value.substr(0, value.find('\n')));
-  else if (std::find(std::begin(kRelations), std::end(kRelations), key) != std::end(kRelations)) append_related(value, package.related);
+  if (key == "Package")
+    package.name = trim(value);
+  else if (key == "Section")
+    package.section = trim(value.substr(value.rfind('/') + 1));  // npos + 1 is 0
+  else if (key == "Description" || (key == "Description-en" && package.summary.empty()))
+    package.summary = trim(value.substr(0, value.find('\n')));
+  else if (std::find(std::begin(kRelations), std::end(kRelations), key) != std::end(kRelations))
+    append_related(value, package.related);
 }
 
 /// Joins the records of one name; the first that was read comes first.
 std::vector<DebianPackage> join_by_name(std::vector<DebianPackage> records) {
-  std::stable_sort(records.begin(), records.end(), [](const DebianPackage& a, const DebianPackage& b) { return a.name < b.name; });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const DebianPackage& a, const DebianPackage& b) { return a.name < b.name; });
   std::vector<DebianPackage> packages;
   for (DebianPackage& record : records) {
     if (!packages.empty() && packages.back().name == record.name) {
-      packages.back().related.insert(packages.back().related.end(), record.related.begin(), record.related.end());
+      packages.back().related.insert(packages.back().related.end(), record.related.begin(),
+                                     record.related.end());
     } else {
       packages.push_back(std::move(record));
     }
@@ -53,7 +59,8 @@ void append_related(std::string_view field, std::vector<std::string_view>& names
   while (!field.empty()) {
     const std::size_t end = field.find_first_of(",|");
     const std::string_view one = trim(field.substr(0, end));
-    const std::string_view name = one.substr(0, one.find_first_of(" \t\n:([<"));   // before version, architecture, profile
+    const std::string_view name =
+        one.substr(0, one.find_first_of(" \t\n:([<"));  // before version, architecture, profile
     if (!name.empty()) names.push_back(name);
     if (end == std::string_view::npos) return;
     field.remove_prefix(end + 1);
@@ -64,17 +71,22 @@ std::vector<DebianPackage> parse_debian_packages(std::string_view text, const st
   std::vector<DebianPackage> records;
   DebianPackage package;
   std::int64_t number = 0;
-  const auto refuse = [&](const char* what) { throw Error(ErrorCode::kInvalid, fmt::format("{}, line {}: {}", origin, number, what)); };
+  const auto refuse = [&](const char* what) {
+    throw Error(ErrorCode::kInvalid, fmt::format("{}, line {}: {}", origin, number, what));
+  };
   const auto end_record = [&] {
-    if (!package.name.empty()) records.push_back(std::move(package));
-    else if (!package.section.empty() || !package.summary.empty() || !package.related.empty()) refuse("a record without a Package field ends here");
+    if (!package.name.empty())
+      records.push_back(std::move(package));
+    else if (!package.section.empty() || !package.summary.empty() || !package.related.empty())
+      refuse("a record without a Package field ends here");
     package = {};
   };
   while (!text.empty()) {
     // One field: its first line and the lines after it that begin with a space or tab.
     std::size_t end = text.find('\n');
     std::int64_t lines = 1;
-    while (end != std::string_view::npos && end + 1 < text.size() && (text[end + 1] == ' ' || text[end + 1] == '\t')) {
+    while (end != std::string_view::npos && end + 1 < text.size() &&
+           (text[end + 1] == ' ' || text[end + 1] == '\t')) {
       end = text.find('\n', end + 1);
       ++lines;
     }
@@ -85,7 +97,8 @@ std::vector<DebianPackage> parse_debian_packages(std::string_view text, const st
       end_record();
     } else {
       const std::size_t colon = field.find(':');
-      if (colon == std::string_view::npos || colon > field.find('\n')) refuse("expected 'Field: value' of a Debian package record");
+      if (colon == std::string_view::npos || colon > field.find('\n'))
+        refuse("expected 'Field: value' of a Debian package record");
       take_field(field.substr(0, colon), field.substr(colon + 1), package);
     }
     number += lines - 1;
@@ -110,16 +123,24 @@ std::string read_apt_dump() {
   std::string text;
   if (spawned == 0) {
     std::vector<char> buffer(1 << 16);
-    for (ssize_t got; (got = ::read(pipe[0], buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR);) text.append(buffer.data(), std::max<ssize_t>(got, 0));
+    for (ssize_t got;
+         (got = ::read(pipe[0], buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR);)
+      text.append(buffer.data(), std::max<ssize_t>(got, 0));
   }
   ::close(pipe[0]);
   if (spawned != 0) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("cannot run apt-cache ({}): this machine has no apt; import a saved dump with --dump, or use hopfeed-partition generate",
-                                                     std::strerror(spawned)));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("cannot run apt-cache ({}): this machine has no apt; import a saved dump with "
+                            "--dump, or use hopfeed-partition generate",
+                            std::strerror(spawned)));
   }
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Error(ErrorCode::kUnsupported, "apt-cache dumpavail failed; import a saved dump with --dump, or use hopfeed-partition generate");
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw Error(
+        ErrorCode::kUnsupported,
+        "apt-cache dumpavail failed; import a saved dump with --dump, or use hopfeed-partition generate");
   return text;
 }
 

@@ -1,5 +1,5 @@
-// See edges_to_csc.h. Each thread owns a range of destinations and reads the whole edge list in order, so the sort is stable
-// with any number of threads and no counter is shared.
+// See edges_to_csc.h. Each thread owns a range of destinations and reads the whole edge list in order, so the
+// sort is stable with any number of threads and no counter is shared.
 #include "partition_tool/edges_to_csc.h"
 
 #include <fmt/format.h>
@@ -16,11 +16,13 @@ namespace hopfeed {
 namespace {
 
 template <class Id>
-void check_ids(std::span<const Id> ids, std::int64_t num_nodes, const char* end, const EdgesToCscOptions& options) {
+void check_ids(std::span<const Id> ids, std::int64_t num_nodes, const char* end,
+               const EdgesToCscOptions& options) {
   parallel_ranges(options.threads, std::ssize(ids), [&](int, std::int64_t begin, std::int64_t stop) {
     for (std::int64_t e = begin; e < stop; ++e) {
       if (ids[e] >= 0 && ids[e] < num_nodes) continue;
-      throw Error(ErrorCode::kInvalid, fmt::format("{}: edge {} has {} node {}, but there are {} nodes", options.origin, e, end, ids[e], num_nodes));
+      throw Error(ErrorCode::kInvalid, fmt::format("{}: edge {} has {} node {}, but there are {} nodes",
+                                                   options.origin, e, end, ids[e], num_nodes));
     }
   });
 }
@@ -40,7 +42,8 @@ std::vector<std::int64_t> count_rows(std::span<const Dst> destination, std::int6
 
 /// rows[k] = value(e) for the edges e of each row in the order of e.
 template <class Dst, class Out, class Value>
-void scatter(std::span<const Dst> destination, const std::vector<std::int64_t>& indptr, int threads, std::vector<Out>& rows, const Value& value) {
+void scatter(std::span<const Dst> destination, const std::vector<std::int64_t>& indptr, int threads,
+             std::vector<Out>& rows, const Value& value) {
   parallel_ranges(threads, std::ssize(indptr) - 1, [&](int, std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> next(indptr.begin() + begin, indptr.begin() + end);
     const auto width = static_cast<std::uint64_t>(end - begin);
@@ -53,24 +56,39 @@ void scatter(std::span<const Dst> destination, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t num_nodes, const EdgesToCscOptions& options,
-                 const Progress& progress) {
+Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t num_nodes,
+                 const EdgesToCscOptions& options, const Progress& progress) {
   const std::int64_t num_edges = id_count(destination);
-  if (num_edges > kMaxEdges) throw Error(ErrorCode::kInvalid, fmt::format("{}: {} edges are more than hopfeed takes ({})", options.origin, num_edges, kMaxEdges));
-  const auto report = [&](std::int64_t passes) { progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges), static_cast<std::uint64_t>(4 * num_edges)}); };
+  if (num_edges > kMaxEdges)
+    throw Error(ErrorCode::kInvalid, fmt::format("{}: {} edges are more than hopfeed takes ({})",
+                                                 options.origin, num_edges, kMaxEdges));
+  const auto report = [&](std::int64_t passes) {
+    progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges),
+              static_cast<std::uint64_t>(4 * num_edges)});
+  };
   std::visit([&](auto ids) { check_ids(ids, num_nodes, "source", options); }, source);
   std::visit([&](auto ids) { check_ids(ids, num_nodes, "destination", options); }, destination);
   report(1);
-  Csc csc{.indptr = {}, .indices = make_id_array(num_edges, num_nodes), .edge_id_kind = EdgeIds::kNone, .edge_ids = {}};
+  Csc csc{.indptr = {},
+          .indices = make_id_array(num_edges, num_nodes),
+          .edge_id_kind = EdgeIds::kNone,
+          .edge_ids = {}};
   csc.indptr = std::visit([&](auto ids) { return count_rows(ids, num_nodes, options.threads); }, destination);
   report(2);
-  std::visit([&](auto from, auto to, auto& rows) { scatter(to, csc.indptr, options.threads, rows, [&](std::int64_t e) { return from[e]; }); },
-             source, destination, csc.indices);
+  std::visit(
+      [&](auto from, auto to, auto& rows) {
+        scatter(to, csc.indptr, options.threads, rows, [&](std::int64_t e) { return from[e]; });
+      },
+      source, destination, csc.indices);
   report(3);
   if (options.keep_edge_ids) {
     csc.edge_id_kind = EdgeIds::kStored;
     csc.edge_ids = make_id_array(num_edges, num_edges);
-    std::visit([&](auto to, auto& rows) { scatter(to, csc.indptr, options.threads, rows, [](std::int64_t e) { return e; }); }, destination, csc.edge_ids);
+    std::visit(
+        [&](auto to, auto& rows) {
+          scatter(to, csc.indptr, options.threads, rows, [](std::int64_t e) { return e; });
+        },
+        destination, csc.edge_ids);
   }
   report(4);
   return csc;

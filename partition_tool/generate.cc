@@ -23,10 +23,15 @@ __extension__ using Wide = unsigned __int128;
 enum Number : std::int64_t { kRanks = 0, kSplits = 1, kSources = 2, kNoise = 3, kCentres = 4 };
 
 NodeStream stream_of(std::uint64_t seed, Number number) {
-  return {.key = stream_key({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number}), .retry_key = 0, .node = 0, .tree = 0};
+  return {.key = stream_key({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number}),
+          .retry_key = 0,
+          .node = 0,
+          .tree = 0};
 }
 
-std::uint64_t high_product(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint64_t>(Wide{a} * b >> 64); }
+std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(Wide{a} * b >> 64);
+}
 
 /// floor(sqrt(value)) for value < 2^127; the estimate in double is put right in integers.
 std::uint64_t integer_sqrt(Wide value) {
@@ -39,38 +44,52 @@ std::uint64_t integer_sqrt(Wide value) {
 /// The planted structure: who has which rank, hence class and degree.
 struct Planted {
   GenerateOptions options;
-  IdArray node_of;   // rank -> node
-  IdArray rank_of;   // node -> rank
+  IdArray node_of;  // rank -> node
+  IdArray rank_of;  // node -> rank
 
   explicit Planted(const GenerateOptions& o)
-      : options(o), node_of(random_permutation(o.num_nodes, {.seed = o.seed, .number = kRanks})), rank_of(make_id_array(o.num_nodes, o.num_nodes)) {
-    std::visit([&](auto& nodes) {
-      auto& ranks = std::get<std::decay_t<decltype(nodes)>>(rank_of);
-      for (std::int64_t rank = 0; rank < o.num_nodes; ++rank) ranks[nodes[rank]] = static_cast<std::decay_t<decltype(ranks[0])>>(rank);
-    }, node_of);
+      : options(o),
+        node_of(random_permutation(o.num_nodes, {.seed = o.seed, .number = kRanks})),
+        rank_of(make_id_array(o.num_nodes, o.num_nodes)) {
+    std::visit(
+        [&](auto& nodes) {
+          auto& ranks = std::get<std::decay_t<decltype(nodes)>>(rank_of);
+          for (std::int64_t rank = 0; rank < o.num_nodes; ++rank)
+            ranks[nodes[rank]] = static_cast<std::decay_t<decltype(ranks[0])>>(rank);
+        },
+        node_of);
   }
-  std::int64_t rank(std::int64_t node) const { return std::visit([&](const auto& ranks) { return std::int64_t{ranks[node]}; }, rank_of); }
+  std::int64_t rank(std::int64_t node) const {
+    return std::visit([&](const auto& ranks) { return std::int64_t{ranks[node]}; }, rank_of);
+  }
   std::int64_t class_of(std::int64_t node) const { return rank(node) % options.num_classes; }
 };
 
-/// Row offsets of the nodes. Ranks share the edges as the increments of G(y) = 2 sqrt(y) - y, y from z0 / M to 1: its slope
-/// y^(-1/2) - 1 is the power law, ends at 0, and is cut off below z0.
+/// Row offsets of the nodes. Ranks share the edges as the increments of G(y) = 2 sqrt(y) - y, y from z0 / M
+/// to 1: its slope y^(-1/2) - 1 is the power law, ends at 0, and is cut off below z0.
 std::vector<std::int64_t> planted_degrees(const Planted& planted) {
-  const auto num_nodes = static_cast<std::uint64_t>(planted.options.num_nodes), num_edges = static_cast<std::uint64_t>(planted.options.num_edges);
+  const auto num_nodes = static_cast<std::uint64_t>(planted.options.num_nodes),
+             num_edges = static_cast<std::uint64_t>(planted.options.num_edges);
   const std::uint64_t z0 = 1 + num_nodes / 65'536, end = num_nodes + z0;
-  constexpr Wide kOne = Wide{1} << 38;   // fixed point; 4 * 2^76 * 2^48 nodes stay below 2^127
-  const auto g = [&](std::uint64_t y) { return integer_sqrt(4 * kOne * kOne * y / end) - static_cast<std::uint64_t>(kOne * y / end); };
+  constexpr Wide kOne = Wide{1} << 38;  // fixed point; 4 * 2^76 * 2^48 nodes stay below 2^127
+  const auto g = [&](std::uint64_t y) {
+    return integer_sqrt(4 * kOne * kOne * y / end) - static_cast<std::uint64_t>(kOne * y / end);
+  };
   const std::uint64_t low = g(z0), span = g(end) - low;
   std::vector<std::int64_t> indptr(num_nodes + 1);
   std::uint64_t given = 0;
-  std::visit([&](const auto& nodes) {
-    for (std::uint64_t rank = 0; rank < num_nodes; ++rank) {
-      const auto upto = static_cast<std::uint64_t>(Wide{num_edges} * (std::max(g(rank + 1 + z0), low) - low) / span);
-      const std::uint64_t next = std::clamp(upto, given, num_edges);   // rounding must not take edges back
-      indptr[nodes[rank] + 1] = static_cast<std::int64_t>((rank + 1 == num_nodes ? num_edges : next) - given);
-      given = next;
-    }
-  }, planted.node_of);
+  std::visit(
+      [&](const auto& nodes) {
+        for (std::uint64_t rank = 0; rank < num_nodes; ++rank) {
+          const auto upto =
+              static_cast<std::uint64_t>(Wide{num_edges} * (std::max(g(rank + 1 + z0), low) - low) / span);
+          const std::uint64_t next = std::clamp(upto, given, num_edges);  // rounding must not take edges back
+          indptr[nodes[rank] + 1] =
+              static_cast<std::int64_t>((rank + 1 == num_nodes ? num_edges : next) - given);
+          given = next;
+        }
+      },
+      planted.node_of);
   for (std::uint64_t v = 0; v < num_nodes; ++v) indptr[v + 1] += indptr[v];
   return indptr;
 }
@@ -81,14 +100,16 @@ void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64
   NodeStream stream = stream_of(planted.options.seed, kSources);
   stream.node = static_cast<std::uint64_t>(node);
   const auto own = static_cast<std::uint64_t>(planted.class_of(node));
-  const auto classes = static_cast<std::uint64_t>(planted.options.num_classes), nodes = static_cast<std::uint64_t>(planted.options.num_nodes);
+  const auto classes = static_cast<std::uint64_t>(planted.options.num_classes),
+             nodes = static_cast<std::uint64_t>(planted.options.num_nodes);
   const auto keep = static_cast<std::uint64_t>(planted.options.homophily * 4294967296.0);
   const std::uint64_t own_size = (nodes - own + classes - 1) / classes;
   for (std::size_t i = 0; i < row.size(); ++i) {
     const RandomWords words = stream.words(static_cast<std::uint32_t>(i));
     const std::uint64_t u = std::uint64_t{words.word[1]} << 32 | words.word[2];
-    const std::uint64_t squared = high_product(u, u);   // density x^(-1/2) on [0, 1)
-    const std::uint64_t rank = words.word[0] < keep ? high_product(squared, own_size) * classes + own : high_product(squared, nodes);
+    const std::uint64_t squared = high_product(u, u);  // density x^(-1/2) on [0, 1)
+    const std::uint64_t rank =
+        words.word[0] < keep ? high_product(squared, own_size) * classes + own : high_product(squared, nodes);
     row[i] = node_of[rank];
   }
 }
@@ -96,29 +117,35 @@ void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64
 void draw_rows(const Planted& planted, Csc& csc, const Progress& progress) {
   constexpr std::int64_t kBlock = 1 << 16;
   const int threads = planted.options.threads;
-  std::visit([&](auto& indices) {
-    using Id = std::decay_t<decltype(indices[0])>;
-    const auto& node_of = std::get<std::vector<Id>>(planted.node_of);
-    for (std::int64_t first = 0; first < csc.num_nodes(); first += kBlock) {
-      const std::int64_t rows = std::min(kBlock, csc.num_nodes() - first);
-      parallel_ranges(threads, rows, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t v = first + begin; v < first + end; ++v) {
-          draw_row<Id>(planted, node_of, v, std::span(indices).subspan(csc.indptr[v], csc.indptr[v + 1] - csc.indptr[v]));
+  std::visit(
+      [&](auto& indices) {
+        using Id = std::decay_t<decltype(indices[0])>;
+        const auto& node_of = std::get<std::vector<Id>>(planted.node_of);
+        for (std::int64_t first = 0; first < csc.num_nodes(); first += kBlock) {
+          const std::int64_t rows = std::min(kBlock, csc.num_nodes() - first);
+          parallel_ranges(threads, rows, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t v = first + begin; v < first + end; ++v) {
+              draw_row<Id>(planted, node_of, v,
+                           std::span(indices).subspan(csc.indptr[v], csc.indptr[v + 1] - csc.indptr[v]));
+            }
+          });
+          progress({"Generating edges", "edges", static_cast<std::uint64_t>(csc.indptr[first + rows]),
+                    static_cast<std::uint64_t>(csc.num_edges())});
         }
-      });
-      progress({"Generating edges", "edges", static_cast<std::uint64_t>(csc.indptr[first + rows]), static_cast<std::uint64_t>(csc.num_edges())});
-    }
-  }, csc.indices);
+      },
+      csc.indices);
 }
 
-/// One feature row: per feature the sum of four random bytes around 0 (standard deviation 148), plus or minus a step that
-/// puts the centres of two classes 2.8 deviations apart, whatever the width; in 1/128.
+/// One feature row: per feature the sum of four random bytes around 0 (standard deviation 148), plus or minus
+/// a step that puts the centres of two classes 2.8 deviations apart, whatever the width; in 1/128.
 void fill_features(const Planted& planted, std::int64_t node, std::span<std::byte> row) {
-  NodeStream noise = stream_of(planted.options.seed, kNoise), centre = stream_of(planted.options.seed, kCentres);
+  NodeStream noise = stream_of(planted.options.seed, kNoise),
+             centre = stream_of(planted.options.seed, kCentres);
   noise.node = static_cast<std::uint64_t>(node);
   centre.node = static_cast<std::uint64_t>(planted.class_of(node));
   const std::int64_t width = planted.options.num_features;
-  const auto step = static_cast<int>(integer_sqrt(static_cast<Wide>(87'381 / std::min<std::int64_t>(width, 87'381))));
+  const auto step =
+      static_cast<int>(integer_sqrt(static_cast<Wide>(87'381 / std::min<std::int64_t>(width, 87'381))));
   RandomWords signs{}, words{};
   for (std::int64_t f = 0; f < width; ++f) {
     if (f % 128 == 0) signs = centre.words(static_cast<std::uint32_t>(f / 128));
@@ -132,18 +159,22 @@ void fill_features(const Planted& planted, std::int64_t node, std::span<std::byt
 }
 
 std::int64_t share(double fraction, std::int64_t count) {
-  return fraction > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(fraction * static_cast<double>(count) + 0.5)) : 0;
+  return fraction > 0 ? std::max<std::int64_t>(
+                            1, static_cast<std::int64_t>(fraction * static_cast<double>(count) + 0.5))
+                      : 0;
 }
 
 void deal_splits(const GenerateOptions& o, RawGraph& graph) {
   const IdArray shuffled = random_permutation(o.num_nodes, {.seed = o.seed, .number = kSplits});
   const std::int64_t train = share(o.train_fraction, o.num_nodes);
   const std::int64_t valid = std::min(share(o.valid_fraction, o.num_nodes), o.num_nodes - train);
-  std::visit([&](const auto& ids) {
-    graph.splits["train"].assign(ids.begin(), ids.begin() + train);
-    graph.splits["valid"].assign(ids.begin() + train, ids.begin() + train + valid);
-    graph.splits["test"].assign(ids.begin() + train + valid, ids.end());
-  }, shuffled);
+  std::visit(
+      [&](const auto& ids) {
+        graph.splits["train"].assign(ids.begin(), ids.begin() + train);
+        graph.splits["valid"].assign(ids.begin() + train, ids.begin() + train + valid);
+        graph.splits["test"].assign(ids.begin() + train + valid, ids.end());
+      },
+      shuffled);
   std::erase_if(graph.splits, [](const auto& split) { return split.second.empty(); });
   for (auto& [name, ids] : graph.splits) std::sort(ids.begin(), ids.end());
 }
@@ -153,13 +184,20 @@ void require(bool condition, const std::string& message) {
 }
 
 void validate(const GenerateOptions& o) {
-  require(o.num_nodes >= 1 && o.num_nodes <= kMaxNodes, fmt::format("--nodes {} is out of range (1 to {})", o.num_nodes, kMaxNodes));
-  require(o.num_edges >= 0 && o.num_edges <= kMaxEdges, fmt::format("--edges {} is out of range (0 to {})", o.num_edges, kMaxEdges));
-  require(o.num_features >= 0 && o.num_features <= kMaxRowBytes / 4, fmt::format("--features {} is out of range (0 to {})", o.num_features, kMaxRowBytes / 4));
-  require(o.num_classes >= 1 && o.num_classes <= o.num_nodes, fmt::format("--classes {} is out of range (1 to the {} nodes)", o.num_classes, o.num_nodes));
-  require(o.homophily >= 0 && o.homophily <= 1, fmt::format("--homophily {} is out of range (0 to 1)", o.homophily));
-  require(o.train_fraction >= 0 && o.valid_fraction >= 0 && o.train_fraction + o.valid_fraction <= 1,
-          fmt::format("--train-fraction {} and --valid-fraction {} must not be negative nor exceed 1 together", o.train_fraction, o.valid_fraction));
+  require(o.num_nodes >= 1 && o.num_nodes <= kMaxNodes,
+          fmt::format("--nodes {} is out of range (1 to {})", o.num_nodes, kMaxNodes));
+  require(o.num_edges >= 0 && o.num_edges <= kMaxEdges,
+          fmt::format("--edges {} is out of range (0 to {})", o.num_edges, kMaxEdges));
+  require(o.num_features >= 0 && o.num_features <= kMaxRowBytes / 4,
+          fmt::format("--features {} is out of range (0 to {})", o.num_features, kMaxRowBytes / 4));
+  require(o.num_classes >= 1 && o.num_classes <= o.num_nodes,
+          fmt::format("--classes {} is out of range (1 to the {} nodes)", o.num_classes, o.num_nodes));
+  require(o.homophily >= 0 && o.homophily <= 1,
+          fmt::format("--homophily {} is out of range (0 to 1)", o.homophily));
+  require(
+      o.train_fraction >= 0 && o.valid_fraction >= 0 && o.train_fraction + o.valid_fraction <= 1,
+      fmt::format("--train-fraction {} and --valid-fraction {} must not be negative nor exceed 1 together",
+                  o.train_fraction, o.valid_fraction));
 }
 
 }  // namespace
@@ -175,10 +213,17 @@ RawGraph generate_graph(const GenerateOptions& options, const Progress& progress
   graph.csc.edge_id_kind = options.keep_edge_ids ? EdgeIds::kPositions : EdgeIds::kNone;
   draw_rows(*planted, graph.csc, progress);
   if (options.num_features > 0) {
-    graph.attrs.push_back({.name = "x", .type = ElementType::kFloat32, .shape = {options.num_features},
-                           .read_row = [planted](std::int64_t node, std::span<std::byte> row) { fill_features(*planted, node, row); }});
+    graph.attrs.push_back({.name = "x",
+                           .type = ElementType::kFloat32,
+                           .shape = {options.num_features},
+                           .read_row = [planted](std::int64_t node, std::span<std::byte> row) {
+                             fill_features(*planted, node, row);
+                           }});
   }
-  graph.attrs.push_back({.name = "y", .type = ElementType::kInt64, .shape = {}, .read_row = [planted](std::int64_t node, std::span<std::byte> row) {
+  graph.attrs.push_back({.name = "y",
+                         .type = ElementType::kInt64,
+                         .shape = {},
+                         .read_row = [planted](std::int64_t node, std::span<std::byte> row) {
                            const std::int64_t label = planted->class_of(node);
                            std::memcpy(row.data(), &label, sizeof label);
                          }});

@@ -21,12 +21,15 @@ std::vector<std::uint64_t> word_hashes(std::string_view text) {
   };
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || byte >= 0x80) word += c;
-    else if (c >= 'A' && c <= 'Z') word += static_cast<char>(c - 'A' + 'a');
-    else end_word();
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || byte >= 0x80)
+      word += c;
+    else if (c >= 'A' && c <= 'Z')
+      word += static_cast<char>(c - 'A' + 'a');
+    else
+      end_word();
   }
   end_word();
-  std::sort(hashes.begin(), hashes.end());   // a fixed order of sums
+  std::sort(hashes.begin(), hashes.end());  // a fixed order of sums
   return hashes;
 }
 
@@ -46,13 +49,15 @@ std::vector<float> hashed_tfidf(std::span<const std::string_view> texts, std::in
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::fill(row.begin(), row.end(), 0.0);
     for (std::uint64_t word : words[i]) {
-      const double rarity = 1 + std::log((1 + static_cast<double>(texts.size())) / (1 + static_cast<double>(texts_with[word])));
+      const double rarity =
+          1 + std::log((1 + static_cast<double>(texts.size())) / (1 + static_cast<double>(texts_with[word])));
       row[word % static_cast<std::uint64_t>(width)] += (word >> 63) != 0 ? -rarity : rarity;
     }
     double squares = 0;
     for (double value : row) squares += value * value;
     const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
-    for (std::size_t f = 0; f < row.size(); ++f) features[i * row.size() + f] = static_cast<float>(row[f] * scale);
+    for (std::size_t f = 0; f < row.size(); ++f)
+      features[i * row.size() + f] = static_cast<float>(row[f] * scale);
   }
   return features;
 }

@@ -18,7 +18,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kFewPackages = 1'000;              // fewer: apt has no package lists
+constexpr std::int64_t kFewPackages = 1'000;  // fewer: apt has no package lists
 constexpr std::size_t kMaxDumpBytes = std::size_t{1} << 32;
 
 struct Edge {
@@ -28,7 +28,9 @@ struct Edge {
 
 /// Index of a name in the sorted packages, or -1.
 std::int32_t find_package(const std::vector<DebianPackage>& packages, std::string_view name) {
-  const auto at = std::lower_bound(packages.begin(), packages.end(), name, [](const DebianPackage& package, std::string_view wanted) { return package.name < wanted; });
+  const auto at = std::lower_bound(
+      packages.begin(), packages.end(), name,
+      [](const DebianPackage& package, std::string_view wanted) { return package.name < wanted; });
   return at != packages.end() && at->name == name ? static_cast<std::int32_t>(at - packages.begin()) : -1;
 }
 
@@ -48,7 +50,8 @@ std::vector<Edge> relate(const std::vector<DebianPackage>& packages) {
 }
 
 /// Class numbers by package; fills the class names.
-std::vector<std::int64_t> label_sections(const std::vector<DebianPackage>& packages, std::int64_t min_class_size, std::vector<std::string>& class_names) {
+std::vector<std::int64_t> label_sections(const std::vector<DebianPackage>& packages,
+                                         std::int64_t min_class_size, std::vector<std::string>& class_names) {
   std::map<std::string_view, std::int64_t> sizes;
   for (const DebianPackage& package : packages) ++sizes[package.section];
   std::map<std::string_view, std::int64_t> number;
@@ -64,11 +67,15 @@ std::vector<std::int64_t> label_sections(const std::vector<DebianPackage>& packa
   return labels;
 }
 
-void split_by_name(const std::vector<DebianPackage>& packages, const std::vector<std::int64_t>& labels, RawGraph& graph) {
+void split_by_name(const std::vector<DebianPackage>& packages, const std::vector<std::int64_t>& labels,
+                   RawGraph& graph) {
   for (std::size_t v = 0; v < packages.size(); ++v) {
     if (labels[v] < 0) continue;
     const std::uint64_t percent = XXH3_64bits(packages[v].name.data(), packages[v].name.size()) % 100;
-    graph.splits[percent < 60 ? "train" : percent < 80 ? "valid" : "test"].push_back(static_cast<std::int64_t>(v));
+    graph.splits[percent < 60   ? "train"
+                 : percent < 80 ? "valid"
+                                : "test"]
+        .push_back(static_cast<std::int64_t>(v));
   }
 }
 
@@ -76,7 +83,10 @@ RawAttr describe(const std::vector<DebianPackage>& packages) {
   std::vector<std::string_view> summaries;
   for (const DebianPackage& package : packages) summaries.push_back(package.summary);
   const auto features = std::make_shared<const std::vector<float>>(hashed_tfidf(summaries, kDebianFeatures));
-  return {.name = "x", .type = ElementType::kFloat32, .shape = {kDebianFeatures}, .read_row = [features](std::int64_t node, std::span<std::byte> row) {
+  return {.name = "x",
+          .type = ElementType::kFloat32,
+          .shape = {kDebianFeatures},
+          .read_row = [features](std::int64_t node, std::span<std::byte> row) {
             std::memcpy(row.data(), features->data() + node * kDebianFeatures, row.size());
           }};
 }
@@ -90,9 +100,14 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
   const std::string text = ask_apt ? read_apt_dump() : read_text_file(options.dump, kMaxDumpBytes);
   const std::vector<DebianPackage> packages = parse_debian_packages(text, origin);
   progress({"Reading packages", "packages", packages.size(), packages.size()});
-  if (packages.empty()) throw Error(ask_apt ? ErrorCode::kUnsupported : ErrorCode::kInvalid, origin + " holds no packages" + (ask_apt ? "; run apt-get update first" : ""));
+  if (packages.empty())
+    throw Error(ask_apt ? ErrorCode::kUnsupported : ErrorCode::kInvalid,
+                origin + " holds no packages" + (ask_apt ? "; run apt-get update first" : ""));
   if (ask_apt && std::ssize(packages) < kFewPackages) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("apt knows only {} packages: run apt-get update first, or use hopfeed-partition generate", packages.size()));
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("apt knows only {} packages: run apt-get update first, or use hopfeed-partition generate",
+                    packages.size()));
   }
   RawGraph graph;
   graph.name = "debian";
@@ -103,12 +118,19 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
       source.push_back(edge.source);
       destination.push_back(edge.destination);
     }
-    graph.csc = edges_to_csc(std::span<const std::int32_t>(source), std::span<const std::int32_t>(destination), std::ssize(packages),
-                             {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = origin}, progress);
+    graph.csc = edges_to_csc(
+        std::span<const std::int32_t>(source), std::span<const std::int32_t>(destination),
+        std::ssize(packages),
+        {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = origin}, progress);
   }
   graph.attrs.push_back(describe(packages));
   std::vector<std::int64_t> labels = label_sections(packages, options.min_class_size, graph.class_names);
-  if (graph.class_names.empty()) throw Error(ErrorCode::kInvalid, fmt::format("{} has no section of {} packages or more, so nothing could be labelled; see --min-class-size", origin, options.min_class_size));
+  if (graph.class_names.empty())
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format(
+            "{} has no section of {} packages or more, so nothing could be labelled; see --min-class-size",
+            origin, options.min_class_size));
   split_by_name(packages, labels, graph);
   set_labels(graph, std::move(labels));
   return graph;

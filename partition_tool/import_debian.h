@@ -1,11 +1,13 @@
 // The package graph of Debian: a real graph that every Debian machine has.
 //
 //   nodes     package names, in rising order
-//   edges     Pre-Depends, Depends, Recommends, Suggests and Enhances between known packages, both directions, each pair once,
+//   edges     Pre-Depends, Depends, Recommends, Suggests and Enhances between known packages, both
+//   directions, each pair once,
 //             no loops; sorted by destination, then source
-//   y         the section without its archive area, classes of at least `min_class_size` packages in rising order of name
-//   x         hashed TF-IDF of the short description; neither name nor section nor tags, which would give the label away
-//   splits    labelled packages by XXH3(name) mod 100: below 60 train, below 80 valid, the rest test
+//   y         the section without its archive area, classes of at least `min_class_size` packages in rising
+//   order of name x         hashed TF-IDF of the short description; neither name nor section nor tags, which
+//   would give the label away splits    labelled packages by XXH3(name) mod 100: below 60 train, below 80
+//   valid, the rest test
 #pragma once
 #include <filesystem>
 
@@ -15,7 +17,7 @@
 namespace hopfeed {
 
 struct DebianImportOptions {
-  std::filesystem::path dump;          // saved output of `apt-cache dumpavail`; empty: ask apt
+  std::filesystem::path dump;  // saved output of `apt-cache dumpavail`; empty: ask apt
   std::int64_t min_class_size = 20;
   bool keep_edge_ids = true;
   int threads = 1;
@@ -23,7 +25,8 @@ struct DebianImportOptions {
 
 inline constexpr std::int64_t kDebianFeatures = 256;
 
-/// Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the dump and the line.
+/// Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the dump and the
+/// line.
 RawGraph import_debian(const DebianImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) { throw Error(ErrorCode::kInvalid, path.string() + ": " + what); }
+[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+  throw Error(ErrorCode::kInvalid, path.string() + ": " + what);
+}
 
 bool has_type(const NpyArray& array, ElementType type) { return array.header().descr == npy_descr(type); }
 
@@ -37,16 +39,23 @@ struct EdgeIndex {
 EdgeIndex open_edge_index(const fs::path& path) {
   EdgeIndex edges{.array = NpyArray(path), .source = {}, .destination = {}};
   const std::vector<std::int64_t>& shape = edges.array.header().shape;
-  if (shape.size() != 2 || shape[0] != 2) refuse(path, "the edge index must have the shape [2, E]: row 0 source, row 1 destination");
-  std::visit([&](auto ids) {
-    edges.source = ids.first(shape[1]);
-    edges.destination = ids.last(shape[1]);
-  }, ids_of(edges.array));
+  if (shape.size() != 2 || shape[0] != 2)
+    refuse(path, "the edge index must have the shape [2, E]: row 0 source, row 1 destination");
+  std::visit(
+      [&](auto ids) {
+        edges.source = ids.first(shape[1]);
+        edges.destination = ids.last(shape[1]);
+      },
+      ids_of(edges.array));
   return edges;
 }
 
 std::int64_t largest_id(const IdSpan& ids) {
-  return std::visit([](auto items) { return items.empty() ? std::int64_t{-1} : std::int64_t{*std::max_element(items.begin(), items.end())}; }, ids);
+  return std::visit(
+      [](auto items) {
+        return items.empty() ? std::int64_t{-1} : std::int64_t{*std::max_element(items.begin(), items.end())};
+      },
+      ids);
 }
 
 RawAttr feature_attr(std::shared_ptr<const NpyArray> array, std::int64_t width) {
@@ -55,15 +64,21 @@ RawAttr feature_attr(std::shared_ptr<const NpyArray> array, std::int64_t width) 
     attr.read_row = [array, width](std::int64_t node, std::span<std::byte> row) {
       const std::span<const double> in = array->as<double>().subspan(node * width, width);
       for (std::int64_t f = 0; f < width; ++f) {
-        const auto value = static_cast<float>(in[f]);   // to nearest, ties to even; too large becomes infinite; NaN stays NaN
+        const auto value =
+            static_cast<float>(in[f]);  // to nearest, ties to even; too large becomes infinite; NaN stays NaN
         std::memcpy(row.data() + f * 4, &value, 4);
       }
     };
     return attr;
   }
-  if (has_type(*array, ElementType::kFloat16)) attr.type = ElementType::kFloat16;
-  else if (!has_type(*array, ElementType::kFloat32)) refuse(array->path(), "its element type is " + array->header().descr + "; features must be float16, float32 or float64");
-  attr.read_row = [array](std::int64_t node, std::span<std::byte> row) { std::memcpy(row.data(), array->bytes().data() + node * row.size(), row.size()); };
+  if (has_type(*array, ElementType::kFloat16))
+    attr.type = ElementType::kFloat16;
+  else if (!has_type(*array, ElementType::kFloat32))
+    refuse(array->path(),
+           "its element type is " + array->header().descr + "; features must be float16, float32 or float64");
+  attr.read_row = [array](std::int64_t node, std::span<std::byte> row) {
+    std::memcpy(row.data(), array->bytes().data() + node * row.size(), row.size());
+  };
   return attr;
 }
 
@@ -86,7 +101,8 @@ std::vector<std::int64_t> read_labels(const NpyArray& array) {
   if (has_type(array, ElementType::kUint8)) return label_values(array, array.as<std::uint8_t>());
   if (has_type(array, ElementType::kFloat32)) return label_values(array, array.as<float>());
   if (has_type(array, ElementType::kFloat64)) return label_values(array, array.as<double>());
-  refuse(array.path(), "its element type is " + array.header().descr + "; labels must be integers, float32 or float64");
+  refuse(array.path(),
+         "its element type is " + array.header().descr + "; labels must be integers, float32 or float64");
 }
 
 std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_nodes) {
@@ -94,7 +110,9 @@ std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_node
   if (array.header().shape.size() != 1) refuse(path, "a split must have one dimension");
   std::vector<std::int64_t> ids;
   if (has_type(array, ElementType::kBool)) {
-    if (array.header().count() != num_nodes) refuse(path, fmt::format("the mask has {} entries, but there are {} nodes", array.header().count(), num_nodes));
+    if (array.header().count() != num_nodes)
+      refuse(path, fmt::format("the mask has {} entries, but there are {} nodes", array.header().count(),
+                               num_nodes));
     for (std::int64_t v = 0; v < num_nodes; ++v) {
       if (array.bytes()[v] != std::byte{0}) ids.push_back(v);
     }
@@ -102,7 +120,8 @@ std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_node
   }
   std::visit([&](auto items) { ids.assign(items.begin(), items.end()); }, ids_of(array));
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= num_nodes) refuse(path, fmt::format("entry {} is node {}, but there are {} nodes", i, ids[i], num_nodes));
+    if (ids[i] < 0 || ids[i] >= num_nodes)
+      refuse(path, fmt::format("entry {} is node {}, but there are {} nodes", i, ids[i], num_nodes));
   }
   return ids;
 }
@@ -118,29 +137,39 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
     if (array->header().shape.empty()) refuse(path, "it has no rows");
     const std::int64_t rows = array->header().shape[0];
     if (num_nodes == 0) num_nodes = rows;
-    if (rows != num_nodes) refuse(path, fmt::format("it has {} rows, but there are {} nodes", rows, num_nodes));
+    if (rows != num_nodes)
+      refuse(path, fmt::format("it has {} rows, but there are {} nodes", rows, num_nodes));
     return array;
   };
   if (!options.features.empty()) features = open_rows(options.features);
   if (!options.labels.empty()) labels = open_rows(options.labels);
   if (num_nodes == 0) num_nodes = 1 + std::max(largest_id(edges.source), largest_id(edges.destination));
-  if (num_nodes < 1 || num_nodes > kMaxNodes) refuse(options.edge_index, fmt::format("{} nodes are out of range (1 to {}); give --num-nodes", num_nodes, kMaxNodes));
+  if (num_nodes < 1 || num_nodes > kMaxNodes)
+    refuse(options.edge_index,
+           fmt::format("{} nodes are out of range (1 to {}); give --num-nodes", num_nodes, kMaxNodes));
 
   RawGraph graph;
   graph.name = options.edge_index.stem().string();
   if (features) {
-    if (features->header().shape.size() != 2 || features->header().shape[1] < 1) refuse(options.features, "features must have the shape [N, F]");
+    if (features->header().shape.size() != 2 || features->header().shape[1] < 1)
+      refuse(options.features, "features must have the shape [N, F]");
     const std::int64_t width = features->header().shape[1];
-    if (width > kMaxRowBytes / 8) refuse(options.features, fmt::format("its rows of {} features are too wide (at most {})", width, kMaxRowBytes / 8));
+    if (width > kMaxRowBytes / 8)
+      refuse(options.features,
+             fmt::format("its rows of {} features are too wide (at most {})", width, kMaxRowBytes / 8));
     graph.attrs.push_back(feature_attr(features, width));
   }
   if (labels) {
-    if (labels->header().count() != num_nodes) refuse(options.labels, "labels must have the shape [N] or [N, 1]");
+    if (labels->header().count() != num_nodes)
+      refuse(options.labels, "labels must have the shape [N] or [N, 1]");
     set_labels(graph, read_labels(*labels));
   }
   for (const auto& [name, path] : options.splits) graph.splits[name] = read_split(path, num_nodes);
   graph.csc = edges_to_csc(edges.source, edges.destination, num_nodes,
-                           {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = options.edge_index.string()}, progress);
+                           {.keep_edge_ids = options.keep_edge_ids,
+                            .threads = options.threads,
+                            .origin = options.edge_index.string()},
+                           progress);
   return graph;
 }
 

@@ -9,16 +9,21 @@
 namespace hopfeed {
 
 struct NumpyImportOptions {
-  std::filesystem::path edge_index;   // [2, E] int32 or int64: row 0 source, row 1 destination
-  std::filesystem::path features;     // [N, F] float32 or float16 (kept), float64 (rounded to float32); empty: none
-  std::filesystem::path labels;       // [N] or [N, 1] integers, or floats with integral values; negative or NaN: unlabelled; empty: none
-  std::map<std::string, std::filesystem::path> splits;   // name -> [S] int32 or int64 node ids, or a mask [N] of bool
-  std::int64_t num_nodes = 0;         // 0: as many rows as features or labels have, else the largest id in the edges + 1
+  std::filesystem::path edge_index;  // [2, E] int32 or int64: row 0 source, row 1 destination
+  std::filesystem::path
+      features;  // [N, F] float32 or float16 (kept), float64 (rounded to float32); empty: none
+  std::filesystem::path labels;  // [N] or [N, 1] integers, or floats with integral values; negative or NaN:
+                                 // unlabelled; empty: none
+  std::map<std::string, std::filesystem::path>
+      splits;  // name -> [S] int32 or int64 node ids, or a mask [N] of bool
+  std::int64_t num_nodes =
+      0;  // 0: as many rows as features or labels have, else the largest id in the edges + 1
   bool keep_edge_ids = true;
   int threads = 1;
 };
 
-/// Features stay mapped and are read while the dataset is written. Throws kInvalid, kCorrupt, kNotFound or kUnsupported naming the file.
+/// Features stay mapped and are read while the dataset is written. Throws kInvalid, kCorrupt, kNotFound or
+/// kUnsupported naming the file.
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -30,7 +30,9 @@ std::optional<fs::path> find_csv(const fs::path& folder, const std::string& stem
 
 fs::path require_csv(const fs::path& folder, const std::string& stem) {
   if (const auto path = find_csv(folder, stem)) return *path;
-  throw Error(ErrorCode::kNotFound, fmt::format("{} has no {}.csv.gz; --raw must name a folder with OGB's raw/ and split/", folder.string(), stem));
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{} has no {}.csv.gz; --raw must name a folder with OGB's raw/ and split/",
+                          folder.string(), stem));
 }
 
 /// The one number of num-node-list or num-edge-list.
@@ -46,7 +48,8 @@ std::int64_t read_count(const fs::path& path, std::int64_t limit) {
 
 std::int64_t parse_node(const TextLines& lines, std::string_view field, std::int64_t num_nodes) {
   const std::int64_t id = parse_integer(lines, field);
-  if (id < 0 || id >= num_nodes) lines.refuse(fmt::format("node {} is out of range, there are {} nodes", id, num_nodes));
+  if (id < 0 || id >= num_nodes)
+    lines.refuse(fmt::format("node {} is out of range, there are {} nodes", id, num_nodes));
   return id;
 }
 
@@ -54,26 +57,31 @@ struct EdgeList {
   std::vector<std::int64_t> source, destination;
 };
 
-EdgeList read_edges(const fs::path& path, std::int64_t num_nodes, bool add_inverse, const Progress& progress) {
+EdgeList read_edges(const fs::path& path, std::int64_t num_nodes, bool add_inverse,
+                    const Progress& progress) {
   TextLines lines(path);
   EdgeList edges;
   for (std::string_view line; lines.next(line);) {
     const std::size_t comma = line.find(',');
     if (comma == std::string_view::npos) lines.refuse("expected source,destination");
-    const std::int64_t from = parse_node(lines, line.substr(0, comma), num_nodes), to = parse_node(lines, line.substr(comma + 1), num_nodes);
+    const std::int64_t from = parse_node(lines, line.substr(0, comma), num_nodes),
+                       to = parse_node(lines, line.substr(comma + 1), num_nodes);
     edges.source.push_back(from);
     edges.destination.push_back(to);
     if (add_inverse) {
       edges.source.push_back(to);
       edges.destination.push_back(from);
     }
-    if (lines.number() % kReportLines == 0) progress({"Reading edges", "lines", static_cast<std::uint64_t>(lines.number()), 0});
+    if (lines.number() % kReportLines == 0)
+      progress({"Reading edges", "lines", static_cast<std::uint64_t>(lines.number()), 0});
   }
   return edges;
 }
 
 void require_lines(const TextLines& lines, std::int64_t expected, const char* of) {
-  if (lines.number() != expected) throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but there are {} {}", lines.path().string(), lines.number(), expected, of));
+  if (lines.number() != expected)
+    throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but there are {} {}",
+                                                 lines.path().string(), lines.number(), expected, of));
 }
 
 RawAttr read_features(const fs::path& path, std::int64_t num_nodes, const Progress& progress) {
@@ -86,15 +94,21 @@ RawAttr read_features(const fs::path& path, std::int64_t num_nodes, const Progre
     const std::size_t found = values->size() - before;
     if (width == 0) {
       width = found;
-      if (width > static_cast<std::size_t>(kMaxRowBytes) / 4) lines.refuse(fmt::format("{} features are too many (at most {})", width, kMaxRowBytes / 4));
+      if (width > static_cast<std::size_t>(kMaxRowBytes) / 4)
+        lines.refuse(fmt::format("{} features are too many (at most {})", width, kMaxRowBytes / 4));
       values->reserve(width * static_cast<std::size_t>(num_nodes));
     }
     if (found != width) lines.refuse(fmt::format("{} features where line 1 has {}", found, width));
     if (lines.number() > num_nodes) break;
-    if (lines.number() % kReportLines == 0) progress({"Reading features", "rows", static_cast<std::uint64_t>(lines.number()), static_cast<std::uint64_t>(num_nodes)});
+    if (lines.number() % kReportLines == 0)
+      progress({"Reading features", "rows", static_cast<std::uint64_t>(lines.number()),
+                static_cast<std::uint64_t>(num_nodes)});
   }
   require_lines(lines, num_nodes, "nodes");
-  return {.name = "x", .type = ElementType::kFloat32, .shape = {static_cast<std::int64_t>(width)}, .read_row = [values, width](std::int64_t node, std::span<std::byte> row) {
+  return {.name = "x",
+          .type = ElementType::kFloat32,
+          .shape = {static_cast<std::int64_t>(width)},
+          .read_row = [values, width](std::int64_t node, std::span<std::byte> row) {
             std::memcpy(row.data(), values->data() + static_cast<std::size_t>(node) * width, row.size());
           }};
 }
@@ -103,7 +117,8 @@ std::vector<std::int64_t> read_labels(const fs::path& path, std::int64_t num_nod
   TextLines lines(path);
   std::vector<std::int64_t> labels;
   for (std::string_view line; lines.next(line);) {
-    if (line.find(',') != std::string_view::npos) lines.refuse("several labels per node; hopfeed imports one class per node");
+    if (line.find(',') != std::string_view::npos)
+      lines.refuse("several labels per node; hopfeed imports one class per node");
     const std::optional<std::int64_t> label = label_from(parse_float(lines, line));
     if (!label) lines.refuse(fmt::format("{} is no class number", line));
     labels.push_back(*label);
@@ -121,7 +136,10 @@ std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_node
 
 fs::path split_folder(const OgbImportOptions& options) {
   const fs::path splits = options.raw / "split";
-  if (!fs::is_directory(splits)) throw Error(ErrorCode::kNotFound, options.raw.string() + " has no folder split; --raw must name a folder with OGB's raw/ and split/");
+  if (!fs::is_directory(splits))
+    throw Error(
+        ErrorCode::kNotFound,
+        options.raw.string() + " has no folder split; --raw must name a folder with OGB's raw/ and split/");
   std::vector<std::string> schemes;
   for (const fs::directory_entry& entry : fs::directory_iterator(splits)) {
     if (entry.is_directory()) schemes.push_back(entry.path().filename().string());
@@ -133,7 +151,8 @@ fs::path split_folder(const OgbImportOptions& options) {
   }
   std::string known;
   for (const std::string& scheme : schemes) known += (known.empty() ? "" : ", ") + scheme;
-  throw Error(ErrorCode::kInvalid, fmt::format("{} has the schemes: {}; choose one with --split-scheme", splits.string(), known));
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("{} has the schemes: {}; choose one with --split-scheme", splits.string(), known));
 }
 
 }  // namespace
@@ -148,15 +167,22 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   {
     const EdgeList edges = read_edges(edge_path, num_nodes, options.add_inverse_edge, progress);
     if (const auto path = find_csv(raw, "num-edge-list")) {
-      const std::int64_t listed = std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1), promised = read_count(*path, kMaxEdges);
-      if (listed != promised) throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but {} says {} edges", edge_path.string(), listed, path->string(), promised));
+      const std::int64_t listed = std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
+                         promised = read_count(*path, kMaxEdges);
+      if (listed != promised)
+        throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but {} says {} edges",
+                                                     edge_path.string(), listed, path->string(), promised));
     }
-    graph.csc = edges_to_csc(std::span(edges.source), std::span(edges.destination), num_nodes,
-                             {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = edge_path.string()}, progress);
+    graph.csc = edges_to_csc(
+        std::span(edges.source), std::span(edges.destination), num_nodes,
+        {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = edge_path.string()},
+        progress);
   }
-  if (const auto path = find_csv(raw, "node-feat")) graph.attrs.push_back(read_features(*path, num_nodes, progress));
+  if (const auto path = find_csv(raw, "node-feat"))
+    graph.attrs.push_back(read_features(*path, num_nodes, progress));
   if (const auto path = find_csv(raw, "node-label")) set_labels(graph, read_labels(*path, num_nodes));
-  for (const char* name : {"train", "valid", "test"}) graph.splits[name] = read_split(require_csv(splits, name), num_nodes);
+  for (const char* name : {"train", "valid", "test"})
+    graph.splits[name] = read_split(require_csv(splits, name), num_nodes);
   return graph;
 }
 

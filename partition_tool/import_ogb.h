@@ -17,9 +17,9 @@
 namespace hopfeed {
 
 struct OgbImportOptions {
-  std::filesystem::path raw;         // holds raw/ and split/
-  std::string split_scheme;          // folder under split/; may be empty where there is only one
-  bool add_inverse_edge = false;     // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge)
+  std::filesystem::path raw;      // holds raw/ and split/
+  std::string split_scheme;       // folder under split/; may be empty where there is only one
+  bool add_inverse_edge = false;  // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge)
   bool keep_edge_ids = true;
   int threads = 1;
 };

@@ -32,7 +32,12 @@ DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type) {
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
       degrees.push_back(part.rows[row + 1].offset - part.rows[row].offset);
       if (degrees.back() < 0) {
-        throw Error(ErrorCode::kCorrupt, fmt::format("{}: row {} ends before it begins", (dataset.folder() / rows_path(static_cast<int>(p), dataset.meta().edge_types[edge_type])).string(), row));
+        throw Error(ErrorCode::kCorrupt,
+                    fmt::format("{}: row {} ends before it begins",
+                                (dataset.folder() /
+                                 rows_path(static_cast<int>(p), dataset.meta().edge_types[edge_type]))
+                                    .string(),
+                                row));
       }
     }
   }
@@ -41,7 +46,10 @@ DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type) {
   std::nth_element(degrees.begin(), middle, degrees.end());
   const std::int64_t median = *middle;
   const auto [min, max] = std::minmax_element(degrees.begin(), degrees.end());
-  return {.min = *min, .median = median, .max = *max, .mean = static_cast<double>(view.num_edges) / static_cast<double>(degrees.size())};
+  return {.min = *min,
+          .median = median,
+          .max = *max,
+          .mean = static_cast<double>(view.num_edges) / static_cast<double>(degrees.size())};
 }
 
 SizeSummary summarise_sizes(const Dataset& dataset) {
@@ -49,11 +57,16 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
   for (const auto& [path, file] : dataset.meta().files) {
     const auto bytes = static_cast<std::int64_t>(file.bytes);
     sizes.total += bytes;
-    if (path.ends_with("/rows.npy")) sizes.rows += bytes;
-    else if (path.ends_with("/indices.npy")) sizes.indices += bytes;
-    else if (path.ends_with("/edge_ids.npy")) sizes.edge_ids += bytes;
-    else if (path.starts_with("part-") && !path.ends_with("/hotness.npy")) sizes.attrs += bytes;
-    else sizes.other += bytes;
+    if (path.ends_with("/rows.npy"))
+      sizes.rows += bytes;
+    else if (path.ends_with("/indices.npy"))
+      sizes.indices += bytes;
+    else if (path.ends_with("/edge_ids.npy"))
+      sizes.edge_ids += bytes;
+    else if (path.starts_with("part-") && !path.ends_with("/hotness.npy"))
+      sizes.attrs += bytes;
+    else
+      sizes.other += bytes;
   }
   return sizes;
 }
@@ -75,10 +88,15 @@ HotnessCheck check_hotness(const Dataset& dataset, int partition, const HotnessC
   });
   const CutMeta& cut = dataset.meta().cut;
   std::vector<std::int64_t> counts = presample(dataset, own.empty() ? train : own,
-                                               {.fanouts = cut.fanouts, .batch_size = cut.batch_size, .epochs = options.epochs, .seed = options.seed, .threads = options.threads});
+                                               {.fanouts = cut.fanouts,
+                                                .batch_size = cut.batch_size,
+                                                .epochs = options.epochs,
+                                                .seed = options.seed,
+                                                .threads = options.threads});
   counts = std::vector<std::int64_t>(counts.begin() + begin, counts.begin() + end);
   HotnessCheck check;
-  check.rank_correlation = rank_correlation(dataset.hotness(0, partition), std::vector<double>(counts.begin(), counts.end()));
+  check.rank_correlation =
+      rank_correlation(dataset.hotness(0, partition), std::vector<double>(counts.begin(), counts.end()));
   for (double ratio : kHitRatios) check.hit_rate.push_back(share_of_first(counts, ratio));
   std::sort(counts.begin(), counts.end(), std::greater<>());
   for (double ratio : kHitRatios) check.best.push_back(share_of_first(counts, ratio));

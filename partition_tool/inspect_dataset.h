@@ -10,7 +10,7 @@
 namespace hopfeed {
 
 struct DegreeSummary {
-  std::int64_t min = 0, median = 0, max = 0;   // in-degrees; the lower median
+  std::int64_t min = 0, median = 0, max = 0;  // in-degrees; the lower median
   double mean = 0;
 };
 
@@ -23,11 +23,12 @@ struct SizeSummary {
 };
 SizeSummary summarise_sizes(const Dataset& dataset);
 
-/// How well the stored hotness tells what is read: batches of `epochs` epochs are really made, from each partition's own
-/// training nodes (all of them where it has none).
+/// How well the stored hotness tells what is read: batches of `epochs` epochs are really made, from each
+/// partition's own training nodes (all of them where it has none).
 struct HotnessCheck {
-  double rank_correlation = 0;             // of hotness and counts, over the partition's own nodes
-  std::vector<double> hit_rate, best;      // per ratio of `kHitRatios`: reads of own nodes that the first nodes of the order serve; the best order's
+  double rank_correlation = 0;         // of hotness and counts, over the partition's own nodes
+  std::vector<double> hit_rate, best;  // per ratio of `kHitRatios`: reads of own nodes that the first nodes
+                                       // of the order serve; the best order's
 };
 inline constexpr double kHitRatios[] = {0.01, 0.05, 0.10, 0.20};
 

@@ -10,7 +10,7 @@
 
 namespace hopfeed {
 
-inline constexpr std::int64_t kMaxLabel = 1'000'000'000;   // a larger number is no class number but damage
+inline constexpr std::int64_t kMaxLabel = 1'000'000'000;  // a larger number is no class number but damage
 
 /// -1 for negative numbers and NaN; nothing where `value` is no integer or above kMaxLabel.
 template <class T>

@@ -1,5 +1,5 @@
-// See partition_nodes.h. The undirected graph is built in METIS's own arrays: count both ends of every edge, fill, then sort
-// each row and keep each neighbour once.
+// See partition_nodes.h. The undirected graph is built in METIS's own arrays: count both ends of every edge,
+// fill, then sort each row and keep each neighbour once.
 #include <fmt/format.h>
 #include <metis.h>
 
@@ -16,14 +16,17 @@ namespace {
 static_assert(sizeof(idx_t) == 4, "built for the METIS of Debian, with 32-bit numbers");
 
 struct UndirectedGraph {
-  std::vector<idx_t> xadj;     // [N + 1]
-  std::vector<idx_t> adjncy;   // both directions of each edge
+  std::vector<idx_t> xadj;    // [N + 1]
+  std::vector<idx_t> adjncy;  // both directions of each edge
 };
 
 void require_fit(const char* what, std::int64_t count, const PartitionOptions& options) {
   if (count <= options.metis_limit) return;
-  throw Error(ErrorCode::kUnsupported, fmt::format("the symmetrised graph has {} {}, but METIS counts with 32 bits (at most {}); use --method random",
-                                                   count, what, options.metis_limit));
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "the symmetrised graph has {} {}, but METIS counts with 32 bits (at most {}); use --method random",
+          count, what, options.metis_limit));
 }
 
 template <class Id, class Visit>
@@ -36,7 +39,8 @@ void for_each_edge(const Csc& csc, const std::vector<Id>& indices, const Visit& 
 }
 
 /// Sorts each row and drops repeats, then closes the gaps.
-void sort_and_compact(const std::vector<std::int64_t>& begin, UndirectedGraph& graph, const PartitionOptions& options) {
+void sort_and_compact(const std::vector<std::int64_t>& begin, UndirectedGraph& graph,
+                      const PartitionOptions& options) {
   const std::int64_t num_nodes = std::ssize(begin) - 1;
   std::vector<idx_t> degree(num_nodes);
   parallel_ranges(options.threads, num_nodes, [&](int, std::int64_t first, std::int64_t last) {
@@ -60,19 +64,21 @@ UndirectedGraph symmetrise(const Csc& csc, const PartitionOptions& options) {
   require_fit("nodes", csc.num_nodes(), options);
   std::vector<std::int64_t> begin(csc.num_nodes() + 1), next;
   UndirectedGraph graph;
-  std::visit([&](const auto& indices) {
-    for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
-      ++begin[v + 1];
-      ++begin[u + 1];
-    });
-    for (std::int64_t v = 0; v < csc.num_nodes(); ++v) begin[v + 1] += begin[v];
-    next.assign(begin.begin(), begin.end() - 1);
-    graph.adjncy.resize(begin.back());
-    for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
-      graph.adjncy[next[v]++] = u;
-      graph.adjncy[next[u]++] = v;
-    });
-  }, csc.indices);
+  std::visit(
+      [&](const auto& indices) {
+        for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
+          ++begin[v + 1];
+          ++begin[u + 1];
+        });
+        for (std::int64_t v = 0; v < csc.num_nodes(); ++v) begin[v + 1] += begin[v];
+        next.assign(begin.begin(), begin.end() - 1);
+        graph.adjncy.resize(begin.back());
+        for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
+          graph.adjncy[next[v]++] = u;
+          graph.adjncy[next[u]++] = v;
+        });
+      },
+      csc.indices);
   sort_and_compact(begin, graph, options);
   return graph;
 }
@@ -91,7 +97,8 @@ std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
 
 }  // namespace
 
-std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options, const Progress& progress) {
+std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
+                                             const Progress& progress) {
   const auto nodes = static_cast<std::uint64_t>(graph.num_nodes());
   std::vector<std::int32_t> partition_of(graph.num_nodes());
   if (options.partitions == 1) return partition_of;
@@ -104,10 +111,14 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   METIS_SetDefaultOptions(settings);
   settings[METIS_OPTION_NUMBERING] = 0;
   settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7FFF'FFFF);
-  const int status = METIS_PartGraphKway(&count, &constraints, undirected.xadj.data(), undirected.adjncy.data(), weights.data(), nullptr, nullptr,
-                                         &parts, nullptr, imbalance.data(), settings, &cut, partition_of.data());
-  if (status == METIS_ERROR_MEMORY) throw Error(ErrorCode::kNoSpace, "METIS ran out of memory; use --method random or a machine with more");
-  if (status != METIS_OK) throw Error(ErrorCode::kInvalid, fmt::format("METIS refused the graph (status {}); use --method random", status));
+  const int status = METIS_PartGraphKway(&count, &constraints, undirected.xadj.data(),
+                                         undirected.adjncy.data(), weights.data(), nullptr, nullptr, &parts,
+                                         nullptr, imbalance.data(), settings, &cut, partition_of.data());
+  if (status == METIS_ERROR_MEMORY)
+    throw Error(ErrorCode::kNoSpace, "METIS ran out of memory; use --method random or a machine with more");
+  if (status != METIS_OK)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("METIS refused the graph (status {}); use --method random", status));
   progress({"Partitioning with METIS", "nodes", nodes, nodes});
   return partition_of;
 }

@@ -12,15 +12,18 @@ struct PartitionOptions {
   int partitions = 1;
   std::uint64_t seed = 0;
   int threads = 1;
-  std::int64_t metis_limit = (std::int64_t{1} << 31) - 1;   // nodes and directed edges that METIS can number; tests lower it
+  std::int64_t metis_limit =
+      (std::int64_t{1} << 31) - 1;  // nodes and directed edges that METIS can number; tests lower it
 };
 
 /// Nodes dealt at random, sizes differing by at most one: [N] by imported id.
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
 
-/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998): few edges cut, nodes and
-/// training nodes balanced. METIS gets the symmetrised graph without loops and parallel edges. Throws kUnsupported where that
-/// does not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
-std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options, const Progress& progress);
+/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998): few
+/// edges cut, nodes and training nodes balanced. METIS gets the symmetrised graph without loops and parallel
+/// edges. Throws kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of
+/// memory.
+std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
+                                             const Progress& progress);
 
 }  // namespace hopfeed

@@ -7,13 +7,14 @@
 namespace hopfeed {
 
 struct ProgressReport {
-  const char* step;      // "Writing edges"
-  const char* unit;      // "edges"
+  const char* step;  // "Writing edges"
+  const char* unit;  // "edges"
   std::uint64_t done;
-  std::uint64_t total;   // 0: unknown
+  std::uint64_t total;  // 0: unknown
 };
 
-/// Called from the thread that started the step, a few times a second to a few thousand times in all. May throw to stop.
+/// Called from the thread that started the step, a few times a second to a few thousand times in all. May
+/// throw to stop.
 using Progress = std::function<void(const ProgressReport&)>;
 
 }  // namespace hopfeed

@@ -1,5 +1,6 @@
-// A random permutation as an array: Fisher-Yates over keyed random numbers (core/keyed_random.h), so that (size, purpose, seed,
-// number) name it on every machine. For offline use; the epoch's shuffle is evaluated per position (core/keyed_shuffle.h).
+// A random permutation as an array: Fisher-Yates over keyed random numbers (core/keyed_random.h), so that
+// (size, purpose, seed, number) name it on every machine. For offline use; the epoch's shuffle is evaluated
+// per position (core/keyed_shuffle.h).
 #pragma once
 #include <cstdint>
 
@@ -11,7 +12,7 @@ namespace hopfeed {
 struct PermutationKey {
   Purpose purpose = Purpose::kGenerate;
   std::uint64_t seed = 0;
-  std::int64_t number = 0;   // tells permutations of one seed apart
+  std::int64_t number = 0;  // tells permutations of one seed apart
 };
 
 IdArray random_permutation(std::int64_t size, const PermutationKey& key);

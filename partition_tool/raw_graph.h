@@ -1,5 +1,6 @@
-// A graph as it was imported, in its own numbering: what every importer and generator makes, and what `partition` reads back
-// from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a dataset.
+// A graph as it was imported, in its own numbering: what every importer and generator makes, and what
+// `partition` reads back from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a
+// dataset.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,9 @@ inline std::int64_t id_count(const IdSpan& ids) {
   return std::visit([](auto items) { return std::ssize(items); }, ids);
 }
 
-inline ElementType id_type(const IdArray& ids) { return ids.index() == 0 ? ElementType::kInt32 : ElementType::kInt64; }
+inline ElementType id_type(const IdArray& ids) {
+  return ids.index() == 0 ? ElementType::kInt32 : ElementType::kInt64;
+}
 
 enum class EdgeIds {
   kNone,       // the dataset will store none
@@ -42,20 +45,21 @@ enum class EdgeIds {
 
 /// In-neighbours by destination; inside a row the imported order.
 struct Csc {
-  std::vector<std::int64_t> indptr;   // [N + 1]
-  IdArray indices;                    // [E] source nodes, imported ids
+  std::vector<std::int64_t> indptr;  // [N + 1]
+  IdArray indices;                   // [E] source nodes, imported ids
   EdgeIds edge_id_kind = EdgeIds::kNone;
-  IdArray edge_ids;                   // [E] where kStored: positions in the imported edge list
+  IdArray edge_ids;  // [E] where kStored: positions in the imported edge list
 
   std::int64_t num_nodes() const { return std::ssize(indptr) - 1; }
   std::int64_t num_edges() const { return indptr.empty() ? 0 : indptr.back(); }
 };
 
-/// One node attribute. Rows are asked for while they are written, so that a mapped or computed one never lies in memory.
+/// One node attribute. Rows are asked for while they are written, so that a mapped or computed one never lies
+/// in memory.
 struct RawAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
-  std::vector<std::int64_t> shape;   // of one row; empty for a scalar
+  std::vector<std::int64_t> shape;  // of one row; empty for a scalar
   /// Fills one row (exactly its bytes). Called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<std::byte> row)> read_row;
 };
@@ -64,8 +68,8 @@ struct RawGraph {
   std::string name;
   Csc csc;
   std::vector<RawAttr> attrs;
-  std::map<std::string, std::vector<std::int64_t>> splits;   // imported node ids, in the imported order
-  std::int64_t num_classes = 0;                              // 0: unknown
+  std::map<std::string, std::vector<std::int64_t>> splits;  // imported node ids, in the imported order
+  std::int64_t num_classes = 0;                             // 0: unknown
   std::vector<std::string> class_names;
 
   std::int64_t num_nodes() const { return csc.num_nodes(); }

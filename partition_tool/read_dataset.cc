@@ -22,11 +22,15 @@ std::vector<std::int64_t> read_rows(const Dataset& dataset, const CscView& view,
   for (std::size_t p = 0; p < view.parts.size(); ++p) {
     const CscPart& part = view.parts[p];
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
-      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset, v = part.rows[row].original_id;
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset,
+                         v = part.rows[row].original_id;
       const std::int64_t id = view.partition_offsets[p] + row;
       const std::string file = rows_path(static_cast<int>(p), dataset.meta().edge_types[0]);
-      if (begin < 0 || begin > end || end > part.num_edges) corrupt(dataset, file, fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
-      if (v < 0 || v >= view.num_dst_nodes || dataset.dataset_id(0, v) != id) corrupt(dataset, file, fmt::format("row {} says original id {}, which new_ids does not", row, v));
+      if (begin < 0 || begin > end || end > part.num_edges)
+        corrupt(dataset, file,
+                fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
+      if (v < 0 || v >= view.num_dst_nodes || dataset.dataset_id(0, v) != id)
+        corrupt(dataset, file, fmt::format("row {} says original id {}, which new_ids does not", row, v));
       original[id] = v;
       csc.indptr[v + 1] = end - begin;
     }
@@ -36,7 +40,9 @@ std::vector<std::int64_t> read_rows(const Dataset& dataset, const CscView& view,
 }
 
 template <class Stored, class Out>
-void copy_sources(const Dataset& dataset, const CscView& view, int p, const std::vector<std::int64_t>& original, int threads, const Csc& csc, std::vector<Out>& out) {
+void copy_sources(const Dataset& dataset, const CscView& view, int p,
+                  const std::vector<std::int64_t>& original, int threads, const Csc& csc,
+                  std::vector<Out>& out) {
   const CscPart& part = view.parts[p];
   const Stored* stored = static_cast<const Stored*>(part.indices);
   parallel_ranges(threads, part.num_rows, [&](int, std::int64_t begin, std::int64_t end) {
@@ -44,7 +50,9 @@ void copy_sources(const Dataset& dataset, const CscView& view, int p, const std:
       std::int64_t at = csc.indptr[part.rows[row].original_id];
       for (std::int64_t e = part.rows[row].offset; e < part.rows[row + 1].offset; ++e) {
         const std::int64_t source = stored[e];
-        if (source < 0 || source >= view.num_src_nodes) corrupt(dataset, indices_path(p, dataset.meta().edge_types[0]), fmt::format("entry {} is node {}, but there are {}", e, source, view.num_src_nodes));
+        if (source < 0 || source >= view.num_src_nodes)
+          corrupt(dataset, indices_path(p, dataset.meta().edge_types[0]),
+                  fmt::format("entry {} is node {}, but there are {}", e, source, view.num_src_nodes));
         out[at++] = static_cast<Out>(original[source]);
       }
     }
@@ -52,7 +60,8 @@ void copy_sources(const Dataset& dataset, const CscView& view, int p, const std:
 }
 
 template <class Stored, class Out>
-void copy_edge_ids(const Dataset& dataset, const CscView& view, int p, int threads, const Csc& csc, std::vector<Out>& out) {
+void copy_edge_ids(const Dataset& dataset, const CscView& view, int p, int threads, const Csc& csc,
+                   std::vector<Out>& out) {
   const CscPart& part = view.parts[p];
   const Stored* stored = static_cast<const Stored*>(part.edge_ids);
   parallel_ranges(threads, part.num_rows, [&](int, std::int64_t begin, std::int64_t end) {
@@ -60,14 +69,17 @@ void copy_edge_ids(const Dataset& dataset, const CscView& view, int p, int threa
       std::int64_t at = csc.indptr[part.rows[row].original_id];
       for (std::int64_t e = part.rows[row].offset; e < part.rows[row + 1].offset; ++e) {
         const std::int64_t id = stored[e];
-        if (id < 0 || id >= view.num_edges) corrupt(dataset, edge_ids_path(p, dataset.meta().edge_types[0]), fmt::format("entry {} is edge {}, but there are {}", e, id, view.num_edges));
+        if (id < 0 || id >= view.num_edges)
+          corrupt(dataset, edge_ids_path(p, dataset.meta().edge_types[0]),
+                  fmt::format("entry {} is edge {}, but there are {}", e, id, view.num_edges));
         out[at++] = static_cast<Out>(id);
       }
     }
   });
 }
 
-void read_edges(const Dataset& dataset, const CscView& view, int threads, const Progress& progress, Csc& csc) {
+void read_edges(const Dataset& dataset, const CscView& view, int threads, const Progress& progress,
+                Csc& csc) {
   const std::vector<std::int64_t> original = read_rows(dataset, view, csc);
   csc.indices = make_id_array(view.num_edges, view.num_src_nodes);
   if (view.has_edge_ids) {
@@ -76,17 +88,26 @@ void read_edges(const Dataset& dataset, const CscView& view, int threads, const 
   }
   std::int64_t done = 0;
   for (int p = 0; p < static_cast<int>(view.parts.size()); ++p) {
-    std::visit([&](auto& out) {
-      if (view.index_type == ElementType::kInt32) copy_sources<std::int32_t>(dataset, view, p, original, threads, csc, out);
-      else copy_sources<std::int64_t>(dataset, view, p, original, threads, csc, out);
-    }, csc.indices);
-    std::visit([&](auto& out) {
-      if (!view.has_edge_ids) return;
-      if (view.edge_id_type == ElementType::kInt32) copy_edge_ids<std::int32_t>(dataset, view, p, threads, csc, out);
-      else copy_edge_ids<std::int64_t>(dataset, view, p, threads, csc, out);
-    }, csc.edge_ids);
+    std::visit(
+        [&](auto& out) {
+          if (view.index_type == ElementType::kInt32)
+            copy_sources<std::int32_t>(dataset, view, p, original, threads, csc, out);
+          else
+            copy_sources<std::int64_t>(dataset, view, p, original, threads, csc, out);
+        },
+        csc.indices);
+    std::visit(
+        [&](auto& out) {
+          if (!view.has_edge_ids) return;
+          if (view.edge_id_type == ElementType::kInt32)
+            copy_edge_ids<std::int32_t>(dataset, view, p, threads, csc, out);
+          else
+            copy_edge_ids<std::int64_t>(dataset, view, p, threads, csc, out);
+        },
+        csc.edge_ids);
     done += view.parts[p].num_edges;
-    progress({"Reading edges", "edges", static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(view.num_edges)});
+    progress({"Reading edges", "edges", static_cast<std::uint64_t>(done),
+              static_cast<std::uint64_t>(view.num_edges)});
   }
 }
 
@@ -95,8 +116,9 @@ void read_edges(const Dataset& dataset, const CscView& view, int threads, const 
 RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progress) {
   const DatasetMeta& meta = dataset.meta();
   if (meta.node_types.size() != 1 || meta.edge_types.size() != 1) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} has {} node types and {} edge types; partition takes graphs of one type", dataset.folder().string(),
-                                                     meta.node_types.size(), meta.edge_types.size()));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} has {} node types and {} edge types; partition takes graphs of one type",
+                            dataset.folder().string(), meta.node_types.size(), meta.edge_types.size()));
   }
   const NodeTypeMeta& node = meta.node_types[0];
   RawGraph graph;
@@ -106,16 +128,22 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
   for (const auto& [name, count] : node.splits) {
     const auto ids = dataset.split(0, name);
     for (std::int64_t id : ids) {
-      if (id < 0 || id >= node.count) corrupt(dataset, split_path(node, name), fmt::format("node {} is out of range", id));
+      if (id < 0 || id >= node.count)
+        corrupt(dataset, split_path(node, name), fmt::format("node {} is out of range", id));
     }
     graph.splits[name].assign(ids.begin(), ids.end());
   }
   for (const NodeAttrMeta& attr : node.attrs) {
     const NodeAttrView view = dataset.attr(0, attr.name);
-    graph.attrs.push_back({.name = attr.name, .type = attr.type, .shape = attr.shape, .read_row = [&dataset, view](std::int64_t v, std::span<std::byte> row) {
+    graph.attrs.push_back({.name = attr.name,
+                           .type = attr.type,
+                           .shape = attr.shape,
+                           .read_row = [&dataset, view](std::int64_t v, std::span<std::byte> row) {
                              const std::int64_t id = dataset.dataset_id(0, v);
                              const int p = partition_of(view.partition_offsets, id);
-                             std::memcpy(row.data(), view.parts[p] + (id - view.partition_offsets[p]) * view.stride_bytes, row.size());
+                             std::memcpy(row.data(),
+                                         view.parts[p] + (id - view.partition_offsets[p]) * view.stride_bytes,
+                                         row.size());
                            }});
   }
   read_edges(dataset, dataset.csc(0), threads, progress, graph.csc);

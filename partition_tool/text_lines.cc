@@ -18,13 +18,15 @@ template <class T>
 T parse_number(const TextLines& lines, std::string_view field) {
   T value{};
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc{} || end != field.data() + field.size()) lines.refuse(fmt::format("'{}' is no number that fits", field.substr(0, 40)));
+  if (error != std::errc{} || end != field.data() + field.size())
+    lines.refuse(fmt::format("'{}' is no number that fits", field.substr(0, 40)));
   return value;
 }
 
 }  // namespace
 
-TextLines::TextLines(const std::filesystem::path& path) : path_(path), file_(gzopen(path.c_str(), "rbe")), buffer_(kBufferBytes) {
+TextLines::TextLines(const std::filesystem::path& path)
+    : path_(path), file_(gzopen(path.c_str(), "rbe")), buffer_(kBufferBytes) {
   if (file_ == nullptr) throw_errno("cannot open " + path.string(), errno != 0 ? errno : ENOMEM);
   gzbuffer(file_, 1 << 17);
 }
@@ -40,15 +42,17 @@ bool TextLines::fill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());   // a line longer than the buffer
-  const int got = gzread(file_, buffer_.data() + end_, static_cast<unsigned>(std::min<std::size_t>(buffer_.size() - end_, 1 << 30)));
+  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());  // a line longer than the buffer
+  const int got = gzread(file_, buffer_.data() + end_,
+                         static_cast<unsigned>(std::min<std::size_t>(buffer_.size() - end_, 1 << 30)));
   if (got > 0) {
     end_ += static_cast<std::size_t>(got);
     return true;
   }
-  const int closed = gzclose_r(file_);   // tells a file that was cut off
+  const int closed = gzclose_r(file_);  // tells a file that was cut off
   file_ = nullptr;
-  if (got < 0 || closed != Z_OK) throw Error(ErrorCode::kCorrupt, path_.string() + " is damaged or cut off (gzip)");
+  if (got < 0 || closed != Z_OK)
+    throw Error(ErrorCode::kCorrupt, path_.string() + " is damaged or cut off (gzip)");
   return false;
 }
 
@@ -57,7 +61,8 @@ bool TextLines::next(std::string_view& line) {
   for (;;) {
     const std::size_t unread = end_ - begin_;
     if (const void* found = std::memchr(buffer_.data() + begin_ + searched, '\n', unread - searched)) {
-      const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - (buffer_.data() + begin_));
+      const auto length =
+          static_cast<std::size_t>(static_cast<const char*>(found) - (buffer_.data() + begin_));
       line = {buffer_.data() + begin_, length};
       begin_ += length + 1;
       break;
@@ -65,7 +70,7 @@ bool TextLines::next(std::string_view& line) {
     searched = unread;
     if (fill()) continue;
     if (unread == 0) return false;
-    line = {buffer_.data() + begin_, unread};   // the last line, without a line break
+    line = {buffer_.data() + begin_, unread};  // the last line, without a line break
     begin_ = end_;
     break;
   }
@@ -74,9 +79,15 @@ bool TextLines::next(std::string_view& line) {
   return true;
 }
 
-void TextLines::refuse(const std::string& what) const { throw Error(ErrorCode::kInvalid, fmt::format("{}, line {}: {}", path_.string(), number_, what)); }
+void TextLines::refuse(const std::string& what) const {
+  throw Error(ErrorCode::kInvalid, fmt::format("{}, line {}: {}", path_.string(), number_, what));
+}
 
-std::int64_t parse_integer(const TextLines& lines, std::string_view field) { return parse_number<std::int64_t>(lines, field); }
-float parse_float(const TextLines& lines, std::string_view field) { return parse_number<float>(lines, field); }
+std::int64_t parse_integer(const TextLines& lines, std::string_view field) {
+  return parse_number<std::int64_t>(lines, field);
+}
+float parse_float(const TextLines& lines, std::string_view field) {
+  return parse_number<float>(lines, field);
+}
 
 }  // namespace hopfeed

@@ -1,4 +1,5 @@
-// The lines of a text file, gzipped or plain, one after the other and with their numbers, so that a complaint can name both.
+// The lines of a text file, gzipped or plain, one after the other and with their numbers, so that a complaint
+// can name both.
 #pragma once
 #include <zlib.h>
 
@@ -18,10 +19,10 @@ class TextLines {
   TextLines(const TextLines&) = delete;
   TextLines& operator=(const TextLines&) = delete;
 
-  /// The next line without its line break; valid until the next call. False at the end. Throws kCorrupt for a file that is
-  /// cut off or whose checksum is wrong.
+  /// The next line without its line break; valid until the next call. False at the end. Throws kCorrupt for a
+  /// file that is cut off or whose checksum is wrong.
   bool next(std::string_view& line);
-  std::int64_t number() const { return number_; }   // of the last line, from 1
+  std::int64_t number() const { return number_; }  // of the last line, from 1
   const std::filesystem::path& path() const { return path_; }
   /// Throws kInvalid: "FILE, line N: what".
   [[noreturn]] void refuse(const std::string& what) const;
@@ -31,7 +32,7 @@ class TextLines {
   std::filesystem::path path_;
   gzFile file_ = nullptr;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;   // what is unread in the buffer
+  std::size_t begin_ = 0, end_ = 0;  // what is unread in the buffer
   std::int64_t number_ = 0;
 };
 

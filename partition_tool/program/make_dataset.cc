@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "core/batch_options.h"
 #include "core/error.h"
@@ -12,39 +13,42 @@
 
 namespace hopfeed {
 
-void add_make_options(CLI::App& command, MakeOptions& options) {
-  command.add_option("DIR", options.folder, "Dataset folder to make")->required();
-  command.add_option("--fanouts", options.fanouts, "Fanouts that the node order is computed for")->capture_default_str();
-  command.add_option("--batch-size", options.batch_size, "Batch size that the node order is computed for")->capture_default_str();
-  command.add_flag("--no-edge-ids", options.no_edge_ids, "Store no edge ids (saves a quarter to a half of the graph; batches then cannot carry e_id)");
-  command.add_flag("--reject-nonfinite", options.reject_nonfinite, "Refuse features that are NaN or infinite, instead of counting them");
-  command.add_flag("--overwrite", options.overwrite, "Replace a dataset that is in DIR");
-  command.add_option("--json", options.json, "Write a report of what was done to this file");
-  add_threads_option(command, options.threads);
-}
-
 HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_size, int threads) {
   BatchOptions checked;
   checked.fanouts = parse_fanouts(fanouts);
   checked.validate();
-  if (batch_size < 1 || batch_size > kMaxBatchSize) throw Error(ErrorCode::kInvalid, fmt::format("--batch-size {} is out of range (1 to {})", batch_size, kMaxBatchSize));
+  if (batch_size < 1 || batch_size > kMaxBatchSize)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("--batch-size {} is out of range (1 to {})", batch_size, kMaxBatchSize));
   return {.fanouts = checked.fanouts, .batch_size = batch_size, .threads = threads};
 }
 
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds, JsonReport& json) {
+void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds,
+                    JsonReport& json) {
   const DatasetMeta& meta = result.meta;
   const NodeTypeMeta& node = meta.node_types[0];
   const EdgeTypeMeta& edge = meta.edge_types[0];
-  fmt::print("{}: {} nodes, {} edges, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n", folder, node.count, edge.count,
-             node.num_classes, meta.partitions, meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, seconds);
-  for (const auto& [attr, count] : result.nonfinite) fmt::print("warning: attribute {} has {} values that are NaN or infinite\n", attr, count);
-  json.write({{"dataset", folder}, {"made_by", meta.made_by}, {"nodes", node.count}, {"edges", edge.count}, {"classes", node.num_classes},
-              {"splits", node.splits}, {"partitions", meta.partitions}, {"partition_offsets", node.partition_offsets},
-              {"method", meta.cut.method}, {"edges_cut", meta.cut.edges_cut}, {"fingerprint", meta.fingerprint},
-              {"nonfinite", result.nonfinite}, {"seconds", seconds}});
+  fmt::print("{}: {} nodes, {} edges, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n",
+             folder, node.count, edge.count, node.num_classes, meta.partitions,
+             meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, seconds);
+  for (const auto& [attr, count] : result.nonfinite)
+    fmt::print("warning: attribute {} has {} values that are NaN or infinite\n", attr, count);
+  json.write({{"dataset", folder},
+              {"made_by", meta.made_by},
+              {"nodes", node.count},
+              {"edges", edge.count},
+              {"classes", node.num_classes},
+              {"splits", node.splits},
+              {"partitions", meta.partitions},
+              {"partition_offsets", node.partition_offsets},
+              {"method", meta.cut.method},
+              {"edges_cut", meta.cut.edges_cut},
+              {"fingerprint", meta.fingerprint},
+              {"nonfinite", result.nonfinite},
+              {"seconds", seconds}});
 }
 
-void make_dataset(const Tool& tool, const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
+void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
   const auto begin = std::chrono::steady_clock::now();
   const HotnessOptions hotness = hotness_options(options.fanouts, options.batch_size, options.threads);
   JsonReport json(options.json);
@@ -53,14 +57,19 @@ void make_dataset(const Tool& tool, const MakeOptions& options, const std::funct
   const RawGraph graph = import(bars.progress());
   const NodeOrder order = order_nodes(graph, {}, 1, hotness, bars.progress());
   const CutMeta cut{.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};
-  const DatasetBuildResult result = build_dataset(writer, graph, order, {.cut = cut, .made_by = tool.command_line, .threads = options.threads}, bars.progress());
+  const DatasetBuildResult result = build_dataset(
+      writer, graph, order, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
+      bars.progress());
   if (options.reject_nonfinite && !result.nonfinite.empty()) {
     const auto& [attr, count] = *result.nonfinite.begin();
-    throw Error(ErrorCode::kInvalid, fmt::format("attribute {} has {} values that are NaN or infinite; clean the input or leave out --reject-nonfinite", attr, count));
+    throw Error(ErrorCode::kInvalid, fmt::format("attribute {} has {} values that are NaN or infinite; clean "
+                                                 "the input or leave out --reject-nonfinite",
+                                                 attr, count));
   }
   writer.commit(result.meta);
   bars.finish();
-  report_dataset(options.folder, result, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), json);
+  report_dataset(options.folder, result,
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), json);
 }
 
 }  // namespace hopfeed

@@ -10,6 +10,7 @@
 
 namespace hopfeed {
 
+/// DIR and the options that import and generate have in common.
 struct MakeOptions {
   std::string folder;
   std::string fanouts = "15,10,5";
@@ -19,18 +20,17 @@ struct MakeOptions {
   bool reject_nonfinite = false;
   int threads = 1;
   std::string json;
+  std::string command_line;  // noted in the dataset
 };
 
-/// DIR and the options that import and generate have in common.
-void add_make_options(CLI::App& command, MakeOptions& options);
-
 /// Runs `import`, then the shared stage, into a dataset of one partition.
-void make_dataset(const Tool& tool, const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import);
+void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import);
 
 /// Fanouts and batch size of --fanouts and --batch-size, checked.
 HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_size, int threads);
 
 /// Says what was written, on stdout and as JSON; `seconds` is the time it took.
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds, JsonReport& json);
+void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds,
+                    JsonReport& json);
 
 }  // namespace hopfeed

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <thread>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 
@@ -57,16 +57,12 @@ void JsonReport::write(const nlohmann::json& report) {
   const std::string text = report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::FILE* file = std::fopen(temporary_.c_str(), "wbe");
   if (!file) throw_errno("cannot write " + temporary_.string(), errno);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
   const int error = errno;
   if (std::fclose(file) != 0 || !written) throw_errno("cannot write " + path_.string(), error);
   std::filesystem::rename(temporary_, path_);
   temporary_.clear();
-}
-
-void add_threads_option(CLI::App& command, int& threads) {
-  threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  command.add_option("--threads", threads, "Threads to work with; the result is the same with any number")->check(CLI::Range(1, 1024))->capture_default_str();
 }
 
 }  // namespace hopfeed

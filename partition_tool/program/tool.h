@@ -1,10 +1,8 @@
-// What the subcommands of hopfeed-partition share: the command that was chosen, progress on stderr, the JSON report.
+// What the commands of hopfeed-partition share: progress on stderr, the JSON report.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -22,7 +20,9 @@ void stop_on_signals();
 /// One bar for each step, on stderr.
 class Bars {
  public:
-  Progress progress() { return [this](const ProgressReport& report) { show(report); }; }
+  Progress progress() {
+    return [this](const ProgressReport& report) { show(report); };
+  }
   void show(const ProgressReport& report);
   void finish() { bar_.reset(); }
 
@@ -31,7 +31,8 @@ class Bars {
   std::optional<ProgressBar> bar_;
 };
 
-/// The file of `--json`: opened before the work so that a bad path is told at once, there whole or not at all.
+/// The file of `--json`: opened before the work so that a bad path is told at once, there whole or not at
+/// all.
 class JsonReport {
  public:
   /// An empty path makes a report that goes nowhere.
@@ -44,19 +45,5 @@ class JsonReport {
  private:
   std::filesystem::path path_, temporary_;
 };
-
-struct Tool {
-  std::string command_line;          // noted in the dataset
-  std::function<void()> run;         // set by the subcommand that the user chose
-};
-
-void add_import(CLI::App& app, Tool& tool);
-void add_generate(CLI::App& app, Tool& tool);
-void add_partition(CLI::App& app, Tool& tool);
-void add_inspect(CLI::App& app, Tool& tool);
-void add_verify(CLI::App& app, Tool& tool);
-
-/// The option --threads, all processors of this process by default.
-void add_threads_option(CLI::App& command, int& threads);
 
 }  // namespace hopfeed

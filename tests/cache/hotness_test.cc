@@ -1,5 +1,5 @@
-// The inclusion probability: answers worked out by hand, the definition written down as products, equal bytes with any
-// number of threads.
+// The inclusion probability: answers worked out by hand, the definition written down as products, equal bytes
+// with any number of threads.
 #include "cache/hotness.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,16 @@ namespace {
 struct Graph {
   std::vector<std::int64_t> indptr;
   std::vector<std::int32_t> indices;
-  HotnessGraph view(std::span<const std::int64_t> train) const { return {.indptr = indptr, .indices = std::span(indices), .train = train}; }
+  HotnessGraph view(std::span<const std::int64_t> train) const {
+    return {.indptr = indptr, .indices = std::span(indices), .train = train};
+  }
 };
 
 Graph random_graph(std::int64_t num_nodes, std::int64_t num_edges, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<std::vector<std::int32_t>> rows(num_nodes);
-  for (std::int64_t e = 0; e < num_edges; ++e) rows[random() % (1 + random() % num_nodes)].push_back(static_cast<std::int32_t>(random() % num_nodes));
+  for (std::int64_t e = 0; e < num_edges; ++e)
+    rows[random() % (1 + random() % num_nodes)].push_back(static_cast<std::int32_t>(random() % num_nodes));
   Graph graph{.indptr = {0}, .indices = {}};
   for (const auto& row : rows) {
     graph.indices.insert(graph.indices.end(), row.begin(), row.end());
@@ -30,7 +33,8 @@ Graph random_graph(std::int64_t num_nodes, std::int64_t num_edges, unsigned seed
 }
 
 /// The definition, word by word: p_h by products over all pairs of nodes and their out-neighbours.
-std::vector<double> by_products(const Graph& graph, const std::vector<std::int64_t>& train, const HotnessOptions& options) {
+std::vector<double> by_products(const Graph& graph, const std::vector<std::int64_t>& train,
+                                const HotnessOptions& options) {
   const std::int64_t n = std::ssize(graph.indptr) - 1;
   std::vector<double> p(n), missed_all(n, 1.0);
   for (std::int64_t v = 0; v < n; ++v) {
@@ -46,7 +50,8 @@ std::vector<double> by_products(const Graph& graph, const std::vector<std::int64
       for (std::int64_t u = 0; u < n; ++u) {
         const double degree = static_cast<double>(graph.indptr[u + 1] - graph.indptr[u]);
         for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e) {
-          if (graph.indices[e] == v) missed *= 1 - (fanout < 0 ? 1.0 : std::min(1.0, static_cast<double>(fanout) / degree)) * p[u];
+          if (graph.indices[e] == v)
+            missed *= 1 - (fanout < 0 ? 1.0 : std::min(1.0, static_cast<double>(fanout) / degree)) * p[u];
         }
       }
       next[v] = 1 - missed;
@@ -79,7 +84,7 @@ TEST(Hotness, FanoutMinusOneTakesAllNeighbours) {
 TEST(Hotness, CertainNodesAreOneAndNeverNaN) {
   const std::vector<std::int64_t> train{2, 3};
   const auto p = inclusion_probability(kDiamond.view(train), {.fanouts = {2, 2, 2}, .batch_size = 1000});
-  for (int v = 0; v < 4; ++v) EXPECT_EQ(p[v], 1.0) << v;   // logs of 0 all the way
+  for (int v = 0; v < 4; ++v) EXPECT_EQ(p[v], 1.0) << v;  // logs of 0 all the way
 }
 
 TEST(Hotness, NodesOutOfReachAreZero) {
@@ -91,13 +96,15 @@ TEST(Hotness, NodesOutOfReachAreZero) {
 TEST(Hotness, WithoutTrainingNodesEveryNodeIsOne) {
   const std::vector<std::int64_t> everyone{0, 1, 2, 3};
   const HotnessOptions options{.fanouts = {1, 1}, .batch_size = 1};
-  EXPECT_EQ(inclusion_probability(kDiamond.view({}), options), inclusion_probability(kDiamond.view(everyone), options));
+  EXPECT_EQ(inclusion_probability(kDiamond.view({}), options),
+            inclusion_probability(kDiamond.view(everyone), options));
 }
 
 TEST(Hotness, RepeatedTrainingNodesCountOnce) {
   const std::vector<std::int64_t> once{2, 3}, twice{3, 2, 3, 3};
   const HotnessOptions options{.fanouts = {1, 1}, .batch_size = 1};
-  EXPECT_EQ(inclusion_probability(kDiamond.view(twice), options), inclusion_probability(kDiamond.view(once), options));
+  EXPECT_EQ(inclusion_probability(kDiamond.view(twice), options),
+            inclusion_probability(kDiamond.view(once), options));
 }
 
 TEST(Hotness, NoHopsLeavesTheSeeds) {
@@ -117,9 +124,11 @@ TEST(Hotness, AgreesWithTheDefinitionInProducts) {
     const Graph graph = random_graph(120, 900, seed);
     std::vector<std::int64_t> train;
     for (std::int64_t v = static_cast<std::int64_t>(seed); v < 120; v += 3) train.push_back(v);
-    for (const std::vector<std::int64_t>& fanouts : {std::vector<std::int64_t>{15, 10, 5}, {2}, {-1, 1}, {1, 1, 1, 1}}) {
+    for (const std::vector<std::int64_t>& fanouts :
+         {std::vector<std::int64_t>{15, 10, 5}, {2}, {-1, 1}, {1, 1, 1, 1}}) {
       const HotnessOptions options{.fanouts = fanouts, .batch_size = 4};
-      const auto fast = inclusion_probability(graph.view(train), options), slow = by_products(graph, train, options);
+      const auto fast = inclusion_probability(graph.view(train), options),
+                 slow = by_products(graph, train, options);
       for (std::size_t v = 0; v < slow.size(); ++v) EXPECT_NEAR(fast[v], slow[v], 1e-12) << "node " << v;
     }
   }
@@ -129,14 +138,18 @@ TEST(Hotness, AnyNumberOfThreadsGivesTheSameBits) {
   const Graph graph = random_graph(1'000, 20'000, 7);
   const std::vector<std::int64_t> train{1, 5, 9, 500, 999};
   const auto one = inclusion_probability(graph.view(train), {.batch_size = 2, .threads = 1});
-  for (int threads : {2, 3, 8, 2'000}) EXPECT_EQ(inclusion_probability(graph.view(train), {.batch_size = 2, .threads = threads}), one) << threads;
+  for (int threads : {2, 3, 8, 2'000})
+    EXPECT_EQ(inclusion_probability(graph.view(train), {.batch_size = 2, .threads = threads}), one)
+        << threads;
 }
 
 TEST(Hotness, WideIdsGiveTheSameBits) {
   const Graph graph = random_graph(300, 3'000, 8);
   const std::vector<std::int64_t> train{1, 2, 3}, wide(graph.indices.begin(), graph.indices.end());
-  const HotnessGraph view{.indptr = graph.indptr, .indices = std::span<const std::int64_t>(wide), .train = train};
-  EXPECT_EQ(inclusion_probability(view, {.batch_size = 1}), inclusion_probability(graph.view(train), {.batch_size = 1}));
+  const HotnessGraph view{
+      .indptr = graph.indptr, .indices = std::span<const std::int64_t>(wide), .train = train};
+  EXPECT_EQ(inclusion_probability(view, {.batch_size = 1}),
+            inclusion_probability(graph.view(train), {.batch_size = 1}));
 }
 
 }  // namespace

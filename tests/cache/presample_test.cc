@@ -15,18 +15,22 @@ namespace {
 using testing::TempFolder;
 using testing::TinyGraph;
 
-std::vector<double> computed_hotness(const Dataset& dataset, std::span<const std::int64_t> train, const PresampleOptions& options) {
+std::vector<double> computed_hotness(const Dataset& dataset, std::span<const std::int64_t> train,
+                                     const PresampleOptions& options) {
   const CscPart& part = dataset.csc(0).parts[0];
   std::vector<std::int64_t> indptr;
   for (std::int64_t i = 0; i <= part.num_rows; ++i) indptr.push_back(part.rows[i].offset);
-  const std::span indices(static_cast<const std::int32_t*>(part.indices), static_cast<std::size_t>(part.num_edges));
-  return inclusion_probability({.indptr = indptr, .indices = indices, .train = train}, {.fanouts = options.fanouts, .batch_size = options.batch_size});
+  const std::span indices(static_cast<const std::int32_t*>(part.indices),
+                          static_cast<std::size_t>(part.num_edges));
+  return inclusion_probability({.indptr = indptr, .indices = indices, .train = train},
+                               {.fanouts = options.fanouts, .batch_size = options.batch_size});
 }
 
 TEST(Presample, RealBatchesReadWhatTheHotnessSays) {
-  const TinyGraph graph = testing::random_graph({.num_nodes = 2'000, .num_edges = 20'000, .x_width = 0, .num_train = 800, .seed = 3});
+  const TinyGraph graph = testing::random_graph(
+      {.num_nodes = 2'000, .num_edges = 20'000, .x_width = 0, .num_train = 800, .seed = 3});
   const TempFolder folder;
-  write_tiny_dataset(folder.path() / "d", graph);   // dataset ids are original ids
+  write_tiny_dataset(folder.path() / "d", graph);  // dataset ids are original ids
   const Dataset dataset(folder.path() / "d");
   const auto train = dataset.split(0, "train");
   const PresampleOptions options{.fanouts = {5, 3}, .batch_size = 20, .epochs = 25, .seed = 1, .threads = 2};
@@ -35,7 +39,8 @@ TEST(Presample, RealBatchesReadWhatTheHotnessSays) {
   const std::vector<double> measured(counts.begin(), counts.end());
   EXPECT_GT(rank_correlation(hotness, measured), 0.97);
   double error = 0;
-  for (std::size_t v = 0; v < hotness.size(); ++v) error += std::abs(hotness[v] - measured[v] / (25.0 * 40)) / static_cast<double>(hotness.size());
+  for (std::size_t v = 0; v < hotness.size(); ++v)
+    error += std::abs(hotness[v] - measured[v] / (25.0 * 40)) / static_cast<double>(hotness.size());
   EXPECT_LT(error, 0.01);
 }
 
@@ -44,7 +49,8 @@ TEST(Presample, WithoutHopsEachSeedIsReadOnceAnEpoch) {
   const TempFolder folder;
   write_tiny_dataset(folder.path() / "d", graph);
   const Dataset dataset(folder.path() / "d");
-  const auto counts = presample(dataset, dataset.split(0, "train"), {.fanouts = {}, .batch_size = 7, .epochs = 3});
+  const auto counts =
+      presample(dataset, dataset.split(0, "train"), {.fanouts = {}, .batch_size = 7, .epochs = 3});
   std::vector<std::int64_t> expected(100);
   for (std::int64_t v : dataset.split(0, "train")) expected[v] = 3;
   EXPECT_EQ(counts, expected);
@@ -60,11 +66,12 @@ TEST(Presample, AnyNumberOfThreadsCountsTheSame) {
 }
 
 TEST(RankCorrelation, KnownValues) {
-  const std::vector<double> rising{1, 2, 3, 4}, curved{1, 10, 100, 1000}, falling{9, 7, 5, 1}, constant{2, 2, 2, 2};
+  const std::vector<double> rising{1, 2, 3, 4}, curved{1, 10, 100, 1000}, falling{9, 7, 5, 1},
+      constant{2, 2, 2, 2};
   EXPECT_DOUBLE_EQ(rank_correlation(rising, curved), 1.0);
   EXPECT_DOUBLE_EQ(rank_correlation(rising, falling), -1.0);
   EXPECT_DOUBLE_EQ(rank_correlation(rising, constant), 0.0);
-  const std::vector<double> swapped{1, 3, 2, 4};   // 1 - 6 * 2 / (4 * 15)
+  const std::vector<double> swapped{1, 3, 2, 4};  // 1 - 6 * 2 / (4 * 15)
   EXPECT_DOUBLE_EQ(rank_correlation(rising, swapped), 0.8);
 }
 

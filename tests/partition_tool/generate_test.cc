@@ -18,17 +18,20 @@ using testing::TempFolder;
 
 std::vector<std::int64_t> labels_of(const RawGraph& graph) {
   std::vector<std::int64_t> labels(graph.num_nodes());
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) graph.attrs.back().read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
+    graph.attrs.back().read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
   return labels;
 }
 
 std::vector<std::int64_t> degrees_of(const RawGraph& graph) {
   std::vector<std::int64_t> degrees;
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) degrees.push_back(graph.csc.indptr[v + 1] - graph.csc.indptr[v]);
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
+    degrees.push_back(graph.csc.indptr[v + 1] - graph.csc.indptr[v]);
   return degrees;
 }
 
-const GenerateOptions kMiddle{.num_nodes = 20'000, .num_edges = 400'000, .num_features = 32, .num_classes = 10, .seed = 1};
+const GenerateOptions kMiddle{
+    .num_nodes = 20'000, .num_edges = 400'000, .num_features = 32, .num_classes = 10, .seed = 1};
 
 TEST(Generate, AnyNumberOfThreadsWritesTheSameBytes) {
   const TempFolder folder;
@@ -37,18 +40,23 @@ TEST(Generate, AnyNumberOfThreadsWritesTheSameBytes) {
     GenerateOptions options = kMiddle;
     options.threads = threads;
     const RawGraph graph = generate_graph(options, no_progress);
-    const DatasetMeta meta = testing::write_dataset(folder.path() / std::to_string(threads), graph, {.hotness = {.threads = threads}});
+    const DatasetMeta meta = testing::write_dataset(folder.path() / std::to_string(threads), graph,
+                                                    {.hotness = {.threads = threads}});
     for (const auto& [path, file] : meta.files) sums[threads - 1][path] = file.xxh3;
   }
   EXPECT_GT(sums[0].size(), 5U);
   EXPECT_EQ(sums[0], sums[1]);
 }
 
-// The fingerprint of one small graph, so that another machine, compiler or release that makes another graph is noticed.
+// The fingerprint of one small graph, so that another machine, compiler or release that makes another graph
+// is noticed.
 TEST(Generate, AGraphIsKnownByItsFingerprint) {
   const TempFolder folder;
-  const RawGraph graph = generate_graph({.num_nodes = 1'000, .num_edges = 10'000, .num_features = 8, .num_classes = 5, .seed = 42}, no_progress);
-  EXPECT_EQ(testing::write_dataset(folder.path() / "d", graph).fingerprint, "a019f34eb9ff688d729879c572c03928");
+  const RawGraph graph = generate_graph(
+      {.num_nodes = 1'000, .num_edges = 10'000, .num_features = 8, .num_classes = 5, .seed = 42},
+      no_progress);
+  EXPECT_EQ(testing::write_dataset(folder.path() / "d", graph).fingerprint,
+            "a019f34eb9ff688d729879c572c03928");
 }
 
 TEST(Generate, AnotherSeedIsAnotherGraph) {
@@ -61,31 +69,42 @@ TEST(Generate, AnotherSeedIsAnotherGraph) {
 }
 
 TEST(Generate, NodesAndEdgesAreExactlyAsAsked) {
-  for (const auto& [nodes, edges] : {std::pair<std::int64_t, std::int64_t>{1, 0}, {1, 5}, {2, 1}, {7, 1'000}, {1'000, 3}, {999, 12'345}}) {
-    const RawGraph graph = generate_graph({.num_nodes = nodes, .num_edges = edges, .num_features = 1, .num_classes = 1}, no_progress);
+  for (const auto& [nodes, edges] :
+       {std::pair<std::int64_t, std::int64_t>{1, 0}, {1, 5}, {2, 1}, {7, 1'000}, {1'000, 3}, {999, 12'345}}) {
+    const RawGraph graph = generate_graph(
+        {.num_nodes = nodes, .num_edges = edges, .num_features = 1, .num_classes = 1}, no_progress);
     EXPECT_EQ(graph.num_nodes(), nodes);
     EXPECT_EQ(graph.csc.num_edges(), edges);
     EXPECT_TRUE(std::is_sorted(graph.csc.indptr.begin(), graph.csc.indptr.end()));
-    std::visit([nodes = nodes](const auto& ids) { EXPECT_TRUE(std::all_of(ids.begin(), ids.end(), [=](auto v) { return v >= 0 && v < nodes; })); }, graph.csc.indices);
+    std::visit(
+        [nodes = nodes](const auto& ids) {
+          EXPECT_TRUE(std::all_of(ids.begin(), ids.end(), [=](auto v) { return v >= 0 && v < nodes; }));
+        },
+        graph.csc.indices);
   }
 }
 
 TEST(Generate, DegreesAreSkewed) {
-  std::vector<std::int64_t> degrees = degrees_of(generate_graph(kMiddle, no_progress));   // mean 20
+  std::vector<std::int64_t> degrees = degrees_of(generate_graph(kMiddle, no_progress));  // mean 20
   std::sort(degrees.begin(), degrees.end());
   EXPECT_LE(degrees.front(), 1);
   EXPECT_NEAR(static_cast<double>(degrees[10'000]), 8, 2);
   EXPECT_GT(degrees.back(), 2'000);
-  const std::int64_t hubs = std::accumulate(degrees.end() - 200, degrees.end(), std::int64_t{0});   // the first 1%: about sqrt(4 / 100)
+  const std::int64_t hubs = std::accumulate(degrees.end() - 200, degrees.end(),
+                                            std::int64_t{0});  // the first 1%: about sqrt(4 / 100)
   EXPECT_NEAR(static_cast<double>(hubs) / 400'000, 0.19, 0.03);
 }
 
 TEST(Generate, SourcesAreSkewedToo) {
   const RawGraph graph = generate_graph(kMiddle, no_progress);
   std::vector<std::int64_t> out(20'000);
-  std::visit([&](const auto& ids) { for (auto u : ids) ++out[u]; }, graph.csc.indices);
+  std::visit(
+      [&](const auto& ids) {
+        for (auto u : ids) ++out[u];
+      },
+      graph.csc.indices);
   std::sort(out.begin(), out.end());
-  const std::int64_t hubs = std::accumulate(out.end() - 200, out.end(), std::int64_t{0});   // sqrt(1 / 100)
+  const std::int64_t hubs = std::accumulate(out.end() - 200, out.end(), std::int64_t{0});  // sqrt(1 / 100)
   EXPECT_NEAR(static_cast<double>(hubs) / 400'000, 0.1, 0.03);
 }
 
@@ -96,11 +115,14 @@ TEST(Generate, EdgesKeepToTheirClass) {
     const RawGraph graph = generate_graph(options, no_progress);
     const auto labels = labels_of(graph);
     std::int64_t same = 0;
-    std::visit([&](const auto& ids) {
-      for (std::int64_t v = 0; v < graph.num_nodes(); ++v) {
-        for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e) same += labels[ids[e]] == labels[v];
-      }
-    }, graph.csc.indices);
+    std::visit(
+        [&](const auto& ids) {
+          for (std::int64_t v = 0; v < graph.num_nodes(); ++v) {
+            for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e)
+              same += labels[ids[e]] == labels[v];
+          }
+        },
+        graph.csc.indices);
     EXPECT_NEAR(static_cast<double>(same) / 400'000, expected, 0.01) << homophily;
   }
 }
@@ -110,7 +132,9 @@ TEST(Generate, FeaturesSaySomethingAboutTheClass) {
   const auto labels = labels_of(graph);
   std::vector<std::vector<double>> centre(10, std::vector<double>(32));
   std::vector<float> row(32);
-  const auto read = [&](std::int64_t v) { graph.attrs[0].read_row(v, std::as_writable_bytes(std::span(row))); };
+  const auto read = [&](std::int64_t v) {
+    graph.attrs[0].read_row(v, std::as_writable_bytes(std::span(row)));
+  };
   for (std::int64_t v = 0; v < 10'000; ++v) {
     read(v);
     for (int f = 0; f < 32; ++f) centre[labels[v]][f] += row[f] / 1'000.0;
@@ -127,8 +151,8 @@ TEST(Generate, FeaturesSaySomethingAboutTheClass) {
     }
     right += best == labels[v];
   }
-  EXPECT_GT(right, 5'000);    // far better than one in ten
-  EXPECT_LT(right, 9'500);    // but the graph has something to add
+  EXPECT_GT(right, 5'000);  // far better than one in ten
+  EXPECT_LT(right, 9'500);  // but the graph has something to add
 }
 
 TEST(Generate, SplitsShareTheNodes) {
@@ -160,10 +184,12 @@ TEST(Generate, OptionsOutOfRangeAreNamed) {
   refused({.num_nodes = (std::int64_t{1} << 48) + 1, .num_edges = 1, .num_classes = 1}, "--nodes");
   refused({.num_nodes = 5, .num_edges = -1, .num_classes = 1}, "--edges");
   refused({.num_nodes = 5, .num_edges = (std::int64_t{1} << 48) + 1, .num_classes = 1}, "--edges");
-  refused({.num_nodes = 5, .num_edges = 1, .num_features = (16 << 20) / 4 + 1, .num_classes = 1}, "--features");
+  refused({.num_nodes = 5, .num_edges = 1, .num_features = (16 << 20) / 4 + 1, .num_classes = 1},
+          "--features");
   refused({.num_nodes = 5, .num_edges = 1, .num_classes = 6}, "--classes");
   refused({.num_nodes = 5, .num_edges = 1, .num_classes = 1, .homophily = 1.5}, "--homophily");
-  refused({.num_nodes = 5, .num_edges = 1, .num_classes = 1, .train_fraction = 0.9, .valid_fraction = 0.2}, "--train-fraction");
+  refused({.num_nodes = 5, .num_edges = 1, .num_classes = 1, .train_fraction = 0.9, .valid_fraction = 0.2},
+          "--train-fraction");
 }
 
 }  // namespace

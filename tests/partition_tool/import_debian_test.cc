@@ -19,7 +19,9 @@ namespace {
 using testing::no_progress;
 using Names = std::vector<std::string_view>;
 
-std::filesystem::path dump() { return std::filesystem::path(std::getenv("HOPFEED_SOURCE")) / "tests/partition_tool/data/packages.txt"; }
+std::filesystem::path dump() {
+  return std::filesystem::path(std::getenv("HOPFEED_SOURCE")) / "tests/partition_tool/data/packages.txt";
+}
 
 TEST(DebianPackages, RelationFieldsAreParsed) {
   const auto parsed = [](std::string_view field) {
@@ -39,9 +41,10 @@ TEST(DebianPackages, RecordsAreJoinedByNameAndSorted) {
   const auto packages = parse_debian_packages(text, "dump");
   ASSERT_EQ(packages.size(), 5U);
   EXPECT_EQ(packages[0].name, "alpha");
-  EXPECT_EQ(packages[0].section, "editors");                       // without its archive area, of the first record
-  EXPECT_EQ(packages[0].summary, "Fast editor for X11 windows");   // the first line only
-  EXPECT_EQ(packages[0].related, (Names{"libbeta1", "gamma", "delta", "unknown-package", "libbeta1", "epsilon"}));
+  EXPECT_EQ(packages[0].section, "editors");  // without its archive area, of the first record
+  EXPECT_EQ(packages[0].summary, "Fast editor for X11 windows");  // the first line only
+  EXPECT_EQ(packages[0].related,
+            (Names{"libbeta1", "gamma", "delta", "unknown-package", "libbeta1", "epsilon"}));
   EXPECT_EQ(packages[1].name, "delta");
   EXPECT_EQ(packages[1].related, (Names{"epsilon", "libbeta1"}));
   EXPECT_EQ(packages[1].summary, "tools");
@@ -49,10 +52,11 @@ TEST(DebianPackages, RecordsAreJoinedByNameAndSorted) {
 }
 
 TEST(DebianPackages, TextOfAnotherFormIsNamedWithItsLine) {
-  for (const auto& [text, expected] : {std::pair<std::string, std::string>{"Package: a\nno field here\n", "dump, line 2"},
-                                       {"Package: a\n\nSection: x\n\nPackage: b\n", "dump, line 4"},
-                                       {"<html>\n", "dump, line 1"},
-                                       {"Package: a\nTag: x,\n y,\n z\n:\xff\nbroken", "dump, line 6"}}) {
+  for (const auto& [text, expected] :
+       {std::pair<std::string, std::string>{"Package: a\nno field here\n", "dump, line 2"},
+        {"Package: a\n\nSection: x\n\nPackage: b\n", "dump, line 4"},
+        {"<html>\n", "dump, line 1"},
+        {"Package: a\nTag: x,\n y,\n z\n:\xff\nbroken", "dump, line 6"}}) {
     try {
       parse_debian_packages(text, "dump");
       ADD_FAILURE() << text;
@@ -65,8 +69,8 @@ TEST(DebianPackages, TextOfAnotherFormIsNamedWithItsLine) {
 
 TEST(ImportDebian, EdgesRunBothWaysOnceAndWithoutLoops) {
   const RawGraph graph = import_debian({.dump = dump(), .min_class_size = 2}, no_progress);
-  // alpha 0, delta 1, epsilon 2, gamma 3, libbeta1 4. alpha: 4 3 1 2; libbeta1 enhances alpha; gamma suggests itself and delta;
-  // delta recommends epsilon and libbeta1. Breaks, Conflicts and Provides are no edges.
+  // alpha 0, delta 1, epsilon 2, gamma 3, libbeta1 4. alpha: 4 3 1 2; libbeta1 enhances alpha; gamma suggests
+  // itself and delta; delta recommends epsilon and libbeta1. Breaks, Conflicts and Provides are no edges.
   std::set<std::pair<std::int64_t, std::int64_t>> expected;
   for (const auto& [a, b] : {std::pair{0, 4}, {0, 3}, {0, 1}, {0, 2}, {3, 1}, {1, 2}, {1, 4}}) {
     expected.emplace(a, b);
@@ -77,7 +81,8 @@ TEST(ImportDebian, EdgesRunBothWaysOnceAndWithoutLoops) {
   for (std::int64_t v = 0; v < 5; ++v) {
     for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e) {
       found.emplace_back(v, std::get<std::vector<std::int32_t>>(graph.csc.indices)[e]);
-      EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids)[e], e);   // the list is sorted by destination
+      EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids)[e],
+                e);  // the list is sorted by destination
     }
   }
   EXPECT_EQ(found, (std::vector<std::pair<std::int64_t, std::int64_t>>(expected.begin(), expected.end())));
@@ -88,21 +93,25 @@ TEST(ImportDebian, SectionsOfFewPackagesAreUnlabelled) {
   EXPECT_EQ(graph.class_names, (std::vector<std::string>{"editors", "libs"}));
   EXPECT_EQ(graph.num_classes, 2);
   std::vector<std::int64_t> labels(5);
-  for (std::int64_t v = 0; v < 5; ++v) graph.attrs[1].read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
+  for (std::int64_t v = 0; v < 5; ++v)
+    graph.attrs[1].read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
   EXPECT_EQ(labels, (std::vector<std::int64_t>{0, 1, -1, 0, 1}));
   std::set<std::int64_t> in_splits;
   for (const auto& [name, ids] : graph.splits) in_splits.insert(ids.begin(), ids.end());
-  EXPECT_EQ(in_splits, (std::set<std::int64_t>{0, 1, 3, 4}));   // labelled packages, each in one split
+  EXPECT_EQ(in_splits, (std::set<std::int64_t>{0, 1, 3, 4}));  // labelled packages, each in one split
 }
 
-TEST(ImportDebian, NoClassLargeEnoughIsRefused) { EXPECT_THROW(import_debian({.dump = dump()}, no_progress), Error); }
+TEST(ImportDebian, NoClassLargeEnoughIsRefused) {
+  EXPECT_THROW(import_debian({.dump = dump()}, no_progress), Error);
+}
 
 TEST(HashedTfidf, RowsHaveLengthOneAndDependOnWordsOnly) {
-  const std::vector<std::string_view> texts{"Fast Editor", "editor  fast!", "a b c", "", "fast library", "caf\xc3\xa9"};
+  const std::vector<std::string_view> texts{"Fast Editor",  "editor  fast!", "a b c", "",
+                                            "fast library", "caf\xc3\xa9"};
   const auto x = hashed_tfidf(texts, 64);
   const auto row = [&](int i) { return std::vector<float>(x.begin() + i * 64, x.begin() + (i + 1) * 64); };
-  EXPECT_EQ(row(0), row(1));                          // case, order and punctuation do not count
-  EXPECT_EQ(row(2), std::vector<float>(64));          // words of one letter neither
+  EXPECT_EQ(row(0), row(1));                  // case, order and punctuation do not count
+  EXPECT_EQ(row(2), std::vector<float>(64));  // words of one letter neither
   EXPECT_EQ(row(3), std::vector<float>(64));
   EXPECT_NE(row(0), row(4));
   for (int i : {0, 4, 5}) {
@@ -121,7 +130,7 @@ TEST(HashedTfidf, RareWordsWeighMore) {
   }
   std::sort(weights.begin(), weights.end());
   ASSERT_EQ(weights.size(), 2U);
-  EXPECT_NEAR(weights[1] / weights[0], 1 + std::log(5.0 / 2.0), 1e-6);   // the common word weighs 1 + ln(5/5)
+  EXPECT_NEAR(weights[1] / weights[0], 1 + std::log(5.0 / 2.0), 1e-6);  // the common word weighs 1 + ln(5/5)
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ std::vector<T> read_all(const RawGraph& graph, int attr) {
   std::size_t width = 1;
   for (std::int64_t d : graph.attrs[attr].shape) width *= static_cast<std::size_t>(d);
   std::vector<T> values(static_cast<std::size_t>(graph.num_nodes()) * width);
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) graph.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
+    graph.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
   return values;
 }
 
@@ -40,7 +41,8 @@ Ids sources(const RawGraph& graph) {
   return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, graph.csc.indices);
 }
 
-void expect_refused(const std::function<void()>& import, const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
+void expect_refused(const std::function<void()>& import, const std::string& part,
+                    ErrorCode code = ErrorCode::kInvalid) {
   try {
     import();
     ADD_FAILURE() << "accepted; expected: " << part;
@@ -56,14 +58,16 @@ class ImportNumpy : public ::testing::Test {
   const TempFolder folder_;
   fs::path path(const std::string& name) const { return folder_.path() / name; }
   NumpyImportOptions good() const {
-    return {.edge_index = save<std::int64_t>(path("e.npy"), {2, 0, 2, 1, 1, 0}, {2, 3}), .features = save<float>(path("x.npy"), {1, 2, 3, 4, 5, 6}, {3, 2}),
-            .labels = save<std::int64_t>(path("y.npy"), {1, -1, 0}), .splits = {{"train", save<std::int64_t>(path("t.npy"), {2, 0})}}};
+    return {.edge_index = save<std::int64_t>(path("e.npy"), {2, 0, 2, 1, 1, 0}, {2, 3}),
+            .features = save<float>(path("x.npy"), {1, 2, 3, 4, 5, 6}, {3, 2}),
+            .labels = save<std::int64_t>(path("y.npy"), {1, -1, 0}),
+            .splits = {{"train", save<std::int64_t>(path("t.npy"), {2, 0})}}};
   }
 };
 
 TEST_F(ImportNumpy, ReadsEdgesFeaturesLabelsAndSplits) {
   const RawGraph graph = import_numpy(good(), no_progress);
-  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 3, 3}));   // 2->1, 0->1, 2->0
+  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 3, 3}));  // 2->1, 0->1, 2->0
   EXPECT_EQ(sources(graph), (Ids{2, 2, 0}));
   EXPECT_EQ(read_all<float>(graph, 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
@@ -77,8 +81,9 @@ TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
   options.edge_index = save<std::int32_t>(path("e32.npy"), {2, 0, 2, 1, 1, 0}, {2, 3});
   options.splits["train"] = save<std::int32_t>(path("t32.npy"), {2, 0});
   const float nan = std::nanf("");
-  for (const fs::path& labels : {save<std::int32_t>(path("y32.npy"), {1, -1, 0}), save<std::int8_t>(path("y8.npy"), {1, -5, 0}), save<float>(path("yf.npy"), {1, nan, 0}, {3, 1}),
-                                 save<double>(path("yd.npy"), {1, nan, 0})}) {
+  for (const fs::path& labels :
+       {save<std::int32_t>(path("y32.npy"), {1, -1, 0}), save<std::int8_t>(path("y8.npy"), {1, -5, 0}),
+        save<float>(path("yf.npy"), {1, nan, 0}, {3, 1}), save<double>(path("yd.npy"), {1, nan, 0})}) {
     options.labels = labels;
     const RawGraph graph = import_numpy(options, no_progress);
     EXPECT_EQ(sources(graph), sources(expected));
@@ -96,10 +101,13 @@ TEST_F(ImportNumpy, MasksBecomeIds) {
 
 TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
   NumpyImportOptions options = good();
-  options.features = save<double>(path("xd.npy"), {0.1, 1e300, -1e300, 1 + std::ldexp(1.0, -24), 1 + 3 * std::ldexp(1.0, -24), -0.0}, {3, 2});
+  options.features = save<double>(
+      path("xd.npy"), {0.1, 1e300, -1e300, 1 + std::ldexp(1.0, -24), 1 + 3 * std::ldexp(1.0, -24), -0.0},
+      {3, 2});
   const float inf = std::numeric_limits<float>::infinity();
   const auto x = read_all<float>(import_numpy(options, no_progress), 0);
-  EXPECT_EQ(x, (std::vector<float>{0.1F, inf, -inf, 1.0F, 1 + std::ldexp(1.0F, -22), -0.0F}));   // ties to even
+  EXPECT_EQ(x,
+            (std::vector<float>{0.1F, inf, -inf, 1.0F, 1 + std::ldexp(1.0F, -22), -0.0F}));  // ties to even
   EXPECT_TRUE(std::signbit(x[5]));
 
   NpyWriter writer(path("xh.npy"), npy_descr(ElementType::kFloat16), {3, 1});
@@ -120,18 +128,24 @@ TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
 }
 
 TEST_F(ImportNumpy, BadInputIsNamed) {
-  const auto refused = [&](const std::function<void(NumpyImportOptions&)>& spoil, const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
+  const auto refused = [&](const std::function<void(NumpyImportOptions&)>& spoil, const std::string& part,
+                           ErrorCode code = ErrorCode::kInvalid) {
     NumpyImportOptions options = good();
     spoil(options);
     expect_refused([&] { import_numpy(options, no_progress); }, part, code);
   };
   refused([&](auto& o) { o.edge_index = path("none.npy"); }, "none.npy", ErrorCode::kNotFound);
   refused([&](auto& o) { std::ofstream(o.edge_index) << "0,1\n"; }, "e.npy", ErrorCode::kCorrupt);
-  refused([&](auto& o) { fs::resize_file(o.edge_index, fs::file_size(o.edge_index) - 1); }, "e.npy", ErrorCode::kCorrupt);
+  refused([&](auto& o) { fs::resize_file(o.edge_index, fs::file_size(o.edge_index) - 1); }, "e.npy",
+          ErrorCode::kCorrupt);
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 2}); }, "[2, E]");
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 1, 0, 2, 2}, {3, 2}); }, "[2, E]");
   refused([&](auto& o) { save<float>(o.edge_index, {0, 1, 1, 0}, {2, 2}); }, "int32 or int64");
-  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 3}, {2, 1}); }, "destination node 3, but there are 3");
+  refused(
+      [&](auto& o) {
+        save<std::int64_t>(o.edge_index, {0, 3}, {2, 1});
+      },
+      "destination node 3, but there are 3");
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {-1, 1}, {2, 1}); }, "source node -1");
   refused([&](auto& o) { o.num_nodes = 4; }, "x.npy: it has 3 rows, but there are 4");
   refused([&](auto& o) { save<float>(o.features, {1, 2, 3}); }, "[N, F]");
@@ -143,7 +157,12 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
   refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {0, 3}); }, "entry 1 is node 3");
   refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {-2}); }, "entry 0 is node -2");
   refused([&](auto& o) { save<float>(o.splits["train"], {1}); }, "int32 or int64");
-  refused([&](auto& o) { fs::remove(o.splits["train"]); write_npy<bool>(o.splits["train"], std::span<const bool>(std::array{true}), {1}); }, "mask has 1 entries");
+  refused(
+      [&](auto& o) {
+        fs::remove(o.splits["train"]);
+        write_npy<bool>(o.splits["train"], std::span<const bool>(std::array{true}), {1});
+      },
+      "mask has 1 entries");
 }
 
 void gzip(const fs::path& path, const std::string& text) {
@@ -165,7 +184,9 @@ class ImportOgb : public ::testing::Test {
     write("split/time/valid", "1\n");
     write("split/time/test", "");
   }
-  void write(const std::string& stem, const std::string& text) { gzip(folder_.path() / (stem + ".csv.gz"), text); }
+  void write(const std::string& stem, const std::string& text) {
+    gzip(folder_.path() / (stem + ".csv.gz"), text);
+  }
   OgbImportOptions options() const { return {.raw = folder_.path()}; }
   void refused(const std::string& stem, const std::string& text, const std::string& part) {
     const fs::path path = folder_.path() / (stem + ".csv.gz");
@@ -199,8 +220,9 @@ TEST_F(ImportOgb, InverseEdgesFollowTheirEdge) {
   both.add_inverse_edge = true;
   const RawGraph graph = import_ogb(both, no_progress);
   EXPECT_EQ(graph.csc.indptr, (Ids{0, 2, 5, 8}));
-  EXPECT_EQ(sources(graph), (Ids{1, 2, 2, 0, 2, 1, 0, 1}));   // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
-  EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids), (std::vector<std::int32_t>{3, 4, 0, 2, 6, 1, 5, 7}));
+  EXPECT_EQ(sources(graph), (Ids{1, 2, 2, 0, 2, 1, 0, 1}));  // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids),
+            (std::vector<std::int32_t>{3, 4, 0, 2, 6, 1, 5, 7}));
 }
 
 TEST_F(ImportOgb, BadInputIsNamedWithItsLine) {

@@ -1,4 +1,5 @@
-// What the tests of the partition tool share: a graph to a dataset by the shared stage, without the program around it.
+// What the tests of the partition tool share: a graph to a dataset by the shared stage, without the program
+// around it.
 #pragma once
 #include <cstring>
 #include <filesystem>
@@ -23,15 +24,22 @@ inline RawGraph raw_graph_of(const TinyGraph& tiny, bool keep_edge_ids = true) {
   graph.name = "tiny";
   graph.num_classes = tiny.num_classes;
   graph.splits = tiny.splits;
-  graph.csc = edges_to_csc(std::span(tiny.src), std::span(tiny.dst), tiny.num_nodes, {.keep_edge_ids = keep_edge_ids}, no_progress);
+  graph.csc = edges_to_csc(std::span(tiny.src), std::span(tiny.dst), tiny.num_nodes,
+                           {.keep_edge_ids = keep_edge_ids}, no_progress);
   const auto kept = std::make_shared<const TinyGraph>(tiny);
   if (tiny.x_width > 0) {
-    graph.attrs.push_back({.name = "x", .type = ElementType::kFloat32, .shape = {tiny.x_width}, .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
+    graph.attrs.push_back({.name = "x",
+                           .type = ElementType::kFloat32,
+                           .shape = {tiny.x_width},
+                           .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
                              std::memcpy(row.data(), kept->x.data() + v * kept->x_width, row.size());
                            }});
   }
   if (!tiny.y.empty()) {
-    graph.attrs.push_back({.name = "y", .type = ElementType::kInt64, .shape = {}, .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
+    graph.attrs.push_back({.name = "y",
+                           .type = ElementType::kInt64,
+                           .shape = {},
+                           .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
                              std::memcpy(row.data(), &kept->y[v], row.size());
                            }});
   }
@@ -40,17 +48,21 @@ inline RawGraph raw_graph_of(const TinyGraph& tiny, bool keep_edge_ids = true) {
 
 struct BuildCut {
   int partitions = 1;
-  std::vector<std::int32_t> partition_of;   // empty: one partition
+  std::vector<std::int32_t> partition_of;  // empty: one partition
   HotnessOptions hotness{.fanouts = {3, 2}, .batch_size = 8, .threads = 1};
 };
 
-inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawGraph& graph, const BuildCut& cut = {}) {
+inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawGraph& graph,
+                                 const BuildCut& cut = {}) {
   DatasetWriter writer(folder);
   const NodeOrder order = order_nodes(graph, cut.partition_of, cut.partitions, cut.hotness, no_progress);
-  const CutMeta how{.method = cut.partitions > 1 ? "random" : "none", .fanouts = cut.hotness.fanouts, .batch_size = cut.hotness.batch_size};
-  DatasetBuildResult result = build_dataset(writer, graph, order, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
+  const CutMeta how{.method = cut.partitions > 1 ? "random" : "none",
+                    .fanouts = cut.hotness.fanouts,
+                    .batch_size = cut.hotness.batch_size};
+  DatasetBuildResult result = build_dataset(
+      writer, graph, order, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
   writer.commit(result.meta);
-  return Dataset(folder).meta();   // with the list of files
+  return Dataset(folder).meta();  // with the list of files
 }
 
 inline std::string file_bytes(const std::filesystem::path& path) {
@@ -58,7 +70,8 @@ inline std::string file_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// The in-edges of each node by original id: (source, edge id) in row order; edge id -1 where none are stored.
+/// The in-edges of each node by original id: (source, edge id) in row order; edge id -1 where none are
+/// stored.
 struct InEdge {
   std::int64_t source, edge_id;
   friend bool operator==(const InEdge&, const InEdge&) = default;
@@ -67,13 +80,15 @@ inline std::vector<std::vector<InEdge>> rows_by_original_id(const Dataset& datas
   const CscView view = dataset.csc(0);
   std::vector<std::vector<InEdge>> rows(view.num_dst_nodes);
   const auto at = [](const void* ids, ElementType type, std::int64_t i) {
-    return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i] : static_cast<const std::int64_t*>(ids)[i];
+    return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
+                                       : static_cast<const std::int64_t*>(ids)[i];
   };
   for (const CscPart& part : view.parts) {
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
       for (std::int64_t e = part.rows[row].offset; e < part.rows[row + 1].offset; ++e) {
-        rows[part.rows[row].original_id].push_back({dataset.original_id(0, at(part.indices, view.index_type, e)),
-                                                    view.has_edge_ids ? at(part.edge_ids, view.edge_id_type, e) : -1});
+        rows[part.rows[row].original_id].push_back(
+            {dataset.original_id(0, at(part.indices, view.index_type, e)),
+             view.has_edge_ids ? at(part.edge_ids, view.edge_id_type, e) : -1});
       }
     }
   }

@@ -24,24 +24,35 @@ struct Cut {
   const char* method;
   int partitions;
 };
-constexpr Cut kCuts[] = {{"metis", 1}, {"metis", 2}, {"metis", 3}, {"random", 1}, {"random", 2}, {"random", 3}, {"metis", 7}};
+constexpr Cut kCuts[] = {{"metis", 1},  {"metis", 2},  {"metis", 3}, {"random", 1},
+                         {"random", 2}, {"random", 3}, {"metis", 7}};
 
 /// Cuts the dataset in `from` as the program does.
 DatasetMeta recut(const fs::path& from, const fs::path& to, const Cut& cut) {
   const Dataset input(from);
   const RawGraph graph = read_dataset(input, 2, no_progress);
   const PartitionOptions options{.partitions = cut.partitions, .seed = 1, .threads = 2};
-  const auto partition_of = std::string(cut.method) == "metis" ? partition_by_metis(graph, options, no_progress) : partition_randomly(graph, options);
+  const auto partition_of = std::string(cut.method) == "metis"
+                                ? partition_by_metis(graph, options, no_progress)
+                                : partition_randomly(graph, options);
   return testing::write_dataset(to, graph, {.partitions = cut.partitions, .partition_of = partition_of});
 }
 
 class PartitionTest : public ::testing::Test {
  protected:
   PartitionTest() {
-    const RawGraph graph = generate_graph({.num_nodes = 2'000, .num_edges = 24'000, .num_features = 16, .num_classes = 4, .seed = 3, .train_fraction = 0.3}, no_progress);
+    const RawGraph graph = generate_graph({.num_nodes = 2'000,
+                                           .num_edges = 24'000,
+                                           .num_features = 16,
+                                           .num_classes = 4,
+                                           .seed = 3,
+                                           .train_fraction = 0.3},
+                                          no_progress);
     whole_ = testing::write_dataset(folder_.path() / "whole", graph);
   }
-  fs::path cut_folder(const Cut& cut) const { return folder_.path() / (cut.method + std::to_string(cut.partitions)); }
+  fs::path cut_folder(const Cut& cut) const {
+    return folder_.path() / (cut.method + std::to_string(cut.partitions));
+  }
   const TempFolder folder_;
   DatasetMeta whole_;
 };
@@ -56,7 +67,7 @@ TEST_F(PartitionTest, NothingIsLostAndTheFingerprintStays) {
     const Dataset dataset(cut_folder(cut));
     dataset.verify([](std::uint64_t, std::uint64_t) {});
     EXPECT_EQ(dataset.meta().partitions, cut.partitions);
-    EXPECT_EQ(testing::rows_by_original_id(dataset), rows);   // sources, edge ids and their order
+    EXPECT_EQ(testing::rows_by_original_id(dataset), rows);  // sources, edge ids and their order
     std::vector<int> seen(2'000);
     for (std::int64_t v = 0; v < 2'000; ++v) {
       ++seen[dataset.dataset_id(0, v)];
@@ -83,7 +94,9 @@ TEST_F(PartitionTest, BatchesAreTheSameBytesWhateverTheCut) {
     BatchMaker own_maker(dataset, own_seeds, options);
     for (std::int64_t first : {0, 64, 500}) {
       const BatchKey key{.seed = 9, .epoch = 2, .first = first, .count = 64};
-      EXPECT_EQ(testing::make_block(own_maker, key).view().digest(), testing::make_block(maker, key).view().digest()) << cut_folder(cut);
+      EXPECT_EQ(testing::make_block(own_maker, key).view().digest(),
+                testing::make_block(maker, key).view().digest())
+          << cut_folder(cut);
     }
   }
 }
@@ -109,7 +122,9 @@ TEST_F(PartitionTest, EachPartitionIsOrderedByWhatItsOwnTrainingNodesSee) {
       if (partition_of(node.partition_offsets, dataset.dataset_id(0, v)) == p) own.push_back(v);
     }
     ASSERT_FALSE(own.empty());
-    const auto hot = inclusion_probability({.indptr = graph.csc.indptr, .indices = view(graph.csc.indices), .train = own}, {.fanouts = {3, 2}, .batch_size = 8});
+    const auto hot =
+        inclusion_probability({.indptr = graph.csc.indptr, .indices = view(graph.csc.indices), .train = own},
+                              {.fanouts = {3, 2}, .batch_size = 8});
     for (std::int64_t i = node.partition_offsets[p]; i < node.partition_offsets[p + 1]; ++i) {
       const std::int64_t v = dataset.original_id(0, i);
       EXPECT_EQ(dataset.hotness(0, p)[i - node.partition_offsets[p]], hot[v]);
@@ -124,7 +139,8 @@ TEST_F(PartitionTest, RandomSizesDifferByOneAtMostAndFollowTheSeed) {
   const Dataset dataset(folder_.path() / "whole");
   const RawGraph graph = read_dataset(dataset, 1, no_progress);
   const auto cut = partition_randomly(graph, {.partitions = 7, .seed = 5});
-  for (int p = 0; p < 7; ++p) EXPECT_NEAR(static_cast<double>(std::count(cut.begin(), cut.end(), p)), 2'000 / 7.0, 1) << p;
+  for (int p = 0; p < 7; ++p)
+    EXPECT_NEAR(static_cast<double>(std::count(cut.begin(), cut.end(), p)), 2'000 / 7.0, 1) << p;
   EXPECT_EQ(partition_randomly(graph, {.partitions = 7, .seed = 5}), cut);
   EXPECT_NE(partition_randomly(graph, {.partitions = 7, .seed = 6}), cut);
 }

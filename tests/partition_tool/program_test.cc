@@ -23,7 +23,9 @@ class PartitionProgram : public ::testing::Test {
  protected:
   /// Runs the program inside the work folder.
   ProgramResult run(const std::string& arguments) { return shell("{} " + arguments); }
-  ProgramResult shell(const std::string& command) { return testing::run_shell(scratch_.path(), "cd " + work().string() + "; " + command); }
+  ProgramResult shell(const std::string& command) {
+    return testing::run_shell(scratch_.path(), "cd " + work().string() + "; " + command);
+  }
   ProgramResult succeed(const std::string& arguments) {
     ProgramResult result = run(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
@@ -31,7 +33,9 @@ class PartitionProgram : public ::testing::Test {
     return result;
   }
   /// One line that has `part` in it, the exit code of bad input, and the work folder as it was.
-  void refuse(const std::string& arguments, const std::string& part, int code = 2) { refuse_shell("{} " + arguments, part, code); }
+  void refuse(const std::string& arguments, const std::string& part, int code = 2) {
+    refuse_shell("{} " + arguments, part, code);
+  }
   void refuse_shell(const std::string& command, const std::string& part, int code) {
     const auto before = listing(work());
     const ProgramResult result = shell(command);
@@ -47,26 +51,38 @@ class PartitionProgram : public ::testing::Test {
     fs::create_directories((work() / name).parent_path());
     std::ofstream(work() / name, std::ios::binary) << text;
   }
-  template <class T> void save(const std::string& name, const std::vector<T>& items, const std::vector<std::int64_t>& shape) const { write_npy<T>(work() / name, items, shape); }
-  void make_small(const std::string& name) { succeed("generate " + name + " --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1"); }
+  template <class T>
+  void save(const std::string& name, const std::vector<T>& items,
+            const std::vector<std::int64_t>& shape) const {
+    write_npy<T>(work() / name, items, shape);
+  }
+  void make_small(const std::string& name) {
+    succeed("generate " + name + " --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1");
+  }
   const fs::path& work() const { return work_.path(); }
   const TempFolder work_, scratch_;
 };
 
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
-  for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ", "partition ", "inspect ", "verify "}) {
+  for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
+                              "partition ", "inspect ", "verify "}) {
     const ProgramResult result = run(std::string(command) + "--help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_GT(result.out.size(), 100U) << command;
   }
-  for (const char* command : {"import debian", "import ogb", "import numpy", "generate", "partition", "inspect", "verify"}) {
+  for (const char* command :
+       {"import debian", "import ogb", "import numpy", "generate", "partition", "inspect", "verify"}) {
     EXPECT_NE(run(std::string(command) + " --help").out.find("--json"), std::string::npos) << command;
   }
 }
 
 TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
-  succeed("generate whole --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 1 --json whole.json");
-  succeed("generate same --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 2 --json same.json");
+  succeed(
+      "generate whole --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 1 --json "
+      "whole.json");
+  succeed(
+      "generate same --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 2 --json "
+      "same.json");
   const std::string fingerprint = read_json("whole.json")["fingerprint"];
   EXPECT_EQ(read_json("same.json")["fingerprint"], fingerprint);
   const ProgramResult inspected = succeed("inspect whole --presample 2 --json inspect.json");
@@ -85,11 +101,13 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
     EXPECT_NE(verified.out.find("ok"), std::string::npos);
     EXPECT_EQ(read_json("verify.json")["fingerprint"], fingerprint);
   }
-  EXPECT_EQ(listing(work()), (std::set<std::string>{"whole", "same", "two", "three", "whole.json", "same.json", "two.json", "inspect.json", "verify.json"}));
+  EXPECT_EQ(listing(work()), (std::set<std::string>{"whole", "same", "two", "three", "whole.json",
+                                                    "same.json", "two.json", "inspect.json", "verify.json"}));
 }
 
 TEST_F(PartitionProgram, FanoutsAndBatchSizeOfTheOrderAreKeptByPartition) {
-  succeed("generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --fanouts 4,-1 --batch-size 32");
+  succeed(
+      "generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --fanouts 4,-1 --batch-size 32");
   succeed("partition d cut --parts 2");
   succeed("partition d other --parts 2 --fanouts 2 --batch-size 7");
   EXPECT_EQ(Dataset(work() / "cut").meta().cut.fanouts, (std::vector<std::int64_t>{4, -1}));
@@ -111,8 +129,10 @@ TEST_F(PartitionProgram, OverwriteReplacesADatasetAndNothingElse) {
   succeed("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite");
   EXPECT_EQ(Dataset(work() / "d").num_nodes(0), 10);
   write("other/file", "mine");
-  refuse("generate other --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite", "not a hopfeed dataset");
-  succeed("partition d d --parts 2 --overwrite");   // onto itself: read through the old maps, replaced at the end
+  refuse("generate other --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite",
+         "not a hopfeed dataset");
+  succeed(
+      "partition d d --parts 2 --overwrite");  // onto itself: read through the old maps, replaced at the end
   EXPECT_EQ(Dataset(work() / "d").meta().partitions, 2);
 }
 
@@ -133,7 +153,8 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
   refuse(good + " --threads 0", "--threads");
   refuse(good + " --batch-size 0", "--batch-size");
   refuse(good + " --batch-size 16777217", "--batch-size");
-  for (const char* fanouts : {"0", "15,0", "-2", "65536", "15,,5", "ten"}) refuse(good + " --fanouts " + fanouts, "fanout");
+  for (const char* fanouts : {"0", "15,0", "-2", "65536", "15,,5", "ten"})
+    refuse(good + " --fanouts " + fanouts, "fanout");
   refuse(good + " --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "17 hops");
   refuse(good + " --json none/report.json", "none/report.json");
   write("file", "");
@@ -153,8 +174,10 @@ TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
   refuse("import numpy d --edge-index none.npy", "none.npy");
   refuse("import numpy d --edge-index text.npy", "text.npy");
   refuse("import numpy d --edge-index flat.npy", "flat.npy");
-  refuse("import numpy d --edge-index out_of_range.npy --features x.npy", "out_of_range.npy: edge 2 has source node 7");
-  refuse("import numpy d --edge-index e.npy --features nan.npy --reject-nonfinite", "attribute x has 2 values that are NaN");
+  refuse("import numpy d --edge-index out_of_range.npy --features x.npy",
+         "out_of_range.npy: edge 2 has source node 7");
+  refuse("import numpy d --edge-index e.npy --features nan.npy --reject-nonfinite",
+         "attribute x has 2 values that are NaN");
   const ProgramResult counted = succeed("import numpy d --edge-index e.npy --features nan.npy --json d.json");
   EXPECT_NE(counted.out.find("2 values that are NaN"), std::string::npos);
   EXPECT_EQ(read_json("d.json")["nonfinite"]["x"], 2);
@@ -164,7 +187,11 @@ TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
 TEST_F(PartitionProgram, BadOgbInputIsRefused) {
   refuse("import ogb d", "--raw");
   refuse("import ogb d --raw none", "none");
-  for (const auto& [name, text] : {std::pair{"raw/num-node-list", "3\n"}, {"raw/edge", "0,1\n1,2\n"}, {"split/s/train", "0\n"}, {"split/s/valid", "1\n"}, {"split/s/test", "2\n"}}) {
+  for (const auto& [name, text] : {std::pair{"raw/num-node-list", "3\n"},
+                                   {"raw/edge", "0,1\n1,2\n"},
+                                   {"split/s/train", "0\n"},
+                                   {"split/s/valid", "1\n"},
+                                   {"split/s/test", "2\n"}}) {
     write(std::string("ogb/") + name + ".csv", text);
   }
   write("ogb/raw/edge.csv", "0,1\n1;2\n");
@@ -191,7 +218,8 @@ TEST_F(PartitionProgram, WithoutAptImportDebianIsOneClearLine) {
 }
 
 TEST_F(PartitionProgram, ASavedDumpIsImported) {
-  const std::string dump = (fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/partition_tool/data/packages.txt").string();
+  const std::string dump =
+      (fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/partition_tool/data/packages.txt").string();
   succeed("import debian d --min-class-size 2 --dump " + dump);
   succeed("verify d");
   EXPECT_EQ(Dataset(work() / "d").meta().class_names, (std::vector<std::string>{"editors", "libs"}));
@@ -228,29 +256,35 @@ TEST_F(PartitionProgram, TermSignalStopsItCleanly) {
   // The temporary folder is there from the start; the signal is seen at the next progress report.
   const ProgramResult result = shell(
       "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
-      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -TERM $pid; wait $pid");
+      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -TERM $pid; "
+      "wait $pid");
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_EQ(listing(work()), std::set<std::string>{}) << result.err;
 }
 
 TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
-  shell("{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
-        "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -KILL $pid; wait $pid");
+  shell(
+      "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
+      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -KILL $pid; "
+      "wait $pid");
   EXPECT_EQ(listing(work()).size(), 1U);
   make_small("d");
   EXPECT_EQ(listing(work()), std::set<std::string>{"d"});
 }
 
 TEST_F(PartitionProgram, AFullDiskIsOneLine) {
-  if (testing::run_shell(scratch_.path(), "unshare -m mount -t tmpfs -o size=1m tmpfs " + work().string()).exit_code != 0) {
+  if (testing::run_shell(scratch_.path(), "unshare -m mount -t tmpfs -o size=1m tmpfs " + work().string())
+          .exit_code != 0) {
     GTEST_SKIP() << "needs the right to mount a small file system (unshare -m)";
   }
-  const ProgramResult result = testing::run_shell(
-      scratch_.path(), "unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs " + work().string() + " && cd " + work().string() +
-                           " && {} generate d --nodes 20000 --edges 200000 --features 16 --classes 4 --seed 1; code=$?; ls -A; exit $code'");
+  const ProgramResult result =
+      testing::run_shell(scratch_.path(), "unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs " +
+                                              work().string() + " && cd " + work().string() +
+                                              " && {} generate d --nodes 20000 --edges 200000 --features 16 "
+                                              "--classes 4 --seed 1; code=$?; ls -A; exit $code'");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.complaint().find("No space left on device"), std::string::npos) << result.err;
-  EXPECT_EQ(result.out, "");   // nothing is listed
+  EXPECT_EQ(result.out, "");  // nothing is listed
 }
 
 }  // namespace

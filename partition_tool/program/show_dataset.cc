@@ -1,0 +1,131 @@
+// See show_dataset.h.
+#include "partition_tool/program/show_dataset.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/dataset.h"
+#include "partition_tool/inspect_dataset.h"
+#include "partition_tool/program/tool.h"
+
+namespace hopfeed {
+namespace {
+
+using nlohmann::json;
+
+std::string megabytes(std::int64_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
+  fmt::print("node type {}: {} nodes, {} classes\n", node.name, node.count, node.num_classes);
+  json report = {{"name", node.name},
+                 {"nodes", node.count},
+                 {"classes", node.num_classes},
+                 {"splits", node.splits},
+                 {"partition_offsets", node.partition_offsets}};
+  for (const NodeAttrMeta& attr : node.attrs) {
+    fmt::print("  attribute {}: {} [{}], {} bytes from row to row\n", attr.name, to_string(attr.type),
+               fmt::join(attr.shape, ", "), attr.stride_bytes);
+    report["attrs"].push_back({{"name", attr.name},
+                               {"element_type", to_string(attr.type)},
+                               {"shape", attr.shape},
+                               {"stride_bytes", attr.stride_bytes}});
+  }
+  for (const auto& [name, count] : node.splits) fmt::print("  split {}: {} nodes\n", name, count);
+  for (int p = 0; p < meta.partitions; ++p)
+    fmt::print("  partition {}: {} nodes\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p]);
+  return report;
+}
+
+json show_edge_type(const Dataset& dataset, int number) {
+  const EdgeTypeMeta& edge = dataset.meta().edge_types[number];
+  const DegreeSummary degrees = summarise_degrees(dataset, number);
+  fmt::print("edge type {} -> {} -> {}: {} edges{}\n", edge.src, edge.rel, edge.dst, edge.count,
+             edge.has_edge_ids ? ", with edge ids" : "");
+  fmt::print("  in-degree: min {}, median {}, mean {:.1f}, max {}\n", degrees.min, degrees.median,
+             degrees.mean, degrees.max);
+  fmt::print("  edges by partition: {}\n", fmt::join(edge.partition_edges, ", "));
+  return {{"src", edge.src},
+          {"rel", edge.rel},
+          {"dst", edge.dst},
+          {"edges", edge.count},
+          {"partition_edges", edge.partition_edges},
+          {"edge_ids", edge.has_edge_ids},
+          {"in_degree",
+           {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
+}
+
+json show_hotness(const Dataset& dataset, const ShowOptions& options) {
+  json report = json::array();
+  for (int p = 0; p < dataset.meta().partitions; ++p) {
+    const HotnessCheck check =
+        check_hotness(dataset, p, {.epochs = options.presample, .threads = options.threads});
+    fmt::print("hotness of partition {} against {} epochs of real batches: rank correlation {:.3f}\n", p,
+               options.presample, check.rank_correlation);
+    for (std::size_t i = 0; i < std::size(kHitRatios); ++i) {
+      fmt::print("  the first {:.0f}% of its nodes serve {:.1f}% of the reads (best possible {:.1f}%)\n",
+                 100 * kHitRatios[i], 100 * check.hit_rate[i], 100 * check.best[i]);
+    }
+    report.push_back({{"rank_correlation", check.rank_correlation},
+                      {"ratios", kHitRatios},
+                      {"hit_rate", check.hit_rate},
+                      {"best_hit_rate", check.best}});
+  }
+  return report;
+}
+
+}  // namespace
+
+void show_dataset(const ShowOptions& options) {
+  JsonReport report(options.json);
+  const Dataset dataset(options.folder);
+  const DatasetMeta& meta = dataset.meta();
+  fmt::print("{}: {}, {} partition{}, fingerprint {}\n", options.folder, meta.name, meta.partitions,
+             meta.partitions == 1 ? "" : "s", meta.fingerprint);
+  fmt::print("made by: {}\n", meta.made_by);
+  fmt::print("cut: {}, {} edges cut; order: hotness for fanouts {} and batch size {}\n", meta.cut.method,
+             meta.cut.edges_cut, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
+  json out = {{"dataset", options.folder},
+              {"name", meta.name},
+              {"made_by", meta.made_by},
+              {"fingerprint", meta.fingerprint},
+              {"partitions", meta.partitions},
+              {"cut",
+               {{"method", meta.cut.method},
+                {"edges_cut", meta.cut.edges_cut},
+                {"fanouts", meta.cut.fanouts},
+                {"batch_size", meta.cut.batch_size},
+                {"seed", meta.cut.seed}}},
+              {"class_names", meta.class_names}};
+  for (const NodeTypeMeta& node : meta.node_types) out["node_types"].push_back(show_node_type(meta, node));
+  for (int t = 0; t < dataset.num_edge_types(); ++t) out["edge_types"].push_back(show_edge_type(dataset, t));
+  const SizeSummary sizes = summarise_sizes(dataset);
+  fmt::print("on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, other {})\n",
+             megabytes(sizes.total), megabytes(sizes.rows), megabytes(sizes.indices),
+             megabytes(sizes.edge_ids), megabytes(sizes.attrs), megabytes(sizes.other));
+  out["bytes"] = {{"total", sizes.total},       {"rows", sizes.rows},   {"indices", sizes.indices},
+                  {"edge_ids", sizes.edge_ids}, {"attrs", sizes.attrs}, {"other", sizes.other}};
+  if (options.presample > 0) out["hotness"] = show_hotness(dataset, options);
+  report.write(out);
+}
+
+void verify_dataset(const ShowOptions& options) {
+  JsonReport report(options.json);
+  const Dataset dataset(options.folder);
+  Bars bars;
+  dataset.verify([&](std::uint64_t done, std::uint64_t total) {
+    bars.show({"Verifying", "B", done, total});
+  });
+  bars.finish();
+  fmt::print("{}: ok, {} files, fingerprint {}\n", options.folder, dataset.meta().files.size(),
+             dataset.meta().fingerprint);
+  report.write({{"dataset", options.folder},
+                {"ok", true},
+                {"files", dataset.meta().files.size()},
+                {"fingerprint", dataset.meta().fingerprint}});
+}
+
+}  // namespace hopfeed
