@@ -1,6 +1,7 @@
 // node_classification: trains GraphSAGE on a dataset folder through sampling workers, beside a model that sees the features
 // alone, and reports the exact accuracy of both. Runs alone or as any number of trainers under torchrun.
 #include <c10/util/Logging.h>
+#include <malloc.h>
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
@@ -63,7 +64,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
   app.add_option("--checkpoint-every", t.checkpoint_every, "Steps between checkpoints; 0: after each epoch only")->capture_default_str();
   app.add_flag("--resume", a.resume, "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
-  app.add_option("--backend", a.backend, "gloo (CPU) or nccl (GPUs)")->capture_default_str();
+  app.add_option("--backend", a.backend, "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)")->capture_default_str();
   app.add_option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up")->capture_default_str()->check(CLI::Range(1, 86'400));
   app.add_option("--trainers", a.trainers, "Refuse to start with another number of trainers");
   app.add_option("--json", a.json, "Write the summary to this file too");
@@ -197,6 +198,9 @@ int run(Arguments& arguments) {
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
+  // Tensors of a step are as large as those of the step before: keep their pages instead of returning and zeroing them.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);   // what goes wrong is said once, by us
   c10::initLogging();
   CLI::App app("Trains GraphSAGE on a dataset through sampling workers and shared memory, and a model on the features alone\n"

@@ -117,6 +117,15 @@ template <class Body> auto reading(const std::filesystem::path& path, Body body)
   }
 }
 
+/// Values are copied into the parameters that are there: Module::load would give them new memory, and with it lose the
+/// hooks by which the reducer sees their gradients.
+void load_parameters(InputArchive& archive, GraphSage model) {
+  const torch::NoGradGuard no_gradients;
+  GraphSage stored(model->options());
+  stored->load(archive);
+  for (const auto& parameter : model->named_parameters()) parameter.value().copy_(stored->named_parameters()[parameter.key()]);
+}
+
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
@@ -147,7 +156,7 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage mo
     archive.read("generators", generators, true);
     archive.read("model", model_archive);
     archive.read("optimizer", optimizer_archive);
-    model->load(model_archive);
+    load_parameters(model_archive, model);
     optimizer.load(optimizer_archive);
     if (generators.size(0) == world.size()) {
       at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -168,7 +177,7 @@ void load_model(const std::filesystem::path& path, GraphSage model) {
   reading(path, [&] {
     InputArchive archive;
     archive.load_from(bytes.data(), bytes.size());
-    model->load(archive);
+    load_parameters(archive, model);
   });
 }
 

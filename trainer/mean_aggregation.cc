@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "trainer/segment_mean.h"
+#include "trainer/cpu_kernels.h"
 
 namespace hopfeed {
 namespace {
@@ -109,6 +109,7 @@ CompressedRows compress_rows(const torch::Tensor& edge_index, std::int64_t num_r
 }
 
 torch::Tensor mean_aggregate(const torch::Tensor& x, const CompressedRows& rows) {
+  if (!x.is_cpu()) throw Error(ErrorCode::kUnsupported, "mean_aggregate: the layers run on the CPU; move the tensor there");
   return MeanAggregation::apply(x, rows.rowptr, rows.col);
 }
 

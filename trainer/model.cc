@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "trainer/relu_dropout.h"
 
 namespace hopfeed {
 namespace {
@@ -47,7 +48,9 @@ GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
 
 std::int64_t GraphSageImpl::num_layers() const { return options_.hops > 0 ? options_.hops : kPerceptronLayers; }
 
-torch::Tensor GraphSageImpl::activate(const torch::Tensor& h) { return torch::dropout(torch::relu(h), options_.dropout, is_training()); }
+torch::Tensor GraphSageImpl::activate(const torch::Tensor& h) {
+  return is_training() && options_.dropout > 0 ? relu_dropout(h, options_.dropout) : torch::relu(h);
+}
 
 torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
   for (std::int64_t l = 0; l < num_layers(); ++l) {

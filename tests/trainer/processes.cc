@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
@@ -99,7 +100,7 @@ std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, in
 
 std::string program(const std::string& name) {
   const char* folder = std::getenv("HOPFEED_BIN");
-  return (folder ? std::string(folder) + "/" : "") + name;
+  return (folder ? std::filesystem::path(folder) : std::filesystem::read_symlink("/proc/self/exe").parent_path()) / name;
 }
 
 int free_port() {

@@ -1,5 +1,5 @@
-// See segment_mean.h.
-#include "trainer/segment_mean.h"
+// See cpu_kernels.h.
+#include "trainer/cpu_kernels.h"
 
 #include <algorithm>
 
@@ -46,6 +46,31 @@ template <class T, class Weigh>
   }
 }
 
+/// A bijection of 32 bits that mixes well ("lowbias32" of C. Wellons' search for such hashes).
+[[gnu::always_inline]] inline std::uint32_t mix(std::uint32_t h) {
+  h ^= h >> 16;
+  h *= 0x7FEB352D;
+  h ^= h >> 15;
+  h *= 0x846CA68B;
+  return h ^ (h >> 16);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void drop_rows(const MatrixView<T>& x, std::uint64_t key, std::uint32_t drop, T scale, std::int64_t begin,
+                                             std::int64_t end, T* out) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    const auto number = static_cast<std::uint64_t>(row);
+    const std::uint32_t row_key = mix(mix(static_cast<std::uint32_t>(key) + static_cast<std::uint32_t>(number)) ^
+                                      static_cast<std::uint32_t>(key >> 32) ^ static_cast<std::uint32_t>(number >> 32));
+    const T* __restrict__ in = x.data + row * x.stride;
+    T* __restrict__ to = out + row * x.width;
+    for (std::int64_t f = 0; f < x.width; ++f) {
+      const std::uint32_t random = mix(row_key ^ (static_cast<std::uint32_t>(f) * 0x9E3779B1U));
+      to[f] = (in[f] > T{0}) & (random >= drop) ? in[f] * scale : T{0};
+    }
+  }
+}
+
 }  // namespace
 
 #define HOPFEED_EACH_PROCESSOR [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
@@ -68,6 +93,16 @@ HOPFEED_EACH_PROCESSOR void segment_scaled_sum(const MatrixView<float>& x, const
 HOPFEED_EACH_PROCESSOR void segment_scaled_sum(const MatrixView<double>& x, const double* scale, const std::int64_t* rowptr,
                                                const std::int64_t* col, std::int64_t begin, std::int64_t end, double* out) {
   sum_rows(x, ScaledBy<double>{scale}, rowptr, col, begin, end, out, false);
+}
+
+HOPFEED_EACH_PROCESSOR void relu_dropout(const MatrixView<float>& x, std::uint64_t key, std::uint32_t drop, float scale,
+                                         std::int64_t begin, std::int64_t end, float* out) {
+  drop_rows(x, key, drop, scale, begin, end, out);
+}
+
+HOPFEED_EACH_PROCESSOR void relu_dropout(const MatrixView<double>& x, std::uint64_t key, std::uint32_t drop, double scale,
+                                         std::int64_t begin, std::int64_t end, double* out) {
+  drop_rows(x, key, drop, scale, begin, end, out);
 }
 
 }  // namespace hopfeed

@@ -1,6 +1,5 @@
-// The two loops under mean_aggregate and layer-wise inference, free of Torch: sums of rows of a dense matrix, in the order
-// of the index. Compiled for AVX-512, AVX2 and the baseline, chosen at start; lanes are features, so every variant gives
-// the same bits.
+// The inner loops of training on the CPU, free of Torch: sums of rows of a dense matrix in the order of an index, and
+// dropout. Compiled for AVX-512, AVX2 and the baseline, chosen at start; lanes are features, so each gives the same bits.
 #pragma once
 #include <cstdint>
 
@@ -25,5 +24,12 @@ void segment_scaled_sum(const MatrixView<float>& x, const float* scale, const st
                         std::int64_t begin, std::int64_t end, float* out);
 void segment_scaled_sum(const MatrixView<double>& x, const double* scale, const std::int64_t* rowptr, const std::int64_t* col,
                         std::int64_t begin, std::int64_t end, double* out);
+
+/// out[r, f] = x[r, f] * scale where x is above 0 and the unit is kept, else 0, for r in [begin, end). A unit is dropped where
+/// hash(key, r, f) < drop, so `drop` is the probability in units of 2^-32 and nothing depends on how rows are shared out.
+void relu_dropout(const MatrixView<float>& x, std::uint64_t key, std::uint32_t drop, float scale, std::int64_t begin, std::int64_t end,
+                  float* out);
+void relu_dropout(const MatrixView<double>& x, std::uint64_t key, std::uint32_t drop, double scale, std::int64_t begin,
+                  std::int64_t end, double* out);
 
 }  // namespace hopfeed

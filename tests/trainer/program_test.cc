@@ -1,0 +1,103 @@
+// node_classification and own_training_loop as a user starts them: what they leave behind, and what they say to bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/tiny_dataset.h"
+#include "tests/trainer/processes.h"
+#include "tests/trainer/training_options.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::program;
+using testing::ProgramResult;
+using testing::run_program;
+using testing::TempFolder;
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  ProgramTest() { testing::write_tiny_dataset(data_, testing::training_graph()); }
+
+  ProgramResult node_classification(std::vector<std::string> more, const testing::EnvironmentVariables& environment = {}) const {
+    std::vector<std::string> command{program("node_classification"), "--data", data_.string(), "--fanouts", "4,3", "--batch-size", "50",
+                                     "--hidden", "16", "--epochs", "3"};
+    command.insert(command.end(), more.begin(), more.end());
+    return run_program(command, environment);
+  }
+  /// One line on stderr that holds `what`, and a failure.
+  void expect_refused(const ProgramResult& result, const std::string& what) const {
+    EXPECT_NE(result.status, 0);
+    EXPECT_LT(result.status, 128) << "died of a signal";
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
+    EXPECT_EQ(result.output.rfind("node_classification: ", 0), 0u) << result.output;
+    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+  }
+
+  TempFolder folder_;
+  std::filesystem::path data_ = folder_.path() / "data";
+};
+
+TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
+  const std::filesystem::path out = folder_.path() / "out", copy = folder_.path() / "copy.json";
+  const ProgramResult result = node_classification({"--out", out.string(), "--json", copy.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  std::ifstream file(out / "summary.json"), second(copy);
+  const nlohmann::json summary = nlohmann::json::parse(file);
+  for (const char* key : {"test_accuracy", "valid_accuracy", "baseline_test_accuracy", "epochs", "epoch_seconds", "batches_per_s",
+                          "trainer_wait_fraction"}) {
+    EXPECT_TRUE(summary.contains(key) && summary[key].is_number()) << key;
+  }
+  EXPECT_EQ(summary["epochs"], 3);
+  EXPECT_EQ(summary["epoch_rows"].size(), 3u);
+  EXPECT_EQ(summary, nlohmann::json::parse(second));
+  EXPECT_TRUE(std::filesystem::exists(out / "model.pt"));
+  EXPECT_TRUE(std::filesystem::exists(out / "model.checkpoint"));
+  EXPECT_NE(result.output.find("GraphSAGE"), std::string::npos);
+  EXPECT_NE(result.output.find("features alone"), std::string::npos);
+}
+
+TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {
+  const std::filesystem::path json = folder_.path() / "alone.json";
+  const ProgramResult result = node_classification({"--hops", "0", "--json", json.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  std::ifstream file(json);
+  EXPECT_FALSE(nlohmann::json::parse(file).contains("baseline_test_accuracy"));
+}
+
+TEST_F(ProgramTest, BadInputIsOneLineThatNamesIt) {
+  expect_refused(node_classification({"--colour", "blue"}), "--colour");
+  expect_refused(node_classification({"--fanouts", "4,x"}), "x");
+  expect_refused(node_classification({"--fanouts", "0,3"}), "fanout");
+  expect_refused(node_classification({"--hops", "3"}), "--hops");
+  expect_refused(node_classification({"--dropout", "1.5"}), "dropout");
+  expect_refused(node_classification({"--epochs", "0"}), "epochs");
+  expect_refused(node_classification({"--backend", "mpi"}), "mpi");
+  expect_refused(node_classification({"--cores", "4000"}), "4000");
+  expect_refused(run_program({program("node_classification")}), "--data");
+  expect_refused(run_program({program("node_classification"), "--data", (folder_.path() / "nowhere").string()}), "nowhere");
+}
+
+TEST_F(ProgramTest, WithoutATorchrunEnvironmentMoreTrainersAreRefused) {
+  expect_refused(node_classification({"--trainers", "2"}), "no torchrun environment");
+  expect_refused(node_classification({}, {{"RANK", "0"}}), "WORLD_SIZE is not set");
+}
+
+TEST_F(ProgramTest, ADamagedCheckpointIsNamedAndLeftAlone) {
+  const std::filesystem::path out = folder_.path() / "out", checkpoint = out / "model.checkpoint";
+  ASSERT_EQ(node_classification({"--no-baseline", "--out", out.string()}).status, 0);
+  std::filesystem::resize_file(checkpoint, 1'000);
+  expect_refused(node_classification({"--no-baseline", "--out", out.string(), "--resume"}), "model.checkpoint");
+  EXPECT_EQ(std::filesystem::file_size(checkpoint), 1'000u);
+}
+
+TEST_F(ProgramTest, TheOwnTrainingLoopRuns) {
+  const ProgramResult result = run_program({program("own_training_loop"), data_.string()});
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("test accuracy 0."), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace hopfeed

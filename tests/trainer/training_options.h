@@ -1,0 +1,37 @@
+// A training run that takes a second: what training_test and its ranks agree on.
+#pragma once
+#include <xxhash.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/tiny_dataset.h"
+#include "trainer/trainer.h"
+
+namespace hopfeed::testing {
+
+/// A graph whose labels the features hint at, with a split "test" beside random_graph's.
+inline TinyGraph training_graph() {
+  TinyGraph graph = random_graph({.num_nodes = 600, .num_edges = 5'000, .x_width = 8, .num_train = 300});
+  for (std::int64_t v = 0; v < graph.num_nodes; ++v) graph.x[v * 8 + graph.y[v]] += 1;
+  graph.splits["test"] = graph.splits["valid"];
+  return graph;
+}
+
+inline TrainingOptions small_training(const std::string& dataset) {
+  return {.loader = {.dataset = dataset, .batch = {.fanouts = {4, 3}}, .batch_size = 25, .num_workers = 1},
+          .hidden = 16,
+          .dropout = 0.4,
+          .seed = 3};
+}
+
+inline std::uint64_t parameter_digest(const GraphSage& model) {
+  std::uint64_t digest = 0;
+  for (const torch::Tensor& parameter : model->parameters()) {
+    const torch::Tensor values = parameter.detach().contiguous();
+    digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
+  }
+  return digest;
+}
+
+}  // namespace hopfeed::testing

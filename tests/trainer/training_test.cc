@@ -1,0 +1,149 @@
+// Whole training runs through the loader: interrupted ones must end like the others, bit by bit.
+#include "trainer/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "tests/support/tiny_dataset.h"
+#include "tests/trainer/processes.h"
+#include "tests/trainer/training_options.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::parameter_digest;
+using testing::program;
+using testing::run_program;
+using testing::small_training;
+using testing::TempFolder;
+
+class TrainingTest : public ::testing::Test {
+ protected:
+  TrainingTest() {
+    at::set_num_threads(1);
+    testing::write_tiny_dataset(data_, testing::training_graph());
+  }
+  TrainingOptions options(const std::string& out) const {
+    TrainingOptions result = small_training(data_.string());
+    result.out = folder_.path() / out;
+    result.epochs = 3;
+    result.checkpoint_every = 2;
+    return result;
+  }
+  static std::vector<double> figures(const TrainingResult& result) {
+    std::vector<double> values;
+    for (const EpochRow& row : result.rows) values.insert(values.end(), {row.loss, row.valid_accuracy});
+    return values;
+  }
+
+  TempFolder folder_;
+  std::filesystem::path data_ = folder_.path() / "data";
+  World world_;
+};
+
+struct Interruption : std::runtime_error {
+  Interruption() : std::runtime_error("interrupted") {}
+};
+
+TEST_F(TrainingTest, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
+  const TrainingResult whole = train(world_, options("whole"));
+  ASSERT_EQ(whole.rows.size(), 3u);
+  for (const int stop : {1, 7, 12, 13, 30}) {   // 12 steps an epoch: before a checkpoint, amid, at both sides of an epoch's end
+    TrainingOptions again = options("stopped" + std::to_string(stop));
+    int steps = 0;
+    EXPECT_THROW(train(world_, again, {.step = [&](const StepReport&) { if (++steps == stop) throw Interruption(); }, .epoch = {}}), Interruption);
+    again.resume = Resume::kAlways;
+    const TrainingResult result = train(world_, again);
+    EXPECT_EQ(figures(result), figures(whole)) << "stopped after " << stop << " steps";
+    EXPECT_EQ(parameter_digest(result.model), parameter_digest(whole.model)) << "stopped after " << stop << " steps";
+  }
+}
+
+TEST_F(TrainingTest, LossFallsAndTheBestModelIsKept) {
+  TrainingOptions longer = options("best");
+  longer.epochs = 6;
+  const TrainingResult result = train(world_, longer);
+  EXPECT_LT(result.rows.back().loss, result.rows.front().loss);
+  double best = 0;
+  for (const EpochRow& row : result.rows) best = std::max(best, row.valid_accuracy);
+  EXPECT_EQ(result.best_accuracy, best);
+  EXPECT_EQ(result.rows[result.best_epoch].valid_accuracy, best);
+  GraphSage stored(result.model->options());
+  load_model(longer.out / "model.pt", stored);
+  EXPECT_EQ(parameter_digest(stored), parameter_digest(result.model));
+}
+
+TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
+  const TrainingResult first = train(world_, options("again"));
+  int steps = 0;
+  const TrainingResult second = train(world_, options("again"), {.step = [&](const StepReport&) { ++steps; }, .epoch = {}});
+  EXPECT_EQ(steps, 3 * 12);
+  EXPECT_EQ(figures(first), figures(second));
+}
+
+TEST_F(TrainingTest, OtherSettingsAreRefusedWhenResuming) {
+  train(world_, options("settings"));
+  TrainingOptions other = options("settings");
+  other.resume = Resume::kAlways;
+  other.lr = 0.5;
+  EXPECT_THROW(train(world_, other), Error);
+}
+
+TEST_F(TrainingTest, FeaturesAloneTrainThroughTheSameLoader) {
+  TrainingOptions alone = options("alone");
+  alone.loader.batch.fanouts = {};
+  const TrainingResult result = train(world_, alone);
+  EXPECT_EQ(result.model->options().hops, 0);
+  EXPECT_LT(result.rows.back().loss, result.rows.front().loss);
+}
+
+TEST_F(TrainingTest, OptionsOutOfRangeAreNamed) {
+  const auto refusal = [&](auto change) {
+    TrainingOptions wrong = options("wrong");
+    change(wrong);
+    try {
+      train(world_, wrong);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.epochs = 0; }).find("epochs"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.lr = 0; }).find("lr"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.dropout = 1; }).find("dropout"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.hidden = 0; }).find("hidden"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.checkpoint_every = -1; }).find("checkpoint-every"), std::string::npos);
+}
+
+nlohmann::json torchrun(const std::filesystem::path& data, const std::filesystem::path& out, const std::vector<std::string>& more) {
+  std::filesystem::create_directories(out);
+  std::vector<std::string> command{HOPFEED_TEST_PYTHON, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node=2", "--max-restarts=2",
+                                   "--monitor-interval=0.2", "--master-port=" + std::to_string(testing::free_port()),
+                                   program("training_rank"), data.string(), out.string(), "3", "2"};
+  command.insert(command.end(), more.begin(), more.end());
+  const auto result = run_program(command, {}, 150);
+  EXPECT_EQ(result.status, 0) << result.output;
+  std::ifstream file(out / "result.json");
+  return file ? nlohmann::json::parse(file) : nlohmann::json();
+}
+
+TEST_F(TrainingTest, ATrainerKilledMidEpochUnderTorchrun_TheRunEndsAsIfNothingHadBeen) {
+  const nlohmann::json whole = torchrun(data_, folder_.path() / "undisturbed", {});
+  const nlohmann::json killed = torchrun(data_, folder_.path() / "killed", {"9"});   // 6 steps an epoch: amid the second
+  ASSERT_TRUE(whole.is_object() && killed.is_object());
+  EXPECT_EQ(whole["restarts"], 0);
+  EXPECT_EQ(whole["steps"], 18);
+  EXPECT_EQ(killed["restarts"], 1);
+  EXPECT_EQ(killed["first_step_epoch"], 1);
+  EXPECT_EQ(killed["steps"], 10) << "steps from the checkpoint of step 8";
+  EXPECT_EQ(killed["rows"], whole["rows"]);
+  EXPECT_EQ(killed["digest"], whole["digest"]);
+}
+
+}  // namespace
+}  // namespace hopfeed
