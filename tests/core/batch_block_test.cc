@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/block_file.h"
-#include "made_batch.h"
+#include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "core/dataset_writer.h"
-#include "made_batch.h"
+#include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

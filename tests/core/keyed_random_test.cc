@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "chi_square.h"
+#include "tests/core/chi_square.h"
 
 namespace hopfeed {
 namespace {

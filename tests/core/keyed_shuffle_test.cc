@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "chi_square.h"
+#include "tests/core/chi_square.h"
 
 namespace hopfeed {
 namespace {

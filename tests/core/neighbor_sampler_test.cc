@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "made_batch.h"
+#include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "core/relabel_table.h"
-#include "made_batch.h"
+#include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/keyed_random.h"
-#include "made_batch.h"
+#include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "chi_square.h"
+#include "tests/core/chi_square.h"
 #include "core/pick_set.h"
 
 namespace hopfeed {

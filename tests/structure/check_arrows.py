@@ -18,8 +18,8 @@ ARROWS = {
     "server_client_mode": {"core", "cache", "channel", "worker_mode"},
     "trainer": {"core", "worker_mode", "server_client_mode"},
 }
-# <folder>/program is what only programs are made of: the library neither prints nor exits. It may use the folder, what the
-# folder may use, and core/program, which all programs share.
+# <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
+# use the folder, what the folder may use, and core/program, which all programs share.
 PROGRAMS = {f"{folder}/program": below | {folder, "core/program"} for folder, below in ARROWS.items()}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
@@ -30,6 +30,7 @@ TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "benc
 NO_BOOST = ("core", "cache", "partition_tool", "trainer")
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MAX_LINES = 450
+MAIN = re.compile(r"^int main\(", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -46,8 +47,8 @@ def allowed(folder):
     return {folder} | (below[folder] if folder in below else set(below))
 
 
-def include_fault(path, quote, target, root):
-    """Why `path` may not include `target`, or None."""
+def include_fault(path, folder, quote, target, root):
+    """Why `path`, a file of `folder`, may not include `target`, or None."""
     if TORCH.match(target):
         return None if path.startswith(TORCH_FOLDERS) else f"<{target}>: only the trainer knows Torch"
     if BOOST.match(target):
@@ -56,13 +57,16 @@ def include_fault(path, quote, target, root):
         return None
     if not (root / target).is_file():
         return f'"{target}": includes are written from the root of the repository, and there is no such file'
-    if folder_of(target) not in allowed(folder_of(path)):
-        return f'"{target}": {folder_of(path)} may not use {folder_of(target)}'
+    if folder_of(target) not in allowed(folder):
+        return f'"{target}": {folder} may not use {folder_of(target)}'
     return None
 
 
 def file_faults(path, text, root):
     lines = text.splitlines()
+    folder = folder_of(path)
+    if folder in ARROWS and MAIN.search(text):
+        folder += "/program"
     if not lines or not lines[0].startswith("//"):
         yield 1, "a source opens with a banner comment: what it is, and what it relies on"
     if len(lines) > MAX_LINES:
@@ -71,7 +75,7 @@ def file_faults(path, text, root):
         yield 1, "a header needs #pragma once"
     for number, line in enumerate(lines, 1):
         if match := INCLUDE.match(line):
-            if fault := include_fault(path, match[1], match[2], root):
+            if fault := include_fault(path, folder, match[1], match[2], root):
                 yield number, fault
         if "system_clock" in line and path.startswith(("channel/", "worker_mode/")):
             yield number, "system_clock jumps; deadlines are measured on steady_clock"

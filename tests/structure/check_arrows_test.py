@@ -28,6 +28,7 @@ class CheckArrows(unittest.TestCase):
             "core/program/main.h": '// m\n#pragma once\n#include "core/a.h"\n',
             "partition_tool/p.h": "// p\n#pragma once\n",
             "partition_tool/program/main.cc": '// m\n#include "core/program/main.h"\n#include "partition_tool/p.h"\n',
+            "partition_tool/q_main.cc": '// q\n#include "core/program/main.h"\nint main() {}\n',
             "channel/b.cc": '// b\n#include <boost/interprocess/mapped_region.hpp>\n#include "core/a.h"\n',
             "worker_mode/c.h": '// c\n#pragma once\n#include "core/a.h"\n',
             "trainer/d.cc": '// d\n#include <torch/torch.h>\n#include "worker_mode/c.h"\n',
