@@ -1,13 +1,12 @@
 // The package graph of Debian: a real graph that every Debian machine has.
 //
-//   nodes     package names, in rising order
-//   edges     Pre-Depends, Depends, Recommends, Suggests and Enhances between known packages, both
-//   directions, each pair once,
-//             no loops; sorted by destination, then source
-//   y         the section without its archive area, classes of at least `min_class_size` packages in rising
-//   order of name x         hashed TF-IDF of the short description; neither name nor section nor tags, which
-//   would give the label away splits    labelled packages by XXH3(name) mod 100: below 60 train, below 80
-//   valid, the rest test
+//   nodes   package names, in rising order
+//   edges   Pre-Depends, Depends, Recommends, Suggests and Enhances between known packages, both directions,
+//           each pair once, no loops; sorted by destination, then source
+//   y       the section without its archive area; classes of at least `min_class_size` packages, by name
+//   x       hashed TF-IDF of the short description; neither name nor section nor tags, which would give the
+//           label away
+//   splits  labelled packages by XXH3(name) mod 100: below 60 train, below 80 valid, the rest test
 #pragma once
 #include <filesystem>
 
