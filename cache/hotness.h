@@ -1,14 +1,12 @@
-// Hotness: the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP;
-// Kaler et al., SALIENT++, MLSys 2023). Seeds are drawn from the training nodes, each hop draws `fanout`
-// neighbours without replacement:
+// Hotness: the probability that a node's row is read by one mini-batch (vertex inclusion probability, VIP; Kaler et al.,
+// SALIENT++, MLSys 2023). Seeds are drawn from the training nodes, each hop draws `fanout` neighbours without replacement:
 //
 //   p_0(v) = min(1, batch / |train|) for training nodes, 0 for others
-//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h /
-//   in-degree(u)) P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
+//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h / in-degree(u))
+//   P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
 //
-// Products are sums of log1p in float64. A node's sum runs over u in the order of the rows, whatever the
-// threads, so the result is bit-identical with any number of them. It is stored with the dataset and decides
-// nothing at run time.
+// Products are sums of log1p in float64. A node's sum runs over u in the order of the rows, whatever the threads, so the
+// result is bit-identical with any number of them. It is stored with the dataset and decides nothing at run time.
 #pragma once
 #include <cstdint>
 #include <span>

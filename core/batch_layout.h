@@ -32,9 +32,9 @@ struct BlockHeader {
   std::uint64_t magic = kBlockMagic;
   std::uint32_t version = kBlockVersion;
   std::uint32_t num_arrays = 0;
-  std::uint64_t bytes = 0;                 // the whole block
-  std::uint64_t fingerprint[2] = {0, 0};   // the dataset's (imported content)
-  std::uint64_t options_hash = 0;          // BatchOptions::hash()
+  std::uint64_t bytes = 0;                // the whole block
+  std::uint64_t fingerprint[2] = {0, 0};  // the dataset's (imported content)
+  std::uint64_t options_hash = 0;         // BatchOptions::hash()
   BatchKey key;
   std::uint16_t num_node_types = 1;
   std::uint16_t num_edge_types = 1;
@@ -44,14 +44,14 @@ struct BlockHeader {
 static_assert(sizeof(BlockHeader) == 128);
 
 struct BlockEntry {
-  char name[40] = {};             // PyG's name, NUL-terminated
-  std::uint16_t element_type = 0; // ElementType
-  std::uint16_t num_dims = 0;     // 0 (a scalar) to 4
-  std::uint16_t store = 0;        // Store
-  std::uint16_t type = 0;         // node or edge type number; 0 for the batch
+  char name[40] = {};              // PyG's name, NUL-terminated
+  std::uint16_t element_type = 0;  // ElementType
+  std::uint16_t num_dims = 0;      // 0 (a scalar) to 4
+  std::uint16_t store = 0;         // Store
+  std::uint16_t type = 0;          // node or edge type number; 0 for the batch
   std::int64_t shape[4] = {0, 0, 0, 0};
-  std::uint64_t offset = 0;       // from the start of the block, a multiple of 64
-  std::uint64_t bytes = 0;        // product of shape and element size
+  std::uint64_t offset = 0;  // from the start of the block, a multiple of 64
+  std::uint64_t bytes = 0;   // product of shape and element size
 };
 static_assert(sizeof(BlockEntry) == 96);
 

@@ -15,25 +15,35 @@ namespace hopfeed {
 
 void BatchOptions::validate() const {
   if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
-    throw Error(ErrorCode::kInvalid, fmt::format("{} hops are asked for; at most {} are sampled", fanouts.size(), kMaxHops));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} hops are asked for; at most {} are sampled", fanouts.size(), kMaxHops));
   }
   for (std::int64_t fanout : fanouts) {
     if (fanout == -1 || (fanout >= 1 && fanout <= kMaxFanout)) continue;
-    throw Error(ErrorCode::kInvalid, fmt::format("fanout {} is not between 1 and {}; use -1 for all neighbours", fanout, kMaxFanout));
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("fanout {} is not between 1 and {}; use -1 for all neighbours", fanout, kMaxFanout));
   }
 }
 
 std::string BatchOptions::to_json() const {
-  nlohmann::json json = {{"fanouts", fanouts}, {"replace", replace}, {"edge_ids", edge_ids}, {"dataset_ids", dataset_ids}, {"attrs", nullptr}};
+  nlohmann::json json = {{"fanouts", fanouts},
+                         {"replace", replace},
+                         {"edge_ids", edge_ids},
+                         {"dataset_ids", dataset_ids},
+                         {"attrs", nullptr}};
   if (attrs) json["attrs"] = *attrs;
-  return json.dump();   // keys sorted, no spaces: one text per value
+  return json.dump();  // keys sorted, no spaces: one text per value
 }
 
 BatchOptions BatchOptions::from_json(const std::string& text) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
-    BatchOptions options{.fanouts = json.at("fanouts"), .replace = json.at("replace"), .edge_ids = json.at("edge_ids"),
-                         .dataset_ids = json.at("dataset_ids"), .attrs = std::nullopt};
+    BatchOptions options{.fanouts = json.at("fanouts"),
+                         .replace = json.at("replace"),
+                         .edge_ids = json.at("edge_ids"),
+                         .dataset_ids = json.at("dataset_ids"),
+                         .attrs = std::nullopt};
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();
     options.validate();
     return options;
@@ -55,12 +65,15 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size()) {
-      throw Error(ErrorCode::kInvalid, fmt::format("'{}' in fanouts '{}' is no number; write them like 15,10,5", part, text));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("'{}' in fanouts '{}' is no number; write them like 15,10,5", part, text));
     }
     fanouts.push_back(value);
     if (part.size() == rest.size()) break;
     rest.remove_prefix(part.size() + 1);
-    if (rest.empty()) throw Error(ErrorCode::kInvalid, fmt::format("fanouts '{}' end with a comma; write them like 15,10,5", text));
+    if (rest.empty())
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("fanouts '{}' end with a comma; write them like 15,10,5", text));
   }
   return fanouts;
 }

@@ -8,11 +8,13 @@
 namespace hopfeed {
 
 struct BatchOptions {
-  std::vector<std::int64_t> fanouts{15, 10, 5};   // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
-  bool replace = false;                           // draw with replacement
-  bool edge_ids = false;                          // field e_id: original edge positions
-  bool dataset_ids = false;                       // n_id in the dataset's own order instead of original ids
-  std::optional<std::vector<std::string>> attrs = std::nullopt;  // node attributes to gather ("x", "y"); all where not set
+  std::vector<std::int64_t> fanouts{
+      15, 10, 5};            // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
+  bool replace = false;      // draw with replacement
+  bool edge_ids = false;     // field e_id: original edge positions
+  bool dataset_ids = false;  // n_id in the dataset's own order instead of original ids
+  std::optional<std::vector<std::string>> attrs =
+      std::nullopt;  // node attributes to gather ("x", "y"); all where not set
 
   /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops).
   void validate() const;

@@ -12,16 +12,20 @@
 namespace hopfeed {
 namespace {
 
-[[noreturn]] void corrupt(const std::string& what) { throw Error(ErrorCode::kCorrupt, "no valid batch block: " + what); }
+[[noreturn]] void corrupt(const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, "no valid batch block: " + what);
+}
 
 const BlockEntry& entry_at(std::span<const std::byte> block, std::size_t i) {
   return reinterpret_cast<const BlockEntry*>(block.data() + sizeof(BlockHeader))[i];
 }
 
 // Checks entry `i`; the arrays lie in table order without overlap, so one running end suffices.
-std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t previous_end, const BlockHeader& header) {
+std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t previous_end,
+                          const BlockHeader& header) {
   const auto fail = [&](const char* what) { corrupt(fmt::format("array {} {}", i, what)); };
-  if (entry.name[0] == 0 || std::memchr(entry.name, 0, sizeof(entry.name)) == nullptr) fail("has no name that ends");
+  if (entry.name[0] == 0 || std::memchr(entry.name, 0, sizeof(entry.name)) == nullptr)
+    fail("has no name that ends");
   std::uint64_t bytes = element_bytes(static_cast<ElementType>(entry.element_type));
   if (bytes == 0) fail("has an unknown element type");
   if (entry.num_dims > 4) fail("has more than 4 dimensions");
@@ -29,15 +33,19 @@ std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t 
     if (d >= entry.num_dims && entry.shape[d] != 0) fail("has a shape beyond its dimensions");
     if (d >= entry.num_dims) continue;
     if (entry.shape[d] < 0) fail("has a negative dimension");
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(entry.shape[d]), &bytes)) fail("has a shape that overflows");
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(entry.shape[d]), &bytes))
+      fail("has a shape that overflows");
   }
   if (bytes != entry.bytes) fail("has a length that is not the product of its shape");
-  const std::uint16_t types = entry.store == static_cast<std::uint16_t>(Store::kNode)   ? header.num_node_types
-                              : entry.store == static_cast<std::uint16_t>(Store::kEdge) ? header.num_edge_types
-                                                                                        : 1;
-  if (entry.store > static_cast<std::uint16_t>(Store::kEdge) || entry.type >= types) fail("belongs to no node or edge type");
+  const std::uint16_t types = entry.store == static_cast<std::uint16_t>(Store::kNode) ? header.num_node_types
+                              : entry.store == static_cast<std::uint16_t>(Store::kEdge)
+                                  ? header.num_edge_types
+                                  : 1;
+  if (entry.store > static_cast<std::uint16_t>(Store::kEdge) || entry.type >= types)
+    fail("belongs to no node or edge type");
   std::uint64_t end = 0;
-  if (entry.offset % kBlockAlignment != 0 || entry.offset < previous_end || __builtin_add_overflow(entry.offset, bytes, &end) || end > header.bytes) {
+  if (entry.offset % kBlockAlignment != 0 || entry.offset < previous_end ||
+      __builtin_add_overflow(entry.offset, bytes, &end) || end > header.bytes) {
     fail("lies outside its place");
   }
   return end;
@@ -46,15 +54,20 @@ std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t 
 }  // namespace
 
 BatchView::BatchView(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(BlockHeader)) corrupt(fmt::format("{} bytes are less than a header", bytes.size()));
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockAlignment != 0) throw Error(ErrorCode::kInvalid, "a batch block must begin at a multiple of 64");
+  if (bytes.size() < sizeof(BlockHeader))
+    corrupt(fmt::format("{} bytes are less than a header", bytes.size()));
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockAlignment != 0)
+    throw Error(ErrorCode::kInvalid, "a batch block must begin at a multiple of 64");
   const BlockHeader& header = *reinterpret_cast<const BlockHeader*>(bytes.data());
   if (header.magic != kBlockMagic) corrupt("it does not begin with HOPBLCK1");
   if (header.version != kBlockVersion) {
-    throw Error(ErrorCode::kVersion, fmt::format("batch block version {}; this hopfeed reads version {}", header.version, kBlockVersion));
+    throw Error(ErrorCode::kVersion, fmt::format("batch block version {}; this hopfeed reads version {}",
+                                                 header.version, kBlockVersion));
   }
-  if (header.num_arrays > kMaxBlockArrays || header.bytes > kMaxBlockBytes || header.bytes > bytes.size() || header.bytes % kBlockAlignment != 0) {
-    corrupt(fmt::format("{} arrays in {} bytes do not fit {} bytes", header.num_arrays, header.bytes, bytes.size()));
+  if (header.num_arrays > kMaxBlockArrays || header.bytes > kMaxBlockBytes || header.bytes > bytes.size() ||
+      header.bytes % kBlockAlignment != 0) {
+    corrupt(fmt::format("{} arrays in {} bytes do not fit {} bytes", header.num_arrays, header.bytes,
+                        bytes.size()));
   }
   std::uint64_t end = sizeof(BlockHeader) + std::uint64_t{header.num_arrays} * sizeof(BlockEntry);
   if (end > header.bytes) corrupt("its table is longer than the block");

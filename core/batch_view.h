@@ -17,8 +17,10 @@ struct ArrayView {
   int type_number = 0;
   std::span<const std::int64_t> shape;
   std::span<const std::byte> bytes;
-  template <class T> std::span<const T> as() const {
-    if (type != element_type_of<T>) throw Error(ErrorCode::kInvalid, "array '" + std::string(name) + "' holds " + to_string(type));
+  template <class T>
+  std::span<const T> as() const {
+    if (type != element_type_of<T>)
+      throw Error(ErrorCode::kInvalid, "array '" + std::string(name) + "' holds " + to_string(type));
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 };
@@ -32,22 +34,30 @@ class BatchView {
 
   const BlockHeader& header() const { return *reinterpret_cast<const BlockHeader*>(bytes_.data()); }
   const BatchKey& key() const { return header().key; }
-  std::span<const std::byte> bytes() const { return bytes_; }   // exactly the block
+  std::span<const std::byte> bytes() const { return bytes_; }  // exactly the block
   int num_arrays() const { return static_cast<int>(header().num_arrays); }
   ArrayView array(int i) const;
   /// Null view (empty name) where the batch has no such array.
   ArrayView find(std::string_view name, Store store, int type_number = 0) const;
-  bool has(std::string_view name, Store store, int type_number = 0) const { return !find(name, store, type_number).name.empty(); }
+  bool has(std::string_view name, Store store, int type_number = 0) const {
+    return !find(name, store, type_number).name.empty();
+  }
   /// As find, but throws kNotFound.
   ArrayView get(std::string_view name, Store store, int type_number = 0) const;
 
   // The fields of a homogeneous batch (docs/batch.md).
-  std::int64_t batch_size() const { return get("batch_size", Store::kNode).as<std::int64_t>()[0]; }   // distinct seeds
+  std::int64_t batch_size() const {
+    return get("batch_size", Store::kNode).as<std::int64_t>()[0];
+  }  // distinct seeds
   std::span<const std::int64_t> n_id() const { return get("n_id", Store::kNode).as<std::int64_t>(); }
   std::span<const std::int64_t> input_id() const { return get("input_id", Store::kNode).as<std::int64_t>(); }
-  ArrayView edge_index() const { return get("edge_index", Store::kEdge); }                             // int64 [2, E]
-  std::span<const std::int64_t> num_sampled_nodes() const { return get("num_sampled_nodes", Store::kNode).as<std::int64_t>(); }
-  std::span<const std::int64_t> num_sampled_edges() const { return get("num_sampled_edges", Store::kEdge).as<std::int64_t>(); }
+  ArrayView edge_index() const { return get("edge_index", Store::kEdge); }  // int64 [2, E]
+  std::span<const std::int64_t> num_sampled_nodes() const {
+    return get("num_sampled_nodes", Store::kNode).as<std::int64_t>();
+  }
+  std::span<const std::int64_t> num_sampled_edges() const {
+    return get("num_sampled_edges", Store::kEdge).as<std::int64_t>();
+  }
   std::int64_t num_nodes() const { return static_cast<std::int64_t>(n_id().size()); }
   std::int64_t num_edges() const { return edge_index().shape[1]; }
   /// XXH3-64 of the whole block.

@@ -22,8 +22,9 @@ void store_raw(const BatchView& batch, const fs::path& path) {
   const std::string temporary = path.string() + ".tmp-" + std::to_string(::getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "wbe");
   if (!file) throw_errno("cannot create " + temporary, errno);
-  const bool written = std::fwrite(batch.bytes().data(), 1, batch.bytes().size(), file) == batch.bytes().size() && std::fflush(file) == 0 &&
-                       ::fsync(::fileno(file)) == 0;
+  const bool written =
+      std::fwrite(batch.bytes().data(), 1, batch.bytes().size(), file) == batch.bytes().size() &&
+      std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
   const int error = errno;
   std::fclose(file);
   if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
@@ -37,7 +38,8 @@ void store_raw(const BatchView& batch, const fs::path& path) {
 std::string entry_name(const BatchView& batch, const ArrayView& array) {
   const bool single = batch.header().num_node_types == 1 && batch.header().num_edge_types <= 1;
   const char* store = array.store == Store::kEdge ? "edge" : "node";
-  const std::string prefix = single || array.store == Store::kBatch ? "" : store + std::to_string(array.type_number) + ".";
+  const std::string prefix =
+      single || array.store == Store::kBatch ? "" : store + std::to_string(array.type_number) + ".";
   return prefix + std::string(array.name) + ".npy";
 }
 
@@ -61,8 +63,9 @@ class Archive {
 
   // `head` and `body` must stay until finish().
   void add(const std::string& name, const std::string& head, std::span<const std::byte> body) {
-    const zip_buffer_fragment_t fragments[2] = {{reinterpret_cast<zip_uint8_t*>(const_cast<char*>(head.data())), head.size()},
-                                                {reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(body.data())), body.size()}};
+    const zip_buffer_fragment_t fragments[2] = {
+        {reinterpret_cast<zip_uint8_t*>(const_cast<char*>(head.data())), head.size()},
+        {reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(body.data())), body.size()}};
     zip_source_t* source = ::zip_source_buffer_fragment(archive_, fragments, 2, /*freep=*/0);
     if (!source) fail();
     const zip_int64_t index = ::zip_file_add(archive_, name.c_str(), source, ZIP_FL_ENC_UTF_8);
@@ -78,7 +81,9 @@ class Archive {
   }
 
  private:
-  [[noreturn]] void fail() const { throw Error(ErrorCode::kIo, "cannot write " + path_.string() + ": " + ::zip_strerror(archive_)); }
+  [[noreturn]] void fail() const {
+    throw Error(ErrorCode::kIo, "cannot write " + path_.string() + ": " + ::zip_strerror(archive_));
+  }
   fs::path path_;
   zip_t* archive_ = nullptr;
 };
@@ -100,8 +105,10 @@ void store_npz(const BatchView& batch, const fs::path& path) {
 }  // namespace
 
 void store_block(const BatchView& batch, const fs::path& path) {
-  if (path.extension() == ".npz") store_npz(batch, path);
-  else store_raw(batch, path);
+  if (path.extension() == ".npz")
+    store_npz(batch, path);
+  else
+    store_raw(batch, path);
 }
 
 }  // namespace hopfeed

@@ -8,7 +8,8 @@ namespace hopfeed {
 
 int BlockWriter::add(const BlockArray& array) {
   BlockEntry entry;
-  if (array.name.empty() || array.name.size() >= sizeof(entry.name) || array.shape.size() > 4 || entries_.size() >= kMaxBlockArrays) {
+  if (array.name.empty() || array.name.size() >= sizeof(entry.name) || array.shape.size() > 4 ||
+      entries_.size() >= kMaxBlockArrays) {
     throw Error(ErrorCode::kInvalid, "no place for array '" + std::string(array.name) + "' in a batch block");
   }
   std::memcpy(entry.name, array.name.data(), array.name.size());
@@ -32,11 +33,14 @@ std::size_t BlockWriter::end_of_last() const {
 }
 
 void BlockWriter::begin(BlockHeader header, std::span<std::byte> block) {
-  if (block.size() != bytes()) throw Error(ErrorCode::kInvalid, "the place for a batch block has " + std::to_string(block.size()) + " bytes, needed are " + std::to_string(bytes()));
+  if (block.size() != bytes())
+    throw Error(ErrorCode::kInvalid, "the place for a batch block has " + std::to_string(block.size()) +
+                                         " bytes, needed are " + std::to_string(bytes()));
   block_ = block;
   header.num_arrays = static_cast<std::uint32_t>(entries_.size());
   header.bytes = block.size();
-  const std::size_t table_end = sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry), first = align(table_end);
+  const std::size_t table_end = sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry),
+                    first = align(table_end);
   std::memcpy(block.data(), &header, sizeof(header));
   std::size_t written = table_end;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -18,7 +18,7 @@ struct BlockArray {
   Store store = Store::kBatch;
   int type = 0;
   ElementType element = ElementType::kInt64;
-  std::vector<std::int64_t> shape;   // at most 4 dimensions; empty: a scalar
+  std::vector<std::int64_t> shape;  // at most 4 dimensions; empty: a scalar
 };
 
 class BlockWriter {
@@ -31,12 +31,17 @@ class BlockWriter {
   /// Writes header, table and zeroed gaps into `block` (exactly bytes() long). `header` carries what only the caller knows.
   void begin(BlockHeader header, std::span<std::byte> block);
   /// The place of an array, after `begin`.
-  template <class T> T* data(int array) { return reinterpret_cast<T*>(block_.data() + entries_[array].offset); }
+  template <class T>
+  T* data(int array) {
+    return reinterpret_cast<T*>(block_.data() + entries_[array].offset);
+  }
 
  private:
-  static std::size_t align(std::size_t n) { return (n + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
+  static std::size_t align(std::size_t n) {
+    return (n + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+  }
   std::size_t end_of_last() const;
-  std::vector<BlockEntry> entries_;   // offsets are relative to the first array until `begin`
+  std::vector<BlockEntry> entries_;  // offsets are relative to the first array until `begin`
   std::span<std::byte> block_;
 };
 

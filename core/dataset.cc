@@ -27,9 +27,12 @@ void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape
 Dataset::Dataset(const std::filesystem::path& folder) : folder_(folder) {
   const std::filesystem::path meta_path = folder_ / "meta.json";
   std::error_code error;
-  if (!std::filesystem::is_directory(folder_, error)) throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
+  if (!std::filesystem::is_directory(folder_, error))
+    throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
   if (!std::filesystem::exists(meta_path, error)) {
-    throw Error(ErrorCode::kNotFound, folder_.string() + " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
+    throw Error(ErrorCode::kNotFound,
+                folder_.string() +
+                    " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
   }
   meta_ = parse_meta(read_text_file(meta_path, kMaxMetaBytes), meta_path.string());
   nodes_.resize(meta_.node_types.size());
@@ -44,7 +47,8 @@ NpyArray Dataset::open_array(const std::string& relative) const {
   if (known == meta_.files.end()) corrupt(folder_ / "meta.json", "'files' does not list " + relative);
   NpyArray array(folder_ / relative);
   const std::uint64_t bytes = array.header().data_offset + array.bytes().size();
-  if (bytes != known->second.bytes) corrupt(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
+  if (bytes != known->second.bytes)
+    corrupt(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
   return array;
 }
 
@@ -128,12 +132,16 @@ NodeAttrView Dataset::attr(int node_type, const std::string& name) const {
   for (std::size_t a = 0; a < node.attrs.size(); ++a) {
     const NodeAttrMeta& attr = node.attrs[a];
     if (attr.name == name) {
-      return {.parts = nodes_[node_type].attr_parts[a], .partition_offsets = node.partition_offsets, .type = attr.type,
-              .row_bytes = attr.row_bytes(), .stride_bytes = attr.stride_bytes};
+      return {.parts = nodes_[node_type].attr_parts[a],
+              .partition_offsets = node.partition_offsets,
+              .type = attr.type,
+              .row_bytes = attr.row_bytes(),
+              .stride_bytes = attr.stride_bytes};
     }
     known += (a ? ", " : "") + attr.name;
   }
-  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no attribute '{}'; it has: {}", node.name, folder_.string(), name, known));
+  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no attribute '{}'; it has: {}",
+                                                node.name, folder_.string(), name, known));
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
@@ -144,26 +152,34 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
     if (split == name) return nodes_[node_type].splits[i].as<std::int64_t>();
     known += (i++ ? ", " : "") + split;
   }
-  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(), name, known));
+  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no split '{}'; it has: {}",
+                                                node.name, folder_.string(), name, known));
 }
 
-std::span<const double> Dataset::hotness(int node_type, int partition) const { return nodes_[node_type].hotness[partition].as<double>(); }
+std::span<const double> Dataset::hotness(int node_type, int partition) const {
+  return nodes_[node_type].hotness[partition].as<double>();
+}
 
 std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   if (original_id < 0 || original_id >= node.count) {
-    throw Error(ErrorCode::kInvalid, fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id, node.name, folder_.string(), node.count));
+    throw Error(ErrorCode::kInvalid, fmt::format("node {} is out of range: node type '{}' of {} has {} nodes",
+                                                 original_id, node.name, folder_.string(), node.count));
   }
   const NpyArray& ids = nodes_[node_type].new_ids;
-  const std::int64_t id = node.new_id_type == ElementType::kInt32 ? ids.as<std::int32_t>()[original_id] : ids.as<std::int64_t>()[original_id];
-  if (id < 0 || id >= node.count) corrupt(ids.path(), fmt::format("entry {} is {}, out of range", original_id, id));
+  const std::int64_t id = node.new_id_type == ElementType::kInt32 ? ids.as<std::int32_t>()[original_id]
+                                                                  : ids.as<std::int64_t>()[original_id];
+  if (id < 0 || id >= node.count)
+    corrupt(ids.path(), fmt::format("entry {} is {}, out of range", original_id, id));
   return id;
 }
 
 std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   const int edge_type = edge_type_into_[node_type];
-  if (edge_type < 0) throw Error(ErrorCode::kUnsupported, "no edge type ends at node type '" + node.name + "', so its original ids are not stored");
+  if (edge_type < 0)
+    throw Error(ErrorCode::kUnsupported,
+                "no edge type ends at node type '" + node.name + "', so its original ids are not stored");
   const int p = partition_of(node.partition_offsets, dataset_id);
   return edges_[edge_type].parts[p].rows[dataset_id - node.partition_offsets[p]].original_id;
 }

@@ -53,7 +53,7 @@ class Dataset {
     std::vector<NpyArray> hotness;                          // [partition]
   };
   struct EdgeFiles {
-    std::vector<NpyArray> rows, indices, edge_ids;          // [partition]
+    std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<CscPart> parts;
   };
   void open_nodes(int node_type);
@@ -64,7 +64,7 @@ class Dataset {
   DatasetMeta meta_;
   std::vector<NodeFiles> nodes_;
   std::vector<EdgeFiles> edges_;
-  std::vector<int> edge_type_into_;   // per node type: an edge type whose rows name its original ids, or -1
+  std::vector<int> edge_type_into_;  // per node type: an edge type whose rows name its original ids, or -1
 };
 
 }  // namespace hopfeed

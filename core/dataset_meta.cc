@@ -23,7 +23,8 @@ std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
 // Reads fields and names the file and the field in every complaint.
 class Reader {
  public:
-  Reader(const json& value, std::string path, std::string where) : value_(value), path_(std::move(path)), where_(std::move(where)) {
+  Reader(const json& value, std::string path, std::string where)
+      : value_(value), path_(std::move(path)), where_(std::move(where)) {
     if (!value.is_object()) fail("is no object");
   }
 
@@ -35,15 +36,21 @@ class Reader {
     if (it == value_.end()) fail(fmt::format("lacks '{}'", key));
     return *it;
   }
-  std::int64_t integer(const char* key, std::int64_t lo, std::int64_t hi) const { return integer(at(key), key, lo, hi); }
+  std::int64_t integer(const char* key, std::int64_t lo, std::int64_t hi) const {
+    return integer(at(key), key, lo, hi);
+  }
   std::int64_t integer(const json& value, const char* key, std::int64_t lo, std::int64_t hi) const {
-    const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX) : value.is_number_integer();
+    const bool fits = value.is_number_unsigned()
+                          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
+                          : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < lo || value.get<std::int64_t>() > hi) {
-      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key, value.dump().substr(0, 40), lo, hi));
+      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key, value.dump().substr(0, 40),
+                       lo, hi));
     }
     return value.get<std::int64_t>();
   }
-  std::vector<std::int64_t> integers(const char* key, std::int64_t lo, std::int64_t hi, std::int64_t max_size) const {
+  std::vector<std::int64_t> integers(const char* key, std::int64_t lo, std::int64_t hi,
+                                     std::int64_t max_size) const {
     const json& list = array(key, max_size);
     std::vector<std::int64_t> values;
     for (const json& item : list) values.push_back(integer(item, key, lo, hi));
@@ -51,7 +58,8 @@ class Reader {
   }
   const json& array(const char* key, std::int64_t max_size) const {
     const json& list = at(key);
-    if (!list.is_array() || static_cast<std::int64_t>(list.size()) > max_size) fail(fmt::format("has no list '{}' of at most {} items", key, max_size));
+    if (!list.is_array() || static_cast<std::int64_t>(list.size()) > max_size)
+      fail(fmt::format("has no list '{}' of at most {} items", key, max_size));
     return list;
   }
   std::string text(const char* key) const {
@@ -81,14 +89,16 @@ class Reader {
   }
   ElementType index(const char* key) const {
     const ElementType type = element(key);
-    if (type != ElementType::kInt32 && type != ElementType::kInt64) fail(fmt::format("has '{}' that is neither int32 nor int64", key));
+    if (type != ElementType::kInt32 && type != ElementType::kInt64)
+      fail(fmt::format("has '{}' that is neither int32 nor int64", key));
     return type;
   }
   std::uint64_t hex(const char* key) const {
     const std::string value = text(key);
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number, 16);
-    if (value.size() != 16 || error != std::errc{} || end != value.data() + 16) fail(fmt::format("has '{}' that is no 16-digit hex number", key));
+    if (value.size() != 16 || error != std::errc{} || end != value.data() + 16)
+      fail(fmt::format("has '{}' that is no 16-digit hex number", key));
     return number;
   }
   Reader child(const json& value, std::string where) const { return Reader(value, path_, std::move(where)); }
@@ -106,10 +116,13 @@ NodeAttrMeta read_attr(const Reader& in) {
   attr.stride_bytes = in.integer("stride_bytes", 1, kMaxRowBytes);
   std::uint64_t row = element_bytes(attr.type);
   for (std::int64_t d : attr.shape) {
-    if (__builtin_mul_overflow(row, static_cast<std::uint64_t>(d), &row) || row > static_cast<std::uint64_t>(kMaxRowBytes)) in.fail("has rows that are too wide");
+    if (__builtin_mul_overflow(row, static_cast<std::uint64_t>(d), &row) ||
+        row > static_cast<std::uint64_t>(kMaxRowBytes))
+      in.fail("has rows that are too wide");
   }
   const auto stride = static_cast<std::uint64_t>(attr.stride_bytes);
-  if (stride < row || stride % element_bytes(attr.type) != 0) in.fail("has a stride that is shorter than a row or no multiple of its element");
+  if (stride < row || stride % element_bytes(attr.type) != 0)
+    in.fail("has a stride that is shorter than a row or no multiple of its element");
   return attr;
 }
 
@@ -118,7 +131,8 @@ NodeTypeMeta read_node_type(const Reader& in, int partitions) {
   node.name = in.name("name");
   node.count = in.integer("count", 0, kMaxNodes);
   node.partition_offsets = in.integers("partition_offsets", 0, kMaxNodes, kMaxPartitions + 1);
-  if (node.partition_offsets.size() != static_cast<std::size_t>(partitions) + 1) in.fail("has partition_offsets that do not match the number of partitions");
+  if (node.partition_offsets.size() != static_cast<std::size_t>(partitions) + 1)
+    in.fail("has partition_offsets that do not match the number of partitions");
   if (node.partition_offsets.front() != 0 || node.partition_offsets.back() != node.count ||
       !std::is_sorted(node.partition_offsets.begin(), node.partition_offsets.end())) {
     in.fail("has partition_offsets that do not rise from 0 to the number of nodes");
@@ -126,9 +140,11 @@ NodeTypeMeta read_node_type(const Reader& in, int partitions) {
   node.new_id_type = in.index("new_id_type");
   node.num_classes = in.integer("num_classes", 0, kMaxNodes);
   for (const json& item : in.array("attrs", kMaxNodeAttrs)) {
-    node.attrs.push_back(read_attr(in.child(item, "node type " + node.name + ", attribute " + std::to_string(node.attrs.size()))));
+    node.attrs.push_back(read_attr(
+        in.child(item, "node type " + node.name + ", attribute " + std::to_string(node.attrs.size()))));
     for (std::size_t i = 0; i + 1 < node.attrs.size(); ++i) {
-      if (node.attrs[i].name == node.attrs.back().name) in.fail("names attribute '" + node.attrs[i].name + "' twice");
+      if (node.attrs[i].name == node.attrs.back().name)
+        in.fail("names attribute '" + node.attrs[i].name + "' twice");
     }
   }
   const json& splits = in.at("splits");
@@ -152,8 +168,9 @@ EdgeTypeMeta read_edge_type(const Reader& in, int partitions) {
   edge.count = in.integer("count", 0, kMaxEdges);
   edge.partition_edges = in.integers("partition_edges", 0, kMaxEdges, kMaxPartitions);
   std::int64_t sum = 0;
-  for (std::int64_t n : edge.partition_edges) sum += n;   // at most 2^12 * 2^48: no overflow
-  if (edge.partition_edges.size() != static_cast<std::size_t>(partitions) || sum != edge.count) in.fail("has partition_edges that do not add up to its edges");
+  for (std::int64_t n : edge.partition_edges) sum += n;  // at most 2^12 * 2^48: no overflow
+  if (edge.partition_edges.size() != static_cast<std::size_t>(partitions) || sum != edge.count)
+    in.fail("has partition_edges that do not add up to its edges");
   edge.index_type = in.index("index_type");
   edge.has_edge_ids = in.boolean("has_edge_ids");
   edge.edge_id_type = in.index("edge_id_type");
@@ -161,7 +178,8 @@ EdgeTypeMeta read_edge_type(const Reader& in, int partitions) {
 }
 
 bool is_hex(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 }  // namespace
@@ -172,7 +190,9 @@ std::int64_t NodeAttrMeta::row_elements() const {
   return n;
 }
 
-std::int64_t NodeAttrMeta::row_bytes() const { return row_elements() * static_cast<std::int64_t>(element_bytes(type)); }
+std::int64_t NodeAttrMeta::row_bytes() const {
+  return row_elements() * static_cast<std::int64_t>(element_bytes(type));
+}
 
 int DatasetMeta::node_type(const std::string& type_name) const {
   std::string known;
@@ -184,10 +204,14 @@ int DatasetMeta::node_type(const std::string& type_name) const {
 }
 
 void check_name(const std::string& name, const char* what) {
-  const bool valid = !name.empty() && name.size() < kMaxNameBytes && name[0] != '.' && name.find("__") == std::string::npos &&
-                     std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '-'; });
+  const bool valid = !name.empty() && name.size() < kMaxNameBytes && name[0] != '.' &&
+                     name.find("__") == std::string::npos &&
+                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                       return std::isalnum(c) || c == '_' || c == '.' || c == '-';
+                     });
   if (!valid) {
-    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is no valid name: use 1 to {} of letters, digits, '_', '.', '-' (no leading '.', no '__')",
+    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is no valid name: use 1 to {} of letters, digits, "
+                                                 "'_', '.', '-' (no leading '.', no '__')",
                                                  what, name.substr(0, 64), kMaxNameBytes - 1));
   }
 }
@@ -196,15 +220,19 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
   const Reader in(document, path, "");
-  if (in.text("format") != kFormatName) throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
+  if (in.text("format") != kFormatName)
+    throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
   const std::int64_t version = in.integer("version", 0, INT64_MAX);
   if (version != kDatasetVersion) {
-    throw Error(ErrorCode::kVersion, fmt::format("{} has dataset version {}, this hopfeed reads version {}: import the data again", path, version, kDatasetVersion));
+    throw Error(ErrorCode::kVersion,
+                fmt::format("{} has dataset version {}, this hopfeed reads version {}: import the data again",
+                            path, version, kDatasetVersion));
   }
   DatasetMeta meta;
   meta.name = in.text("name");
   meta.fingerprint = in.text("fingerprint");
-  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint)) in.fail("has a 'fingerprint' that is not 32 hex digits");
+  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
+    in.fail("has a 'fingerprint' that is not 32 hex digits");
   meta.made_by = in.text("made_by");
   for (const json& item : in.array("class_names", kMaxNodes)) {
     if (!item.is_string()) in.fail("has a class name that is no text");
@@ -218,16 +246,19 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
   meta.cut.seed = cut.hex("seed");
   for (const json& item : in.array("node_types", kMaxTypes)) {
-    meta.node_types.push_back(read_node_type(in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
+    meta.node_types.push_back(read_node_type(
+        in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
     for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
       if (meta.node_types[i].name == meta.node_types.back().name) in.fail("names a node type twice");
     }
   }
   for (const json& item : in.array("edge_types", kMaxTypes)) {
-    meta.edge_types.push_back(read_edge_type(in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
+    meta.edge_types.push_back(read_edge_type(
+        in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
     const EdgeTypeMeta& edge = meta.edge_types.back();
     for (const std::string& end : {edge.src, edge.dst}) {
-      if (std::none_of(meta.node_types.begin(), meta.node_types.end(), [&](const NodeTypeMeta& node) { return node.name == end; })) {
+      if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
+                       [&](const NodeTypeMeta& node) { return node.name == end; })) {
         in.fail("has an edge type with unknown node type '" + end + "'");
       }
     }
@@ -237,46 +268,80 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (!files.is_object()) in.fail("has no object 'files'");
   for (const auto& [name, value] : files.items()) {
     const Reader file = in.child(value, "file " + name);
-    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)), .xxh3 = file.hex("xxh3")};
+    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
+                        .xxh3 = file.hex("xxh3")};
   }
   return meta;
 }
 
 std::string format_meta(const DatasetMeta& meta) {
-  json document = {{"format", kFormatName},        {"version", kDatasetVersion},     {"name", meta.name},
-                   {"fingerprint", meta.fingerprint}, {"made_by", meta.made_by},     {"class_names", meta.class_names},
+  json document = {{"format", kFormatName},
+                   {"version", kDatasetVersion},
+                   {"name", meta.name},
+                   {"fingerprint", meta.fingerprint},
+                   {"made_by", meta.made_by},
+                   {"class_names", meta.class_names},
                    {"partitions", meta.partitions},
-                   {"cut", {{"method", meta.cut.method}, {"fanouts", meta.cut.fanouts}, {"batch_size", meta.cut.batch_size},
-                            {"edges_cut", meta.cut.edges_cut}, {"seed", hex64(meta.cut.seed)}}}};
+                   {"cut",
+                    {{"method", meta.cut.method},
+                     {"fanouts", meta.cut.fanouts},
+                     {"batch_size", meta.cut.batch_size},
+                     {"edges_cut", meta.cut.edges_cut},
+                     {"seed", hex64(meta.cut.seed)}}}};
   json& nodes = document["node_types"] = json::array();
   for (const NodeTypeMeta& node : meta.node_types) {
     json attrs = json::array();
     for (const NodeAttrMeta& attr : node.attrs) {
-      attrs.push_back({{"name", attr.name}, {"element_type", to_string(attr.type)}, {"shape", attr.shape}, {"stride_bytes", attr.stride_bytes}});
+      attrs.push_back({{"name", attr.name},
+                       {"element_type", to_string(attr.type)},
+                       {"shape", attr.shape},
+                       {"stride_bytes", attr.stride_bytes}});
     }
-    nodes.push_back({{"name", node.name}, {"count", node.count}, {"partition_offsets", node.partition_offsets},
-                     {"new_id_type", to_string(node.new_id_type)}, {"attrs", attrs}, {"splits", json(node.splits)},
+    nodes.push_back({{"name", node.name},
+                     {"count", node.count},
+                     {"partition_offsets", node.partition_offsets},
+                     {"new_id_type", to_string(node.new_id_type)},
+                     {"attrs", attrs},
+                     {"splits", json(node.splits)},
                      {"num_classes", node.num_classes}});
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
   }
   json& edges = document["edge_types"] = json::array();
   for (const EdgeTypeMeta& edge : meta.edge_types) {
-    edges.push_back({{"src", edge.src}, {"rel", edge.rel}, {"dst", edge.dst}, {"count", edge.count},
-                     {"partition_edges", edge.partition_edges}, {"index_type", to_string(edge.index_type)},
-                     {"has_edge_ids", edge.has_edge_ids}, {"edge_id_type", to_string(edge.edge_id_type)}});
+    edges.push_back({{"src", edge.src},
+                     {"rel", edge.rel},
+                     {"dst", edge.dst},
+                     {"count", edge.count},
+                     {"partition_edges", edge.partition_edges},
+                     {"index_type", to_string(edge.index_type)},
+                     {"has_edge_ids", edge.has_edge_ids},
+                     {"edge_id_type", to_string(edge.edge_id_type)}});
   }
   json& files = document["files"] = json::object();
-  for (const auto& [name, file] : meta.files) files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
+  for (const auto& [name, file] : meta.files)
+    files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
   return document.dump(1) + "\n";
 }
 
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
-std::string rows_path(int partition, const EdgeTypeMeta& edge) { return part_folder(partition) + "/edges/" + edge.folder() + "/rows.npy"; }
-std::string indices_path(int partition, const EdgeTypeMeta& edge) { return part_folder(partition) + "/edges/" + edge.folder() + "/indices.npy"; }
-std::string edge_ids_path(int partition, const EdgeTypeMeta& edge) { return part_folder(partition) + "/edges/" + edge.folder() + "/edge_ids.npy"; }
-std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr) { return part_folder(partition) + "/nodes/" + node.name + "/" + attr + ".npy"; }
-std::string hotness_path(int partition, const NodeTypeMeta& node) { return part_folder(partition) + "/nodes/" + node.name + "/hotness.npy"; }
+std::string rows_path(int partition, const EdgeTypeMeta& edge) {
+  return part_folder(partition) + "/edges/" + edge.folder() + "/rows.npy";
+}
+std::string indices_path(int partition, const EdgeTypeMeta& edge) {
+  return part_folder(partition) + "/edges/" + edge.folder() + "/indices.npy";
+}
+std::string edge_ids_path(int partition, const EdgeTypeMeta& edge) {
+  return part_folder(partition) + "/edges/" + edge.folder() + "/edge_ids.npy";
+}
+std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr) {
+  return part_folder(partition) + "/nodes/" + node.name + "/" + attr + ".npy";
+}
+std::string hotness_path(int partition, const NodeTypeMeta& node) {
+  return part_folder(partition) + "/nodes/" + node.name + "/hotness.npy";
+}
 std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
-std::string split_path(const NodeTypeMeta& node, const std::string& split) { return "splits/" + node.name + "/" + split + ".npy"; }
+std::string split_path(const NodeTypeMeta& node, const std::string& split) {
+  return "splits/" + node.name + "/" + split + ".npy";
+}
 
 }  // namespace hopfeed

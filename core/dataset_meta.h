@@ -24,29 +24,29 @@ namespace hopfeed {
 inline constexpr int kDatasetVersion = 1;
 
 struct NodeAttrMeta {
-  std::string name;                    // "x", "y", ...
+  std::string name;  // "x", "y", ...
   ElementType type = ElementType::kFloat32;
-  std::vector<std::int64_t> shape;     // of one row; empty for a scalar
-  std::int64_t stride_bytes = 0;       // from row to row in the file
-  std::int64_t row_elements() const;   // product of shape
+  std::vector<std::int64_t> shape;    // of one row; empty for a scalar
+  std::int64_t stride_bytes = 0;      // from row to row in the file
+  std::int64_t row_elements() const;  // product of shape
   std::int64_t row_bytes() const;
 };
 
 struct NodeTypeMeta {
   std::string name = "node";
   std::int64_t count = 0;
-  std::vector<std::int64_t> partition_offsets;     // [P + 1], first 0, last count
+  std::vector<std::int64_t> partition_offsets;  // [P + 1], first 0, last count
   ElementType new_id_type = ElementType::kInt32;
   std::vector<NodeAttrMeta> attrs;
-  std::map<std::string, std::int64_t> splits;      // name -> number of nodes
-  std::int64_t num_classes = 0;                    // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
+  std::map<std::string, std::int64_t> splits;  // name -> number of nodes
+  std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
 };
 
 struct EdgeTypeMeta {
   std::string src = "node", rel = "to", dst = "node";
   std::int64_t count = 0;
-  std::vector<std::int64_t> partition_edges;       // [P]
-  ElementType index_type = ElementType::kInt32;    // int32 where every source id fits, else int64
+  std::vector<std::int64_t> partition_edges;     // [P]
+  ElementType index_type = ElementType::kInt32;  // int32 where every source id fits, else int64
   bool has_edge_ids = true;
   ElementType edge_id_type = ElementType::kInt32;
   std::string folder() const { return src + "__" + rel + "__" + dst; }
@@ -54,30 +54,30 @@ struct EdgeTypeMeta {
 
 /// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).
 struct CutMeta {
-  std::string method = "none";             // none | random | metis
-  std::vector<std::int64_t> fanouts{15, 10, 5};   // that the hotness was computed for
+  std::string method = "none";                   // none | random | metis
+  std::vector<std::int64_t> fanouts{15, 10, 5};  // that the hotness was computed for
   std::int64_t batch_size = 1024;
-  std::int64_t edges_cut = 0;              // edges whose ends lie in two partitions
+  std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;
 };
 
 struct FileMeta {
   std::uint64_t bytes = 0;
-  std::uint64_t xxh3 = 0;                  // XXH3-64 of the whole file
+  std::uint64_t xxh3 = 0;  // XXH3-64 of the whole file
 };
 
 struct DatasetMeta {
   std::string name;
-  std::string fingerprint;                 // 32 hex digits: the imported content, whatever the cut (fingerprint.h)
-  std::string made_by;                     // the command line
-  std::vector<std::string> class_names;    // optional, of the labels of the first node type
+  std::string fingerprint;  // 32 hex digits: the imported content, whatever the cut (fingerprint.h)
+  std::string made_by;      // the command line
+  std::vector<std::string> class_names;  // optional, of the labels of the first node type
   int partitions = 1;
   CutMeta cut;
   std::vector<NodeTypeMeta> node_types;
   std::vector<EdgeTypeMeta> edge_types;
-  std::map<std::string, FileMeta> files;   // relative path -> size and checksum; DatasetWriter fills it
+  std::map<std::string, FileMeta> files;  // relative path -> size and checksum; DatasetWriter fills it
 
-  int node_type(const std::string& name) const;                     // number of a type; throws kNotFound listing what there is
+  int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
 };
@@ -90,7 +90,7 @@ std::string format_meta(const DatasetMeta& meta);
 void check_name(const std::string& name, const char* what);
 
 // Paths relative to the dataset folder.
-std::string part_folder(int partition);                                        // "part-0000"
+std::string part_folder(int partition);  // "part-0000"
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
 std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);

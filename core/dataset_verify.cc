@@ -19,14 +19,19 @@ constexpr std::uint64_t kPieceBytes = 32 << 20;
 }
 
 std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
-  return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i] : static_cast<const std::int64_t*>(ids)[i];
+  return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
+                                     : static_cast<const std::int64_t*>(ids)[i];
 }
 
 class Verifier {
  public:
   Verifier(const Dataset& dataset, std::function<void(std::uint64_t, std::uint64_t)> progress)
-      : dataset_(dataset), meta_(dataset.meta()), progress_(std::move(progress)), originals_(meta_.node_types.size()) {
-    for (const auto& [name, file] : meta_.files) total_ += 2 * file.bytes;   // once for checksums, once for meaning
+      : dataset_(dataset),
+        meta_(dataset.meta()),
+        progress_(std::move(progress)),
+        originals_(meta_.node_types.size()) {
+    for (const auto& [name, file] : meta_.files)
+      total_ += 2 * file.bytes;  // once for checksums, once for meaning
   }
 
   void run() {
@@ -41,7 +46,8 @@ class Verifier {
       for (int p = 0; p < meta_.partitions; ++p) check_rows(e, p);
     }
     if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
-      corrupt(path("meta.json"), "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
+      corrupt(path("meta.json"),
+              "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
     }
     progress_(total_, total_);
   }
@@ -53,16 +59,21 @@ class Verifier {
 
   void check_file(const std::string& name, const FileMeta& expected) {
     const MappedFile file(path(name));
-    if (file.bytes().size() != expected.bytes) corrupt(file.path(), fmt::format("it has {} bytes, meta.json says {}", file.bytes().size(), expected.bytes));
+    if (file.bytes().size() != expected.bytes)
+      corrupt(file.path(),
+              fmt::format("it has {} bytes, meta.json says {}", file.bytes().size(), expected.bytes));
     const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
     XXH3_64bits_reset(state.get());
     for (std::size_t at = 0; at < file.bytes().size(); at += kPieceBytes) {
-      const auto piece = file.bytes().subspan(at, std::min<std::size_t>(kPieceBytes, file.bytes().size() - at));
+      const auto piece =
+          file.bytes().subspan(at, std::min<std::size_t>(kPieceBytes, file.bytes().size() - at));
       XXH3_64bits_update(state.get(), piece.data(), piece.size());
       advance(piece.size());
     }
     const std::uint64_t digest = XXH3_64bits_digest(state.get());
-    if (digest != expected.xxh3) corrupt(file.path(), fmt::format("its checksum is {:016x}, meta.json says {:016x}", digest, expected.xxh3));
+    if (digest != expected.xxh3)
+      corrupt(file.path(),
+              fmt::format("its checksum is {:016x}, meta.json says {:016x}", digest, expected.xxh3));
   }
 
   // new_ids must be a permutation; its inverse is what rows are checked against.
@@ -72,7 +83,9 @@ class Verifier {
     originals.assign(static_cast<std::size_t>(node.count), -1);
     for (std::int64_t original = 0; original < node.count; ++original) {
       const std::int64_t id = dataset_.dataset_id(t, original);
-      if (originals[id] != -1) corrupt(path(new_ids_path(node)), fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
+      if (originals[id] != -1)
+        corrupt(path(new_ids_path(node)),
+                fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
       originals[id] = original;
     }
     advance_file(new_ids_path(node));
@@ -83,7 +96,9 @@ class Verifier {
     for (const auto& [name, count] : node.splits) {
       const auto ids = dataset_.split(t, name);
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] < 0 || ids[i] >= node.count) corrupt(path(split_path(node, name)), fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
+        if (ids[i] < 0 || ids[i] >= node.count)
+          corrupt(path(split_path(node, name)),
+                  fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
       }
       fingerprint_.add_split(t, name, ids);
       advance_file(split_path(node, name));
@@ -100,8 +115,11 @@ class Verifier {
       for (std::int64_t i = 0; i < rows; ++i) {
         const std::byte* row = view.parts[p] + i * view.stride_bytes;
         const std::int64_t label = labels ? *reinterpret_cast<const std::int64_t*>(row) : 0;
-        if (labels && (label < -1 || label >= node.num_classes)) corrupt(path(file), fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
-        fingerprint_.add_attr(t, originals_[t][begin + i], a, {row, static_cast<std::size_t>(view.row_bytes)});
+        if (labels && (label < -1 || label >= node.num_classes))
+          corrupt(path(file),
+                  fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
+        fingerprint_.add_attr(t, originals_[t][begin + i], a,
+                              {row, static_cast<std::size_t>(view.row_bytes)});
       }
       advance_file(file);
     }
@@ -111,7 +129,8 @@ class Verifier {
     const auto hot = dataset_.hotness(t, p);
     const std::string file = hotness_path(p, meta_.node_types[t]);
     for (std::size_t i = 0; i < hot.size(); ++i) {
-      if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1])) corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
+      if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1]))
+        corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
     }
     advance_file(file);
   }
@@ -122,9 +141,14 @@ class Verifier {
     const CscPart& part = view.parts[p];
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
       const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
-      if (begin > end || end > part.num_edges) corrupt(path(rows_path(p, edge)), fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
-      const std::int64_t original = part.rows[row].original_id, expected = originals_[view.dst_type][view.partition_offsets[p] + row];
-      if (original != expected) corrupt(path(rows_path(p, edge)), fmt::format("row {} says original id {}, new_ids says {}", row, original, expected));
+      if (begin > end || end > part.num_edges)
+        corrupt(path(rows_path(p, edge)),
+                fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
+      const std::int64_t original = part.rows[row].original_id,
+                         expected = originals_[view.dst_type][view.partition_offsets[p] + row];
+      if (original != expected)
+        corrupt(path(rows_path(p, edge)),
+                fmt::format("row {} says original id {}, new_ids says {}", row, original, expected));
       read_neighbours(view, edge, p, begin, end);
       fingerprint_.add_row(e, original, sources_, edge_ids_);
     }
@@ -133,16 +157,21 @@ class Verifier {
     if (view.has_edge_ids) advance_file(edge_ids_path(p, edge));
   }
 
-  void read_neighbours(const CscView& view, const EdgeTypeMeta& edge, int p, std::int64_t begin, std::int64_t end) {
+  void read_neighbours(const CscView& view, const EdgeTypeMeta& edge, int p, std::int64_t begin,
+                       std::int64_t end) {
     sources_.clear();
     edge_ids_.clear();
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
-      if (source < 0 || source >= view.num_src_nodes) corrupt(path(indices_path(p, edge)), fmt::format("entry {} is node {}, but there are {}", i, source, view.num_src_nodes));
+      if (source < 0 || source >= view.num_src_nodes)
+        corrupt(path(indices_path(p, edge)),
+                fmt::format("entry {} is node {}, but there are {}", i, source, view.num_src_nodes));
       sources_.push_back(originals_[view.src_type][source]);
       if (!view.has_edge_ids) continue;
       const std::int64_t id = id_at(view.parts[p].edge_ids, view.edge_id_type, i);
-      if (id < 0 || id >= view.num_edges) corrupt(path(edge_ids_path(p, edge)), fmt::format("entry {} is edge {}, but there are {}", i, id, view.num_edges));
+      if (id < 0 || id >= view.num_edges)
+        corrupt(path(edge_ids_path(p, edge)),
+                fmt::format("entry {} is edge {}, but there are {}", i, id, view.num_edges));
       edge_ids_.push_back(id);
     }
   }
@@ -150,14 +179,16 @@ class Verifier {
   const Dataset& dataset_;
   const DatasetMeta& meta_;
   const std::function<void(std::uint64_t, std::uint64_t)> progress_;
-  std::vector<std::vector<std::int64_t>> originals_;   // per node type: dataset id -> original id
-  std::vector<std::int64_t> sources_, edge_ids_;       // of the row under way
+  std::vector<std::vector<std::int64_t>> originals_;  // per node type: dataset id -> original id
+  std::vector<std::int64_t> sources_, edge_ids_;      // of the row under way
   Fingerprint fingerprint_;
   std::uint64_t done_ = 0, total_ = 0;
 };
 
 }  // namespace
 
-void Dataset::verify(const std::function<void(std::uint64_t, std::uint64_t)>& progress) const { Verifier(*this, progress).run(); }
+void Dataset::verify(const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {
+  Verifier(*this, progress).run();
+}
 
 }  // namespace hopfeed

@@ -26,7 +26,8 @@ void sweep_dead_writers(const fs::path& target) {
     if (name.rfind(prefix, 0) != 0) continue;
     int pid = 0;
     std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
-    if (pid > 0 && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH))) fs::remove_all(entry.path());
+    if (pid > 0 && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
+      fs::remove_all(entry.path());
   }
 }
 
@@ -41,7 +42,8 @@ void sync_folder(const fs::path& folder) {
 void write_synced(const fs::path& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "wbxe");
   if (!file) throw_errno("cannot create " + path.string(), errno);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
+                       std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
   const int error = errno;
   if (std::fclose(file) != 0 || !written) throw_errno("cannot write " + path.string(), error);
 }
@@ -50,14 +52,17 @@ void write_synced(const fs::path& path, const std::string& text) {
 
 DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options)
     : target_(fs::absolute(folder).lexically_normal()), options_(options) {
-  if (!target_.has_filename()) target_ = target_.parent_path();   // "dir/"
+  if (!target_.has_filename()) target_ = target_.parent_path();  // "dir/"
   const std::string name = target_.string();
   std::error_code error;
   const bool exists = fs::exists(target_, error);
-  if (exists && !fs::is_directory(target_)) throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
+  if (exists && !fs::is_directory(target_))
+    throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
   if (exists && !fs::is_empty(target_)) {
-    if (!options_.overwrite) throw Error(ErrorCode::kInvalid, name + " exists; choose another folder or pass --overwrite");
-    if (!fs::exists(target_ / "meta.json")) throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
+    if (!options_.overwrite)
+      throw Error(ErrorCode::kInvalid, name + " exists; choose another folder or pass --overwrite");
+    if (!fs::exists(target_ / "meta.json"))
+      throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
   }
   fs::create_directories(target_.parent_path(), error);
   if (error) throw_errno("cannot create " + target_.parent_path().string(), error.value());
@@ -68,11 +73,12 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
 }
 
 DatasetWriter::~DatasetWriter() {
-  std::error_code ignored;   // a destructor can do no more; the next writer sweeps
+  std::error_code ignored;  // a destructor can do no more; the next writer sweeps
   if (!committed_) fs::remove_all(temporary_, ignored);
 }
 
-NpyWriter DatasetWriter::open(const std::string& relative, const std::string& descr, const std::vector<std::int64_t>& shape) {
+NpyWriter DatasetWriter::open(const std::string& relative, const std::string& descr,
+                              const std::vector<std::int64_t>& shape) {
   const fs::path path = temporary_ / relative;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
@@ -89,8 +95,10 @@ void DatasetWriter::close(const std::string& relative, NpyWriter writer) {
 void DatasetWriter::commit(DatasetMeta meta) {
   meta.files = files_;
   const std::string text = format_meta(meta);
-  if (text.size() > kMaxMetaBytes) throw Error(ErrorCode::kInvalid, "meta.json would be larger than " + std::to_string(kMaxMetaBytes) + " bytes");
-  parse_meta(text, (target_ / "meta.json").string());   // what we write, we can read
+  if (text.size() > kMaxMetaBytes)
+    throw Error(ErrorCode::kInvalid,
+                "meta.json would be larger than " + std::to_string(kMaxMetaBytes) + " bytes");
+  parse_meta(text, (target_ / "meta.json").string());  // what we write, we can read
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
     if (entry.is_directory()) sync_folder(entry.path());
   }
@@ -98,12 +106,14 @@ void DatasetWriter::commit(DatasetMeta meta) {
   sync_folder(temporary_);
   // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
   const bool replaces = fs::exists(target_);
-  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+                  replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
     throw_errno("cannot rename " + temporary_.string() + " to " + target_.string(), errno);
   }
   committed_ = true;
   sync_folder(target_.parent_path());
-  std::error_code ignored;   // the old dataset, now under the temporary name; the next writer sweeps what stays
+  std::error_code
+      ignored;  // the old dataset, now under the temporary name; the next writer sweeps what stays
   if (replaces) fs::remove_all(temporary_, ignored);
 }
 

@@ -13,7 +13,7 @@
 namespace hopfeed {
 
 struct DatasetWriterOptions {
-  bool overwrite = false;   // replace a dataset of the same name, at the moment of the rename
+  bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename
 };
 
 class DatasetWriter {
@@ -27,11 +27,14 @@ class DatasetWriter {
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
   /// Opens one array for writing; folders are made on the way. Hand it back with `close`.
-  NpyWriter open(const std::string& relative, const std::string& descr, const std::vector<std::int64_t>& shape);
+  NpyWriter open(const std::string& relative, const std::string& descr,
+                 const std::vector<std::int64_t>& shape);
   /// Finishes the array and notes size and checksum. May be called from several threads for different arrays.
   void close(const std::string& relative, NpyWriter writer);
-  template <class T> void write(const std::string& relative, std::span<const T> items, const std::vector<std::int64_t>& shape) {
-    NpyWriter writer = open(relative, std::is_same_v<T, RowRecord> ? kRowRecordDescr : npy_descr(element_type_of<T>), shape);
+  template <class T>
+  void write(const std::string& relative, std::span<const T> items, const std::vector<std::int64_t>& shape) {
+    NpyWriter writer =
+        open(relative, std::is_same_v<T, RowRecord> ? kRowRecordDescr : npy_descr(element_type_of<T>), shape);
     writer.write(items);
     close(relative, std::move(writer));
   }
@@ -45,7 +48,7 @@ class DatasetWriter {
  private:
   std::filesystem::path target_, temporary_;
   DatasetWriterOptions options_;
-  std::mutex mutex_;                      // guards files_
+  std::mutex mutex_;  // guards files_
   std::map<std::string, FileMeta> files_;
   bool committed_ = false;
 };

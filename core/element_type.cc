@@ -14,11 +14,11 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {ElementType::kUint8, 1, "uint8", "|u1"},     {ElementType::kInt8, 1, "int8", "|i1"},
-    {ElementType::kInt16, 2, "int16", "<i2"},     {ElementType::kInt32, 4, "int32", "<i4"},
-    {ElementType::kInt64, 8, "int64", "<i8"},     {ElementType::kFloat16, 2, "float16", "<f2"},
+    {ElementType::kUint8, 1, "uint8", "|u1"},       {ElementType::kInt8, 1, "int8", "|i1"},
+    {ElementType::kInt16, 2, "int16", "<i2"},       {ElementType::kInt32, 4, "int32", "<i4"},
+    {ElementType::kInt64, 8, "int64", "<i8"},       {ElementType::kFloat16, 2, "float16", "<f2"},
     {ElementType::kBfloat16, 2, "bfloat16", "<u2"}, {ElementType::kFloat32, 4, "float32", "<f4"},
-    {ElementType::kFloat64, 8, "float64", "<f8"}, {ElementType::kBool, 1, "bool", "|b1"},
+    {ElementType::kFloat64, 8, "float64", "<f8"},   {ElementType::kBool, 1, "bool", "|b1"},
 };
 
 const Row* find(ElementType type) {

@@ -8,8 +8,16 @@
 namespace hopfeed {
 
 enum class ElementType : std::uint16_t {
-  kUint8 = 1, kInt8 = 2, kInt16 = 3, kInt32 = 4, kInt64 = 5,
-  kFloat16 = 6, kBfloat16 = 7, kFloat32 = 8, kFloat64 = 9, kBool = 10,
+  kUint8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kBfloat16 = 7,
+  kFloat32 = 8,
+  kFloat64 = 9,
+  kBool = 10,
 };
 
 /// Bytes of one element; 0 for a number that is no ElementType.
@@ -21,14 +29,23 @@ ElementType element_type_from(std::string_view name);
 /// NumPy's type string ("<i8"); bfloat16, which NumPy lacks, is stored as "<u2" and named in meta.json.
 const char* npy_descr(ElementType type);
 
-template <class T> inline constexpr ElementType element_type_of = ElementType{0};
-template <> inline constexpr ElementType element_type_of<std::uint8_t> = ElementType::kUint8;
-template <> inline constexpr ElementType element_type_of<std::int8_t> = ElementType::kInt8;
-template <> inline constexpr ElementType element_type_of<std::int16_t> = ElementType::kInt16;
-template <> inline constexpr ElementType element_type_of<std::int32_t> = ElementType::kInt32;
-template <> inline constexpr ElementType element_type_of<std::int64_t> = ElementType::kInt64;
-template <> inline constexpr ElementType element_type_of<float> = ElementType::kFloat32;
-template <> inline constexpr ElementType element_type_of<double> = ElementType::kFloat64;
-template <> inline constexpr ElementType element_type_of<bool> = ElementType::kBool;
+template <class T>
+inline constexpr ElementType element_type_of = ElementType{0};
+template <>
+inline constexpr ElementType element_type_of<std::uint8_t> = ElementType::kUint8;
+template <>
+inline constexpr ElementType element_type_of<std::int8_t> = ElementType::kInt8;
+template <>
+inline constexpr ElementType element_type_of<std::int16_t> = ElementType::kInt16;
+template <>
+inline constexpr ElementType element_type_of<std::int32_t> = ElementType::kInt32;
+template <>
+inline constexpr ElementType element_type_of<std::int64_t> = ElementType::kInt64;
+template <>
+inline constexpr ElementType element_type_of<float> = ElementType::kFloat32;
+template <>
+inline constexpr ElementType element_type_of<double> = ElementType::kFloat64;
+template <>
+inline constexpr ElementType element_type_of<bool> = ElementType::kBool;
 
 }  // namespace hopfeed

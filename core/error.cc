@@ -8,15 +8,24 @@ namespace hopfeed {
 
 const char* to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalid: return "invalid";
-    case ErrorCode::kNotFound: return "not found";
-    case ErrorCode::kCorrupt: return "corrupt";
-    case ErrorCode::kVersion: return "version";
-    case ErrorCode::kIo: return "io";
-    case ErrorCode::kNoSpace: return "no space";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kPeerDied: return "peer died";
-    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kCorrupt:
+      return "corrupt";
+    case ErrorCode::kVersion:
+      return "version";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kNoSpace:
+      return "no space";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kPeerDied:
+      return "peer died";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
   }
   return "unknown";
 }

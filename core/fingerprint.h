@@ -29,7 +29,10 @@ class Fingerprint {
   std::string finish(const DatasetMeta& meta) const;
 
  private:
-  void add(XXH128_hash_t hash) { low_ += hash.low64; high_ += hash.high64; }
+  void add(XXH128_hash_t hash) {
+    low_ += hash.low64;
+    high_ += hash.high64;
+  }
   std::uint64_t low_ = 0, high_ = 0;
 };
 

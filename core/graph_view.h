@@ -18,21 +18,23 @@ static_assert(sizeof(RowRecord) == 16);
 
 /// The rows of one partition. `indices` are source nodes as dataset ids (global over all partitions).
 struct CscPart {
-  const RowRecord* rows = nullptr;    // [num_rows + 1]
-  const void* indices = nullptr;      // [num_edges] int32 or int64 (CscView::index_type)
-  const void* edge_ids = nullptr;     // [num_edges] int32 or int64 (CscView::edge_id_type), or null: position of the edge in the import
+  const RowRecord* rows = nullptr;  // [num_rows + 1]
+  const void* indices = nullptr;    // [num_edges] int32 or int64 (CscView::index_type)
+  const void* edge_ids =
+      nullptr;  // [num_edges] int32 or int64 (CscView::edge_id_type), or null: position of the edge in the import
   std::int64_t num_rows = 0;
   std::int64_t num_edges = 0;
 };
 
 /// One edge type over all partitions.
 struct CscView {
-  std::span<const CscPart> parts;                       // [P]
-  std::span<const std::int64_t> partition_offsets;      // [P + 1], of the destination node type: the partition book
+  std::span<const CscPart> parts;  // [P]
+  std::span<const std::int64_t>
+      partition_offsets;  // [P + 1], of the destination node type: the partition book
   std::int64_t num_src_nodes = 0;
   std::int64_t num_dst_nodes = 0;
   std::int64_t num_edges = 0;
-  int src_type = 0, dst_type = 0;                       // node type numbers
+  int src_type = 0, dst_type = 0;  // node type numbers
   ElementType index_type = ElementType::kInt32;
   ElementType edge_id_type = ElementType::kInt32;
   bool has_edge_ids = false;
@@ -40,10 +42,10 @@ struct CscView {
 
 /// One node attribute over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.
 struct NodeAttrView {
-  std::span<const std::byte* const> parts;              // [P]
-  std::span<const std::int64_t> partition_offsets;      // [P + 1]
+  std::span<const std::byte* const> parts;          // [P]
+  std::span<const std::int64_t> partition_offsets;  // [P + 1]
   ElementType type = ElementType::kFloat32;
-  std::int64_t row_bytes = 0;                           // without padding
+  std::int64_t row_bytes = 0;  // without padding
   std::int64_t stride_bytes = 0;
 };
 

@@ -17,12 +17,14 @@ constexpr int kBaseRounds = 48, kRoundsPerBit = 2;
 KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t epoch)
     : size_(static_cast<std::uint64_t>(size)),
       key_(stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0})) {
-  const NodeStream partners{.key = stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1}),
-                            .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .epoch = epoch, .hop = 1}),
-                            .node = 0,
-                            .tree = 0};
+  const NodeStream partners{
+      .key = stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1}),
+      .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .epoch = epoch, .hop = 1}),
+      .node = 0,
+      .tree = 0};
   const int rounds = kBaseRounds + kRoundsPerBit * std::bit_width(size_);
-  for (int round = 0; round < rounds; ++round) partner_.push_back(draw_below_wide(partners, static_cast<std::uint32_t>(round), size_));
+  for (int round = 0; round < rounds; ++round)
+    partner_.push_back(draw_below_wide(partners, static_cast<std::uint32_t>(round), size_));
 }
 
 void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) const {
@@ -34,7 +36,10 @@ void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) co
       const std::uint64_t here = static_cast<std::uint64_t>(x);
       const std::uint64_t there = partner >= here ? partner - here : partner + size_ - here;
       const std::uint64_t larger = std::max(here, there);
-      const std::uint32_t bit = philox(static_cast<std::uint32_t>(larger), static_cast<std::uint32_t>(larger >> 32), round, 0, key_).word[0] & 1;
+      const std::uint32_t bit =
+          philox(static_cast<std::uint32_t>(larger), static_cast<std::uint32_t>(larger >> 32), round, 0, key_)
+              .word[0] &
+          1;
       x = static_cast<std::int64_t>(bit ? there : here);
     }
   }

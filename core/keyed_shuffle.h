@@ -19,7 +19,7 @@ class KeyedShuffle {
 
  private:
   std::uint64_t size_, key_;
-  std::vector<std::uint64_t> partner_;   // K of each round, below size
+  std::vector<std::uint64_t> partner_;  // K of each round, below size
 };
 
 }  // namespace hopfeed

@@ -7,22 +7,23 @@
 namespace hopfeed {
 
 inline constexpr std::int64_t kMaxHops = 16;
-inline constexpr std::int64_t kMaxFanout = 65'535;           // larger: ask for all neighbours with -1
-inline constexpr std::int64_t kMaxBatchSize = 16'777'216;    // seeds per batch
-inline constexpr std::int64_t kMaxBatchNodes = 1 << 29;       // of one type; local ids are 32-bit inside the sampler
+inline constexpr std::int64_t kMaxFanout = 65'535;         // larger: ask for all neighbours with -1
+inline constexpr std::int64_t kMaxBatchSize = 16'777'216;  // seeds per batch
+inline constexpr std::int64_t kMaxBatchNodes = 1
+                                               << 29;  // of one type; local ids are 32-bit inside the sampler
 inline constexpr std::int64_t kMaxNodes = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxEdges = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxPartitions = 4'096;
-inline constexpr std::int64_t kMaxTypes = 4'096;             // node types, and edge types
-inline constexpr std::int64_t kMaxNodeAttrs = 256;           // per node type
-inline constexpr std::int64_t kMaxRowBytes = 16 << 20;       // one node's row of one attribute
-inline constexpr std::size_t kMaxNameBytes = 32;             // of a type, attribute or split
-inline constexpr std::size_t kMaxMetaBytes = 64 << 20;       // meta.json
+inline constexpr std::int64_t kMaxTypes = 4'096;        // node types, and edge types
+inline constexpr std::int64_t kMaxNodeAttrs = 256;      // per node type
+inline constexpr std::int64_t kMaxRowBytes = 16 << 20;  // one node's row of one attribute
+inline constexpr std::size_t kMaxNameBytes = 32;        // of a type, attribute or split
+inline constexpr std::size_t kMaxMetaBytes = 64 << 20;  // meta.json
 inline constexpr std::size_t kMaxNpyHeaderBytes = 64 << 10;
-inline constexpr std::size_t kMaxBlockArrays = 65'536;       // arrays of one batch block
+inline constexpr std::size_t kMaxBlockArrays = 65'536;  // arrays of one batch block
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{1} << 40;
-inline constexpr std::int64_t kMaxWorkers = 256;             // per loader
-inline constexpr std::int64_t kMaxSlots = 1'024;             // per channel
+inline constexpr std::int64_t kMaxWorkers = 256;  // per loader
+inline constexpr std::int64_t kMaxSlots = 1'024;  // per channel
 inline constexpr std::int64_t kMaxWorldSize = 65'536;
 
 }  // namespace hopfeed

@@ -44,7 +44,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
   if (data == MAP_FAILED) throw_errno("cannot map " + path.string(), errno);
   data_ = static_cast<const std::byte*>(data);
-  if (size_ >= kHugePageBytes) ::madvise(data, size_, MADV_HUGEPAGE);  // advice: refused where the file system cannot
+  if (size_ >= kHugePageBytes)
+    ::madvise(data, size_, MADV_HUGEPAGE);  // advice: refused where the file system cannot
 }
 
 MappedFile::~MappedFile() {
@@ -52,7 +53,9 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);

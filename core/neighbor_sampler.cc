@@ -25,8 +25,8 @@ struct NodeScratch {
   explicit NodeScratch(std::int64_t num_nodes) : relabel(make_relabel(num_nodes)) {}
   AnyRelabel relabel;
   LocalNodes local;
-  ScratchArray<std::int64_t> original_ids;   // of the expanded nodes
-  std::uint32_t expanded = 0;                // their number: nodes that were in a frontier
+  ScratchArray<std::int64_t> original_ids;  // of the expanded nodes
+  std::uint32_t expanded = 0;               // their number: nodes that were in a frontier
   std::vector<std::int64_t> per_hop;
 };
 
@@ -49,7 +49,8 @@ struct NeighborSampler::Impl {
     for (int t = 0; t < data.num_edge_types(); ++t) {
       csc.push_back(data.csc(t));
       if (options.edge_ids && !csc.back().has_edge_ids) {
-        throw Error(ErrorCode::kUnsupported, data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
+        throw Error(ErrorCode::kUnsupported,
+                    data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
       }
     }
     edges.resize(csc.size());
@@ -71,7 +72,8 @@ struct NeighborSampler::Impl {
     std::visit(
         [&](auto& relabel) {
           relabel.make_room(type.local, request.seeds.size());
-          for (std::size_t i = 0; i < request.seeds.size(); ++i) seed_index[i] = relabel.insert(type.local, request.seeds[i]);
+          for (std::size_t i = 0; i < request.seeds.size(); ++i)
+            seed_index[i] = relabel.insert(type.local, request.seeds[i]);
         },
         type.relabel);
     for (NodeScratch& t : nodes) t.per_hop.push_back(t.local.count);
@@ -93,25 +95,34 @@ struct NeighborSampler::Impl {
     }
   }
 
-  void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type, std::uint32_t frontier_end) {
+  void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type,
+              std::uint32_t frontier_end) {
     const CscView& view = csc[edge_type];
     NodeScratch &dst = nodes[view.dst_type], &src = nodes[view.src_type];
-    StreamOptions stream{.purpose = Purpose::kNeighbors, .seed = request.key.seed, .epoch = request.key.epoch, .first = request.key.first,
-                         .hop = static_cast<std::uint32_t>(hop), .edge_type = static_cast<std::uint32_t>(edge_type)};
+    StreamOptions stream{.purpose = Purpose::kNeighbors,
+                         .seed = request.key.seed,
+                         .epoch = request.key.epoch,
+                         .first = request.key.first,
+                         .hop = static_cast<std::uint32_t>(hop),
+                         .edge_type = static_cast<std::uint32_t>(edge_type)};
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
     stream.purpose = Purpose::kRetries;
     draws.retry_key = stream_key(stream);
-    const ExpandOptions expand_options{.fanout = options.fanouts[hop], .replace = options.replace, .edge_ids = options.edge_ids};
+    const ExpandOptions expand_options{
+        .fanout = options.fanouts[hop], .replace = options.replace, .edge_ids = options.edge_ids};
     const auto run = [&]<class Index>(Index, auto& relabel) {
-      RowExpander<Index, std::decay_t<decltype(relabel)>>(view, expand_options, draws, expand_scratch, dst.local, dst.original_ids, src.local,
-                                                         relabel, edges[edge_type])
+      RowExpander<Index, std::decay_t<decltype(relabel)>>(view, expand_options, draws, expand_scratch,
+                                                          dst.local, dst.original_ids, src.local, relabel,
+                                                          edges[edge_type])
           .expand(dst.expanded, frontier_end);
     };
     try {
       std::visit(
           [&](auto& relabel) {
-            if (view.index_type == ElementType::kInt32) run(std::int32_t{}, relabel);
-            else run(std::int64_t{}, relabel);
+            if (view.index_type == ElementType::kInt32)
+              run(std::int32_t{}, relabel);
+            else
+              run(std::int64_t{}, relabel);
           },
           src.relabel);
     } catch (const DamagedRow& damage) {
@@ -122,12 +133,18 @@ struct NeighborSampler::Impl {
   [[noreturn]] void report(const DamagedRow& damage, std::size_t edge_type) const {
     const EdgeTypeMeta& edge = dataset.meta().edge_types[edge_type];
     if (damage.what == DamagedRow::What::kOffsets) {
-      throw Error(ErrorCode::kCorrupt, fmt::format("{}: row {} has offsets that do not rise within the {} edges; run hopfeed-partition verify",
-                                                   (dataset.folder() / rows_path(damage.partition, edge)).string(), damage.row,
-                                                   edge.partition_edges[damage.partition]));
+      throw Error(
+          ErrorCode::kCorrupt,
+          fmt::format(
+              "{}: row {} has offsets that do not rise within the {} edges; run hopfeed-partition verify",
+              (dataset.folder() / rows_path(damage.partition, edge)).string(), damage.row,
+              edge.partition_edges[damage.partition]));
     }
-    throw Error(ErrorCode::kCorrupt, fmt::format("{}: edge type {} has source node {}, but there are {} nodes; run hopfeed-partition verify",
-                                                 dataset.folder().string(), edge.folder(), damage.value, csc[edge_type].num_src_nodes));
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format(
+            "{}: edge type {} has source node {}, but there are {} nodes; run hopfeed-partition verify",
+            dataset.folder().string(), edge.folder(), damage.value, csc[edge_type].num_src_nodes));
   }
 
   const Sample& finish(const SampleRequest& request) {
@@ -160,7 +177,8 @@ struct NeighborSampler::Impl {
   std::vector<std::uint32_t> frontier_end_;
 };
 
-NeighborSampler::NeighborSampler(const Dataset& dataset, const BatchOptions& options) : impl_(std::make_unique<Impl>(dataset, options)) {}
+NeighborSampler::NeighborSampler(const Dataset& dataset, const BatchOptions& options)
+    : impl_(std::make_unique<Impl>(dataset, options)) {}
 NeighborSampler::~NeighborSampler() = default;
 
 const Sample& NeighborSampler::sample(const SampleRequest& request) {
@@ -173,7 +191,8 @@ std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes();
   for (const auto& group : s.expand_scratch.groups) bytes += group.at.bytes() + group.edge_at.bytes();
-  for (const EdgeScratch& edge : s.edges) bytes += edge.sources.bytes() + edge.edge_ids.bytes() + edge.per_dst.bytes();
+  for (const EdgeScratch& edge : s.edges)
+    bytes += edge.sources.bytes() + edge.edge_ids.bytes() + edge.per_dst.bytes();
   for (const NodeScratch& node : s.nodes) {
     bytes += node.local.ids.bytes() + node.original_ids.bytes();
     bytes += std::visit([](const auto& relabel) { return relabel.bytes(); }, node.relabel);

@@ -15,30 +15,32 @@ namespace hopfeed {
 
 /// The nodes of one type in a sample. Views into the sampler's scratch, valid until the next sample.
 struct SampledNodes {
-  std::span<const std::int64_t> dataset_ids;    // [n]
-  std::span<const std::int64_t> original_ids;   // [expanded]: known for the nodes whose rows were read, the first ones
-  std::span<const std::int64_t> per_hop;        // [hops + 1]: seeds, then new nodes of each hop
+  std::span<const std::int64_t> dataset_ids;  // [n]
+  std::span<const std::int64_t>
+      original_ids;  // [expanded]: known for the nodes whose rows were read, the first ones
+  std::span<const std::int64_t> per_hop;  // [hops + 1]: seeds, then new nodes of each hop
 };
 
 /// The edges of one type in a sample, hop by hop, within a hop grouped by destination in local-id order.
 struct SampledEdges {
-  std::span<const std::uint32_t> sources;       // [E] local ids in the source type
-  std::span<const std::uint32_t> per_dst;       // [expanded]: edges of destination 0, 1, ...
-  std::span<const std::int64_t> edge_ids;       // [E] original edge positions; empty unless asked for
-  std::span<const std::int64_t> per_hop;        // [hops]
+  std::span<const std::uint32_t> sources;  // [E] local ids in the source type
+  std::span<const std::uint32_t> per_dst;  // [expanded]: edges of destination 0, 1, ...
+  std::span<const std::int64_t> edge_ids;  // [E] original edge positions; empty unless asked for
+  std::span<const std::int64_t> per_hop;   // [hops]
 };
 
 struct Sample {
-  std::vector<SampledNodes> nodes;              // per node type
-  std::vector<SampledEdges> edges;              // per edge type
-  std::int64_t num_seeds = 0;                   // distinct
-  std::span<const std::uint32_t> seed_index;    // [count] local id of each position; empty unless a seed repeats
+  std::vector<SampledNodes> nodes;  // per node type
+  std::vector<SampledEdges> edges;  // per edge type
+  std::int64_t num_seeds = 0;       // distinct
+  std::span<const std::uint32_t>
+      seed_index;  // [count] local id of each position; empty unless a seed repeats
 };
 
 struct SampleRequest {
   BatchKey key;
   int seed_type = 0;
-  std::span<const std::int64_t> seeds;          // dataset ids
+  std::span<const std::int64_t> seeds;  // dataset ids
 };
 
 class NeighborSampler {

@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::string_view kRecordLiteral = "[('offset', '<i8'), ('original_id', '<i8')]";
-constexpr ElementType kKnownTypes[] = {ElementType::kUint8,   ElementType::kInt8,    ElementType::kInt16, ElementType::kInt32,
-                                       ElementType::kInt64,   ElementType::kFloat16, ElementType::kBfloat16,
-                                       ElementType::kFloat32, ElementType::kFloat64, ElementType::kBool};
+constexpr ElementType kKnownTypes[] = {ElementType::kUint8,    ElementType::kInt8,    ElementType::kInt16,
+                                       ElementType::kInt32,    ElementType::kInt64,   ElementType::kFloat16,
+                                       ElementType::kBfloat16, ElementType::kFloat32, ElementType::kFloat64,
+                                       ElementType::kBool};
 
 [[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + " is no valid .npy file: " + what);
@@ -89,7 +90,8 @@ class Scanner {
     if (end == std::string_view::npos) corrupt(path_, "its type list is not closed");
     const std::string_view list = text_.substr(0, end + 1);
     if (list != kRecordLiteral) {
-      throw Error(ErrorCode::kUnsupported, path_.string() + ": structured element type " + std::string(list) + " is not known; store plain numbers");
+      throw Error(ErrorCode::kUnsupported, path_.string() + ": structured element type " + std::string(list) +
+                                               " is not known; store plain numbers");
     }
     text_.remove_prefix(end + 1);
     return kRowRecordDescr;
@@ -134,7 +136,7 @@ std::string header_dictionary(const std::string& descr, const std::vector<std::i
 
 std::int64_t NpyHeader::count() const {
   std::int64_t n = 1;
-  for (std::int64_t d : shape) n *= d;   // parse_npy_header has checked the product
+  for (std::int64_t d : shape) n *= d;  // parse_npy_header has checked the product
   return n;
 }
 
@@ -143,18 +145,22 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
   if (text.size() < 12 || text.substr(0, 6) != kMagic) corrupt(path, "it does not begin with \\x93NUMPY");
   const int version = static_cast<unsigned char>(text[6]);
   if (version < 1 || version > 3) {
-    throw Error(ErrorCode::kVersion, path.string() + " has .npy version " + std::to_string(version) + "; 1 to 3 are known");
+    throw Error(ErrorCode::kVersion,
+                path.string() + " has .npy version " + std::to_string(version) + "; 1 to 3 are known");
   }
   std::uint32_t length = 0;
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::memcpy(&length, text.data() + 8, length_bytes);
   const std::size_t begin = 8 + length_bytes;
-  if (length > kMaxNpyHeaderBytes || begin + length > text.size()) corrupt(path, "its header is longer than the file");
+  if (length > kMaxNpyHeaderBytes || begin + length > text.size())
+    corrupt(path, "its header is longer than the file");
 
   NpyHeader header;
   header.data_offset = begin + length;
   // NumPy itself aligns to 16 or 64; typed access to the mapping needs at least the widest element.
-  if (header.data_offset % 16 != 0) throw Error(ErrorCode::kUnsupported, path.string() + " holds unaligned data; save it again with numpy.save");
+  if (header.data_offset % 16 != 0)
+    throw Error(ErrorCode::kUnsupported,
+                path.string() + " holds unaligned data; save it again with numpy.save");
   Scanner scan(text.substr(begin, length), path);
   bool seen_descr = false, seen_order = false, seen_shape = false;
   scan.expect('{');
@@ -164,7 +170,9 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
     if (key == "descr" && !std::exchange(seen_descr, true)) {
       header.descr = scan.descr();
     } else if (key == "fortran_order" && !std::exchange(seen_order, true)) {
-      if (scan.boolean()) throw Error(ErrorCode::kUnsupported, path.string() + " is in Fortran order; save numpy.ascontiguousarray(...) instead");
+      if (scan.boolean())
+        throw Error(ErrorCode::kUnsupported,
+                    path.string() + " is in Fortran order; save numpy.ascontiguousarray(...) instead");
     } else if (key == "shape" && !std::exchange(seen_shape, true)) {
       header.shape = scan.shape();
     } else {
@@ -178,21 +186,25 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
   if (!seen_descr || !seen_order || !seen_shape || !scan.at_end()) corrupt(path, "its header is incomplete");
   header.item_bytes = descr_bytes(header.descr);
   if (header.item_bytes == 0) {
-    throw Error(ErrorCode::kUnsupported, path.string() + " holds elements of type '" + header.descr + "'; use little-endian integers or floats");
+    throw Error(ErrorCode::kUnsupported, path.string() + " holds elements of type '" + header.descr +
+                                             "'; use little-endian integers or floats");
   }
   std::uint64_t bytes = header.item_bytes;
   for (std::int64_t d : header.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes)) corrupt(path, "its shape overflows");
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes))
+      corrupt(path, "its shape overflows");
   }
   if (bytes != text.size() - header.data_offset) {
-    corrupt(path, "shape and type ask for " + std::to_string(bytes) + " bytes of data, the file has " + std::to_string(text.size() - header.data_offset));
+    corrupt(path, "shape and type ask for " + std::to_string(bytes) + " bytes of data, the file has " +
+                      std::to_string(text.size() - header.data_offset));
   }
   return header;
 }
 
 void NpyArray::require_descr(const std::string& descr) const {
   if (header_.descr != descr) {
-    throw Error(ErrorCode::kCorrupt, path().string() + " holds elements of type '" + header_.descr + "', expected '" + descr + "'");
+    throw Error(ErrorCode::kCorrupt, path().string() + " holds elements of type '" + header_.descr +
+                                         "', expected '" + descr + "'");
   }
 }
 
@@ -204,10 +216,13 @@ std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& 
   return head + dictionary;
 }
 
-NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr, const std::vector<std::int64_t>& shape) : path_(path) {
+NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr,
+                     const std::vector<std::int64_t>& shape)
+    : path_(path) {
   const std::size_t item_bytes = descr_bytes(descr);
-  if (item_bytes == 0) throw Error(ErrorCode::kInvalid, "no .npy element type '" + descr + "' for " + path.string());
-  file_ = std::fopen(path.c_str(), "wbxe");   // x: never over an existing file
+  if (item_bytes == 0)
+    throw Error(ErrorCode::kInvalid, "no .npy element type '" + descr + "' for " + path.string());
+  file_ = std::fopen(path.c_str(), "wbxe");  // x: never over an existing file
   if (!file_) throw_errno("cannot create " + path.string(), errno);
   std::setvbuf(file_, nullptr, _IOFBF, 1 << 18);
   hash_ = XXH3_createState();
@@ -220,8 +235,11 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr
 }
 
 NpyWriter::NpyWriter(NpyWriter&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)), hash_(std::exchange(other.hash_, nullptr)),
-      expected_(other.expected_), written_(other.written_) {}
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, nullptr)),
+      hash_(std::exchange(other.hash_, nullptr)),
+      expected_(other.expected_),
+      written_(other.written_) {}
 
 NpyWriter::~NpyWriter() {
   if (file_) std::fclose(file_);
@@ -229,16 +247,20 @@ NpyWriter::~NpyWriter() {
 }
 
 void NpyWriter::write_bytes(std::span<const std::byte> bytes) {
-  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) throw_errno("cannot write " + path_.string(), errno);
+  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
+    throw_errno("cannot write " + path_.string(), errno);
   XXH3_64bits_update(hash_, bytes.data(), bytes.size());
   written_ += bytes.size();
 }
 
 NpyWriter::Result NpyWriter::finish() {
   if (written_ != expected_) {
-    throw Error(ErrorCode::kInvalid, path_.string() + ": " + std::to_string(written_) + " bytes were written where the shape asks for " + std::to_string(expected_));
+    throw Error(ErrorCode::kInvalid, path_.string() + ": " + std::to_string(written_) +
+                                         " bytes were written where the shape asks for " +
+                                         std::to_string(expected_));
   }
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) throw_errno("cannot write " + path_.string(), errno);
+  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
+    throw_errno("cannot write " + path_.string(), errno);
   std::FILE* file = std::exchange(file_, nullptr);
   if (std::fclose(file) != 0) throw_errno("cannot write " + path_.string(), errno);
   return {.bytes = written_, .xxh3 = XXH3_64bits_digest(hash_)};

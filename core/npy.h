@@ -18,11 +18,11 @@
 namespace hopfeed {
 
 struct NpyHeader {
-  std::string descr;                 // "<i8", or "record" for RowRecord
-  std::vector<std::int64_t> shape;   // every dimension >= 0
+  std::string descr;                // "<i8", or "record" for RowRecord
+  std::vector<std::int64_t> shape;  // every dimension >= 0
   std::size_t item_bytes = 0;
-  std::size_t data_offset = 0;       // where the elements begin in the file
-  std::int64_t count() const;        // elements in all
+  std::size_t data_offset = 0;  // where the elements begin in the file
+  std::int64_t count() const;   // elements in all
 };
 
 /// `descr` of arrays of RowRecord.
@@ -36,14 +36,18 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
 class NpyArray {
  public:
   NpyArray() = default;
-  explicit NpyArray(const std::filesystem::path& path) : file_(path), header_(parse_npy_header(file_.bytes(), path)) {}
+  explicit NpyArray(const std::filesystem::path& path)
+      : file_(path), header_(parse_npy_header(file_.bytes(), path)) {}
 
   const NpyHeader& header() const { return header_; }
   const std::filesystem::path& path() const { return file_.path(); }
-  std::span<const std::byte> bytes() const { return file_.bytes().subspan(file_.bytes().empty() ? 0 : header_.data_offset); }
+  std::span<const std::byte> bytes() const {
+    return file_.bytes().subspan(file_.bytes().empty() ? 0 : header_.data_offset);
+  }
 
   /// Throws kCorrupt naming the file where the stored element type is another.
-  template <class T> std::span<const T> as() const {
+  template <class T>
+  std::span<const T> as() const {
     require_descr(npy_descr(element_type_of<T>));
     return {reinterpret_cast<const T*>(bytes().data()), static_cast<std::size_t>(header_.count())};
   }
@@ -54,7 +58,8 @@ class NpyArray {
   NpyHeader header_;
 };
 
-template <> inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
+template <>
+inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
   require_descr(kRowRecordDescr);
   return {reinterpret_cast<const RowRecord*>(bytes().data()), static_cast<std::size_t>(header_.count())};
 }
@@ -67,17 +72,24 @@ std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& 
 class NpyWriter {
  public:
   /// `descr` as in NpyHeader. Throws kIo or kNoSpace naming the file.
-  NpyWriter(const std::filesystem::path& path, const std::string& descr, const std::vector<std::int64_t>& shape);
+  NpyWriter(const std::filesystem::path& path, const std::string& descr,
+            const std::vector<std::int64_t>& shape);
   ~NpyWriter();
   NpyWriter(NpyWriter&& other) noexcept;
   NpyWriter& operator=(NpyWriter&&) = delete;
 
   void write_bytes(std::span<const std::byte> bytes);
-  template <class T> void write(std::span<const T> items) { write_bytes(std::as_bytes(items)); }
-  template <class T> void write_one(const T& item) { write_bytes(std::as_bytes(std::span<const T>(&item, 1))); }
+  template <class T>
+  void write(std::span<const T> items) {
+    write_bytes(std::as_bytes(items));
+  }
+  template <class T>
+  void write_one(const T& item) {
+    write_bytes(std::as_bytes(std::span<const T>(&item, 1)));
+  }
   struct Result {
-    std::uint64_t bytes;    // of the whole file
-    std::uint64_t xxh3;     // XXH3-64 of the whole file
+    std::uint64_t bytes;  // of the whole file
+    std::uint64_t xxh3;   // XXH3-64 of the whole file
   };
   Result finish();
 
@@ -89,8 +101,9 @@ class NpyWriter {
 };
 
 /// One call for an array that is in memory already.
-template <class T> NpyWriter::Result write_npy(const std::filesystem::path& path, std::span<const T> items,
-                                               const std::vector<std::int64_t>& shape) {
+template <class T>
+NpyWriter::Result write_npy(const std::filesystem::path& path, std::span<const T> items,
+                            const std::vector<std::int64_t>& shape) {
   NpyWriter writer(path, npy_descr(element_type_of<T>), shape);
   writer.write(items);
   return writer.finish();

@@ -14,7 +14,7 @@
 
 namespace hopfeed {
 
-inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;   // 128 MiB per worker
+inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;  // 128 MiB per worker
 
 /// The nodes of one type in one batch: local id -> dataset id.
 struct LocalNodes {
@@ -24,7 +24,9 @@ struct LocalNodes {
 
 class DirectRelabel {
  public:
-  explicit DirectRelabel(std::int64_t num_nodes) : size_(static_cast<std::size_t>(num_nodes)), id_bits_(std::bit_width(static_cast<std::uint64_t>(num_nodes))) {
+  explicit DirectRelabel(std::int64_t num_nodes)
+      : size_(static_cast<std::size_t>(num_nodes)),
+        id_bits_(std::bit_width(static_cast<std::uint64_t>(num_nodes))) {
     table_.reserve(size_ + 1);
   }
 
@@ -68,7 +70,9 @@ class HashRelabel {
   void make_room(LocalNodes& nodes, std::size_t more) {
     nodes.ids.reserve(nodes.count + more + 1);
     if ((nodes.count + more) * 2 <= std::size_t{1} << slot_bits_) return;
-    if (nodes.count + more > kMaxBatchNodes) throw Error(ErrorCode::kUnsupported, "a batch would hold more than 2^29 nodes; use smaller fanouts or batches");
+    if (nodes.count + more > kMaxBatchNodes)
+      throw Error(ErrorCode::kUnsupported,
+                  "a batch would hold more than 2^29 nodes; use smaller fanouts or batches");
     resize(std::bit_width((nodes.count + more) * 2));
     for (std::uint32_t i = 0; i < nodes.count; ++i) *find(nodes, nodes.ids[i]) = generation_ | i;
   }
@@ -84,17 +88,21 @@ class HashRelabel {
   std::size_t bytes() const { return table_.bytes(); }
 
  private:
-  std::size_t slot(std::int64_t node) const { return static_cast<std::size_t>(static_cast<std::uint64_t>(node) * 0x9E3779B97F4A7C15u >> (64 - slot_bits_)); }
+  std::size_t slot(std::int64_t node) const {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(node) * 0x9E3779B97F4A7C15u >>
+                                    (64 - slot_bits_));
+  }
   std::uint32_t* find(const LocalNodes& nodes, std::int64_t node) {
     const std::size_t mask = (std::size_t{1} << slot_bits_) - 1;
     for (std::size_t at = slot(node);; at = (at + 1) & mask) {
       const std::uint32_t entry = table_[at];
-      if ((entry ^ generation_) >> id_bits_ || nodes.ids[entry & ((1u << id_bits_) - 1)] == node) return &table_[at];
+      if ((entry ^ generation_) >> id_bits_ || nodes.ids[entry & ((1u << id_bits_) - 1)] == node)
+        return &table_[at];
     }
   }
   void resize(int slot_bits) {
     slot_bits_ = slot_bits;
-    id_bits_ = slot_bits;   // half full at most, so a local id needs one bit less
+    id_bits_ = slot_bits;  // half full at most, so a local id needs one bit less
     table_.reserve(std::size_t{1} << slot_bits_);
     clear();
   }

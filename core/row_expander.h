@@ -22,9 +22,9 @@ namespace hopfeed {
 
 /// What one edge type has gathered in a batch so far.
 struct EdgeScratch {
-  ScratchArray<std::uint32_t> sources;    // local ids, all hops
+  ScratchArray<std::uint32_t> sources;  // local ids, all hops
   ScratchArray<std::int64_t> edge_ids;
-  ScratchArray<std::uint32_t> per_dst;    // one count per expanded destination
+  ScratchArray<std::uint32_t> per_dst;  // one count per expanded destination
   std::size_t num_edges = 0;
 };
 
@@ -32,8 +32,8 @@ struct EdgeScratch {
 struct DamagedRow {
   enum class What { kOffsets, kSource } what;
   int partition;
-  std::int64_t row;      // kOffsets: row of the partition
-  std::int64_t value;    // kSource: the id that is out of range
+  std::int64_t row;    // kOffsets: row of the partition
+  std::int64_t value;  // kSource: the id that is out of range
 };
 
 struct ExpandOptions {
@@ -46,12 +46,12 @@ struct ExpandOptions {
 struct ExpandScratch {
   static constexpr std::uint32_t kGroup = 32;
   struct Group {
-    ScratchArray<std::uint64_t> at;         // address of each drawn index; after `read` the node itself
-    ScratchArray<std::uint64_t> edge_at;    // address of each drawn edge id
+    ScratchArray<std::uint64_t> at;       // address of each drawn index; after `read` the node itself
+    ScratchArray<std::uint64_t> edge_at;  // address of each drawn edge id
     std::size_t total = 0;
   };
   struct Row {
-    std::uint64_t index_at, edge_at;        // addresses of the row's first index and edge id
+    std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
     std::uint64_t degree, drawn, original_id;
   };
   Group groups[3];
@@ -61,16 +61,27 @@ struct ExpandScratch {
   PickSet pick_set;
 };
 
-template <class Index, class Relabel> class RowExpander {
+template <class Index, class Relabel>
+class RowExpander {
  public:
   static constexpr std::uint32_t kGroup = ExpandScratch::kGroup;
   /// Fanouts up to here look for repeats by comparing all picks.
   static constexpr std::uint32_t kLinearPicks = 32;
 
-  RowExpander(const CscView& csc, const ExpandOptions& options, NodeStream stream, ExpandScratch& scratch, LocalNodes& dst,
-              ScratchArray<std::int64_t>& dst_original_ids, LocalNodes& src, Relabel& relabel, EdgeScratch& edges)
-      : csc_(csc), options_(options), stream_(stream), scratch_(scratch), dst_(dst), dst_original_ids_(dst_original_ids), src_(src),
-        relabel_(relabel), edges_(edges), edge_id_bytes_(element_bytes(csc.edge_id_type)), num_src_(static_cast<std::uint64_t>(csc.num_src_nodes)) {}
+  RowExpander(const CscView& csc, const ExpandOptions& options, NodeStream stream, ExpandScratch& scratch,
+              LocalNodes& dst, ScratchArray<std::int64_t>& dst_original_ids, LocalNodes& src,
+              Relabel& relabel, EdgeScratch& edges)
+      : csc_(csc),
+        options_(options),
+        stream_(stream),
+        scratch_(scratch),
+        dst_(dst),
+        dst_original_ids_(dst_original_ids),
+        src_(src),
+        relabel_(relabel),
+        edges_(edges),
+        edge_id_bytes_(element_bytes(csc.edge_id_type)),
+        num_src_(static_cast<std::uint64_t>(csc.num_src_nodes)) {}
 
   /// Expands destinations with local ids [lo, hi). Throws DamagedRow.
   void expand(std::uint32_t lo, std::uint32_t hi) {
@@ -95,9 +106,13 @@ template <class Index, class Relabel> class RowExpander {
   using Row = ExpandScratch::Row;
 
   std::uint32_t begin_of(std::uint32_t group) const { return lo_ + group * kGroup; }
-  std::uint32_t end_of(std::uint32_t group) const { return hi_ - begin_of(group) < kGroup ? hi_ : begin_of(group) + kGroup; }
+  std::uint32_t end_of(std::uint32_t group) const {
+    return hi_ - begin_of(group) < kGroup ? hi_ : begin_of(group) + kGroup;
+  }
 
-  int partition(std::int64_t node) const { return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node); }
+  int partition(std::int64_t node) const {
+    return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node);
+  }
 
   void fetch(std::uint32_t group) const {
     for (std::uint32_t i = begin_of(group); i < end_of(group); ++i) {
@@ -113,8 +128,10 @@ template <class Index, class Relabel> class RowExpander {
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
     const std::int64_t r = node - csc_.partition_offsets[p];
-    const std::uint64_t begin = static_cast<std::uint64_t>(part.rows[r].offset), end = static_cast<std::uint64_t>(part.rows[r + 1].offset);
-    if (begin > end || end > static_cast<std::uint64_t>(part.num_edges)) throw DamagedRow{DamagedRow::What::kOffsets, p, r, 0};
+    const std::uint64_t begin = static_cast<std::uint64_t>(part.rows[r].offset),
+                        end = static_cast<std::uint64_t>(part.rows[r + 1].offset);
+    if (begin > end || end > static_cast<std::uint64_t>(part.num_edges))
+      throw DamagedRow{DamagedRow::What::kOffsets, p, r, 0};
     const std::int64_t original = part.rows[r].original_id;
     dst_original_ids_[local] = original;
     row = {.index_at = reinterpret_cast<std::uint64_t>(part.indices) + begin * sizeof(Index),
@@ -131,7 +148,7 @@ template <class Index, class Relabel> class RowExpander {
     const std::uint32_t begin = begin_of(g), n = end_of(g) - begin;
     std::size_t total = 0;
     for (std::uint32_t i = 0; i < n; ++i) total += read_row(begin + i, scratch_.rows[i]);
-    group.at.reserve(total + 4);   // a draw fills whole blocks of four
+    group.at.reserve(total + 4);  // a draw fills whole blocks of four
     if (options_.edge_ids) group.edge_at.reserve(total + 4);
     std::size_t at = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -151,7 +168,8 @@ template <class Index, class Relabel> class RowExpander {
     group.total = total;
   }
 
-  template <class Position> void place(Group& group, std::size_t at, const Row& row, Position position) {
+  template <class Position>
+  void place(Group& group, std::size_t at, const Row& row, Position position) {
     std::uint64_t* out = group.at.data() + at;
     for (std::uint64_t j = 0; j < row.drawn; ++j) {
       out[j] = row.index_at + position(j) * sizeof(Index);
@@ -165,10 +183,13 @@ template <class Index, class Relabel> class RowExpander {
     }
   }
 
-  NodeStream stream_of(const Row& row) const { return {stream_.key, stream_.retry_key, row.original_id, stream_.tree}; }
+  NodeStream stream_of(const Row& row) const {
+    return {stream_.key, stream_.retry_key, row.original_id, stream_.tree};
+  }
 
   const std::uint32_t* pick(const Row& row) {
-    const std::uint32_t k = static_cast<std::uint32_t>(row.drawn), degree = static_cast<std::uint32_t>(row.degree);
+    const std::uint32_t k = static_cast<std::uint32_t>(row.drawn),
+                        degree = static_cast<std::uint32_t>(row.degree);
     scratch_.picks.reserve(k + 4);
     std::uint32_t* picks = scratch_.picks.data();
     if (options_.replace) {
@@ -201,7 +222,8 @@ template <class Index, class Relabel> class RowExpander {
     std::uint64_t* at = group.at.data();
     for (std::size_t j = 0; j < group.total; ++j) {
       const std::int64_t node = *reinterpret_cast<const Index*>(at[j]);
-      if (static_cast<std::uint64_t>(node) >= num_src_) throw DamagedRow{DamagedRow::What::kSource, 0, 0, node};
+      if (static_cast<std::uint64_t>(node) >= num_src_)
+        throw DamagedRow{DamagedRow::What::kSource, 0, 0, node};
       at[j] = static_cast<std::uint64_t>(node);
       relabel_.prefetch(node);
     }
@@ -214,7 +236,8 @@ template <class Index, class Relabel> class RowExpander {
     std::int64_t* out = edges_.edge_ids.data() + num_edge_ids_read();
     for (std::size_t j = 0; j < group.total; ++j) {
       const void* at = reinterpret_cast<const void*>(group.edge_at[j]);
-      out[j] = edge_id_bytes_ == sizeof(std::int32_t) ? *static_cast<const std::int32_t*>(at) : *static_cast<const std::int64_t*>(at);
+      out[j] = edge_id_bytes_ == sizeof(std::int32_t) ? *static_cast<const std::int32_t*>(at)
+                                                      : *static_cast<const std::int64_t*>(at);
     }
     edge_ids_ahead_ += group.total;
   }
@@ -225,7 +248,8 @@ template <class Index, class Relabel> class RowExpander {
     relabel_.make_room(src_, group.total);
     edges_.sources.reserve(edges_.num_edges + group.total);
     std::uint32_t* out = edges_.sources.data() + edges_.num_edges;
-    for (std::size_t j = 0; j < group.total; ++j) out[j] = relabel_.insert(src_, static_cast<std::int64_t>(group.at[j]));
+    for (std::size_t j = 0; j < group.total; ++j)
+      out[j] = relabel_.insert(src_, static_cast<std::int64_t>(group.at[j]));
     edges_.num_edges += group.total;
     if (options_.edge_ids) edge_ids_ahead_ -= group.total;
   }
@@ -242,7 +266,7 @@ template <class Index, class Relabel> class RowExpander {
   const std::size_t edge_id_bytes_;
   const std::uint64_t num_src_;
   std::uint32_t lo_ = 0, hi_ = 0;
-  std::size_t edge_ids_ahead_ = 0;   // edge ids of groups that are read but not relabelled
+  std::size_t edge_ids_ahead_ = 0;  // edge ids of groups that are read but not relabelled
 };
 
 }  // namespace hopfeed

@@ -17,7 +17,8 @@ std::size_t rows_ahead(std::size_t row_bytes) {
 }
 
 // kRowBytes > 0: the width is known to the compiler, a row is one load and one store.
-template <std::size_t kRowBytes, class RowAt> void gather(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byte* out) {
+template <std::size_t kRowBytes, class RowAt>
+void gather(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byte* out) {
   const std::size_t bytes = kRowBytes ? kRowBytes : row_bytes, ahead = rows_ahead(bytes);
   const auto prefetch = [&](std::size_t i) {
     const std::byte* row = row_at(i);
@@ -32,12 +33,17 @@ template <std::size_t kRowBytes, class RowAt> void gather(std::size_t count, std
   }
 }
 
-template <class RowAt> void gather_any(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byte* out) {
+template <class RowAt>
+void gather_any(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byte* out) {
   switch (row_bytes) {
-    case 1: return gather<1>(count, row_bytes, row_at, out);
-    case 4: return gather<4>(count, row_bytes, row_at, out);
-    case 8: return gather<8>(count, row_bytes, row_at, out);
-    default: return gather<0>(count, row_bytes, row_at, out);
+    case 1:
+      return gather<1>(count, row_bytes, row_at, out);
+    case 4:
+      return gather<4>(count, row_bytes, row_at, out);
+    case 8:
+      return gather<8>(count, row_bytes, row_at, out);
+    default:
+      return gather<0>(count, row_bytes, row_at, out);
   }
 }
 
@@ -47,7 +53,9 @@ void gather_rows(const NodeAttrView& attr, std::span<const std::int64_t> nodes, 
   const std::int64_t stride = attr.stride_bytes;
   if (attr.parts.size() == 1) {
     const std::byte* base = attr.parts[0];
-    gather_any(nodes.size(), static_cast<std::size_t>(attr.row_bytes), [&](std::size_t i) { return base + nodes[i] * stride; }, out);
+    gather_any(
+        nodes.size(), static_cast<std::size_t>(attr.row_bytes),
+        [&](std::size_t i) { return base + nodes[i] * stride; }, out);
   } else {
     gather_any(
         nodes.size(), static_cast<std::size_t>(attr.row_bytes),
@@ -64,7 +72,8 @@ void gather_original_ids(const CscView& csc, std::span<const std::int64_t> nodes
       nodes.size(), sizeof(std::int64_t),
       [&](std::size_t i) {
         const int p = csc.parts.size() == 1 ? 0 : partition_of(csc.partition_offsets, nodes[i]);
-        return reinterpret_cast<const std::byte*>(&csc.parts[p].rows[nodes[i] - csc.partition_offsets[p]].original_id);
+        return reinterpret_cast<const std::byte*>(
+            &csc.parts[p].rows[nodes[i] - csc.partition_offsets[p]].original_id);
       },
       reinterpret_cast<std::byte*>(out));
 }

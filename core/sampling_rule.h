@@ -20,17 +20,21 @@ HOPFEED_HOST_DEVICE inline std::uint64_t num_drawn(std::uint64_t degree, std::in
 
 /// Membership by looking at every earlier pick: best for the small fanouts of GNNs, needs no memory.
 struct LinearSeen {
-  template <class Pick> HOPFEED_HOST_DEVICE bool add(const Pick* picks, std::uint32_t count, Pick candidate) const {
+  template <class Pick>
+  HOPFEED_HOST_DEVICE bool add(const Pick* picks, std::uint32_t count, Pick candidate) const {
     bool repeated = false;
-    for (std::uint32_t i = 0; i < count; ++i) repeated |= picks[i] == candidate;   // no early exit: it fills vector lanes
+    for (std::uint32_t i = 0; i < count; ++i)
+      repeated |= picks[i] == candidate;  // no early exit: it fills vector lanes
     return repeated;
   }
-  template <class Pick> HOPFEED_HOST_DEVICE void add_replacement(Pick) const {}
+  template <class Pick>
+  HOPFEED_HOST_DEVICE void add_replacement(Pick) const {}
 };
 
 /// Candidate j of a row with fewer than 2^32 neighbours, before repeats are replaced: exact on [0, bound_of_first + j).
 /// Fills candidates[0 .. k), k rounded up to a multiple of 4 must have room.
-HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::uint32_t first_bound, std::uint32_t bound_step, std::uint32_t k,
+HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::uint32_t first_bound,
+                                                std::uint32_t bound_step, std::uint32_t k,
                                                 std::uint32_t* candidates) {
   bool rejected = false;
   for (std::uint32_t block = 0; block * 4 < k; ++block) {
@@ -51,24 +55,28 @@ HOPFEED_HOST_DEVICE inline void draw_candidates(const NodeStream& stream, std::u
 /// k distinct positions of a row of `degree`, 1 <= k < degree < 2^32, in the order of the draws. `picks` has room for k
 /// rounded up to a multiple of 4.
 template <class Seen>
-HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& stream, std::uint32_t degree, std::uint32_t k, std::uint32_t* picks, Seen& seen) {
+HOPFEED_HOST_DEVICE inline void pick_without_replacement(const NodeStream& stream, std::uint32_t degree,
+                                                         std::uint32_t k, std::uint32_t* picks, Seen& seen) {
   draw_candidates(stream, degree - k + 1, 1, k, picks);
   for (std::uint32_t j = 0; j < k; ++j) {
     if (seen.add(picks, j, picks[j])) {
-      picks[j] = degree - k + j;   // larger than every earlier pick
+      picks[j] = degree - k + j;  // larger than every earlier pick
       seen.add_replacement(picks[j]);
     }
   }
 }
 
 /// k positions of a row of `degree`, 1 <= degree < 2^32, each uniform and independent.
-HOPFEED_HOST_DEVICE inline void pick_with_replacement(const NodeStream& stream, std::uint32_t degree, std::uint32_t k, std::uint32_t* picks) {
+HOPFEED_HOST_DEVICE inline void pick_with_replacement(const NodeStream& stream, std::uint32_t degree,
+                                                      std::uint32_t k, std::uint32_t* picks) {
   draw_candidates(stream, degree, 0, k, picks);
 }
 
 /// The same rules for rows of 2^32 neighbours and more: draw j has a 64-bit word of its own.
 template <class Seen>
-HOPFEED_HOST_DEVICE inline void pick_without_replacement_wide(const NodeStream& stream, std::uint64_t degree, std::uint32_t k, std::uint64_t* picks, Seen& seen) {
+HOPFEED_HOST_DEVICE inline void pick_without_replacement_wide(const NodeStream& stream, std::uint64_t degree,
+                                                              std::uint32_t k, std::uint64_t* picks,
+                                                              Seen& seen) {
   for (std::uint32_t j = 0; j < k; ++j) {
     picks[j] = draw_below_wide(stream, j, degree - k + j + 1);
     if (seen.add(picks, j, picks[j])) {
@@ -78,7 +86,8 @@ HOPFEED_HOST_DEVICE inline void pick_without_replacement_wide(const NodeStream& 
   }
 }
 
-HOPFEED_HOST_DEVICE inline void pick_with_replacement_wide(const NodeStream& stream, std::uint64_t degree, std::uint32_t k, std::uint64_t* picks) {
+HOPFEED_HOST_DEVICE inline void pick_with_replacement_wide(const NodeStream& stream, std::uint64_t degree,
+                                                           std::uint32_t k, std::uint64_t* picks) {
   for (std::uint32_t j = 0; j < k; ++j) picks[j] = draw_below_wide(stream, j, degree);
 }
 

@@ -10,7 +10,8 @@
 
 namespace hopfeed {
 
-template <class T> class ScratchArray {
+template <class T>
+class ScratchArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
@@ -18,7 +19,8 @@ template <class T> class ScratchArray {
   ~ScratchArray() {
     if (data_) ::munmap(data_, bytes_);
   }
-  ScratchArray(ScratchArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  ScratchArray(ScratchArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   ScratchArray& operator=(ScratchArray&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
@@ -46,13 +48,16 @@ template <class T> class ScratchArray {
     wanted = (wanted + page - 1) / page * page;
     // A larger reservation than asked for, cut to a huge-page boundary, so that the whole of it can lie on huge pages.
     const std::size_t slack = page == kHugePage ? kHugePage : 0;
-    void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) throw std::bad_alloc();
     char* begin = static_cast<char*>(raw);
     if (slack) {
-      char* aligned = reinterpret_cast<char*>((reinterpret_cast<std::size_t>(begin) + kHugePage - 1) & ~(kHugePage - 1));
+      char* aligned =
+          reinterpret_cast<char*>((reinterpret_cast<std::size_t>(begin) + kHugePage - 1) & ~(kHugePage - 1));
       if (aligned > begin) ::munmap(begin, static_cast<std::size_t>(aligned - begin));
-      if (aligned < begin + slack) ::munmap(aligned + wanted, static_cast<std::size_t>(begin + slack - aligned));
+      if (aligned < begin + slack)
+        ::munmap(aligned + wanted, static_cast<std::size_t>(begin + slack - aligned));
       begin = aligned;
       ::madvise(begin, wanted, MADV_HUGEPAGE);
     }

@@ -23,8 +23,8 @@ class SeedList {
   int node_type() const { return options_.node_type; }
   bool shuffled() const { return options_.shuffle; }
   struct Positions {
-    std::vector<std::int64_t> index;         // position in the original list (PyG's input_id)
-    std::vector<std::int64_t> original_id;   // the seed there
+    std::vector<std::int64_t> index;        // position in the original list (PyG's input_id)
+    std::vector<std::int64_t> original_id;  // the seed there
   };
   /// The seeds of one batch, into reused memory. Throws kInvalid where [first, first + count) leaves the list.
   void seeds(const BatchKey& key, Positions& out) const;

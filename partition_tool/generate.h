@@ -2,13 +2,12 @@
 // keep to themselves, features that say something about the class. Every number is a pure function of the
 // seed and decided on integers, so a graph is the same on every machine and with any number of threads.
 //
-//   rank      nodes are dealt at random to ranks 0 .. N - 1; the class is rank mod C
-//   in-degree falls as rank^(-1/2) (a power law of exponent 3, cut off at about 250 times the mean), down to
-//   0 sources   with probability `homophily` from the destination's class, else from all nodes; low ranks are
-//   preferred
-//             with density rank^(-1/2); parallel edges and loops occur
-//   features  a random corner of a cube per class, plus noise: alone they tell 47 classes apart about half of
-//   the time order     edges come sorted by destination
+//   rank       nodes are dealt at random to ranks 0 .. N - 1; the class is rank mod C
+//   in-degree  falls as rank^(-1/2) (a power law of exponent 3, cut off at about 250 times the mean), down to 0
+//   sources    with probability `homophily` from the destination's class, else from all nodes; low ranks are preferred
+//              with density rank^(-1/2); parallel edges and loops occur
+//   features   a random corner of a cube per class, plus noise: alone they tell 47 classes apart about half of the time
+//   order      edges come sorted by destination
 #pragma once
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"

@@ -15,8 +15,13 @@ namespace hopfeed {
 /// Exit codes: 0 done, 2 bad usage or bad input (kInvalid, kNotFound, kCorrupt, kVersion, kUnsupported), 1 anything else.
 inline int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kIo: case ErrorCode::kNoSpace: case ErrorCode::kTimeout: case ErrorCode::kPeerDied: return 1;
-    default: return 2;
+    case ErrorCode::kIo:
+    case ErrorCode::kNoSpace:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kPeerDied:
+      return 1;
+    default:
+      return 2;
   }
 }
 

@@ -11,8 +11,8 @@ namespace hopfeed {
 namespace {
 
 constexpr int kWidth = 28;
-constexpr std::chrono::milliseconds kRedraw{100};          // on a terminal
-constexpr std::chrono::milliseconds kReport{10'000};       // in a log file
+constexpr std::chrono::milliseconds kRedraw{100};     // on a terminal
+constexpr std::chrono::milliseconds kReport{10'000};  // in a log file
 
 std::string scaled(double value) {
   const char* suffix[] = {"", " k", " M", " G", " T"};
@@ -25,8 +25,12 @@ std::string scaled(double value) {
 }  // namespace
 
 ProgressBar::ProgressBar(std::string label, std::uint64_t total, ProgressBarOptions options)
-    : label_(std::move(label)), total_(total), options_(std::move(options)), terminal_(isatty(STDERR_FILENO) != 0),
-      begin_(std::chrono::steady_clock::now()), drawn_(begin_) {}
+    : label_(std::move(label)),
+      total_(total),
+      options_(std::move(options)),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      begin_(std::chrono::steady_clock::now()),
+      drawn_(begin_) {}
 
 ProgressBar::~ProgressBar() { finish(); }
 
@@ -52,10 +56,13 @@ void ProgressBar::draw(bool last) {
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
     const int full = static_cast<int>(share * kWidth);
-    line += fmt::format(" [{}{}] {:3.0f}%", std::string(full, '#'), std::string(kWidth - full, '.'), share * 100);
-    if (!last && rate > 0) line += fmt::format(", {:.0f} s left", static_cast<double>(total_ - std::min(done_, total_)) / rate);
+    line +=
+        fmt::format(" [{}{}] {:3.0f}%", std::string(full, '#'), std::string(kWidth - full, '.'), share * 100);
+    if (!last && rate > 0)
+      line += fmt::format(", {:.0f} s left", static_cast<double>(total_ - std::min(done_, total_)) / rate);
   }
-  line += fmt::format(", {} {} ({} {}/s, {:.1f} s)", scaled(static_cast<double>(done_)), options_.unit, scaled(rate), options_.unit, seconds);
+  line += fmt::format(", {} {} ({} {}/s, {:.1f} s)", scaled(static_cast<double>(done_)), options_.unit,
+                      scaled(rate), options_.unit, seconds);
   if (!note_.empty()) line += "  " + note_;
   std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), last || !terminal_ ? "\n" : "");
   std::fflush(stderr);

@@ -8,15 +8,15 @@
 namespace hopfeed {
 
 struct ProgressBarOptions {
-  std::string unit;               // "edges", "B", "batches": behind the rate
-  bool quiet = false;             // draw nothing
+  std::string unit;    // "edges", "B", "batches": behind the rate
+  bool quiet = false;  // draw nothing
 };
 
 class ProgressBar {
  public:
   /// `total` 0: unknown, only counts and rate are shown.
   ProgressBar(std::string label, std::uint64_t total, ProgressBarOptions options = {});
-  ~ProgressBar();   // finishes
+  ~ProgressBar();  // finishes
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 

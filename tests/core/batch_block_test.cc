@@ -23,7 +23,8 @@ testing::Block ring_batch() {
   graph.num_classes = 3;
   testing::write_tiny_dataset(folder.path() / "ring", graph);
   const Dataset dataset(folder.path() / "ring");
-  return testing::make_batch(dataset, {.seeds = {0, 1, 2, 3}, .shuffle = true}, {.fanouts = {1, 2}, .edge_ids = true}, 42);
+  return testing::make_batch(dataset, {.seeds = {0, 1, 2, 3}, .shuffle = true},
+                             {.fanouts = {1, 2}, .edge_ids = true}, 42);
 }
 
 std::string bytes_of(const fs::path& path) {
@@ -34,22 +35,26 @@ std::string bytes_of(const fs::path& path) {
 TEST(BatchBlock, EqualsTheGoldenFile) {
   const auto block = ring_batch();
   const fs::path golden = fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data/ring_batch.block";
-  if (std::getenv("HOPFEED_STORE_GOLDEN")) store_block(block.view(), golden);   // after a meant change of the format
+  if (std::getenv("HOPFEED_STORE_GOLDEN"))
+    store_block(block.view(), golden);  // after a meant change of the format
   const std::string expected = bytes_of(golden);
   ASSERT_EQ(block.size, expected.size());
   EXPECT_EQ(std::memcmp(block.bytes.get(), expected.data(), expected.size()), 0)
-      << "the layout or the draws have changed; if that was meant, raise kBlockVersion and run this test with HOPFEED_STORE_GOLDEN=1";
+      << "the layout or the draws have changed; if that was meant, raise kBlockVersion and run this test "
+         "with HOPFEED_STORE_GOLDEN=1";
 }
 
 TEST(BatchBlock, IsStoredWholeAndRead) {
   const auto block = ring_batch();
   testing::TempFolder folder;
   store_block(block.view(), folder.path() / "b.block");
-  EXPECT_EQ(bytes_of(folder.path() / "b.block"), std::string(reinterpret_cast<const char*>(block.bytes.get()), block.size));
+  EXPECT_EQ(bytes_of(folder.path() / "b.block"),
+            std::string(reinterpret_cast<const char*>(block.bytes.get()), block.size));
   store_block(block.view(), folder.path() / "b.npz");
   const std::string npz = bytes_of(folder.path() / "b.npz");
   EXPECT_EQ(npz.substr(0, 4), "PK\3\4");
-  for (const char* name : {"x.npy", "y.npy", "edge_index.npy", "n_id.npy", "input_id.npy", "batch_size.npy", "num_sampled_nodes.npy"}) {
+  for (const char* name : {"x.npy", "y.npy", "edge_index.npy", "n_id.npy", "input_id.npy", "batch_size.npy",
+                           "num_sampled_nodes.npy"}) {
     EXPECT_NE(npz.find(name), std::string::npos) << name;
   }
   EXPECT_THROW(store_block(block.view(), folder.path() / "missing/b.npz"), Error);
@@ -58,15 +63,21 @@ TEST(BatchBlock, IsStoredWholeAndRead) {
 
 // A copy that a test may damage.
 struct Damaged {
-  explicit Damaged(const testing::Block& block) : copy{.bytes = decltype(copy.bytes)(static_cast<std::byte*>(::operator new[](block.size, std::align_val_t{64}))), .size = block.size} {
+  explicit Damaged(const testing::Block& block)
+      : copy{.bytes = decltype(copy.bytes)(
+                 static_cast<std::byte*>(::operator new[](block.size, std::align_val_t{64}))),
+             .size = block.size} {
     std::memcpy(copy.bytes.get(), block.bytes.get(), block.size);
   }
   BlockHeader& header() { return *reinterpret_cast<BlockHeader*>(copy.bytes.get()); }
-  BlockEntry& entry(int i) { return reinterpret_cast<BlockEntry*>(copy.bytes.get() + sizeof(BlockHeader))[i]; }
+  BlockEntry& entry(int i) {
+    return reinterpret_cast<BlockEntry*>(copy.bytes.get() + sizeof(BlockHeader))[i];
+  }
   testing::Block copy{};
 };
 
-template <class Change> ErrorCode error_after(Change change) {
+template <class Change>
+ErrorCode error_after(Change change) {
   Damaged damaged(ring_batch());
   change(damaged);
   try {
@@ -92,15 +103,18 @@ TEST(BatchBlock, DamageIsRefused) {
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(1).offset = d.entry(0).offset; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(1).offset += 8; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(1).offset = UINT64_MAX - 63; }), ErrorCode::kCorrupt);
-  EXPECT_EQ(error_after([](Damaged& d) { std::memset(d.entry(0).name, 'a', sizeof(d.entry(0).name)); }), ErrorCode::kCorrupt);
+  EXPECT_EQ(error_after([](Damaged& d) { std::memset(d.entry(0).name, 'a', sizeof(d.entry(0).name)); }),
+            ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).store = 7; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).type = 3; }), ErrorCode::kCorrupt);
-  EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).shape[0] = std::int64_t{1} << 62; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).shape[0] = std::int64_t{1} << 62; }),
+            ErrorCode::kCorrupt);
 }
 
 TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {
   const auto whole = ring_batch();
-  const std::size_t head = sizeof(BlockHeader) + static_cast<std::size_t>(whole.view().num_arrays()) * sizeof(BlockEntry);
+  const std::size_t head =
+      sizeof(BlockHeader) + static_cast<std::size_t>(whole.view().num_arrays()) * sizeof(BlockEntry);
   for (std::size_t at = 0; at < head; ++at) {
     for (int bit = 0; bit < 8; ++bit) {
       Damaged damaged(whole);
@@ -119,7 +133,8 @@ TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {
 
 TEST(BatchBlock, ATruncatedOrMisplacedBlockIsRefused) {
   const auto block = ring_batch();
-  for (std::size_t length : {std::size_t{0}, std::size_t{64}, sizeof(BlockHeader), block.size - 64, block.size - 1}) {
+  for (std::size_t length :
+       {std::size_t{0}, std::size_t{64}, sizeof(BlockHeader), block.size - 64, block.size - 1}) {
     EXPECT_THROW(BatchView({block.bytes.get(), length}), Error) << length;
   }
   Damaged longer(block);

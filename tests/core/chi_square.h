@@ -21,7 +21,8 @@ inline double uniform_p_value(const std::vector<std::int64_t>& counts) {
   for (std::int64_t c : counts) total += static_cast<double>(c);
   const double expected = total / static_cast<double>(counts.size());
   double statistic = 0;
-  for (std::int64_t c : counts) statistic += (static_cast<double>(c) - expected) * (static_cast<double>(c) - expected) / expected;
+  for (std::int64_t c : counts)
+    statistic += (static_cast<double>(c) - expected) * (static_cast<double>(c) - expected) / expected;
   return chi_square_tail(statistic, static_cast<double>(counts.size()) - 1);
 }
 

@@ -22,7 +22,9 @@ std::string read_all(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-void write_all(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+void write_all(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 void verify(const fs::path& folder) {
   Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
@@ -47,7 +49,8 @@ TEST_F(DatasetFolder, VerifiesAndAgreesWithTheImport) {
     const std::int64_t id = dataset.dataset_id(0, node);
     EXPECT_EQ(dataset.original_id(0, id), node);
     const int p = partition_of(x.partition_offsets, id);
-    const auto* row = reinterpret_cast<const float*>(x.parts[p] + (id - x.partition_offsets[p]) * x.stride_bytes);
+    const auto* row =
+        reinterpret_cast<const float*>(x.parts[p] + (id - x.partition_offsets[p]) * x.stride_bytes);
     for (std::int64_t f = 0; f < graph_.x_width; ++f) EXPECT_EQ(row[f], graph_.x[node * graph_.x_width + f]);
   }
 }
@@ -71,7 +74,8 @@ TEST_F(DatasetFolder, EveryFileTruncatedOrChangedIsNamed) {
   for (const fs::path& file : files) {
     const std::string whole = read_all(file);
     const bool meta = file.filename() == "meta.json";
-    std::vector<std::string> variants{"", whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 1), whole + '\0'};
+    std::vector<std::string> variants{"", whole.substr(0, whole.size() / 2),
+                                      whole.substr(0, whole.size() - 1), whole + '\0'};
     for (std::size_t at = 0; at < whole.size(); at += meta ? 7 : whole.size() / 9 + 1) {
       variants.push_back(whole);
       variants.back()[at] = static_cast<char>(variants.back()[at] ^ 0x10);
@@ -83,11 +87,12 @@ TEST_F(DatasetFolder, EveryFileTruncatedOrChangedIsNamed) {
         // Free text of the manifest (name, made_by, the cut's own words) may change unseen.
         EXPECT_TRUE(meta) << file << " was damaged and verified";
       } catch (const Error& error) {
-        EXPECT_TRUE(error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kVersion || error.code() == ErrorCode::kUnsupported ||
-                    error.code() == ErrorCode::kNotFound)
+        EXPECT_TRUE(error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kVersion ||
+                    error.code() == ErrorCode::kUnsupported || error.code() == ErrorCode::kNotFound)
             << error.what();
         EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-        EXPECT_TRUE(meta || std::string(error.what()).find(file.filename().string()) != std::string::npos) << file << ": " << error.what();
+        EXPECT_TRUE(meta || std::string(error.what()).find(file.filename().string()) != std::string::npos)
+            << file << ": " << error.what();
       }
     }
     write_all(file, whole);
@@ -97,14 +102,15 @@ TEST_F(DatasetFolder, EveryFileTruncatedOrChangedIsNamed) {
 
 TEST_F(DatasetFolder, MissingFilesAndFoldersAreNamed) {
   EXPECT_THROW(Dataset(temp_.path() / "nowhere"), Error);
-  EXPECT_THROW(Dataset{temp_.path()}, Error);   // no meta.json
+  EXPECT_THROW(Dataset{temp_.path()}, Error);  // no meta.json
   const fs::path attr = data_ / "part-0001/nodes/node/x.npy";
   fs::remove(attr);
   try {
     Dataset dataset(data_);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("part-0001/nodes/node/x.npy"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("part-0001/nodes/node/x.npy"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -127,14 +133,16 @@ void poke(const fs::path& path, std::size_t offset_from_data, std::int64_t value
   const std::size_t data = NpyArray(path).header().data_offset;
   const int fd = ::open(path.c_str(), O_RDWR);
   ASSERT_GE(fd, 0);
-  ASSERT_EQ(::pwrite(fd, &value, bytes, static_cast<off_t>(data + offset_from_data)), static_cast<ssize_t>(bytes));
+  ASSERT_EQ(::pwrite(fd, &value, bytes, static_cast<off_t>(data + offset_from_data)),
+            static_cast<ssize_t>(bytes));
   ::close(fd);
 }
 
 TEST_F(DatasetFolder, DamagedRowsAndIdsAreErrorsOfTheSampler) {
   testing::write_tiny_dataset(data_, testing::ring_graph(60));
   const Dataset dataset(data_);
-  const fs::path rows = data_ / "part-0000/edges/node__to__node/rows.npy", indices = data_ / "part-0000/edges/node__to__node/indices.npy";
+  const fs::path rows = data_ / "part-0000/edges/node__to__node/rows.npy",
+                 indices = data_ / "part-0000/edges/node__to__node/indices.npy";
   EXPECT_NO_THROW(testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}}));
   for (std::int64_t bad : {std::int64_t{-1}, std::int64_t{60}, std::int64_t{INT32_MAX}}) {
     poke(indices, 10 * 2 * 4, bad, 4);
@@ -148,7 +156,8 @@ TEST_F(DatasetFolder, DamagedRowsAndIdsAreErrorsOfTheSampler) {
   }
   poke(indices, 10 * 2 * 4, 9, 4);
   EXPECT_NO_THROW(testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}}));
-  for (std::int64_t bad : {std::int64_t{-8}, std::int64_t{1} << 40, std::int64_t{21}}) {   // before, beyond, and falling
+  for (std::int64_t bad :
+       {std::int64_t{-8}, std::int64_t{1} << 40, std::int64_t{21}}) {  // before, beyond, and falling
     poke(rows, 11 * 16, bad == 21 ? 19 : bad, 8);
     try {
       testing::make_batch(dataset, {.seeds = {10}}, {.fanouts = {-1}});
@@ -182,7 +191,8 @@ TEST_F(DatasetFolder, ExistingFoldersAreLeftAsTheyAre) {
 }
 
 TEST_F(DatasetFolder, WhatAKilledWriterLeftIsSwept) {
-  const fs::path left = temp_.path() / ".new.tmp-999999999";   // no such process: above the kernel's largest pid
+  const fs::path left =
+      temp_.path() / ".new.tmp-999999999";  // no such process: above the kernel's largest pid
   fs::create_directory(left);
   { DatasetWriter writer(temp_.path() / "new"); }
   EXPECT_FALSE(fs::exists(left));

@@ -30,17 +30,33 @@ std::vector<std::int64_t> counts(const DealOptions& options) {
 
 using Counts = std::vector<std::int64_t>;
 
-TEST(Deal, FullRoundsAreFull) { EXPECT_EQ(counts({.num_seeds = 12, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 3})); }
-TEST(Deal, TheLastRoundIsSpreadWithTheLargerBatchesFirst) { EXPECT_EQ(counts({.num_seeds = 11, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 2})); }
-TEST(Deal, OneSeedFewerThanARoundIsSpreadToo) { EXPECT_EQ(counts({.num_seeds = 9, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 2, 1})); }
-TEST(Deal, FewerSeedsThanRanksShareTheLastTwoRounds) { EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3}), (Counts{3, 2, 2, 2, 2, 2})); }
-TEST(Deal, DropLastDropsTheIncompleteRound) { EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3, .drop_last = true}), (Counts{4, 4, 4})); }
-TEST(Deal, ALonelyRankTakesTheRestAsItIs) { EXPECT_EQ(counts({.num_seeds = 10, .batch_size = 4, .world_size = 1}), (Counts{4, 4, 2})); }
-TEST(Deal, AFinishedEpochHasNoSteps) { EXPECT_EQ(counts({.num_seeds = 10, .start = 10, .batch_size = 4, .world_size = 2}), Counts{}); }
+TEST(Deal, FullRoundsAreFull) {
+  EXPECT_EQ(counts({.num_seeds = 12, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 3}));
+}
+TEST(Deal, TheLastRoundIsSpreadWithTheLargerBatchesFirst) {
+  EXPECT_EQ(counts({.num_seeds = 11, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 2}));
+}
+TEST(Deal, OneSeedFewerThanARoundIsSpreadToo) {
+  EXPECT_EQ(counts({.num_seeds = 9, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 2, 1}));
+}
+TEST(Deal, FewerSeedsThanRanksShareTheLastTwoRounds) {
+  EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3}), (Counts{3, 2, 2, 2, 2, 2}));
+}
+TEST(Deal, DropLastDropsTheIncompleteRound) {
+  EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3, .drop_last = true}),
+            (Counts{4, 4, 4}));
+}
+TEST(Deal, ALonelyRankTakesTheRestAsItIs) {
+  EXPECT_EQ(counts({.num_seeds = 10, .batch_size = 4, .world_size = 1}), (Counts{4, 4, 2}));
+}
+TEST(Deal, AFinishedEpochHasNoSteps) {
+  EXPECT_EQ(counts({.num_seeds = 10, .start = 10, .batch_size = 4, .world_size = 2}), Counts{});
+}
 
 TEST(Deal, ABatchThatWouldBeEmptyIsRefused) {
-  EXPECT_THROW(Deal({.num_seeds = 2, .batch_size = 8, .world_size = 3}), Error);                  // fewer seeds than ranks
-  EXPECT_THROW(Deal({.num_seeds = 5, .batch_size = 1, .world_size = 3}), Error);                  // 5 seeds in two rounds of three
+  EXPECT_THROW(Deal({.num_seeds = 2, .batch_size = 8, .world_size = 3}), Error);  // fewer seeds than ranks
+  EXPECT_THROW(Deal({.num_seeds = 5, .batch_size = 1, .world_size = 3}),
+               Error);  // 5 seeds in two rounds of three
   EXPECT_NO_THROW(Deal({.num_seeds = 5, .batch_size = 1, .world_size = 3, .drop_last = true}));
   EXPECT_NO_THROW(Deal({.num_seeds = 6, .batch_size = 1, .world_size = 3}));
 }
@@ -58,13 +74,15 @@ TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
     for (std::int64_t world = 1; world <= 5; ++world) {
       for (std::int64_t batch = 1; batch <= 9; ++batch) {
         for (std::int64_t start : {std::int64_t{0}, seeds / 3, seeds - 1}) {
-          const DealOptions options{.num_seeds = seeds, .start = start, .batch_size = batch, .world_size = world};
+          const DealOptions options{
+              .num_seeds = seeds, .start = start, .batch_size = batch, .world_size = world};
           Counts all;
           try {
             all = counts(options);
           } catch (const Error&) {
             const std::int64_t left = seeds - start;
-            EXPECT_TRUE(left < world || batch == 1) << "refused " << left << " seeds, " << world << " ranks, batch " << batch;
+            EXPECT_TRUE(left < world || batch == 1)
+                << "refused " << left << " seeds, " << world << " ranks, batch " << batch;
             continue;
           }
           std::int64_t sum = 0;
@@ -73,7 +91,7 @@ TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
             EXPECT_GE(all[i], 1);
             EXPECT_LE(all[i], batch);
             if (i > 0) {
-              EXPECT_LE(all[i], all[i - 1]);   // full ones first, then the larger of the spread ones
+              EXPECT_LE(all[i], all[i - 1]);  // full ones first, then the larger of the spread ones
             }
           }
           EXPECT_EQ(sum, seeds - start);
@@ -86,7 +104,8 @@ TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
 
 TEST(Deal, AResumedRunWithTheSameRanksKeepsTheFullBatches) {
   const Deal whole({.num_seeds = 1000, .batch_size = 30, .world_size = 2});
-  const Deal resumed({.num_seeds = 1000, .start = whole.position_after(5), .batch_size = 30, .world_size = 2});
+  const Deal resumed(
+      {.num_seeds = 1000, .start = whole.position_after(5), .batch_size = 30, .world_size = 2});
   EXPECT_EQ(resumed.steps(), whole.steps() - 5);
   for (std::int64_t step = 0; step < resumed.steps(); ++step) {
     EXPECT_EQ(resumed.batch(step, 1).first, whole.batch(step + 5, 1).first);

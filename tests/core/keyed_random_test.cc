@@ -31,7 +31,8 @@ TEST(KeyedRandom, PhiloxGivesThePublishedAnswers) {
 
 TEST(KeyedRandom, EveryPartOfTheKeyMakesAnotherStream) {
   std::set<std::uint64_t> keys;
-  const StreamOptions base{.purpose = Purpose::kNeighbors, .seed = 1, .epoch = 2, .first = 3, .hop = 4, .edge_type = 5};
+  const StreamOptions base{
+      .purpose = Purpose::kNeighbors, .seed = 1, .epoch = 2, .first = 3, .hop = 4, .edge_type = 5};
   StreamOptions variants[] = {base, base, base, base, base, base, base, base};
   variants[1].purpose = Purpose::kRetries;
   variants[2].seed = std::uint64_t{1} << 63;
@@ -56,7 +57,8 @@ TEST(KeyedRandom, BoundedDrawsAreExactWhereMultiplyShiftAloneIsBiased) {
     ++counts[draw_below(stream, 0, word, bound) % 3];
   }
   EXPECT_NEAR(static_cast<double>(rejected) / 300'000, 0.25, 0.01);
-  EXPECT_TRUE(testing::plausible(testing::uniform_p_value(counts))) << counts[0] << ' ' << counts[1] << ' ' << counts[2];
+  EXPECT_TRUE(testing::plausible(testing::uniform_p_value(counts)))
+      << counts[0] << ' ' << counts[1] << ' ' << counts[2];
 }
 
 TEST(KeyedRandom, WideDrawsReachBoundsAboveTwoToThe32) {

@@ -55,7 +55,8 @@ TEST_P(OrderedPairs, OfPositionsAreUniform) {
   const int n = GetParam();
   const int per_pair = n > 100 ? 10 : 200, trials = n * (n - 1) * per_pair;
   const std::int64_t pairs[][2] = {{0, 1}, {0, n - 1}, {n / 2, n / 2 - 1}};
-  std::vector<std::vector<std::int64_t>> counts(std::size(pairs), std::vector<std::int64_t>(static_cast<std::size_t>(n * n)));
+  std::vector<std::vector<std::int64_t>> counts(std::size(pairs),
+                                                std::vector<std::int64_t>(static_cast<std::size_t>(n * n)));
   const auto position = [](const KeyedShuffle& shuffle, std::int64_t at) {
     std::int64_t out = 0;
     shuffle.positions(at, {&out, 1});
@@ -64,7 +65,8 @@ TEST_P(OrderedPairs, OfPositionsAreUniform) {
   for (int trial = 0; trial < trials; ++trial) {
     const KeyedShuffle shuffle(n, static_cast<std::uint64_t>(trial / 7), trial % 7);
     for (std::size_t p = 0; p < std::size(pairs); ++p) {
-      ++counts[p][static_cast<std::size_t>(position(shuffle, pairs[p][0]) * n + position(shuffle, pairs[p][1]))];
+      ++counts[p]
+              [static_cast<std::size_t>(position(shuffle, pairs[p][0]) * n + position(shuffle, pairs[p][1]))];
     }
   }
   for (auto& table : counts) {

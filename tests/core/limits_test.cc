@@ -13,7 +13,8 @@
 namespace hopfeed {
 namespace {
 
-template <class Body> ErrorCode code_of(Body body) {
+template <class Body>
+ErrorCode code_of(Body body) {
   try {
     body();
   } catch (const Error& error) {
@@ -32,20 +33,23 @@ TEST(Limits, Fanouts) {
 
 TEST(Limits, Hops) {
   EXPECT_NO_THROW(BatchOptions({.fanouts = std::vector<std::int64_t>(kMaxHops, 1)}).validate());
-  EXPECT_EQ(code_of([] { BatchOptions({.fanouts = std::vector<std::int64_t>(kMaxHops + 1, 1)}).validate(); }), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of([] { BatchOptions({.fanouts = std::vector<std::int64_t>(kMaxHops + 1, 1)}).validate(); }),
+            ErrorCode::kInvalid);
 }
 
 TEST(Limits, BatchAndWorldSize) {
   EXPECT_EQ(Deal({.num_seeds = kMaxBatchSize, .batch_size = kMaxBatchSize}).steps(), 1);
   EXPECT_EQ(code_of([] { Deal({.num_seeds = 10, .batch_size = kMaxBatchSize + 1}); }), ErrorCode::kInvalid);
   EXPECT_NO_THROW(Deal({.num_seeds = kMaxWorldSize, .world_size = kMaxWorldSize}));
-  EXPECT_EQ(code_of([] { Deal({.num_seeds = kMaxWorldSize + 1, .world_size = kMaxWorldSize + 1}); }), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of([] { Deal({.num_seeds = kMaxWorldSize + 1, .world_size = kMaxWorldSize + 1}); }),
+            ErrorCode::kInvalid);
 }
 
 TEST(Limits, Names) {
   EXPECT_NO_THROW(check_name(std::string(kMaxNameBytes - 1, 'a'), "split"));
   EXPECT_EQ(code_of([] { check_name(std::string(kMaxNameBytes, 'a'), "split"); }), ErrorCode::kInvalid);
-  for (const char* bad : {"", ".hidden", "a/b", "a b", "a__b", "../x"}) EXPECT_EQ(code_of([&] { check_name(bad, "split"); }), ErrorCode::kInvalid) << bad;
+  for (const char* bad : {"", ".hidden", "a/b", "a b", "a__b", "../x"})
+    EXPECT_EQ(code_of([&] { check_name(bad, "split"); }), ErrorCode::kInvalid) << bad;
 }
 
 TEST(Limits, ArraysOfABlock) {
@@ -56,7 +60,7 @@ TEST(Limits, ArraysOfABlock) {
 
 TEST(Limits, NodesOfABatch) {
   HashRelabel relabel(std::int64_t{1} << 40);
-  LocalNodes nodes;   // room is reserved, not touched
+  LocalNodes nodes;  // room is reserved, not touched
   EXPECT_EQ(code_of([&] { relabel.make_room(nodes, kMaxBatchNodes + 1); }), ErrorCode::kUnsupported);
 }
 
@@ -69,7 +73,8 @@ TEST(Fanouts, AreParsedFromTextOrRefusedByName) {
 }
 
 TEST(BatchOptions, SurviveJsonAndHashByValue) {
-  const BatchOptions options{.fanouts = {3, -1}, .replace = true, .edge_ids = true, .attrs = std::vector<std::string>{"x"}};
+  const BatchOptions options{
+      .fanouts = {3, -1}, .replace = true, .edge_ids = true, .attrs = std::vector<std::string>{"x"}};
   EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
   EXPECT_NE(options.hash(), BatchOptions{}.hash());
   EXPECT_EQ(code_of([] { BatchOptions::from_json("{\"fanouts\": 3}"); }), ErrorCode::kInvalid);

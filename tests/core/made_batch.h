@@ -24,18 +24,20 @@ inline Block make_block(BatchMaker& maker, const BatchKey& key) {
   Block block;
   block.size = maker.sample(key);
   block.bytes.reset(static_cast<std::byte*>(::operator new[](block.size, std::align_val_t{64})));
-  std::fill_n(block.bytes.get(), block.size, std::byte{0xA5});   // a byte that the maker forgets shows in the digest
+  std::fill_n(block.bytes.get(), block.size,
+              std::byte{0xA5});  // a byte that the maker forgets shows in the digest
   maker.write({block.bytes.get(), block.size});
   return block;
 }
 
 struct SeedOrder {
-  std::vector<std::int64_t> seeds;   // original ids
+  std::vector<std::int64_t> seeds;  // original ids
   bool shuffle = false;
 };
 
 /// The batch of all `seeds` in one.
-inline Block make_batch(const Dataset& dataset, const SeedOrder& seeds, const BatchOptions& options, std::uint64_t seed = 1) {
+inline Block make_batch(const Dataset& dataset, const SeedOrder& seeds, const BatchOptions& options,
+                        std::uint64_t seed = 1) {
   const SeedList list(seeds.seeds, {.node_type = 0, .shuffle = seeds.shuffle});
   BatchMaker maker(dataset, list, options);
   return make_block(maker, {.seed = seed, .epoch = 0, .first = 0, .count = list.size()});
@@ -45,7 +47,9 @@ inline std::vector<std::int64_t> ints(const ArrayView& array) {
   const auto values = array.as<std::int64_t>();
   return {values.begin(), values.end()};
 }
-inline std::vector<std::int64_t> ints(std::span<const std::int64_t> values) { return {values.begin(), values.end()}; }
+inline std::vector<std::int64_t> ints(std::span<const std::int64_t> values) {
+  return {values.begin(), values.end()};
+}
 inline std::vector<std::int64_t> source_row(const BatchView& batch) {
   const auto all = batch.edge_index().as<std::int64_t>();
   return {all.begin(), all.begin() + batch.num_edges()};

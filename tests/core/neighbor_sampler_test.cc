@@ -44,10 +44,12 @@ TEST_F(Cycle6, AllNeighboursOfTwoHops) {
 
 TEST_F(Cycle6, OneNeighbourWithoutAndWithReplacement) {
   for (bool replace : {false, true}) {
-    const auto block = make_batch(*dataset_, {.seeds = {2, 3}}, {.fanouts = {1, 1}, .replace = replace, .edge_ids = true});
+    const auto block =
+        make_batch(*dataset_, {.seeds = {2, 3}}, {.fanouts = {1, 1}, .replace = replace, .edge_ids = true});
     const BatchView batch = block.view();
     ASSERT_EQ(batch.num_sampled_edges()[0], 2);
-    const auto n_id = ints(batch.n_id()), sources = source_row(batch), targets = target_row(batch), e_id = ints(batch.get("e_id", Store::kEdge));
+    const auto n_id = ints(batch.n_id()), sources = source_row(batch), targets = target_row(batch),
+               e_id = ints(batch.get("e_id", Store::kEdge));
     for (std::size_t e = 0; e < sources.size(); ++e) {
       const std::int64_t from = n_id[sources[e]], to = n_id[targets[e]];
       EXPECT_TRUE((from - to + 6) % 6 == 1 || (to - from + 6) % 6 == 1);
@@ -104,7 +106,8 @@ TEST(NeighborSampler, NodesWithoutNeighboursGiveNoEdges) {
   testing::write_tiny_dataset(folder.path() / "empty", graph);
   const Dataset dataset(folder.path() / "empty");
   for (bool replace : {false, true}) {
-    const auto block = make_batch(dataset, {.seeds = {0, 1, 2, 3, 4}}, {.fanouts = {3, -1}, .replace = replace});
+    const auto block =
+        make_batch(dataset, {.seeds = {0, 1, 2, 3, 4}}, {.fanouts = {3, -1}, .replace = replace});
     EXPECT_EQ(block.view().num_edges(), 0);
     EXPECT_EQ(ints(block.view().num_sampled_nodes()), (Ints{5, 0, 0}));
     EXPECT_EQ(ints(block.view().num_sampled_edges()), (Ints{0, 0}));

@@ -66,9 +66,12 @@ TEST_F(Npy, EmptyArraysAreArrays) {
 }
 
 TEST_F(Npy, HeadersAsNumPyWritesThem) {
-  EXPECT_EQ(NpyArray(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 12)).header().shape, (std::vector<std::int64_t>{3}));
-  EXPECT_EQ(NpyArray(store("{'shape': (2, 3), 'fortran_order': False, 'descr': '<i4'}", 24)).header().count(), 6);
-  EXPECT_EQ(NpyArray(store("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 8)).header().count(), 1);
+  EXPECT_EQ(NpyArray(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 12)).header().shape,
+            (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(NpyArray(store("{'shape': (2, 3), 'fortran_order': False, 'descr': '<i4'}", 24)).header().count(),
+            6);
+  EXPECT_EQ(NpyArray(store("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 8)).header().count(),
+            1);
 }
 
 TEST_F(Npy, DamageIsNamed) {
@@ -76,15 +79,23 @@ TEST_F(Npy, DamageIsNamed) {
   EXPECT_EQ(open_error(store("not an array at all")), ErrorCode::kCorrupt);
   EXPECT_EQ(open_error(store(std::string("\x93NUMPY\x09\x00\x00\x00\x00\x00", 12))), ErrorCode::kVersion);
   EXPECT_EQ(open_error(store(std::string("\x93NUMPY\x01\x00\xff\xff{}", 12))), ErrorCode::kCorrupt);
-  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 11)), ErrorCode::kCorrupt);   // one byte short
-  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 13)), ErrorCode::kCorrupt);   // one byte too many
-  EXPECT_EQ(open_error(store("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", 12)), ErrorCode::kUnsupported);
-  EXPECT_EQ(open_error(store("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 12)), ErrorCode::kUnsupported);   // pickles
-  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }", 12)), ErrorCode::kUnsupported);
-  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", 12)), ErrorCode::kCorrupt);
+  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 11)),
+            ErrorCode::kCorrupt);  // one byte short
+  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 13)),
+            ErrorCode::kCorrupt);  // one byte too many
+  EXPECT_EQ(open_error(store("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", 12)),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(open_error(store("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 12)),
+            ErrorCode::kUnsupported);  // pickles
+  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }", 12)),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", 12)),
+            ErrorCode::kCorrupt);
   EXPECT_EQ(open_error(store("{'descr': '<f4', 'fortran_order': False}", 12)), ErrorCode::kCorrupt);
   EXPECT_EQ(open_error(store("{'descr': '<f4', 'descr': '<f4', 'shape': (3,), }", 12)), ErrorCode::kCorrupt);
-  EXPECT_EQ(open_error(store("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 12)), ErrorCode::kCorrupt);
+  EXPECT_EQ(
+      open_error(store("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 12)),
+      ErrorCode::kCorrupt);
   EXPECT_EQ(open_error(path("missing.npy")), ErrorCode::kNotFound);
 }
 

@@ -16,7 +16,10 @@ std::vector<std::uint64_t> digests(const Dataset& dataset, const BatchOptions& o
   std::vector<std::uint64_t> out;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     for (std::int64_t first = 0; first < list.size(); first += 32) {
-      const BatchKey key{.seed = 3, .epoch = epoch, .first = first, .count = std::min<std::int64_t>(32, list.size() - first)};
+      const BatchKey key{.seed = 3,
+                         .epoch = epoch,
+                         .first = first,
+                         .count = std::min<std::int64_t>(32, list.size() - first)};
       out.push_back(testing::make_block(maker, key).view().digest());
     }
   }
@@ -25,7 +28,8 @@ std::vector<std::uint64_t> digests(const Dataset& dataset, const BatchOptions& o
 
 TEST(Purity, TheCutAndTheWidthOfIdsAreInvisible) {
   testing::TempFolder folder;
-  const auto graph = testing::random_graph({.num_nodes = 500, .num_edges = 6'000, .num_train = 200, .seed = 8});
+  const auto graph =
+      testing::random_graph({.num_nodes = 500, .num_edges = 6'000, .num_train = 200, .seed = 8});
   const BatchOptions options{.fanouts = {5, -1, 3}, .edge_ids = true};
   std::vector<std::vector<std::uint64_t>> all;
   for (int partitions : {1, 2, 3, 7}) {
@@ -45,7 +49,8 @@ TEST(Purity, DatasetIdsNameTheSameNodes) {
   testing::write_tiny_dataset(folder.path() / "graph", graph, testing::random_cut(graph, 3, 9));
   const Dataset dataset(folder.path() / "graph");
   const auto original = testing::make_batch(dataset, {.seeds = {5, 17, 99}}, {.fanouts = {4, 4}});
-  const auto own = testing::make_batch(dataset, {.seeds = {5, 17, 99}}, {.fanouts = {4, 4}, .dataset_ids = true});
+  const auto own =
+      testing::make_batch(dataset, {.seeds = {5, 17, 99}}, {.fanouts = {4, 4}, .dataset_ids = true});
   const auto a = original.view().n_id(), b = own.view().n_id();
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(dataset.dataset_id(0, a[i]), b[i]);
@@ -53,18 +58,22 @@ TEST(Purity, DatasetIdsNameTheSameNodes) {
 
 TEST(Purity, TheHistoryOfAMakerIsInvisible) {
   testing::TempFolder folder;
-  testing::write_tiny_dataset(folder.path() / "graph", testing::random_graph({.num_nodes = 300, .num_edges = 3'000, .seed = 4}));
+  testing::write_tiny_dataset(folder.path() / "graph",
+                              testing::random_graph({.num_nodes = 300, .num_edges = 3'000, .seed = 4}));
   const Dataset dataset(folder.path() / "graph");
   const SeedList list(dataset.split(0, "train"), {});
   BatchMaker used(dataset, list, {.fanouts = {5, 5}}), fresh(dataset, list, {.fanouts = {5, 5}});
   const BatchKey key{.seed = 1, .epoch = 0, .first = 64, .count = 20};
-  for (std::int64_t i = 0; i < 1'000; ++i) used.sample({.seed = 9, .epoch = i, .first = i % 50, .count = 1 + i % 60});   // the table's generations wrap
+  for (std::int64_t i = 0; i < 1'000; ++i)
+    used.sample(
+        {.seed = 9, .epoch = i, .first = i % 50, .count = 1 + i % 60});  // the table's generations wrap
   EXPECT_EQ(testing::make_block(used, key).view().digest(), testing::make_block(fresh, key).view().digest());
 }
 
 TEST(Purity, OtherKeysAndOptionsGiveOtherBatches) {
   testing::TempFolder folder;
-  testing::write_tiny_dataset(folder.path() / "graph", testing::random_graph({.num_nodes = 300, .num_edges = 6'000, .seed = 4}));
+  testing::write_tiny_dataset(folder.path() / "graph",
+                              testing::random_graph({.num_nodes = 300, .num_edges = 6'000, .seed = 4}));
   const Dataset dataset(folder.path() / "graph");
   const SeedList list(dataset.split(0, "train"), {});
   BatchMaker maker(dataset, list, {.fanouts = {3, 3}});

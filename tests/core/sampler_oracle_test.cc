@@ -31,7 +31,8 @@ Ints draw(const NodeStream& stream, std::int64_t degree, std::int64_t fanout, bo
   std::set<std::int64_t> taken;
   for (std::int64_t j = 0; j < fanout; ++j) {
     const auto bound = static_cast<std::uint32_t>(replace ? degree : degree - fanout + j + 1);
-    std::int64_t c = draw_below(stream, static_cast<std::uint32_t>(j), stream.words(static_cast<std::uint32_t>(j / 4)).word[j % 4], bound);
+    std::int64_t c = draw_below(stream, static_cast<std::uint32_t>(j),
+                                stream.words(static_cast<std::uint32_t>(j / 4)).word[j % 4], bound);
     if (!replace && taken.count(c)) c = degree - fanout + j;
     taken.insert(c);
     picks.push_back(c);
@@ -39,9 +40,12 @@ Ints draw(const NodeStream& stream, std::int64_t degree, std::int64_t fanout, bo
   return picks;
 }
 
-Expected oracle(const testing::TinyGraph& graph, const Ints& seeds, const BatchOptions& options, const BatchKey& key) {
-  std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> rows;   // dst -> (src, edge), imported order
-  for (std::size_t e = 0; e < graph.src.size(); ++e) rows[graph.dst[e]].push_back({graph.src[e], static_cast<std::int64_t>(e)});
+Expected oracle(const testing::TinyGraph& graph, const Ints& seeds, const BatchOptions& options,
+                const BatchKey& key) {
+  std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>>
+      rows;  // dst -> (src, edge), imported order
+  for (std::size_t e = 0; e < graph.src.size(); ++e)
+    rows[graph.dst[e]].push_back({graph.src[e], static_cast<std::int64_t>(e)});
   Expected out;
   std::map<std::int64_t, std::int64_t> local;
   const auto local_id = [&](std::int64_t node) {
@@ -54,15 +58,21 @@ Expected oracle(const testing::TinyGraph& graph, const Ints& seeds, const BatchO
   std::size_t begin = 0;
   for (std::size_t hop = 0; hop < options.fanouts.size(); ++hop) {
     const std::size_t end = out.n_id.size(), edges_before = out.sources.size();
-    StreamOptions stream{.purpose = Purpose::kNeighbors, .seed = key.seed, .epoch = key.epoch, .first = key.first, .hop = static_cast<std::uint32_t>(hop)};
+    StreamOptions stream{.purpose = Purpose::kNeighbors,
+                         .seed = key.seed,
+                         .epoch = key.epoch,
+                         .first = key.first,
+                         .hop = static_cast<std::uint32_t>(hop)};
     const std::uint64_t draws = stream_key(stream);
     stream.purpose = Purpose::kRetries;
     const std::uint64_t retries = stream_key(stream);
     for (std::size_t i = begin; i < end; ++i) {
       const std::int64_t dst = out.n_id[i];
       const auto& row = rows[dst];
-      const NodeStream node{.key = draws, .retry_key = retries, .node = static_cast<std::uint64_t>(dst), .tree = 0};
-      for (std::int64_t position : draw(node, static_cast<std::int64_t>(row.size()), options.fanouts[hop], options.replace)) {
+      const NodeStream node{
+          .key = draws, .retry_key = retries, .node = static_cast<std::uint64_t>(dst), .tree = 0};
+      for (std::int64_t position :
+           draw(node, static_cast<std::int64_t>(row.size()), options.fanouts[hop], options.replace)) {
         out.sources.push_back(local_id(row[position].first));
         out.targets.push_back(static_cast<std::int64_t>(i));
         out.e_id.push_back(row[position].second);
@@ -94,17 +104,24 @@ void expect_equal(const BatchView& batch, const Expected& expected, const testin
   const auto y = batch.get("y", Store::kNode).as<std::int64_t>();
   for (std::size_t i = 0; i < expected.n_id.size(); ++i) {
     EXPECT_EQ(y[i], graph.y[expected.n_id[i]]);
-    for (std::int64_t f = 0; f < graph.x_width; ++f) EXPECT_EQ(x[i * graph.x_width + f], graph.x[expected.n_id[i] * graph.x_width + f]);
+    for (std::int64_t f = 0; f < graph.x_width; ++f)
+      EXPECT_EQ(x[i * graph.x_width + f], graph.x[expected.n_id[i] * graph.x_width + f]);
   }
 }
 
 TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
   std::mt19937_64 random(20'261'121);
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   testing::TempFolder folder;
   for (int round = 0; round < 40; ++round) {
     const std::int64_t n = 1 + below(300);
-    const auto graph = testing::random_graph({.num_nodes = n, .num_edges = below(8 * n), .x_width = 1 + below(6), .num_train = 1 + below(n), .seed = random()});
+    const auto graph = testing::random_graph({.num_nodes = n,
+                                              .num_edges = below(8 * n),
+                                              .x_width = 1 + below(6),
+                                              .num_train = 1 + below(n),
+                                              .seed = random()});
     auto cut = testing::random_cut(graph, 1 + static_cast<int>(below(4)), random());
     cut.wide_ids = below(2);
     testing::write_tiny_dataset(folder.path() / "graph", graph, cut);
@@ -118,7 +135,8 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const SeedList list(seeds, {.node_type = 0, .shuffle = false});
       BatchMaker maker(dataset, list, options);
       const std::int64_t first = below(list.size());
-      const BatchKey key{.seed = random(), .epoch = below(100), .first = first, .count = 1 + below(list.size() - first)};
+      const BatchKey key{
+          .seed = random(), .epoch = below(100), .first = first, .count = 1 + below(list.size() - first)};
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch));
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + first, seeds.begin() + first + key.count);
@@ -132,7 +150,8 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
 
 TEST(SamplerOracle, ShuffledEpochsCoverEachSeedOnceAndInputIdNamesItsPosition) {
   testing::TempFolder folder;
-  const auto graph = testing::random_graph({.num_nodes = 400, .num_edges = 3'000, .num_train = 230, .seed = 5});
+  const auto graph =
+      testing::random_graph({.num_nodes = 400, .num_edges = 3'000, .num_train = 230, .seed = 5});
   testing::write_tiny_dataset(folder.path() / "graph", graph);
   const Dataset dataset(folder.path() / "graph");
   const auto train = dataset.split(0, "train");

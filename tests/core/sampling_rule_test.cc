@@ -6,19 +6,26 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/core/chi_square.h"
 #include "core/pick_set.h"
+#include "tests/core/chi_square.h"
 
 namespace hopfeed {
 namespace {
 
-NodeStream stream_of(std::uint64_t node) { return {.key = stream_key({.seed = 11}), .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = 11}), .node = node, .tree = 0}; }
+NodeStream stream_of(std::uint64_t node) {
+  return {.key = stream_key({.seed = 11}),
+          .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = 11}),
+          .node = node,
+          .tree = 0};
+}
 
 std::vector<std::uint32_t> pick(std::uint64_t node, std::uint32_t degree, std::uint32_t k, bool replace) {
   std::vector<std::uint32_t> picks(k + 4);
   LinearSeen seen;
-  if (replace) pick_with_replacement(stream_of(node), degree, k, picks.data());
-  else pick_without_replacement(stream_of(node), degree, k, picks.data(), seen);
+  if (replace)
+    pick_with_replacement(stream_of(node), degree, k, picks.data());
+  else
+    pick_without_replacement(stream_of(node), degree, k, picks.data(), seen);
   picks.resize(k);
   return picks;
 }
@@ -40,7 +47,8 @@ std::vector<std::uint32_t> floyd(std::uint64_t node, std::uint32_t degree, std::
 
 TEST(SamplingRule, WithoutReplacementIsFloydWithEitherSetOfPicks) {
   for (std::uint64_t node = 0; node < 3000; ++node) {
-    const std::uint32_t degree = 2 + static_cast<std::uint32_t>(node * 7919 % 500), k = 1 + static_cast<std::uint32_t>(node % (degree - 1));
+    const std::uint32_t degree = 2 + static_cast<std::uint32_t>(node * 7919 % 500),
+                        k = 1 + static_cast<std::uint32_t>(node % (degree - 1));
     const auto expected = floyd(node, degree, k);
     EXPECT_EQ(pick(node, degree, k, false), expected);
     std::vector<std::uint32_t> picks(k + 4);
@@ -79,9 +87,11 @@ TEST_P(Uniformity, OfNeighboursByChiSquare) {
   double total = 0, statistic = 0;
   for (std::int64_t c : counts) total += static_cast<double>(c);
   for (std::uint32_t b = 0; b < bins; ++b) {
-    const std::uint64_t begin = (std::uint64_t{b} * degree + bins - 1) / bins, end = (std::uint64_t{b + 1} * degree + bins - 1) / bins;
+    const std::uint64_t begin = (std::uint64_t{b} * degree + bins - 1) / bins,
+                        end = (std::uint64_t{b + 1} * degree + bins - 1) / bins;
     const double expected = total * static_cast<double>(end - begin) / degree;
-    statistic += (static_cast<double>(counts[b]) - expected) * (static_cast<double>(counts[b]) - expected) / expected;
+    statistic +=
+        (static_cast<double>(counts[b]) - expected) * (static_cast<double>(counts[b]) - expected) / expected;
   }
   if (!replace) statistic *= (degree - 1.0) / (degree - k);
   const double p = testing::chi_square_tail(statistic, bins - 1.0);
@@ -89,9 +99,11 @@ TEST_P(Uniformity, OfNeighboursByChiSquare) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Degrees, Uniformity,
-                         ::testing::Values(Case{3, 2, false}, Case{3, 1, false}, Case{100, 10, false}, Case{100, 99, false}, Case{40'000, 15, false},
-                                           Case{3'000'000, 15, false}, Case{3'000'000'000u, 15, false}, Case{3, 2, true}, Case{100, 10, true},
-                                           Case{40'000, 15, true}, Case{3'000'000, 15, true}));
+                         ::testing::Values(Case{3, 2, false}, Case{3, 1, false}, Case{100, 10, false},
+                                           Case{100, 99, false}, Case{40'000, 15, false},
+                                           Case{3'000'000, 15, false}, Case{3'000'000'000u, 15, false},
+                                           Case{3, 2, true}, Case{100, 10, true}, Case{40'000, 15, true},
+                                           Case{3'000'000, 15, true}));
 
 TEST(SamplingRule, EverySubsetOfASmallRowIsEquallyLikely) {
   std::vector<std::int64_t> counts(32);
