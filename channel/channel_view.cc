@@ -11,7 +11,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::uint64_t kMaxChannelBytes = std::uint64_t{1} << 46;   // of the 2^47 that a process can address
+constexpr std::uint64_t kMaxChannelBytes = std::uint64_t{1} << 46;  // of the 2^47 that a process can address
 
 /// Slots that can hold a huge page begin at one.
 std::size_t slot_alignment(const ChannelShape& shape) {
@@ -20,19 +20,23 @@ std::size_t slot_alignment(const ChannelShape& shape) {
 
 /// True where sizes are within limits, so that no sum below can overflow.
 bool sane(const ChannelShape& shape) {
-  return shape.num_slots >= 1 && shape.num_slots <= kMaxSlots && shape.num_workers >= 1 && shape.num_workers <= kMaxWorkers &&
-         shape.slot_stride >= kPageBytes && shape.slot_stride % slot_alignment(shape) == 0 &&
+  return shape.num_slots >= 1 && shape.num_slots <= kMaxSlots && shape.num_workers >= 1 &&
+         shape.num_workers <= kMaxWorkers && shape.slot_stride >= kPageBytes &&
+         shape.slot_stride % slot_alignment(shape) == 0 &&
          shape.slot_stride <= kMaxChannelBytes / shape.num_slots;
 }
 
 }  // namespace
 
 std::size_t ChannelView::fixed_bytes(const ChannelShape& shape) {
-  return round_up(sizeof(ControlBlock) + sizeof(WorkerRecord) * shape.num_workers + sizeof(SlotRecord) * shape.num_slots,
-                  kPageBytes);
+  return round_up(
+      sizeof(ControlBlock) + sizeof(WorkerRecord) * shape.num_workers + sizeof(SlotRecord) * shape.num_slots,
+      kPageBytes);
 }
 
-std::size_t ChannelView::data_offset(const ChannelShape& shape) { return round_up(fixed_bytes(shape), slot_alignment(shape)); }
+std::size_t ChannelView::data_offset(const ChannelShape& shape) {
+  return round_up(fixed_bytes(shape), slot_alignment(shape));
+}
 
 std::size_t ChannelView::bytes_needed(const ChannelShape& shape) {
   return data_offset(shape) + shape.slot_stride * shape.num_slots;
@@ -40,9 +44,11 @@ std::size_t ChannelView::bytes_needed(const ChannelShape& shape) {
 
 ChannelView ChannelView::format(ChannelMemory& memory, const ChannelShape& shape) {
   if (!sane(shape) || memory.size() < bytes_needed(shape)) {
-    throw Error(ErrorCode::kInvalid, fmt::format("no channel of {} slots of {} bytes for {} workers: at most {} slots, {} workers "
-                                                 "and {} bytes in all", shape.num_slots, shape.slot_stride, shape.num_workers,
-                                                 kMaxSlots, kMaxWorkers, kMaxChannelBytes));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("no channel of {} slots of {} bytes for {} workers: at most {} slots, {} workers "
+                            "and {} bytes in all",
+                            shape.num_slots, shape.slot_stride, shape.num_workers, kMaxSlots, kMaxWorkers,
+                            kMaxChannelBytes));
   }
   memory.reserve(0, fixed_bytes(shape));
   ControlBlock& control = *new (memory.data()) ControlBlock{};
@@ -67,13 +73,17 @@ ChannelView ChannelView::open(ChannelMemory& memory) {
     throw Error(ErrorCode::kCorrupt, "the channel has no magic number: half-made, or no hopfeed channel");
   }
   if (control.version != kChannelVersion) {
-    throw Error(ErrorCode::kVersion, fmt::format("the channel is of version {}, this program speaks version {}: install loader "
-                                                 "and hopfeed-worker together", control.version, kChannelVersion));
+    throw Error(ErrorCode::kVersion,
+                fmt::format("the channel is of version {}, this program speaks version {}: install loader "
+                            "and hopfeed-worker together",
+                            control.version, kChannelVersion));
   }
-  const ChannelShape shape{.num_slots = control.num_slots, .num_workers = control.num_workers, .slot_stride = control.slot_stride};
+  const ChannelShape shape{
+      .num_slots = control.num_slots, .num_workers = control.num_workers, .slot_stride = control.slot_stride};
   if (!sane(shape) || control.total_bytes != memory.size() || bytes_needed(shape) > memory.size()) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("the channel says {} bytes with {} slots of {} bytes but is {} bytes long",
-                                                 control.total_bytes, shape.num_slots, shape.slot_stride, memory.size()));
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("the channel says {} bytes with {} slots of {} bytes but is {} bytes long",
+                            control.total_bytes, shape.num_slots, shape.slot_stride, memory.size()));
   }
   return ChannelView(memory.data(), shape);
 }

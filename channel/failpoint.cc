@@ -20,7 +20,7 @@ namespace {
 
 struct Armed {
   std::string action;
-  long at = 0;   // 0: not armed
+  long at = 0;  // 0: not armed
 };
 
 Armed parse(std::string_view name) {
@@ -34,7 +34,8 @@ Armed parse(std::string_view name) {
       throw Error(ErrorCode::kInvalid, "HOPFEED_FAIL: '" + std::string(item) + "' is not name=action@n");
     }
     if (item.substr(0, equals) != name) continue;
-    return {std::string(item.substr(equals + 1, at - equals - 1)), std::atol(std::string(item.substr(at + 1)).c_str())};
+    return {std::string(item.substr(equals + 1, at - equals - 1)),
+            std::atol(std::string(item.substr(at + 1)).c_str())};
   }
   return {};
 }
@@ -43,7 +44,8 @@ bool act(const std::string& action) {
   if (action == "kill") kill(getpid(), SIGKILL);
   if (action == "stop") kill(getpid(), SIGSTOP);
   if (action == "exit") _exit(3);
-  if (action.starts_with("sleep:")) std::this_thread::sleep_for(std::chrono::milliseconds(std::atol(action.c_str() + 6)));
+  if (action.starts_with("sleep:"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atol(action.c_str() + 6)));
   return action == "error";
 }
 
@@ -53,7 +55,7 @@ bool failpoint_hit(std::string_view name) {
   static std::array<std::atomic<long>, std::size(kFailpoints)> hits{};
   std::size_t number = 0;
   while (kFailpoints[number] != name) ++number;
-  if (std::getenv("HOPFEED_FAIL") == nullptr) {   // read each time: a test arms and disarms within one process
+  if (std::getenv("HOPFEED_FAIL") == nullptr) {  // read each time: a test arms and disarms within one process
     hits[number] = 0;
     return false;
   }

@@ -1,5 +1,5 @@
-// Crash points for tests: FAILPOINT("name") does what HOPFEED_FAIL says at its n-th hit in this process, and is `false` and
-// no code at all where HOPFEED_FAILPOINTS is off (release builds).
+// Crash points for tests: FAILPOINT("name") does what HOPFEED_FAIL says at its n-th hit in this process, and
+// is `false` and no code at all where HOPFEED_FAILPOINTS is off (release builds).
 //
 //   HOPFEED_FAIL=name=action@n[,name=action@n...]
 //     kill         SIGKILL to this process           stop       SIGSTOP to this process
@@ -12,22 +12,22 @@ namespace hopfeed {
 
 /// All of them; a test hits each one.
 inline constexpr std::string_view kFailpoints[] = {
-    "worker.start",             // hopfeed-worker: before it attaches
-    "channel.before_claim",     // a planned slot is found, not yet taken
-    "channel.after_claim",      // taken, nothing done
-    "worker.after_sample",      // sampled, size known
-    "channel.after_ask",        // size told to the loader, grant not yet awaited
-    "worker.before_write",      // granted
-    "worker.mid_write",         // half of the block written
-    "channel.before_publish",   // block whole, still FILLING
-    "channel.after_publish",    // READY, nobody told
-    "memory.reserve",           // error: the operating system has no memory left
-    "worker.batch",             // error: no batch can be made
+    "worker.start",            // hopfeed-worker: before it attaches
+    "channel.before_claim",    // a planned slot is found, not yet taken
+    "channel.after_claim",     // taken, nothing done
+    "worker.after_sample",     // sampled, size known
+    "channel.after_ask",       // size told to the loader, grant not yet awaited
+    "worker.before_write",     // granted
+    "worker.mid_write",        // half of the block written
+    "channel.before_publish",  // block whole, still FILLING
+    "channel.after_publish",   // READY, nobody told
+    "memory.reserve",          // error: the operating system has no memory left
+    "worker.batch",            // error: no batch can be made
 };
 
 #ifdef HOPFEED_FAILPOINTS
 inline constexpr bool kFailpointsEnabled = true;
-bool failpoint_hit(std::string_view name);   // failpoint.cc
+bool failpoint_hit(std::string_view name);  // failpoint.cc
 
 consteval std::string_view failpoint_name(std::string_view name) {
   for (std::string_view known : kFailpoints) {
@@ -38,7 +38,9 @@ consteval std::string_view failpoint_name(std::string_view name) {
 #define FAILPOINT(name) (::hopfeed::failpoint_hit(::hopfeed::failpoint_name(name)))
 #else
 inline constexpr bool kFailpointsEnabled = false;
-constexpr bool no_failpoint() { return false; }   // a call, since a bare `false;` is a statement without effect
+constexpr bool no_failpoint() {
+  return false;
+}  // a call, since a bare `false;` is a statement without effect
 #define FAILPOINT(name) (::hopfeed::no_failpoint())
 #endif
 

@@ -1,5 +1,6 @@
-// Waiting across processes: a 32-bit counter in shared memory that is bumped at each event. std::atomic::wait wakes threads
-// of one process only. Sleeps are bounded, because who should wake us may be dead. Durations, never wall-clock times.
+// Waiting across processes: a 32-bit counter in shared memory that is bumped at each event. std::atomic::wait
+// wakes threads of one process only. Sleeps are bounded, because who should wake us may be dead. Durations,
+// never wall-clock times.
 //
 //   const std::uint32_t seen = event.load();   // first read the counter,
 //   if (nothing_to_do()) futex_wait(event, seen, 100ms);   // then look, then sleep unless it moved
@@ -17,11 +18,13 @@
 namespace hopfeed {
 
 /// Sleeps while `event` equals `seen`, at most `limit`; may return early.
-inline void futex_wait(const std::atomic<std::uint32_t>& event, std::uint32_t seen, std::chrono::nanoseconds limit) {
+inline void futex_wait(const std::atomic<std::uint32_t>& event, std::uint32_t seen,
+                       std::chrono::nanoseconds limit) {
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   timeout.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  syscall(SYS_futex, &event, FUTEX_WAIT, seen, &timeout, nullptr, 0);   // not PRIVATE: other processes share it
+  syscall(SYS_futex, &event, FUTEX_WAIT, seen, &timeout, nullptr,
+          0);  // not PRIVATE: other processes share it
 }
 
 enum class Wake { kOne, kAll };

@@ -1,5 +1,5 @@
-// ChannelMemory for the threads of one process. Memory is there from the start; reserve and punch only keep the contract's
-// promises about contents and count bytes, page by page.
+// ChannelMemory for the threads of one process. Memory is there from the start; reserve and punch only keep
+// the contract's promises about contents and count bytes, page by page.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -15,10 +15,10 @@ class HeapMemory final : public ChannelMemory {
  public:
   explicit HeapMemory(std::size_t size) : reserved_(round_up(size, kPageBytes) / kPageBytes, 0) {
     size_ = reserved_.size() * kPageBytes;
-    data_ = static_cast<std::byte*>(::operator new(size_, std::align_val_t{kPageBytes}));
+    data_ = static_cast<std::byte*>(::operator new (size_, std::align_val_t{kPageBytes}));
     std::memset(data_, 0, size_);
   }
-  ~HeapMemory() override { ::operator delete(data_, std::align_val_t{kPageBytes}); }
+  ~HeapMemory() override { ::operator delete (data_, std::align_val_t{kPageBytes}); }
 
   void reserve(std::size_t offset, std::size_t bytes) override { mark(offset, bytes, 1); }
   void punch(std::size_t offset, std::size_t bytes) override {
@@ -31,14 +31,18 @@ class HeapMemory final : public ChannelMemory {
 
  private:
   void mark(std::size_t offset, std::size_t bytes, char value) {
-    std::fill(reserved_.begin() + static_cast<std::ptrdiff_t>(offset / kPageBytes),
-              reserved_.begin() + static_cast<std::ptrdiff_t>(round_up(offset + bytes, kPageBytes) / kPageBytes), value);
+    std::fill(
+        reserved_.begin() + static_cast<std::ptrdiff_t>(offset / kPageBytes),
+        reserved_.begin() + static_cast<std::ptrdiff_t>(round_up(offset + bytes, kPageBytes) / kPageBytes),
+        value);
   }
-  std::vector<char> reserved_;   // by page; only the loader's thread touches it
+  std::vector<char> reserved_;  // by page; only the loader's thread touches it
 };
 
 }  // namespace
 
-std::unique_ptr<ChannelMemory> make_heap_memory(std::size_t size) { return std::make_unique<HeapMemory>(size); }
+std::unique_ptr<ChannelMemory> make_heap_memory(std::size_t size) {
+  return std::make_unique<HeapMemory>(size);
+}
 
 }  // namespace hopfeed

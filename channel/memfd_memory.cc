@@ -1,5 +1,6 @@
-// ChannelMemory in a sealed memfd, mapped by Boost.Interprocess through /proc/self/fd/N. See docs/faults.md for why it is
-// no segment with a name, why posix_fallocate comes before every write, and what the seals are good for.
+// ChannelMemory in a sealed memfd, mapped by Boost.Interprocess through /proc/self/fd/N. See docs/faults.md
+// for why it is no segment with a name, why posix_fallocate comes before every write, and what the seals are
+// good for.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/memfd.h>
@@ -11,6 +12,7 @@
 #include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
+#include <fstream>
 #include <string>
 
 #include "channel/failpoint.h"
@@ -25,14 +27,15 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 int create_memfd() {
 #ifdef MFD_NOEXEC_SEAL
   const int fd = memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (fd >= 0 || errno != EINVAL) return fd;   // EINVAL: before Linux 6.3
+  if (fd >= 0 || errno != EINVAL) return fd;  // EINVAL: before Linux 6.3
 #endif
   return memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 /// A free address at a multiple of 2 MiB, as a hint: only such a mapping can be on huge pages.
 void* aligned_hint(std::size_t size) {
-  void* wide = mmap(nullptr, size + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* wide =
+      mmap(nullptr, size + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (wide == MAP_FAILED) return nullptr;
   munmap(wide, size + kHugePageBytes);
   return reinterpret_cast<void*>(round_up(reinterpret_cast<std::size_t>(wide), kHugePageBytes));
@@ -50,26 +53,32 @@ class MemfdMemory final : public ChannelMemory {
       if (data_ == nullptr) map(file, nullptr);
     } catch (const bi::interprocess_exception& error) {
       close(fd_);
-      throw Error(ErrorCode::kNoSpace,
-                  fmt::format("cannot map {} bytes of address space for the channel ({}): raise the limit on address space "
-                              "(ulimit -v) or lower batch_size, num_slots or fanouts", size, error.what()));
+      throw Error(
+          ErrorCode::kNoSpace,
+          fmt::format(
+              "cannot map {} bytes of address space for the channel ({}): raise the limit on address space "
+              "(ulimit -v) or lower batch_size, num_slots or fanouts",
+              size, error.what()));
     }
-    madvise(data_, size_, MADV_DONTDUMP);   // a core file of a trainer needs no batches
+    madvise(data_, size_, MADV_DONTDUMP);  // a core file of a trainer needs no batches
   }
   ~MemfdMemory() override { close(fd_); }
 
   void reserve(std::size_t offset, std::size_t bytes) override {
     int error = EINTR;
-    while (error == EINTR) error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    while (error == EINTR)
+      error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     if (FAILPOINT("memory.reserve")) error = ENOSPC;
-    if (error != 0) throw_errno(fmt::format("cannot reserve {} bytes of memory for the channel", bytes), error);
+    if (error != 0)
+      throw_errno(fmt::format("cannot reserve {} bytes of memory for the channel", bytes), error);
     collapse(offset, bytes);
   }
 
   void punch(std::size_t offset, std::size_t bytes) override {
     int result = -1;
     do {
-      result = fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+      result = fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                         static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     if (result != 0) throw_errno("cannot give memory of the channel back", errno);
   }
@@ -89,18 +98,16 @@ class MemfdMemory final : public ChannelMemory {
       region_.swap(region);
       data_ = static_cast<std::byte*>(region_.get_address());
     } catch (const boost::interprocess::interprocess_exception&) {
-      if (hint == nullptr) throw;   // with a hint: somebody took the address in between
+      if (hint == nullptr) throw;  // with a hint: somebody took the address in between
     }
   }
 
   /// Whole 2 MiB pages inside the range, and no byte outside it: the kernel would fill holes up. Best effort.
   void collapse(std::size_t offset, std::size_t bytes) {
-#ifdef MADV_COLLAPSE
-    const std::size_t begin = round_up(offset, kHugePageBytes), end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
-    if (begin < end) madvise(data_ + begin, end - begin, MADV_COLLAPSE);
-#else
-    (void)offset, (void)bytes;
-#endif
+    constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1; glibc 2.36 does not name it
+    const std::size_t begin = round_up(offset, kHugePageBytes),
+                      end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
+    if (begin < end) madvise(data_ + begin, end - begin, kCollapse);
   }
 
   int fd_;
@@ -124,12 +131,27 @@ std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
   struct stat status {};
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("file descriptor {} is no sealed channel; start workers through a loader", fd));
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("file descriptor {} is no sealed channel; start workers through a loader", fd));
   }
-  if (status.st_size == 0) throw Error(ErrorCode::kCorrupt, fmt::format("the channel at file descriptor {} is empty", fd));
+  if (status.st_size == 0)
+    throw Error(ErrorCode::kCorrupt, fmt::format("the channel at file descriptor {} is empty", fd));
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (own < 0) throw_errno("cannot attach to the channel", errno);
   return std::make_unique<MemfdMemory>(own, static_cast<std::size_t>(status.st_size));
+}
+
+std::size_t channel_huge_bytes() {
+  std::ifstream smaps("/proc/self/smaps");
+  std::size_t sum = 0;
+  bool ours = false;
+  for (std::string line; std::getline(smaps, line);) {
+    const bool heading =
+        line.find(':') > line.find('-');  // "7f..-7f.. rw-s ... /memfd:NAME", else "Key:   value kB"
+    if (heading) ours = line.find("/memfd:hopfeed-channel") != std::string::npos;
+    if (ours && line.starts_with("ShmemPmdMapped:")) sum += std::stoull(line.substr(15)) * 1024;
+  }
+  return sum;
 }
 
 }  // namespace hopfeed

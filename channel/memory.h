@@ -1,9 +1,10 @@
-// The memory of a channel: one contract, two mechanisms. Heap memory is for threads of one process (ThreadSanitizer sees
-// every access there, but not in a page that is mapped twice); a sealed memfd is for processes: it has no name that could be
-// left behind, and no peer can shrink it under us. Both pass the suite in tests/channel.
+// The memory of a channel: one contract, two mechanisms. Heap memory is for threads of one process
+// (ThreadSanitizer sees every access there, but not in a page that is mapped twice); a sealed memfd is for
+// processes: it has no name that could be left behind, and no peer can shrink it under us. Both pass the
+// suite in tests/channel.
 //
-// The range is virtual: bytes are backed by memory from `reserve` on and no longer after `punch`. Whoever writes reserves
-// first, so that a lack of memory is an error here and never a SIGBUS there.
+// The range is virtual: bytes are backed by memory from `reserve` on and no longer after `punch`. Whoever
+// writes reserves first, so that a lack of memory is an error here and never a SIGBUS there.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -17,9 +18,10 @@ class ChannelMemory {
   ChannelMemory(const ChannelMemory&) = delete;
   ChannelMemory& operator=(const ChannelMemory&) = delete;
 
-  std::byte* data() const { return data_; }      // at a multiple of the page size
+  std::byte* data() const { return data_; }  // at a multiple of the page size
   std::size_t size() const { return size_; }
-  /// Backs [offset, offset + bytes) by zeroed or kept memory, on huge pages where they can be had. Throws kNoSpace.
+  /// Backs [offset, offset + bytes) by zeroed or kept memory, on huge pages where they can be had. Throws
+  /// kNoSpace.
   virtual void reserve(std::size_t offset, std::size_t bytes) = 0;
   /// Gives the memory behind the range back; it reads as zeros until it is reserved again.
   virtual void punch(std::size_t offset, std::size_t bytes) = 0;
@@ -37,11 +39,17 @@ class ChannelMemory {
 std::unique_ptr<ChannelMemory> make_heap_memory(std::size_t size);
 /// `size` bytes of a new sealed memfd. Throws kNoSpace or kIo.
 std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size);
-/// Maps a memfd that was inherited, whole; takes a duplicate of `fd`. Throws kCorrupt where it is no sealed memfd.
+/// Maps a memfd that was inherited, whole; takes a duplicate of `fd`. Throws kCorrupt where it is no sealed
+/// memfd.
 std::unique_ptr<ChannelMemory> attach_shared_memory(int fd);
+
+/// Bytes of all channels of this process that are mapped by huge pages here, as the kernel tells it (smaps).
+std::size_t channel_huge_bytes();
 
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 }  // namespace hopfeed

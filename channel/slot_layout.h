@@ -1,18 +1,20 @@
-// The bytes of a channel: a control block, one record per worker, one record per slot, then the slots themselves. Every
-// process of the channel maps the same bytes; nothing in them is a pointer.
+// The bytes of a channel: a control block, one record per worker, one record per slot, then the slots
+// themselves. Every process of the channel maps the same bytes; nothing in them is a pointer.
 //
 //   offset            size              what
 //   0                 4096              ControlBlock
 //   4096              1024 * workers    WorkerRecord each
 //   ...               1024 * slots      SlotRecord each
-//   data_offset       stride * slots    the slots: a range each, as large as the largest batch can be, backed by memory
-//                                       only where it is granted (data_offset and stride are multiples of the page size,
-//                                       of 2 MiB where the stride is that large)
+//   data_offset       stride * slots    the slots: room for the largest batch each
 //
-// A slot's word holds its state, its owner and its generation, so that one compare-and-swap decides who may do what:
+// Slots have memory only where it is granted. data_offset and stride are multiples of the page size, of 2 MiB
+// where the stride is that large.
+//
+// A slot's word holds its state, its owner and its generation, so that one compare-and-swap decides who may
+// do what:
 //
 //   bits 0..3    SlotState
-//   bits 4..31   owner: incarnation of the worker that fills it (never a pid, which the kernel would use again), else 0
+//   bits 4..31   owner: incarnation of the worker that fills it, else 0 (never a pid: those are used again)
 //   bits 32..63  generation: grows by one at each PLANNED
 //
 //   from      to        by       when
@@ -26,7 +28,8 @@
 //   READY     FREE      loader   the epoch was left
 //   HELD      FREE      loader   the last view is gone
 //
-// Only PLANNED and FILLING are contended; the other states belong to the loader alone. docs/design.md, "The channel".
+// Only PLANNED and FILLING are contended; the other states belong to the loader alone. docs/design.md, "The
+// channel".
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -46,10 +49,12 @@ struct SlotWord {
   std::uint32_t generation = 0;
 
   static SlotWord unpack(std::uint64_t word) {
-    return {static_cast<SlotState>(word & 15), static_cast<std::uint32_t>(word) >> 4, static_cast<std::uint32_t>(word >> 32)};
+    return {static_cast<SlotState>(word & 15), static_cast<std::uint32_t>(word) >> 4,
+            static_cast<std::uint32_t>(word >> 32)};
   }
   std::uint64_t pack() const {
-    return (std::uint64_t{generation} << 32) | (std::uint64_t{owner} << 4) | static_cast<std::uint64_t>(state);
+    return (std::uint64_t{generation} << 32) | (std::uint64_t{owner} << 4) |
+           static_cast<std::uint64_t>(state);
   }
   friend bool operator==(const SlotWord&, const SlotWord&) = default;
 };
@@ -57,33 +62,33 @@ inline constexpr std::uint32_t kMaxIncarnation = (1U << 28) - 1;
 
 /// CLOCK_MONOTONIC nanoseconds, which all processes of a machine share. From these any stall can be told.
 struct SlotTimes {
-  std::int64_t planned = 0;     // loader: the batch was written into the record
-  std::int64_t claimed = 0;     // worker: took it
-  std::int64_t sampled = 0;     // worker: sampling done, size known
-  std::int64_t gathered = 0;    // worker: block written
-  std::int64_t published = 0;   // worker: handed over
-  std::int64_t taken = 0;       // loader: given to the trainer
-  std::int64_t released = 0;    // loader: last view gone (of the batch before this one)
+  std::int64_t planned = 0;    // loader: the batch was written into the record
+  std::int64_t claimed = 0;    // worker: took it
+  std::int64_t sampled = 0;    // worker: sampling done, size known
+  std::int64_t gathered = 0;   // worker: block written
+  std::int64_t published = 0;  // worker: handed over
+  std::int64_t taken = 0;      // loader: given to the trainer
+  std::int64_t released = 0;   // loader: last view gone (of the batch before this one)
 };
 
-/// What both sides read and write of one slot. Atomics are those that the other side may read at any moment; the plain
-/// fields belong to whoever the state names.
+/// What both sides read and write of one slot. Atomics are those that the other side may read at any moment;
+/// the plain fields belong to whoever the state names.
 struct SlotRecord {
-  std::atomic<std::uint64_t> word;        // SlotWord
-  std::atomic<std::uint64_t> sequence;    // running number over the loader's life
+  std::atomic<std::uint64_t> word;      // SlotWord
+  std::atomic<std::uint64_t> sequence;  // running number over the loader's life
   std::atomic<std::int64_t> epoch;
   std::atomic<std::int64_t> first;
   std::atomic<std::int64_t> count;
-  std::atomic<std::uint64_t> granted;     // loader: bytes of memory behind the slot, from its start
-  std::atomic<std::uint64_t> wanted;      // worker: bytes of the block, once sampled
-  std::atomic<std::uint32_t> grant_event; // futex of the worker that waits for its grant
-  std::atomic<std::uint32_t> abandoned;   // loader: the epoch was left; nobody will look at the block
-  std::uint64_t used;                     // worker: bytes of the block in the slot; 0 with an error or where abandoned
-  std::uint32_t worker;                   // worker: number of the worker that filled it
-  std::uint32_t error_code;               // worker: 1 + ErrorCode where no batch can be made, else 0
+  std::atomic<std::uint64_t> granted;      // loader: bytes of memory behind the slot, from its start
+  std::atomic<std::uint64_t> wanted;       // worker: bytes of the block, once sampled
+  std::atomic<std::uint32_t> grant_event;  // futex of the worker that waits for its grant
+  std::atomic<std::uint32_t> abandoned;    // loader: the epoch was left; nobody will look at the block
+  std::uint64_t used;        // worker: bytes of the block in the slot; 0 with an error or where abandoned
+  std::uint32_t worker;      // worker: number of the worker that filled it
+  std::uint32_t error_code;  // worker: 1 + ErrorCode where no batch can be made, else 0
   SlotTimes times;
   std::byte reserved[120];
-  char error[768];                        // worker: what the error says, NUL-terminated
+  char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
 
@@ -91,11 +96,11 @@ enum class WorkerState : std::uint32_t { kStarting = 0, kReady = 1, kFailed = 2 
 
 /// What a worker tells about itself. The loader clears it before each start.
 struct WorkerRecord {
-  std::atomic<std::uint32_t> state;           // WorkerState
-  std::atomic<std::uint32_t> incarnation;     // loader: the name that this worker leaves in slots
-  std::atomic<std::int64_t> waited_for_grant; // nanoseconds
-  std::atomic<std::int64_t> waited_for_slot;  // nanoseconds in which no slot was free
-  std::uint32_t error_code;                   // 1 + ErrorCode, before state kFailed
+  std::atomic<std::uint32_t> state;            // WorkerState
+  std::atomic<std::uint32_t> incarnation;      // loader: the name that this worker leaves in slots
+  std::atomic<std::int64_t> waited_for_grant;  // nanoseconds
+  std::atomic<std::int64_t> waited_for_slot;   // nanoseconds in which no slot was free
+  std::uint32_t error_code;                    // 1 + ErrorCode, before state kFailed
   std::uint32_t reserved0;
   std::byte reserved[224];
   char error[768];
@@ -106,26 +111,30 @@ static_assert(sizeof(WorkerRecord) == 1024);
 struct ChannelShape {
   std::uint32_t num_slots = 0;
   std::uint32_t num_workers = 0;
-  std::uint64_t slot_stride = 0;    // bytes from slot to slot
+  std::uint64_t slot_stride = 0;  // bytes from slot to slot
 };
 
 struct ControlBlock {
-  std::atomic<std::uint64_t> magic;           // stored last
+  std::atomic<std::uint64_t> magic;  // stored last
   std::uint32_t version;
   std::uint32_t num_slots;
   std::uint32_t num_workers;
   std::uint32_t reserved0;
   std::uint64_t slot_stride;
-  std::uint64_t total_bytes;                  // of the whole mapping
+  std::uint64_t total_bytes;  // of the whole mapping
   std::byte reserved1[24];
-  alignas(64) std::atomic<std::uint32_t> work_event;      // futex: something was planned, or the end
-  alignas(64) std::atomic<std::uint32_t> loader_event;    // futex: something was published, asked, reported, or a worker died
-  alignas(64) std::atomic<std::uint32_t> terminate;       // workers leave
-  std::atomic<std::uint32_t> grants_pending;              // loader: somebody waits for memory, so tell it of each publication
-  alignas(64) std::atomic<std::uint64_t> published;       // batches ever; a hint, a dying worker may not count its last
+  alignas(64) std::atomic<std::uint32_t> work_event;    // futex: something was planned, or the end
+  alignas(64) std::atomic<std::uint32_t> loader_event;  // futex: something was published, asked, reported, or
+                                                        // a worker died
+  alignas(64) std::atomic<std::uint32_t> terminate;     // workers leave
+  std::atomic<std::uint32_t>
+      grants_pending;  // loader: somebody waits for memory, so tell it of each publication
+  alignas(64)
+      std::atomic<std::uint64_t> published;  // batches ever; a hint, a dying worker may not count its last
   std::byte reserved2[4096 - 4 * 64 - 8];
 };
 static_assert(sizeof(ControlBlock) == 4096);
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace hopfeed

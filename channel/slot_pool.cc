@@ -12,7 +12,7 @@ namespace hopfeed {
 
 SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options)
     : memory_(&memory), view_(view), options_(options) {
-  for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);   // slot 0 is planned first
+  for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);  // slot 0 is planned first
 }
 
 // ---- planning
@@ -39,11 +39,12 @@ void SlotPool::abandon() {
     SlotWord seen = word(slot);
     if (seen.state == SlotState::kPlanned) {
       std::uint64_t expected = seen.pack();
-      if (view_.slot(slot).word.compare_exchange_strong(expected, SlotWord{.generation = seen.generation}.pack())) {
+      if (view_.slot(slot).word.compare_exchange_strong(expected,
+                                                        SlotWord{.generation = seen.generation}.pack())) {
         free_slot(slot);
         continue;
       }
-      seen = SlotWord::unpack(expected);   // a worker was quicker
+      seen = SlotWord::unpack(expected);  // a worker was quicker
     }
     if (seen.state != SlotState::kFilling && seen.state != SlotState::kReady) continue;
     view_.slot(slot).abandoned.store(1);
@@ -113,7 +114,7 @@ bool SlotPool::try_grant(std::uint32_t slot) {
   for (std::uint32_t other : free_) free_bytes += view_.slot(other).granted.load();
   std::size_t target = std::min<std::size_t>(with_headroom(wanted), view_.shape().slot_stride);
   if (others + target > options_.channel_size + free_bytes) target = round_up(wanted, kPageBytes);
-  if (others + target > limit_of(slot) + free_bytes) return false;   // punching would lose warm memory in vain
+  if (others + target > limit_of(slot) + free_bytes) return false;  // punching would lose warm memory in vain
   for (std::uint32_t other : free_) {
     if (granted() - had + target <= options_.channel_size) break;
     punch(other);
@@ -127,11 +128,11 @@ bool SlotPool::try_grant(std::uint32_t slot) {
 void SlotPool::serve_grants() {
   ControlBlock& control = view_.control();
   if (waiting().empty()) return;
-  // Raised before the second look: a worker that publishes after it sees the flag and tells us, so that the sequence that
-  // becomes the lowest by it is not forgotten.
+  // Raised before the second look: a worker that publishes after it sees the flag and tells us, so that the
+  // sequence that becomes the lowest by it is not forgotten.
   control.grants_pending.store(1);
   for (std::uint32_t slot : waiting()) {
-    if (!try_grant(slot)) return;   // those behind it must not take what it waits for
+    if (!try_grant(slot)) return;  // those behind it must not take what it waits for
   }
   control.grants_pending.store(0);
 }
@@ -145,7 +146,7 @@ std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
     if (state == SlotState::kHeld) result.held += view_.slot(slot).granted.load();
     if (state == SlotState::kFree) free_bytes += view_.slot(slot).granted.load();
     const bool in_flight = state == SlotState::kFilling || state == SlotState::kReady;
-    if (in_flight && view_.slot(slot).abandoned.load() != 0) return {};   // its memory comes back by itself
+    if (in_flight && view_.slot(slot).abandoned.load() != 0) return {};  // its memory comes back by itself
     if (waits_for_grant(slot) && view_.slot(slot).sequence.load() == sequence) found = slot;
   }
   if (!found || !lowest_unfinished(*found)) return {};
@@ -173,15 +174,22 @@ void SlotPool::punch_all_but_held() {
 std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) const {
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
     const SlotRecord& record = view_.slot(slot);
-    if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence || record.abandoned.load() != 0) continue;
+    if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence ||
+        record.abandoned.load() != 0)
+      continue;
     if (record.error_code != 0) {
       const std::string_view text(record.error, strnlen(record.error, sizeof(record.error)));
-      return Finished{.slot = slot, .block = {}, .error = Error(static_cast<ErrorCode>(record.error_code - 1), std::string(text))};
+      return Finished{.slot = slot,
+                      .block = {},
+                      .error = Error(static_cast<ErrorCode>(record.error_code - 1), std::string(text))};
     }
     if (record.used > record.granted.load()) {
-      return Finished{.slot = slot, .block = {},
-                      .error = Error(ErrorCode::kCorrupt, "slot " + std::to_string(slot) + " of the channel says that it holds "
-                                     "more than it was granted; restart the loader")};
+      return Finished{
+          .slot = slot,
+          .block = {},
+          .error = Error(ErrorCode::kCorrupt, "slot " + std::to_string(slot) +
+                                                  " of the channel says that it holds "
+                                                  "more than it was granted; restart the loader")};
     }
     return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
   }
@@ -231,7 +239,9 @@ std::vector<SlotPool::Filling> SlotPool::filling() const {
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
     const SlotWord seen = word(slot);
     if (seen.state != SlotState::kFilling) continue;
-    result.push_back({.slot = slot, .owner = seen.owner, .generation = seen.generation,
+    result.push_back({.slot = slot,
+                      .owner = seen.owner,
+                      .generation = seen.generation,
                       .waits_for_grant = view_.slot(slot).wanted.load() > view_.slot(slot).granted.load()});
   }
   return result;

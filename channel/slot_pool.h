@@ -1,10 +1,12 @@
-// The loader's side of the slots: it alone plans batches, grants memory, hands blocks out and takes slots back. Not
-// thread-safe: the owner holds a lock around each call (a lock of its own process; workers never take part in it).
+// The loader's side of the slots: it alone plans batches, grants memory, hands blocks out and takes slots
+// back. Not thread-safe: the owner holds a lock around each call (a lock of its own process; workers never
+// take part in it).
 //
-// Memory: the sum of all grants stays within `channel_size`. Room is made by punching FREE slots, least recently freed
-// first. The lowest unfinished sequence may always go `allowance` beyond, so that the batch the trainer waits for can be
-// finished whatever the others hold; a slot that is freed while the sum is beyond the bound loses its memory at once, which
-// is why the next one may go beyond again (the proof is tests/channel/slot_model_test.cc, all interleavings of a small pool).
+// Memory: the sum of all grants stays within `channel_size`. Room is made by punching FREE slots, least
+// recently freed first. The lowest unfinished sequence may always go `allowance` beyond, so that the batch
+// the trainer waits for can be finished whatever the others hold; a slot that is freed while the sum is
+// beyond the bound loses its memory at once, which is why the next one may go beyond again (the proof is
+// tests/channel/slot_model_test.cc, all interleavings of a small pool).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +21,8 @@
 namespace hopfeed {
 
 struct SlotPoolOptions {
-  std::size_t channel_size = 0;   // bytes that slots may hold in all
-  std::size_t allowance = 0;      // bytes beyond for the lowest unfinished sequence: one worst-case slot
+  std::size_t channel_size = 0;  // bytes that slots may hold in all
+  std::size_t allowance = 0;     // bytes beyond for the lowest unfinished sequence: one worst-case slot
 };
 
 /// What a slot is planned with. Sequences rise over the life of the loader and name each batch once.
@@ -35,10 +37,11 @@ class SlotPool {
   /// `memory` must outlive the pool and be formatted as `view` says.
   SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options);
 
-  /// FREE -> PLANNED, in the slot that was freed last (its memory is warm), and wakes a worker. False where none is free.
+  /// FREE -> PLANNED, in the slot that was freed last (its memory is warm), and wakes a worker. False where
+  /// none is free.
   bool plan(const PlannedBatch& batch);
-  /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws kNoSpace
-  /// where the operating system refuses.
+  /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws
+  /// kNoSpace where the operating system refuses.
   void serve_grants();
   /// Frees what was filled for an epoch that was left meanwhile.
   void sweep();
@@ -56,11 +59,11 @@ class SlotPool {
   /// HELD -> FREE. Allocates nothing.
   void release(std::uint32_t slot);
 
-  /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep), HELD ones
-  /// when they are released.
+  /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep),
+  /// HELD ones when they are released.
   void abandon();
-  /// The worker of this incarnation is dead (not: seems to be): its FILLING slots go back to PLANNED with the same batch.
-  /// Returns how many batches have to be made again.
+  /// The worker of this incarnation is dead (not: seems to be): its FILLING slots go back to PLANNED with the
+  /// same batch. Returns how many batches have to be made again.
   int reclaim(std::uint32_t incarnation);
 
   struct Filling {
@@ -77,8 +80,8 @@ class SlotPool {
 
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
   struct Stuck {
-    std::size_t wanted = 0;       // bytes of the block
-    std::size_t held = 0;         // bytes in slots that the caller holds
+    std::size_t wanted = 0;  // bytes of the block
+    std::size_t held = 0;    // bytes in slots that the caller holds
   };
   std::optional<Stuck> stuck(std::uint64_t sequence) const;
 
@@ -97,7 +100,7 @@ class SlotPool {
   void set_word(std::uint32_t slot, SlotWord word) { view_.slot(slot).word.store(word.pack()); }
   std::uint32_t count(SlotState state) const;
   bool waits_for_grant(std::uint32_t slot) const;
-  std::vector<std::uint32_t> waiting() const;              // slots that wait for a grant, lowest sequence first
+  std::vector<std::uint32_t> waiting() const;  // slots that wait for a grant, lowest sequence first
   bool lowest_unfinished(std::uint32_t slot) const;
   std::size_t limit_of(std::uint32_t slot) const;
   bool try_grant(std::uint32_t slot);
@@ -107,7 +110,7 @@ class SlotPool {
   ChannelMemory* memory_;
   ChannelView view_;
   SlotPoolOptions options_;
-  std::vector<std::uint32_t> free_;   // FREE slots, the last freed at the back
+  std::vector<std::uint32_t> free_;  // FREE slots, the last freed at the back
 };
 
 }  // namespace hopfeed

@@ -36,7 +36,10 @@ class WaitTimer {
 }  // namespace
 
 WorkerPort::WorkerPort(ChannelView view, std::uint32_t worker, int doorbell)
-    : view_(view), worker_(worker), incarnation_(view.worker(worker).incarnation.load()), doorbell_(doorbell) {}
+    : view_(view),
+      worker_(worker),
+      incarnation_(view.worker(worker).incarnation.load()),
+      doorbell_(doorbell) {}
 
 void WorkerPort::ring() {
   futex_bump(view_.control().loader_event);
@@ -65,10 +68,14 @@ std::optional<WorkerPort::Candidate> WorkerPort::find_planned() const {
     const SlotRecord& record = view_.slot(slot);
     const std::uint64_t word = record.word.load();
     if (SlotWord::unpack(word).state != SlotState::kPlanned) continue;
-    const PlannedBatch batch{.sequence = record.sequence.load(), .epoch = record.epoch.load(), .first = record.first.load(),
+    const PlannedBatch batch{.sequence = record.sequence.load(),
+                             .epoch = record.epoch.load(),
+                             .first = record.first.load(),
                              .count = record.count.load()};
-    // Torn where the loader plans anew in between; then the generation has grown and the compare-and-swap fails.
-    if (!lowest || batch.sequence < lowest->batch.sequence) lowest = {.slot = slot, .word = word, .batch = batch};
+    // Torn where the loader plans anew in between; then the generation has grown and the compare-and-swap
+    // fails.
+    if (!lowest || batch.sequence < lowest->batch.sequence)
+      lowest = {.slot = slot, .word = word, .batch = batch};
   }
   return lowest;
 }
@@ -100,7 +107,7 @@ std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
       if (std::optional<Claim> claim = take(*candidate)) return claim;
     }
     if (pass == 1 || terminating()) break;
-    std::atomic<std::int64_t> idle{0};   // at the end of an epoch: nothing is missing
+    std::atomic<std::int64_t> idle{0};  // at the end of an epoch: nothing is missing
     const WaitTimer timer(any_free ? idle : view_.worker(worker_).waited_for_slot);
     futex_wait(control.work_event, seen, limit);
   }
@@ -109,9 +116,10 @@ std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
 
 void WorkerPort::ask(const Claim& claim, std::size_t bytes) {
   if (bytes > view_.shape().slot_stride) {
-    throw Error(ErrorCode::kNoSpace, fmt::format("the batch of {} seeds from position {} takes {} bytes, a slot at most {}: lower "
-                                                 "batch_size, fanouts or num_slots", claim.batch.count, claim.batch.first, bytes,
-                                                 view_.shape().slot_stride));
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("the batch of {} seeds from position {} takes {} bytes, a slot at most {}: lower "
+                            "batch_size, fanouts or num_slots",
+                            claim.batch.count, claim.batch.first, bytes, view_.shape().slot_stride));
   }
   SlotRecord& record = view_.slot(claim.slot);
   record.wanted.store(bytes);
@@ -125,7 +133,8 @@ WorkerPort::Grant WorkerPort::grant(const Claim& claim, std::size_t bytes) const
   return record.granted.load() >= bytes ? Grant::kGranted : Grant::kWaiting;
 }
 
-WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit) {
+WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes,
+                                          std::chrono::nanoseconds limit) {
   SlotRecord& record = view_.slot(claim.slot);
   const std::uint32_t seen = record.grant_event.load();
   if (const Grant answer = grant(claim, bytes); answer != Grant::kWaiting) return answer;
@@ -136,7 +145,9 @@ WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes,
 
 void WorkerPort::note_sampled(const Claim& claim) { view_.slot(claim.slot).times.sampled = monotonic_now(); }
 
-void WorkerPort::note_gathered(const Claim& claim) { view_.slot(claim.slot).times.gathered = monotonic_now(); }
+void WorkerPort::note_gathered(const Claim& claim) {
+  view_.slot(claim.slot).times.gathered = monotonic_now();
+}
 
 bool WorkerPort::finish(const Claim& claim) {
   view_.slot(claim.slot).times.published = monotonic_now();

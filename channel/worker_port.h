@@ -1,5 +1,6 @@
-// A worker's side of the slots: take the lowest planned batch, ask for memory, publish. Every call either returns at once
-// or sleeps no longer than it was told, so that the worker can look after its parent in between.
+// A worker's side of the slots: take the lowest planned batch, ask for memory, publish. Every call either
+// returns at once or sleeps no longer than it was told, so that the worker can look after its parent in
+// between.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,14 +17,14 @@ namespace hopfeed {
 /// A batch that this worker fills.
 struct Claim {
   std::uint32_t slot = 0;
-  std::uint64_t word = 0;     // as this worker left it
+  std::uint64_t word = 0;  // as this worker left it
   PlannedBatch batch;
 };
 
 class WorkerPort {
  public:
-  /// `worker` is the number of its record; its incarnation is read from there. `doorbell`: an eventfd that wakes the
-  /// loader's supervisor, or -1 where somebody polls.
+  /// `worker` is the number of its record; its incarnation is read from there. `doorbell`: an eventfd that
+  /// wakes the loader's supervisor, or -1 where somebody polls.
   WorkerPort(ChannelView view, std::uint32_t worker, int doorbell);
 
   void report_ready();
@@ -49,12 +50,14 @@ class WorkerPort {
   Grant grant(const Claim& claim, std::size_t bytes) const;
   /// Sleeps at most `limit` for the loader's answer.
   Grant await_grant(const Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit);
-  std::span<std::byte> block(const Claim& claim, std::size_t bytes) const { return view_.slot_bytes(claim.slot, bytes); }
+  std::span<std::byte> block(const Claim& claim, std::size_t bytes) const {
+    return view_.slot_bytes(claim.slot, bytes);
+  }
 
   void note_sampled(const Claim& claim);
   void note_gathered(const Claim& claim);
-  /// FILLING -> READY with the block, which may be empty where the claim was abandoned. False where the slot is no longer
-  /// this worker's.
+  /// FILLING -> READY with the block, which may be empty where the claim was abandoned. False where the slot
+  /// is no longer this worker's.
   bool publish(const Claim& claim, std::size_t bytes);
   /// FILLING -> READY with the reason why there is no block.
   bool publish_error(const Claim& claim, ErrorCode code, std::string_view message);

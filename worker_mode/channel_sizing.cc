@@ -12,10 +12,12 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kMaxAddressSpace = std::size_t{1} << 45;   // for the slots of one channel; it costs nothing
+constexpr std::size_t kMaxAddressSpace = std::size_t{1}
+                                         << 45;  // for the slots of one channel; it costs nothing
 
 std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
-  const std::size_t largest = std::min(kMaxBlockBytes, kMaxAddressSpace / static_cast<std::size_t>(num_slots));
+  const std::size_t largest =
+      std::min(kMaxBlockBytes, kMaxAddressSpace / static_cast<std::size_t>(num_slots));
   const std::size_t bytes = std::clamp(worst_block, kPageBytes, largest);
   return round_up(bytes, bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
 }
@@ -25,12 +27,20 @@ std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
 ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input) {
   const std::int64_t slots = options.num_slots != 0 ? options.num_slots : 2 * options.num_workers + 2;
   if (slots < 1 || slots > kMaxSlots) {
-    throw Error(ErrorCode::kInvalid, fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2", options.num_slots, kMaxSlots));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2",
+                            options.num_slots, kMaxSlots));
   }
   ChannelPlan plan;
-  plan.shape = {.num_slots = static_cast<std::uint32_t>(slots), .num_workers = static_cast<std::uint32_t>(options.num_workers),
+  plan.shape = {.num_slots = static_cast<std::uint32_t>(slots),
+                .num_workers = static_cast<std::uint32_t>(options.num_workers),
                 .slot_stride = slot_stride(input.worst_block, slots)};
-  const std::size_t stride = plan.shape.slot_stride, share = input.available.bytes / static_cast<std::size_t>(input.local_world);
+  AvailableMemory available = input.available;
+  if (input.local_world > 1) {
+    available.bytes /= static_cast<std::uint64_t>(input.local_world);
+    available.source += fmt::format(", shared by {} ranks", input.local_world);
+  }
+  const std::size_t stride = plan.shape.slot_stride, share = available.bytes;
   const auto workers = static_cast<std::size_t>(options.num_workers);
   plan.pool.channel_size = options.channel_size;
   if (options.channel_size == 0) {
@@ -41,15 +51,19 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
   const std::vector<std::int64_t>& fanouts = options.batch.fanouts;
   if (std::find(fanouts.begin(), fanouts.end(), -1) != fanouts.end()) {
     const std::size_t most = share / 4 * 3;
-    plan.pool.allowance = std::min(stride, std::max(kPageBytes, most - std::min(most, plan.pool.channel_size)));
+    plan.pool.allowance =
+        std::min(stride, std::max(kPageBytes, most - std::min(most, plan.pool.channel_size)));
   }
   // Beyond this the sum could wrap, and no machine has it.
   if (plan.pool.channel_size > kMaxAddressSpace) {
-    throw Error(ErrorCode::kInvalid, fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size), format_bytes(kMaxAddressSpace)));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size),
+                            format_bytes(kMaxAddressSpace)));
   }
   plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance;
-  require_memory(plan.needed, input.available, fmt::format("the channel (channel_size {} and one worst-case batch of {})",
-                                                           format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance)),
+  require_memory(plan.needed, available,
+                 fmt::format("the channel (channel_size {} and one worst-case batch of {})",
+                             format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance)),
                  "lower channel_size, batch_size or fanouts");
   return plan;
 }

@@ -1,4 +1,5 @@
-// How large a channel is: slots, bytes, and the check against the machine's memory before anything is reserved.
+// How large a channel is: slots, bytes, and the check against the machine's memory before anything is
+// reserved.
 #pragma once
 #include <cstddef>
 
@@ -12,20 +13,21 @@ namespace hopfeed {
 struct ChannelPlan {
   ChannelShape shape;
   SlotPoolOptions pool;
-  std::size_t needed = 0;    // bytes at most: records, channel_size and the allowance
+  std::size_t needed = 0;  // bytes at most: records, channel_size and the allowance
 };
 
 struct SizingInput {
-  std::size_t worst_block = 0;     // BatchMaker::max_block_bytes
+  std::size_t worst_block = 0;  // BatchMaker::max_block_bytes
   AvailableMemory available;
-  int local_world = 1;             // loaders of other ranks that size themselves by the same memory
+  int local_world = 1;  // ranks of this machine, each with a loader; the memory is shared out evenly
 };
 
-/// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not suffice.
+/// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not
+/// suffice.
 ///
-/// With bounded fanouts the allowance is one worst-case slot. With -1 among them the worst case is often the whole graph,
-/// which hardly any batch comes near; there the allowance is cut to what three quarters of the memory leave, and a batch
-/// that is larger than that is an error when it comes.
+/// With bounded fanouts the allowance is one worst-case slot. With -1 among them the worst case is often the
+/// whole graph, which hardly any batch comes near; there the allowance is cut to what three quarters of the
+/// memory leave, and a batch that is larger than that is an error when it comes.
 ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input);
 
 }  // namespace hopfeed

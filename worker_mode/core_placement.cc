@@ -14,7 +14,7 @@ std::vector<int> cores_of(pid_t pid) {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::vector<int> cores;
-  if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cores;   // more than 1024 cores: place nothing
+  if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cores;  // more than 1024 cores: place nothing
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
   }
@@ -30,7 +30,8 @@ int number_from_environment(const char* name, int otherwise) {
 
 CorePlan plan_cores(const CoreQuery& query) {
   const int n = static_cast<int>(query.cores.size());
-  CorePlan plan{.trainer = {}, .workers = std::vector<std::vector<int>>(static_cast<std::size_t>(query.num_workers))};
+  CorePlan plan{.trainer = {},
+                .workers = std::vector<std::vector<int>>(static_cast<std::size_t>(query.num_workers))};
   if (n == 0) return plan;
   std::vector<int> share;
   if (query.local_world > n) {
@@ -46,13 +47,15 @@ CorePlan plan_cores(const CoreQuery& query) {
     return plan;
   }
   plan.trainer.resize(static_cast<std::size_t>(k - w));
-  for (int i = 0; i < w; ++i) plan.workers[static_cast<std::size_t>(i)] = {share[static_cast<std::size_t>(k - w + i)]};
+  for (int i = 0; i < w; ++i)
+    plan.workers[static_cast<std::size_t>(i)] = {share[static_cast<std::size_t>(k - w + i)]};
   return plan;
 }
 
 CoreQuery query_cores(int num_workers) {
   CoreQuery query{.cores = cores_of(0), .num_workers = num_workers};
-  const int world = number_from_environment("LOCAL_WORLD_SIZE", 1), rank = number_from_environment("LOCAL_RANK", 0);
+  const int world = number_from_environment("LOCAL_WORLD_SIZE", 1),
+            rank = number_from_environment("LOCAL_RANK", 0);
   if (world > 1 && rank >= 0 && rank < world && cores_of(getppid()) == query.cores) {
     query.local_world = world;
     query.local_rank = rank;

@@ -1,5 +1,5 @@
-// See loader.h. What happens here is the opening: options are checked, sizes found, and a channel and its supervisor made.
-// The rest is LoaderChannel's.
+// See loader.h. What happens here is the opening: options are checked, sizes found, and a channel and its
+// supervisor made. The rest is LoaderChannel's.
 #include "worker_mode/loader.h"
 
 #include <fmt/format.h>
@@ -35,14 +35,21 @@ void require(bool fine, const std::string& message) {
 
 void check_options(const LoaderOptions& o) {
   o.batch.validate();
-  require(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize, fmt::format("batch_size is {}; choose 1 to {}", o.batch_size, kMaxBatchSize));
-  require(o.num_workers >= 1 && o.num_workers <= kMaxWorkers, fmt::format("num_workers is {}; choose 1 to {}", o.num_workers, kMaxWorkers));
-  require(o.world_size >= 1 && o.world_size <= kMaxWorldSize, fmt::format("world_size is {}; choose 1 to {}", o.world_size, kMaxWorldSize));
-  require(o.rank >= 0 && o.rank < o.world_size, fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
+  require(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize,
+          fmt::format("batch_size is {}; choose 1 to {}", o.batch_size, kMaxBatchSize));
+  require(o.num_workers >= 1 && o.num_workers <= kMaxWorkers,
+          fmt::format("num_workers is {}; choose 1 to {}", o.num_workers, kMaxWorkers));
+  require(o.world_size >= 1 && o.world_size <= kMaxWorldSize,
+          fmt::format("world_size is {}; choose 1 to {}", o.world_size, kMaxWorldSize));
+  require(o.rank >= 0 && o.rank < o.world_size,
+          fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
   require(o.batch_deadline.count() > 0, "batch_deadline is not above zero");
   require(o.start_deadline.count() > 0, "start_deadline is not above zero");
-  require(o.max_worker_restarts >= 0, fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
-  for (int core : o.cores) require(core >= 0 && core < CPU_SETSIZE, fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
+  require(o.max_worker_restarts >= 0,
+          fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
+  for (int core : o.cores)
+    require(core >= 0 && core < CPU_SETSIZE,
+            fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
 }
 
 bool runnable(const fs::path& path) {
@@ -55,7 +62,12 @@ std::string find_worker_program(const std::string& option) {
   const char* environment = std::getenv("HOPFEED_WORKER");
   const std::string named = !option.empty() ? option : environment != nullptr ? environment : "";
   if (!named.empty()) {
-    if (!runnable(named)) throw Error(ErrorCode::kNotFound, fmt::format("the worker program {} does not exist or cannot be run; set worker_program or HOPFEED_WORKER", named));
+    if (!runnable(named))
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format(
+              "the worker program {} does not exist or cannot be run; set worker_program or HOPFEED_WORKER",
+              named));
     return fs::absolute(named).string();
   }
   std::error_code ignored;
@@ -64,15 +76,19 @@ std::string find_worker_program(const std::string& option) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && runnable(fs::path(folder) / "hopfeed-worker")) return fs::absolute(fs::path(folder) / "hopfeed-worker").string();
+    if (!folder.empty() && runnable(fs::path(folder) / "hopfeed-worker"))
+      return fs::absolute(fs::path(folder) / "hopfeed-worker").string();
   }
-  throw Error(ErrorCode::kNotFound, "hopfeed-worker is neither beside this program nor on PATH; set worker_program or HOPFEED_WORKER");
+  throw Error(
+      ErrorCode::kNotFound,
+      "hopfeed-worker is neither beside this program nor on PATH; set worker_program or HOPFEED_WORKER");
 }
 
 void check_seeds(const std::vector<std::int64_t>& seeds, const NodeTypeMeta& type) {
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     require(seeds[i] >= 0 && seeds[i] < type.count,
-            fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i, type.name, type.count - 1));
+            fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i, type.name,
+                        type.count - 1));
   }
 }
 
@@ -97,7 +113,8 @@ int local_world() {
 struct Batch::Lease {
   std::shared_ptr<LoaderChannel> channel;
   std::uint32_t slot;
-  Lease(std::shared_ptr<LoaderChannel> owner, std::uint32_t number) : channel(std::move(owner)), slot(number) {}
+  Lease(std::shared_ptr<LoaderChannel> owner, std::uint32_t number)
+      : channel(std::move(owner)), slot(number) {}
   ~Lease() { channel->release(slot); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -114,15 +131,20 @@ class Loader::Impl {
     const std::string program = find_worker_program(options.worker_program);
     const Dataset dataset(options.dataset);
     const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
-    if (options.seeds) check_seeds(*options.seeds, dataset.meta().node_types[static_cast<std::size_t>(node_type)]);
-    const SeedList seeds(options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(node_type, options.split),
+    if (options.seeds)
+      check_seeds(*options.seeds, dataset.meta().node_types[static_cast<std::size_t>(node_type)]);
+    const SeedList seeds(options.seeds ? std::span<const std::int64_t>(*options.seeds)
+                                       : dataset.split(node_type, options.split),
                          {.node_type = node_type, .shuffle = options.shuffle});
     num_seeds_ = seeds.size();
-    (void)deal(0);   // more ranks than seeds: say so now
+    (void)deal(0);  // more ranks than seeds: say so now
     const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
-    const ChannelPlan plan = plan_channel(options, {.worst_block = worst, .available = available_memory(), .local_world = local_world()});
+    const ChannelPlan plan = plan_channel(
+        options, {.worst_block = worst, .available = available_memory(), .local_world = local_world()});
     channel_ = std::make_shared<LoaderChannel>(plan, options.rank);
-    if (options.seeds) seeds_fd_ = memfd_of("hopfeed-seeds", options.seeds->data(), options.seeds->size() * sizeof(std::int64_t));
+    if (options.seeds)
+      seeds_fd_ =
+          memfd_of("hopfeed-seeds", options.seeds->data(), options.seeds->size() * sizeof(std::int64_t));
     start_workers(program, dataset);
   }
 
@@ -152,17 +174,27 @@ class Loader::Impl {
 
  private:
   Deal deal(std::int64_t start) const {
-    return Deal({.num_seeds = num_seeds_, .start = start, .batch_size = options_.batch_size, .world_size = options_.world_size,
+    return Deal({.num_seeds = num_seeds_,
+                 .start = start,
+                 .batch_size = options_.batch_size,
+                 .world_size = options_.world_size,
                  .drop_last = options_.drop_last});
   }
 
   void start_workers(const std::string& program, const Dataset& dataset) {
     SupervisorOptions supervision;
     supervision.program = program;
-    supervision.config = {.dataset = fs::absolute(dataset.folder()).string(), .fingerprint = dataset.meta().fingerprint,
-                          .batch = options_.batch, .node_type = options_.node_type, .split = options_.split,
-                          .seeds_inherited = options_.seeds.has_value(), .shuffle = options_.shuffle, .seed = options_.seed,
-                          .worker = 0, .parent = 0, .cores = {}};
+    supervision.config = {.dataset = fs::absolute(dataset.folder()).string(),
+                          .fingerprint = dataset.meta().fingerprint,
+                          .batch = options_.batch,
+                          .node_type = options_.node_type,
+                          .split = options_.split,
+                          .seeds_inherited = options_.seeds.has_value(),
+                          .shuffle = options_.shuffle,
+                          .seed = options_.seed,
+                          .worker = 0,
+                          .parent = 0,
+                          .cores = {}};
     supervision.cores = worker_cores(options_);
     supervision.seeds_fd = seeds_fd_.get();
     supervision.batch_deadline = options_.batch_deadline;
@@ -176,7 +208,7 @@ class Loader::Impl {
   std::int64_t num_seeds_ = 0;
   std::shared_ptr<LoaderChannel> channel_;
   OwnedFd seeds_fd_;
-  std::unique_ptr<Supervisor> supervisor_;   // ends before what it uses
+  std::unique_ptr<Supervisor> supervisor_;  // ends before what it uses
 };
 
 Loader::Loader(const LoaderOptions& options) : impl_(std::make_shared<Impl>(options)) {}

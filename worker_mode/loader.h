@@ -1,5 +1,6 @@
-// The loader: what a trainer iterates. It owns a channel and its sampling workers, plans batches by the deal, and hands
-// them out in order as views into shared memory. Worker mode: workers run on this machine, one set per loader.
+// The loader: what a trainer iterates. It owns a channel and its sampling workers, plans batches by the deal,
+// and hands them out in order as views into shared memory. Worker mode: workers run on this machine, one set
+// per loader.
 //
 //   Loader loader({.dataset = "data", .split = "train", .rank = rank, .world_size = world});
 //   for (int epoch = 0; epoch < 10; ++epoch) {
@@ -20,24 +21,31 @@
 namespace hopfeed {
 
 struct LoaderOptions {
-  std::string dataset;                           // the dataset folder
-  BatchOptions batch;                            // what is sampled and gathered
-  std::string node_type;                         // empty: the first
-  std::string split = "train";                   // seeds: this split of the dataset ...
-  std::optional<std::vector<std::int64_t>> seeds = std::nullopt;   // ... or these original ids (checked at construction)
+  std::string dataset;    // the dataset folder
+  BatchOptions batch;     // what is sampled and gathered
+  std::string node_type;  // empty: the first
+  /// Seeds: a split of the dataset, or these original ids (checked at construction).
+  std::string split = "train";
+  std::optional<std::vector<std::int64_t>> seeds = std::nullopt;
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;
   std::uint64_t seed = 0;
   std::int64_t rank = 0, world_size = 1;
   std::int64_t num_workers = 1;
-  std::size_t channel_size = 0;                  // bytes the channel may hold; 0: four worst-case batches per worker, capped at a quarter of the available memory
-  std::int64_t num_slots = 0;                    // batches planned ahead; 0: 2 * num_workers + 2
-  std::vector<int> cores;                        // workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and trainers do not fight
-  std::chrono::milliseconds batch_deadline{120'000};   // a worker that fills one batch for longer is killed, and the batch made again
+  /// Bytes the channel may hold; 0: four worst-case batches per worker, at most a quarter of the memory that
+  /// is available (LOCAL_WORLD_SIZE ranks share it).
+  std::size_t channel_size = 0;
+  std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 * num_workers + 2
+  /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and
+  /// trainers do not fight (core_placement.h).
+  std::vector<int> cores;
+  /// A worker that fills one batch for longer is killed, and the batch made again.
+  std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
-  int max_worker_restarts = 10;                  // in a row without a finished batch; then next() throws kPeerDied with the last cause
-  std::string worker_program;                    // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
+  /// In a row without a finished batch; then next() throws kPeerDied with the last cause.
+  int max_worker_restarts = 10;
+  std::string worker_program;  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
 };
 
 /// Where the time of one batch went: seconds of CLOCK_MONOTONIC, from the slot's control record.
@@ -45,10 +53,11 @@ struct BatchTimes {
   double planned = 0, claimed = 0, sampled = 0, gathered = 0, published = 0, taken = 0;
 };
 
-/// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the loader.
+/// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the
+/// loader.
 class Batch {
  public:
-  struct Lease;   // owns the slot (loader.cc)
+  struct Lease;  // owns the slot (loader.cc)
   Batch(BatchView view, std::shared_ptr<const Lease> lease) : view_(view), lease_(std::move(lease)) {}
   const BatchView& view() const { return view_; }
   BatchTimes times() const;
@@ -59,12 +68,12 @@ class Batch {
 };
 
 struct LoaderStats {
-  std::int64_t batches = 0;            // handed out since construction
+  std::int64_t batches = 0;  // handed out since construction
   std::int64_t worker_deaths = 0;
-  std::int64_t batches_remade = 0;     // planned again after a death
-  double wait_seconds = 0;             // next() waited for a batch
-  std::size_t channel_bytes = 0;       // allocated now
-  double ring_full_seconds = 0;        // workers waited for a grant or a planned slot while none was free
+  std::int64_t batches_remade = 0;  // planned again after a death
+  double wait_seconds = 0;          // next() waited for a batch
+  std::size_t channel_bytes = 0;    // allocated now
+  double ring_full_seconds = 0;     // workers waited for a grant or a planned slot while none was free
 };
 
 class Loader {
@@ -77,18 +86,19 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Starts epoch `epoch` at seed position `start`; a running epoch is left. Throws kInvalid where start is out of range
-  /// or leaves some rank without a batch.
+  /// Starts epoch `epoch` at seed position `start`; a running epoch is left. Throws kInvalid where start is
+  /// out of range or leaves some rank without a batch.
   void begin_epoch(std::int64_t epoch, std::int64_t start = 0);
-  /// The next batch of this rank in the order of the deal; nothing at the end of the epoch. Throws kInvalid where the
-  /// caller holds every slot itself, kPeerDied, kTimeout or kCorrupt where no batch can be made.
+  /// The next batch of this rank in the order of the deal; nothing at the end of the epoch. Throws kInvalid
+  /// where the caller holds every slot itself, kPeerDied, kTimeout or kCorrupt where no batch can be made.
   std::optional<Batch> next();
 
-  std::int64_t steps() const;              // batches of this epoch for this rank
-  std::int64_t num_seeds() const;          // of the whole list
-  std::int64_t next_position() const;      // first position not consumed by the rounds handed out: what a checkpoint stores
+  std::int64_t steps() const;      // batches of this epoch for this rank
+  std::int64_t num_seeds() const;  // of the whole list
+  std::int64_t next_position()
+      const;  // first position not consumed by the rounds handed out: what a checkpoint stores
   LoaderStats stats() const;
-  std::vector<int> worker_pids() const;    // for tests and hopfeed-top
+  std::vector<int> worker_pids() const;  // for tests and hopfeed-top
 
  private:
   class Impl;

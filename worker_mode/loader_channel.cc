@@ -12,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::chrono::milliseconds kNap{100};   // the longest that a lost wake-up goes unnoticed
+constexpr std::chrono::milliseconds kNap{100};  // the longest that a lost wake-up goes unnoticed
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -60,7 +60,8 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
   std::uint64_t seen_progress = progress();
   std::int64_t progress_time = monotonic_now();
   for (;;) {
-    const std::uint32_t seen = view_.control().loader_event.load();   // before looking, so that nothing is missed
+    const std::uint32_t seen =
+        view_.control().loader_event.load();  // before looking, so that nothing is missed
     pump();
     if (const std::optional<SlotPool::Finished> finished = pool_.find_ready(sequence)) {
       if (finished->error) throw *finished->error;
@@ -71,17 +72,22 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
     }
     if (failure_) throw *failure_;
     if (pool_.num_held() == pool_.num_slots()) {
-      throw Error(ErrorCode::kInvalid, fmt::format("all {} slots of the channel hold batches that the caller still views; drop one "
-                                                   "before next(), or raise num_slots", pool_.num_slots()));
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("all {} slots of the channel hold batches that the caller still views; drop one "
+                      "before next(), or raise num_slots",
+                      pool_.num_slots()));
     }
     if (const std::optional<SlotPool::Stuck> stuck = pool_.stuck(sequence)) throw_stuck(*stuck);
     if (progress() != seen_progress) {
       seen_progress = progress();
       progress_time = monotonic_now();
     } else if (monotonic_now() - progress_time > patience.count()) {
-      throw Error(ErrorCode::kTimeout, fmt::format("no sign of life from the sampling workers for {:.0f} s while batch {} of the epoch "
-                                                   "is awaited; raise batch_deadline if batches take that long",
-                                                   seconds(patience.count()), taken_));
+      throw Error(
+          ErrorCode::kTimeout,
+          fmt::format("no sign of life from the sampling workers for {:.0f} s while batch {} of the epoch "
+                      "is awaited; raise batch_deadline if batches take that long",
+                      seconds(patience.count()), taken_));
     }
     lock.unlock();
     futex_wait(view_.control().loader_event, seen, kNap);
@@ -91,13 +97,19 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
 
 void LoaderChannel::throw_stuck(const SlotPool::Stuck& stuck) const {
   if (stuck.held > 0) {
-    throw Error(ErrorCode::kInvalid, fmt::format("the next batch takes {}, but the caller still views {} of batches and channel_size is {}; "
-                                                 "drop batches before next(), or raise channel_size", format_bytes(stuck.wanted),
-                                                 format_bytes(stuck.held), format_bytes(plan_.pool.channel_size)));
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format(
+            "the next batch takes {}, but the caller still views {} of batches and channel_size is {}; "
+            "drop batches before next(), or raise channel_size",
+            format_bytes(stuck.wanted), format_bytes(stuck.held), format_bytes(plan_.pool.channel_size)));
   }
-  throw Error(ErrorCode::kNoSpace, fmt::format("the next batch takes {}, more than channel_size {} and the {} beyond it allow; lower "
-                                               "batch_size or fanouts, or raise channel_size", format_bytes(stuck.wanted),
-                                               format_bytes(plan_.pool.channel_size), format_bytes(plan_.pool.allowance)));
+  throw Error(
+      ErrorCode::kNoSpace,
+      fmt::format("the next batch takes {}, more than channel_size {} and the {} beyond it allow; lower "
+                  "batch_size or fanouts, or raise channel_size",
+                  format_bytes(stuck.wanted), format_bytes(plan_.pool.channel_size),
+                  format_bytes(plan_.pool.allowance)));
 }
 
 std::uint64_t LoaderChannel::progress() const {
@@ -131,15 +143,21 @@ void LoaderChannel::release(std::uint32_t slot) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     pool_.release(slot);
+    if (closed_) pool_.punch_all_but_held();
     pump();
-  } catch (...) {   // nobody to tell in a destructor; the supervisor pumps again, next() meets the error itself
+  } catch (
+      ...) {  // nobody to tell in a destructor; the supervisor pumps again, next() meets the error itself
   }
 }
 
 BatchTimes LoaderChannel::times(std::uint32_t slot) const {
-  const SlotTimes& times = view_.slot(slot).times;   // HELD: nobody writes
-  return {.planned = seconds(times.planned), .claimed = seconds(times.claimed), .sampled = seconds(times.sampled),
-          .gathered = seconds(times.gathered), .published = seconds(times.published), .taken = seconds(times.taken)};
+  const SlotTimes& times = view_.slot(slot).times;  // HELD: nobody writes
+  return {.planned = seconds(times.planned),
+          .claimed = seconds(times.claimed),
+          .sampled = seconds(times.sampled),
+          .gathered = seconds(times.gathered),
+          .published = seconds(times.published),
+          .taken = seconds(times.taken)};
 }
 
 // ---- the supervisor's thread
@@ -166,7 +184,7 @@ void LoaderChannel::fail(const Error& error) {
 }
 
 void LoaderChannel::fail_locked(const Error& error) {
-  if (!failure_) failure_ = error;   // the first one is the cause
+  if (!failure_) failure_ = error;  // the first one is the cause
   futex_bump(view_.control().loader_event);
 }
 
@@ -188,7 +206,8 @@ std::optional<SlotPool::Planned> LoaderChannel::lowest_planned() const {
 void LoaderChannel::terminate() {
   view_.control().terminate.store(1);
   futex_bump(view_.control().work_event);
-  for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot) futex_bump(view_.slot(slot).grant_event);
+  for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot)
+    futex_bump(view_.slot(slot).grant_event);
 }
 
 void LoaderChannel::close() {
@@ -204,12 +223,16 @@ void LoaderChannel::pump() {
   try {
     pool_.serve_grants();
   } catch (const Error& error) {
-    fail_locked(Error(error.code(), std::string(error.what()) + "; lower channel_size or num_slots, or free memory"));
+    fail_locked(
+        Error(error.code(), std::string(error.what()) + "; lower channel_size or num_slots, or free memory"));
   }
   while (deal_ && planned_ < deal_->steps()) {
     const Deal::Range range = deal_->batch(planned_, rank_);
-    if (!pool_.plan({.sequence = first_sequence_ + static_cast<std::uint64_t>(planned_), .epoch = epoch_, .first = range.first,
-                     .count = range.count})) break;
+    if (!pool_.plan({.sequence = first_sequence_ + static_cast<std::uint64_t>(planned_),
+                     .epoch = epoch_,
+                     .first = range.first,
+                     .count = range.count}))
+      break;
     ++planned_;
   }
 }

@@ -1,6 +1,7 @@
-// The channel as the threads of a loader's process share it: the trainer's thread takes batches, any thread drops them, the
-// supervisor's thread answers workers and deaths. One lock of this process around SlotPool; no worker ever waits for it.
-// Lives as long as the last batch, so that views stay readable after the Loader is gone.
+// The channel as the threads of a loader's process share it: the trainer's thread takes batches, any thread
+// drops them, the supervisor's thread answers workers and deaths. One lock of this process around SlotPool;
+// no worker ever waits for it. Lives as long as the last batch, so that views stay readable after the Loader
+// is gone.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -34,8 +35,8 @@ class LoaderChannel {
     std::uint32_t slot = 0;
     std::span<const std::byte> block;
   };
-  /// Waits for this rank's next batch; nothing at the end of the epoch. `patience`: the longest time without any sign of
-  /// life from the workers. Throws as Loader::next.
+  /// Waits for this rank's next batch; nothing at the end of the epoch. `patience`: the longest time without
+  /// any sign of life from the workers. Throws as Loader::next.
   std::optional<Taken> next(std::chrono::nanoseconds patience);
   std::int64_t steps() const;
   std::int64_t next_position() const;
@@ -63,10 +64,10 @@ class LoaderChannel {
   void close();
 
  private:
-  void pump();           // needs the lock
+  void pump();  // needs the lock
   void fail_locked(const Error& error);
   [[noreturn]] void throw_stuck(const SlotPool::Stuck& stuck) const;
-  std::uint64_t progress() const;   // changes with every sign of life
+  std::uint64_t progress() const;  // changes with every sign of life
 
   const ChannelPlan plan_;
   const std::int64_t rank_;
@@ -74,10 +75,10 @@ class LoaderChannel {
   ChannelView view_;
   OwnedFd doorbell_;
 
-  mutable std::mutex mutex_;              // guards all below
+  mutable std::mutex mutex_;  // guards all below
   SlotPool pool_;
   std::optional<Error> failure_;
-  std::optional<Deal> deal_;              // of the running epoch
+  std::optional<Deal> deal_;  // of the running epoch
   std::int64_t epoch_ = 0;
   std::uint64_t first_sequence_ = 0;      // of the running epoch
   std::int64_t planned_ = 0, taken_ = 0;  // steps of it

@@ -1,5 +1,5 @@
-// hopfeed-sample: runs a loader without a trainer and prints one line per batch, so that two set-ups can be compared with
-// diff; or makes one batch again in this process (--at) and stores it.
+// hopfeed-sample: runs a loader without a trainer and prints one line per batch, so that two set-ups can be
+// compared with diff; or makes one batch again in this process (--at) and stores it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "channel/memory.h"
 #include "core/batch_maker.h"
 #include "core/block_file.h"
 #include "core/dataset.h"
@@ -46,7 +47,8 @@ std::vector<std::int64_t> numbers(const std::string& text, const char* option) {
     std::int64_t value = 0;
     const auto [rest, error] = std::from_chars(text.data() + begin, text.data() + end, value);
     if (error != std::errc{} || rest != text.data() + end) {
-      throw Error(ErrorCode::kInvalid, fmt::format("{}: '{}' is no whole number", option, text.substr(begin, end - begin)));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{}: '{}' is no whole number", option, text.substr(begin, end - begin)));
     }
     values.push_back(value);
     begin = end + 1;
@@ -63,7 +65,8 @@ std::vector<int> parse_cores(const std::string& text) {
     const std::size_t dash = part.find('-', 1);
     const std::int64_t low = numbers(part.substr(0, dash), "--cores")[0];
     const std::int64_t high = dash == std::string::npos ? low : numbers(part.substr(dash + 1), "--cores")[0];
-    if (low < 0 || high < low || high >= 65'536) throw Error(ErrorCode::kInvalid, fmt::format("--cores: '{}' is no range of cores", part));
+    if (low < 0 || high < low || high >= 65'536)
+      throw Error(ErrorCode::kInvalid, fmt::format("--cores: '{}' is no range of cores", part));
     for (std::int64_t core = low; core <= high; ++core) cores.push_back(static_cast<int>(core));
     begin = end + 1;
   }
@@ -71,12 +74,13 @@ std::vector<int> parse_cores(const std::string& text) {
 }
 
 void print_line(const BatchView& batch) {
-  std::printf("%ld %ld %ld %ld %ld %016lx\n", batch.key().epoch, batch.key().first, batch.key().count, batch.num_nodes(),
-              batch.num_edges(), batch.digest());
+  std::printf("%ld %ld %ld %ld %ld %016lx\n", batch.key().epoch, batch.key().first, batch.key().count,
+              batch.num_nodes(), batch.num_edges(), batch.digest());
 }
 
 void flush_lines() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_errno("cannot write to standard output", errno);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw_errno("cannot write to standard output", errno);
 }
 
 void write_report(const std::string& path, const nlohmann::json& report) {
@@ -88,8 +92,10 @@ void write_report(const std::string& path, const nlohmann::json& report) {
 
 /// The 64-byte aligned home of one block.
 struct BlockBuffer {
-  explicit BlockBuffer(std::size_t size) : bytes(static_cast<std::byte*>(::operator new(size, std::align_val_t{kBlockAlignment}))), size(size) {}
-  ~BlockBuffer() { ::operator delete(bytes, std::align_val_t{kBlockAlignment}); }
+  explicit BlockBuffer(std::size_t size)
+      : bytes(static_cast<std::byte*>(::operator new (size, std::align_val_t{kBlockAlignment}))),
+        size(size) {}
+  ~BlockBuffer() { ::operator delete (bytes, std::align_val_t{kBlockAlignment}); }
   BlockBuffer(const BlockBuffer&) = delete;
   BlockBuffer& operator=(const BlockBuffer&) = delete;
   std::byte* bytes;
@@ -100,7 +106,8 @@ struct BlockBuffer {
 int sample_one(const SampleArguments& arguments) {
   const LoaderOptions& o = arguments.loader;
   const std::vector<std::int64_t> at = numbers(arguments.at, "--at");
-  if (at.size() != 3) throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
+  if (at.size() != 3)
+    throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   const Dataset dataset(o.dataset);
   const int node_type = o.node_type.empty() ? 0 : dataset.meta().node_type(o.node_type);
   const SeedList seeds(dataset.split(node_type, o.split), {.node_type = node_type, .shuffle = o.shuffle});
@@ -111,8 +118,12 @@ int sample_one(const SampleArguments& arguments) {
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);
   flush_lines();
-  write_report(arguments.json, {{"batches", 1}, {"nodes", view.num_nodes()}, {"edges", view.num_edges()}, {"bytes", block.size},
-                                {"digest", fmt::format("{:016x}", view.digest())}, {"dump", arguments.dump}});
+  write_report(arguments.json, {{"batches", 1},
+                                {"nodes", view.num_nodes()},
+                                {"edges", view.num_edges()},
+                                {"bytes", block.size},
+                                {"digest", fmt::format("{:016x}", view.digest())},
+                                {"dump", arguments.dump}});
   return 0;
 }
 
@@ -136,8 +147,10 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
 }
 
 int sample_epochs(const SampleArguments& arguments) {
-  if (!arguments.dump.empty()) throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
-  if (arguments.epochs < 1) throw Error(ErrorCode::kInvalid, fmt::format("--epochs is {}; at least 1", arguments.epochs));
+  if (!arguments.dump.empty())
+    throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
+  if (arguments.epochs < 1)
+    throw Error(ErrorCode::kInvalid, fmt::format("--epochs is {}; at least 1", arguments.epochs));
   Loader loader(arguments.loader);
   Totals totals;
   const auto begin = std::chrono::steady_clock::now();
@@ -147,10 +160,17 @@ int sample_epochs(const SampleArguments& arguments) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const LoaderStats stats = loader.stats();
-  write_report(arguments.json, {{"epochs", arguments.epochs}, {"batches", totals.batches}, {"nodes", totals.nodes},
-                                {"edges", totals.edges}, {"bytes", totals.bytes}, {"seconds", seconds},
-                                {"wait_seconds", stats.wait_seconds}, {"ring_full_seconds", stats.ring_full_seconds},
-                                {"channel_bytes", stats.channel_bytes}, {"worker_deaths", stats.worker_deaths},
+  write_report(arguments.json, {{"epochs", arguments.epochs},
+                                {"batches", totals.batches},
+                                {"nodes", totals.nodes},
+                                {"edges", totals.edges},
+                                {"bytes", totals.bytes},
+                                {"seconds", seconds},
+                                {"wait_seconds", stats.wait_seconds},
+                                {"ring_full_seconds", stats.ring_full_seconds},
+                                {"channel_bytes", stats.channel_bytes},
+                                {"channel_huge_bytes", channel_huge_bytes()},
+                                {"worker_deaths", stats.worker_deaths},
                                 {"batches_remade", stats.batches_remade}});
   return 0;
 }
@@ -164,11 +184,13 @@ void add_options(CLI::App& app, SampleArguments& a) {
   app.add_option("--seed", o.seed, "Seed of all random numbers")->capture_default_str();
   app.add_option("--split", o.split, "Seeds: this split of the dataset")->capture_default_str();
   app.add_option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
-  app.add_option("--start", a.start, "Seed position where the first epoch begins (a resumed run)")->capture_default_str();
+  app.add_option("--start", a.start, "Seed position where the first epoch begins (a resumed run)")
+      ->capture_default_str();
   app.add_option("--rank", o.rank, "Which trainer's batches")->capture_default_str();
   app.add_option("--world-size", o.world_size, "Trainers that share an epoch")->capture_default_str();
   app.add_option("--num-workers", o.num_workers, "Sampling processes")->capture_default_str();
-  app.add_option("--channel-size", o.channel_size, "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
+  app.add_option("--channel-size", o.channel_size,
+                 "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--cores", a.cores, "Cores of the workers, dealt in turn (0,2-3); default: shared out");
   app.add_flag("--replace", o.batch.replace, "Draw with replacement");
@@ -177,7 +199,8 @@ void add_options(CLI::App& app, SampleArguments& a) {
   app.add_flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
   app.add_flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
   app.add_option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
-  app.add_option("--dump", a.dump, "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
+  app.add_option("--dump", a.dump,
+                 "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
   app.add_option("--json", a.json, "Write a report of the run to this file");
 }
 
@@ -186,10 +209,14 @@ void add_options(CLI::App& app, SampleArguments& a) {
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
-  CLI::App app("Samples mini-batches of a dataset and prints one line for each: epoch first count nodes edges digest.\n"
-               "The digest (XXH3-64) covers the whole block: equal lines mean equal bytes, whatever the number of workers,\n"
-               "ranks or partitions.\n\nExample: hopfeed-sample data --fanouts 15,10,5 --batch-size 1024 --seed 1 --num-workers 2",
-               "hopfeed-sample");
+  CLI::App app(
+      "Samples mini-batches of a dataset and prints one line for each: epoch first count nodes edges "
+      "digest.\n"
+      "The digest (XXH3-64) covers the whole block: equal lines mean equal bytes, whatever the number of "
+      "workers,\n"
+      "ranks or partitions.\n\nExample: hopfeed-sample data --fanouts 15,10,5 --batch-size 1024 --seed 1 "
+      "--num-workers 2",
+      "hopfeed-sample");
   SampleArguments arguments;
   add_options(app, arguments);
   return program_main(app, argc, argv, [&] {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,18 +16,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kTick = 500ms;          // looks around at least this often
-constexpr std::chrono::milliseconds kPendingTick = 20ms;    // while somebody waits for memory
-constexpr std::chrono::milliseconds kLeave = 500ms;         // for a worker to leave by itself
+constexpr std::chrono::milliseconds kTick = 500ms;        // looks around at least this often
+constexpr std::chrono::milliseconds kPendingTick = 20ms;  // while somebody waits for memory
+constexpr std::chrono::milliseconds kLeave = 500ms;       // for a worker to leave by itself
 constexpr std::chrono::milliseconds kMaxBackoff = 1000ms;
 
 /// What a worker said before it left; nothing where it was silent.
 std::optional<Error> reported(const WorkerRecord& record) {
-  if (record.state.load() != static_cast<std::uint32_t>(WorkerState::kFailed) || record.error_code == 0) return {};
-  return Error(static_cast<ErrorCode>(record.error_code - 1), std::string(record.error, strnlen(record.error, sizeof(record.error))));
+  if (record.state.load() != static_cast<std::uint32_t>(WorkerState::kFailed) || record.error_code == 0)
+    return {};
+  return Error(static_cast<ErrorCode>(record.error_code - 1),
+               std::string(record.error, strnlen(record.error, sizeof(record.error))));
 }
 
-/// None after the first death, then 10 ms doubling to a second: a batch that kills every worker must not melt the machine.
+/// None after the first death, then 10 ms doubling to a second: a batch that kills every worker must not melt
+/// the machine.
 std::chrono::milliseconds backoff(int deaths_in_a_row) {
   if (deaths_in_a_row <= 1) return 0ms;
   return std::min(kMaxBackoff, 10ms * (1 << std::min(deaths_in_a_row - 2, 7)));
@@ -36,7 +40,12 @@ std::chrono::milliseconds backoff(int deaths_in_a_row) {
 
 Supervisor::Supervisor(std::shared_ptr<LoaderChannel> channel, SupervisorOptions options)
     : channel_(std::move(channel)), options_(std::move(options)), workers_(options_.cores.size()) {
+  // The trainer's signals are for its own threads; a thread inherits the mask of the one that starts it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Supervisor::~Supervisor() {
@@ -48,11 +57,17 @@ Supervisor::~Supervisor() {
 
 void Supervisor::run() {
   while (!stopping_) {
-    start_due_workers();
-    wait_for_events();
-    bury_the_dead();
-    channel_->service();
-    kill_the_hung();
+    try {
+      start_due_workers();
+      wait_for_events();
+      bury_the_dead();
+      channel_->service();
+      kill_the_hung();
+    } catch (const std::exception& error) {  // of this thread nobody else would hear
+      channel_->fail(Error(ErrorCode::kIo,
+                           fmt::format("the supervisor of the sampling workers failed: {}", error.what())));
+      std::this_thread::sleep_for(kPendingTick);
+    }
   }
   end_workers();
 }
@@ -65,13 +80,15 @@ void Supervisor::wait_for_events() {
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_deadline());
   poll(fds.data(), fds.size(), static_cast<int>(wait.count()));
   std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t ignored = read(channel_->doorbell(), &rings, sizeof(rings));   // does not block
+  [[maybe_unused]] const ssize_t ignored =
+      read(channel_->doorbell(), &rings, sizeof(rings));  // does not block
 }
 
 Supervisor::Clock::duration Supervisor::next_deadline() const {
-  Clock::duration wait = std::min<Clock::duration>(kTick, std::max<Clock::duration>(options_.batch_deadline / 4, 5ms));
+  Clock::duration wait =
+      std::min<Clock::duration>(kTick, std::max<Clock::duration>(options_.batch_deadline / 4, 5ms));
   if (channel_->grants_pending()) wait = std::min<Clock::duration>(wait, kPendingTick);
-  if (channel_->failure()) return wait;   // nobody is started any more
+  if (channel_->failure()) return wait;  // nobody is started any more
   const Clock::time_point now = Clock::now();
   for (const Worker& worker : workers_) {
     if (!worker.process) wait = std::min(wait, std::max(worker.start_at - now, Clock::duration::zero()));
@@ -95,7 +112,8 @@ void Supervisor::start_due_workers() {
 
 void Supervisor::start(std::size_t number) {
   Worker& worker = workers_[number];
-  worker.incarnation = last_incarnation_ = last_incarnation_ % kMaxIncarnation + 1;   // never 0, which means nobody
+  worker.incarnation = last_incarnation_ =
+      last_incarnation_ % kMaxIncarnation + 1;  // never 0, which means nobody
   WorkerRecord& record = channel_->view().worker(static_cast<std::uint32_t>(number));
   record.error_code = 0;
   record.state.store(static_cast<std::uint32_t>(WorkerState::kStarting));
@@ -111,7 +129,7 @@ void Supervisor::start(std::size_t number) {
                                      {.from = channel_->doorbell(), .to = kDoorbellFd}};
   if (config.seeds_inherited) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
   worker.activity = {};
-  const std::lock_guard lock(mutex_);   // from the start on: a worker that is ready is also listed
+  const std::lock_guard lock(mutex_);  // from the start on: a worker that is ready is also listed
   worker.process = std::make_unique<WorkerProcess>(options_.program, inherited);
 }
 
@@ -127,7 +145,7 @@ void Supervisor::bury_the_dead() {
       worker.process.reset();
     }
     channel_->note_death();
-    channel_->reclaim(worker.incarnation);   // its batches are planned again before anybody replaces it
+    channel_->reclaim(worker.incarnation);  // its batches are planned again before anybody replaces it
     count_death(i, cause);
   }
 }
@@ -142,9 +160,11 @@ void Supervisor::count_death(std::size_t number, const std::string& cause) {
   const bool never_worked = published == 0;
   if (report && (never_worked || deaths_in_a_row_ > options_.max_restarts)) return channel_->fail(*report);
   if (deaths_in_a_row_ <= options_.max_restarts) return;
-  channel_->fail(Error(ErrorCode::kPeerDied, fmt::format("sampling worker {}: {}; {} deaths in a row without a finished batch, so no "
-                                                         "more are started (max_worker_restarts {}, program {})", number, cause,
-                                                         deaths_in_a_row_, options_.max_restarts, options_.program)));
+  channel_->fail(
+      Error(ErrorCode::kPeerDied,
+            fmt::format("sampling worker {}: {}; {} deaths in a row without a finished batch, so no "
+                        "more are started (max_worker_restarts {}, program {})",
+                        number, cause, deaths_in_a_row_, options_.max_restarts, options_.program)));
 }
 
 void Supervisor::end_workers() {
@@ -156,18 +176,20 @@ void Supervisor::end_workers() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now());
     poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
     const std::lock_guard lock(mutex_);
-    worker.process.reset();   // kills it where it lives, and waits
+    worker.process.reset();  // kills it where it lives, and waits
   }
 }
 
 // ---- hangs
 
-Supervisor::Activity Supervisor::activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const {
+Supervisor::Activity Supervisor::activity_of(std::size_t number,
+                                             const std::vector<SlotPool::Filling>& filling) const {
   const WorkerRecord& record = channel_->view().worker(static_cast<std::uint32_t>(number));
-  if (record.state.load() == static_cast<std::uint32_t>(WorkerState::kStarting)) return {.kind = Activity::Kind::kStarting};
+  if (record.state.load() == static_cast<std::uint32_t>(WorkerState::kStarting))
+    return {.kind = Activity::Kind::kStarting};
   for (const SlotPool::Filling& slot : filling) {
     if (slot.owner != workers_[number].incarnation) continue;
-    if (slot.waits_for_grant) return {};   // waits for us
+    if (slot.waits_for_grant) return {};  // waits for us
     return {.kind = Activity::Kind::kFilling, .slot = slot.slot, .generation = slot.generation};
   }
   const std::optional<SlotPool::Planned> planned = channel_->lowest_planned();
@@ -188,14 +210,16 @@ void Supervisor::kill_the_hung() {
     }
     if (activity.kind == Activity::Kind::kNothing) continue;
     const bool starting = activity.kind == Activity::Kind::kStarting;
-    // Its slots go back when the pidfd says that it is dead, no earlier: a hung process may wake up and go on writing.
-    if (now - worker.active_since > (starting ? options_.start_deadline : options_.batch_deadline)) worker.process->kill();
+    // Its slots go back when the pidfd says that it is dead, no earlier: a hung process may wake up and go on
+    // writing.
+    if (now - worker.active_since > (starting ? options_.start_deadline : options_.batch_deadline))
+      worker.process->kill();
   }
   reclaim_forged(filling);
 }
 
-/// A slot whose owner is none of ours will never be finished; whatever lives under that number, it is no worker of this
-/// channel.
+/// A slot whose owner is none of ours will never be finished; whatever lives under that number, it is no
+/// worker of this channel.
 void Supervisor::reclaim_forged(const std::vector<SlotPool::Filling>& filling) {
   for (const SlotPool::Filling& slot : filling) {
     const bool known = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
@@ -214,12 +238,16 @@ void Supervisor::wait_until_ready() {
     const std::uint32_t seen = view.control().loader_event.load();
     if (const std::optional<Error> failure = channel_->failure()) throw *failure;
     std::size_t ready = 0;
-    while (ready < workers_.size() &&
-           view.worker(static_cast<std::uint32_t>(ready)).state.load() == static_cast<std::uint32_t>(WorkerState::kReady)) ++ready;
+    while (ready < workers_.size() && view.worker(static_cast<std::uint32_t>(ready)).state.load() ==
+                                          static_cast<std::uint32_t>(WorkerState::kReady))
+      ++ready;
     if (ready == workers_.size()) return;
     if (Clock::now() > give_up) {
-      throw Error(ErrorCode::kTimeout, fmt::format("sampling worker {} was not ready within {} ms; see whether {} runs by itself, or "
-                                                   "raise start_deadline", ready, options_.start_deadline.count(), options_.program));
+      throw Error(
+          ErrorCode::kTimeout,
+          fmt::format("sampling worker {} was not ready within {} ms; see whether {} runs by itself, or "
+                      "raise start_deadline",
+                      ready, options_.start_deadline.count(), options_.program));
     }
     futex_wait(view.control().loader_event, seen, 50ms);
   }

@@ -1,6 +1,7 @@
-// Keeps a loader's workers alive: starts them from one thread that lives as long as the loader (the kernel's death signal
-// fires when the starting thread ends), hears of deaths through pidfds, gives the dead worker's batches back before its
-// replacement is started, kills what hangs, and gives up after too many deaths in a row without a finished batch.
+// Keeps a loader's workers alive: starts them from one thread that lives as long as the loader (the kernel's
+// death signal fires when the starting thread ends), hears of deaths through pidfds, gives the dead worker's
+// batches back before its replacement is started, kills what hangs, and gives up after too many deaths in a
+// row without a finished batch.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -19,10 +20,10 @@
 namespace hopfeed {
 
 struct SupervisorOptions {
-  std::string program;                          // path of hopfeed-worker
-  WorkerConfig config;                          // worker and cores are filled in per worker
-  std::vector<std::vector<int>> cores;          // [num_workers]
-  int seeds_fd = -1;                            // with config.seeds_inherited
+  std::string program;                  // path of hopfeed-worker
+  WorkerConfig config;                  // worker and cores are filled in per worker
+  std::vector<std::vector<int>> cores;  // [num_workers]
+  int seeds_fd = -1;                    // with config.seeds_inherited
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;
@@ -50,9 +51,9 @@ class Supervisor {
     friend bool operator==(const Activity&, const Activity&) = default;
   };
   struct Worker {
-    std::unique_ptr<WorkerProcess> process;   // none: waits for its restart
+    std::unique_ptr<WorkerProcess> process;  // none: waits for its restart
     std::uint32_t incarnation = 0;
-    Clock::time_point start_at;               // of the next start
+    Clock::time_point start_at;  // of the next start
     Activity activity;
     Clock::time_point active_since;
   };
@@ -72,7 +73,7 @@ class Supervisor {
   std::shared_ptr<LoaderChannel> channel_;
   const SupervisorOptions options_;
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;                  // guards workers_[].process against pids(); all else is the thread's own
+  mutable std::mutex mutex_;  // guards workers_[].process against pids(); all else is the thread's own
   std::vector<Worker> workers_;
   std::uint32_t last_incarnation_ = 0;
   int deaths_in_a_row_ = 0;

@@ -8,10 +8,17 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{
-      {"dataset", dataset}, {"fingerprint", fingerprint}, {"batch", batch.to_json()}, {"node_type", node_type},
-      {"split", split},     {"seeds_inherited", seeds_inherited}, {"shuffle", shuffle}, {"seed", seed},
-      {"worker", worker},   {"parent", parent}, {"cores", cores}};
+  const nlohmann::json json{{"dataset", dataset},
+                            {"fingerprint", fingerprint},
+                            {"batch", batch.to_json()},
+                            {"node_type", node_type},
+                            {"split", split},
+                            {"seeds_inherited", seeds_inherited},
+                            {"shuffle", shuffle},
+                            {"seed", seed},
+                            {"worker", worker},
+                            {"parent", parent},
+                            {"cores", cores}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -32,8 +39,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("cores").get_to(config.cores);
     return config;
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, std::string("a worker's configuration cannot be read; install loader and hopfeed-worker "
-                                                 "together (") + error.what() + ")");
+    throw Error(ErrorCode::kCorrupt,
+                std::string("a worker's configuration cannot be read; install loader and hopfeed-worker "
+                            "together (") +
+                    error.what() + ")");
   }
 }
 

@@ -1,5 +1,6 @@
-// What a worker is told: a line of JSON in a memfd, and inherited file descriptors under fixed numbers. The loader writes
-// one per start; hopfeed-worker reads it. Both come from one build, so there is no version in it.
+// What a worker is told: a line of JSON in a memfd, and inherited file descriptors under fixed numbers. The
+// loader writes one per start; hopfeed-worker reads it. Both come from one build, so there is no version in
+// it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,23 +11,23 @@
 namespace hopfeed {
 
 /// Inherited descriptors; nothing else stays open in a worker.
-inline constexpr int kChannelFd = 3;    // sealed memfd
-inline constexpr int kConfigFd = 4;     // memfd with WorkerConfig as JSON
-inline constexpr int kDoorbellFd = 5;   // eventfd of the supervisor
-inline constexpr int kSeedsFd = 6;      // memfd of int64 original ids; only with WorkerConfig::seeds_inherited
+inline constexpr int kChannelFd = 3;   // sealed memfd
+inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
+inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
+inline constexpr int kSeedsFd = 6;     // memfd of int64 original ids; only with WorkerConfig::seeds_inherited
 
 struct WorkerConfig {
-  std::string dataset;              // absolute path of the folder
-  std::string fingerprint;          // of its content when the loader was made
+  std::string dataset;      // absolute path of the folder
+  std::string fingerprint;  // of its content when the loader was made
   BatchOptions batch;
-  std::string node_type;            // empty: the first
-  std::string split;                // seeds where not inherited
+  std::string node_type;  // empty: the first
+  std::string split;      // seeds where not inherited
   bool seeds_inherited = false;
   bool shuffle = true;
   std::uint64_t seed = 0;
-  std::uint32_t worker = 0;         // number of its record in the channel
-  std::int64_t parent = 0;          // pid of the loader's process
-  std::vector<int> cores;           // it runs on these; empty: anywhere
+  std::uint32_t worker = 0;  // number of its record in the channel
+  std::int64_t parent = 0;   // pid of the loader's process
+  std::vector<int> cores;    // it runs on these; empty: anywhere
 
   std::string to_json() const;
   /// Throws kCorrupt.

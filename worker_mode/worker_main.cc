@@ -1,7 +1,8 @@
-// hopfeed-worker: samples batches into a channel until its loader says stop or dies. Started by the loader's supervisor
-// (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors through the channel.
-#include <fmt/format.h>
+// hopfeed-worker: samples batches into a channel until its loader says stop or dies. Started by the loader's
+// supervisor (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors through
+// the channel.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,15 +36,16 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::chrono::milliseconds kNap{100};   // the longest that a dead parent or a lost wake-up goes unnoticed
+constexpr std::chrono::milliseconds kNap{
+    100};  // the longest that a dead parent or a lost wake-up goes unnoticed
 
-/// The loader's process. The kernel's death signal comes at once, but only if the parent lived when it was asked for; the
-/// pidfd is looked at between batches.
+/// The loader's process. The kernel's death signal comes at once, but only if the parent lived when it was
+/// asked for; the pidfd is looked at between batches.
 class Parent {
  public:
   explicit Parent(std::int64_t pid) {
     pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-    alive_ = pidfd_ >= 0 && getppid() == pid;   // asked too late: we were given to another parent already
+    alive_ = pidfd_ >= 0 && getppid() == pid;  // asked too late: we were given to another parent already
   }
   bool alive() const {
     pollfd poller{.fd = pidfd_, .events = POLLIN, .revents = 0};
@@ -80,14 +82,17 @@ void place_on(const std::vector<int>& cores) {
   CPU_ZERO(&set);
   for (int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
   if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-    throw Error(ErrorCode::kInvalid, fmt::format("a worker cannot run on core {}: {}; change cores", cores[0], std::strerror(errno)));
+    throw Error(ErrorCode::kInvalid, fmt::format("a worker cannot run on core {}: {}; change cores", cores[0],
+                                                 std::strerror(errno)));
   }
 }
 
 /// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
-void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, const Parent& parent) {
+void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed,
+                const Parent& parent) {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
-  const std::size_t bytes = maker.sample({.seed = seed, .epoch = claim.batch.epoch, .first = claim.batch.first, .count = claim.batch.count});
+  const std::size_t bytes = maker.sample(
+      {.seed = seed, .epoch = claim.batch.epoch, .first = claim.batch.first, .count = claim.batch.count});
   port.note_sampled(claim);
   FAILPOINT("worker.after_sample");
   port.ask(claim, bytes);
@@ -100,7 +105,7 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::ui
     return;
   }
   FAILPOINT("worker.before_write");
-  if constexpr (kFailpointsEnabled) {   // torn on purpose: who reads an unpublished block sees it
+  if constexpr (kFailpointsEnabled) {  // torn on purpose: who reads an unpublished block sees it
     std::memset(port.block(claim, bytes).data(), 0xEE, bytes / 2);
     FAILPOINT("worker.mid_write");
   }
@@ -109,15 +114,19 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::ui
   port.publish(claim, bytes);
 }
 
-/// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn comes.
-void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, const Parent& parent) {
+/// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn
+/// comes.
+void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed,
+           const Parent& parent) {
   try {
     make_batch(port, claim, maker, seed, parent);
   } catch (const Error& error) {
     port.publish_error(claim, error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    port.publish_error(claim, ErrorCode::kNoSpace, fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
-                                                               "lower batch_size, fanouts or num_workers", claim.batch.count, claim.batch.first));
+    port.publish_error(claim, ErrorCode::kNoSpace,
+                       fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
+                                   "lower batch_size, fanouts or num_workers",
+                                   claim.batch.count, claim.batch.first));
   }
 }
 
@@ -125,7 +134,9 @@ void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
   place_on(config.cores);
   const Dataset dataset(config.dataset);
   if (dataset.meta().fingerprint != config.fingerprint) {
-    throw Error(ErrorCode::kInvalid, fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
   }
   const int node_type = config.node_type.empty() ? 0 : dataset.meta().node_type(config.node_type);
   const SeedList seeds(config.seeds_inherited ? inherited_seeds() : dataset.split(node_type, config.split),
@@ -139,7 +150,7 @@ void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
 
 int worker_main() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);    // Ctrl-C is for the trainer to answer; we end when it does
+  signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
   signal(SIGPIPE, SIG_IGN);
   FAILPOINT("worker.start");
   const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
@@ -163,13 +174,15 @@ int worker_main() {
 
 int main(int argc, char** argv) {
   if (argc > 1 || fcntl(hopfeed::kConfigFd, F_GETFD) < 0) {
-    std::fprintf(stderr, "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself%s\n",
-                 argc > 1 && std::string(argv[1]) == "--help" ? " (see hopfeed-sample --help)" : "");
+    std::fprintf(
+        stderr,
+        "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself%s\n",
+        argc > 1 && std::string(argv[1]) == "--help" ? " (see hopfeed-sample --help)" : "");
     return argc > 1 && std::string(argv[1]) == "--help" ? 0 : 2;
   }
   try {
     return hopfeed::worker_main();
-  } catch (const std::exception& error) {   // without a channel there is no other way to tell
+  } catch (const std::exception& error) {  // without a channel there is no other way to tell
     std::fprintf(stderr, "hopfeed-worker: %s\n", error.what());
     return 1;
   }

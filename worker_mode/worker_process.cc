@@ -22,7 +22,7 @@ extern char** environ;
 namespace hopfeed {
 namespace {
 
-constexpr int kFirstOwnFd = 64;   // above all numbers that a worker inherits
+constexpr int kFirstOwnFd = 64;  // above all numbers that a worker inherits
 
 void check(int error, const std::string& what) {
   if (error != 0) throw_errno(what, error);
@@ -44,7 +44,8 @@ struct SpawnSetup {
   SpawnSetup& operator=(const SpawnSetup&) = delete;
 };
 
-/// Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so fields are counted from its closing bracket.
+/// Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so fields are counted from its closing
+/// bracket.
 std::uint64_t start_time_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -93,10 +94,13 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::vector<Inher
   SpawnSetup setup;
   const std::string what = "cannot start " + program;
   check(posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0), what);
-  if (fcntl(2, F_GETFD) < 0) check(posix_spawn_file_actions_addopen(&setup.actions, 2, "/dev/null", O_WRONLY, 0), what);
+  if (fcntl(2, F_GETFD) < 0)
+    check(posix_spawn_file_actions_addopen(&setup.actions, 2, "/dev/null", O_WRONLY, 0), what);
   check(posix_spawn_file_actions_adddup2(&setup.actions, 2, 1), what);
-  for (const InheritedFd& fd : inherited) check(posix_spawn_file_actions_adddup2(&setup.actions, fd.from, fd.to), what);
-  check(posix_spawn_file_actions_addclosefrom_np(&setup.actions, 3 + static_cast<int>(inherited.size())), what);
+  for (const InheritedFd& fd : inherited)
+    check(posix_spawn_file_actions_adddup2(&setup.actions, fd.from, fd.to), what);
+  check(posix_spawn_file_actions_addclosefrom_np(&setup.actions, 3 + static_cast<int>(inherited.size())),
+        what);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -108,8 +112,9 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::vector<Inher
   check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, arguments, environ), what);
   start_time_ = start_time_of(pid_);
   try {
-    pidfd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "cannot watch a worker (pidfd_open)");
-  } catch (const Error&) {   // unwatched it must not live
+    pidfd_ =
+        OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "cannot watch a worker (pidfd_open)");
+  } catch (const Error&) {  // unwatched it must not live
     ::kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
     throw;
@@ -131,9 +136,11 @@ std::string WorkerProcess::reap() {
     result = waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED);
   } while (result != 0 && errno == EINTR);
   reaped_ = true;
-  if (result != 0) return fmt::format("worker process {} is gone", pid_);   // somebody else waited for it
-  if (info.si_code == CLD_EXITED) return fmt::format("worker process {} left with exit code {}", pid_, info.si_status);
-  return fmt::format("worker process {} was killed by signal {} ({})", pid_, info.si_status, strsignal(info.si_status));
+  if (result != 0) return fmt::format("worker process {} is gone", pid_);  // somebody else waited for it
+  if (info.si_code == CLD_EXITED)
+    return fmt::format("worker process {} left with exit code {}", pid_, info.si_status);
+  return fmt::format("worker process {} was killed by signal {} ({})", pid_, info.si_status,
+                     strsignal(info.si_status));
 }
 
 }  // namespace hopfeed

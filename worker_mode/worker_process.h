@@ -1,5 +1,6 @@
-// One worker process, seen from its loader: started with posix_spawn (never fork: threads of OpenMP, CUDA or c10d would be
-// lost in the child), watched and killed through its pidfd, so that a reused pid is never taken for it.
+// One worker process, seen from its loader: started with posix_spawn (never fork: threads of OpenMP, CUDA or
+// c10d would be lost in the child), watched and killed through its pidfd, so that a reused pid is never taken
+// for it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,14 +28,14 @@ class OwnedFd {
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size);
 
 struct InheritedFd {
-  int from = -1;   // here
-  int to = -1;     // there; rising from 3 over the list, without gaps
+  int from = -1;  // here
+  int to = -1;    // there; rising from 3 over the list, without gaps
 };
 
 class WorkerProcess {
  public:
-  /// Starts `program` with stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws kNotFound or
-  /// kIo naming the program.
+  /// Starts `program` with stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws
+  /// kNotFound or kIo naming the program.
   WorkerProcess(const std::string& program, const std::vector<InheritedFd>& inherited);
   /// Kills it where it still lives, and waits for its end.
   ~WorkerProcess();
@@ -42,10 +43,13 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   int pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); }   // readable once it is dead
-  std::uint64_t start_time() const { return start_time_; }   // clock ticks since boot; with the pid the name of a process
+  int pidfd() const { return pidfd_.get(); }  // readable once it is dead
+  std::uint64_t start_time() const {
+    return start_time_;
+  }  // clock ticks since boot; with the pid the name of a process
   void kill();
-  /// Of a dead process: how it ended, "worker process 123 was killed by signal 9 (Killed)". Waits for the death.
+  /// Of a dead process: how it ended, "worker process 123 was killed by signal 9 (Killed)". Waits for the
+  /// death.
   std::string reap();
 
  private:

@@ -1,73 +1,16 @@
-// What every kind of channel memory has to do: one suite, run over heap memory (where ThreadSanitizer sees each access) and
-// over a sealed memfd. Workers are threads here; tests/worker_mode has them as processes.
-#include <gtest/gtest.h>
+// What every kind of channel memory has to do, step by step: one suite, run over heap memory (where
+// ThreadSanitizer sees each access) and over a sealed memfd. channel_crowd_test.cc has everything at once.
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <ostream>
-#include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "channel/channel_view.h"
-#include "channel/futex.h"
-#include "channel/memory.h"
-#include "channel/slot_pool.h"
-#include "channel/worker_port.h"
 #include "core/error.h"
-#include "tests/support/watchdog.h"
+#include "tests/channel/conformance_fixture.h"
 
 namespace hopfeed {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Mechanism {
-  const char* name;
-  std::unique_ptr<ChannelMemory> (*make)(std::size_t);
-};
-void PrintTo(const Mechanism& mechanism, std::ostream* out) { *out << mechanism.name; }
-
-class Channel : public testing::WatchedTestWithParam<Mechanism> {
- protected:
-  void open(ChannelShape shape, SlotPoolOptions options) {
-    memory_ = GetParam().make(ChannelView::bytes_needed(shape));
-    view_.emplace(ChannelView::format(*memory_, shape));
-    pool_.emplace(*memory_, *view_, options);
-    for (std::uint32_t w = 0; w < shape.num_workers; ++w) view_->worker(w).incarnation = w + 1;
-  }
-  WorkerPort port(std::uint32_t worker = 0) { return WorkerPort(*view_, worker, -1); }
-  SlotState state(std::uint32_t slot) const { return SlotWord::unpack(view_->slot(slot).word.load()).state; }
-  std::uint32_t generation(std::uint32_t slot) const { return SlotWord::unpack(view_->slot(slot).word.load()).generation; }
-  static PlannedBatch batch(std::uint64_t sequence) {
-    return {.sequence = sequence, .epoch = 2, .first = static_cast<std::int64_t>(sequence) * 10, .count = 10};
-  }
-  Claim claim(WorkerPort& port) {
-    const std::optional<Claim> claim = port.claim(0ms);
-    EXPECT_TRUE(claim);
-    return claim.value_or(Claim{});
-  }
-  /// Claims, asks, is granted, fills with `value`, publishes: a whole life of a block.
-  Claim fill(WorkerPort& port, std::size_t bytes, int value) {
-    const Claim mine = claim(port);
-    port.ask(mine, bytes);
-    pool_->serve_grants();
-    EXPECT_EQ(port.grant(mine, bytes), WorkerPort::Grant::kGranted);
-    std::memset(port.block(mine, bytes).data(), value, bytes);
-    EXPECT_TRUE(port.publish(mine, bytes));
-    return mine;
-  }
-
-  std::unique_ptr<ChannelMemory> memory_;
-  std::optional<ChannelView> view_;
-  std::optional<SlotPool> pool_;
-};
 
 constexpr ChannelShape kSmall{.num_slots = 3, .num_workers = 2, .slot_stride = 8 * kPageBytes};
 constexpr SlotPoolOptions kRoomy{.channel_size = 24 * kPageBytes, .allowance = 8 * kPageBytes};
@@ -80,7 +23,7 @@ TEST_P(Channel, PunchedMemoryReadsAsZerosAndIsNotCounted) {
   memory_->reserve(kPageBytes, 8 * kPageBytes);
   EXPECT_EQ(memory_->allocated(), 8 * kPageBytes);
   std::memset(memory_->data() + kPageBytes, 7, 8 * kPageBytes);
-  memory_->reserve(kPageBytes, 9 * kPageBytes);   // keeps what is there
+  memory_->reserve(kPageBytes, 9 * kPageBytes);  // keeps what is there
   EXPECT_EQ(memory_->data()[kPageBytes], std::byte{7});
   memory_->punch(2 * kPageBytes, 8 * kPageBytes);
   EXPECT_EQ(memory_->allocated(), kPageBytes);
@@ -119,7 +62,8 @@ TEST_P(Channel, HalfMadeWrongVersionOrWrongSize_IsAnErrorAtOnce) {
     EXPECT_EQ(code_of_open(), "corrupt") << slots;
   }
   control.num_slots = 3;
-  for (std::uint64_t stride : {std::uint64_t{0}, std::uint64_t{1}, 9 * std::uint64_t{kPageBytes}, ~std::uint64_t{0} - 4095}) {
+  for (std::uint64_t stride :
+       {std::uint64_t{0}, std::uint64_t{1}, 9 * std::uint64_t{kPageBytes}, ~std::uint64_t{0} - 4095}) {
     control.slot_stride = stride;
     EXPECT_EQ(code_of_open(), "corrupt") << stride;
   }
@@ -162,7 +106,7 @@ TEST_P(Channel, CandidateOfAnOldGeneration_IsNotTaken) {
   WorkerPort worker = port();
   const auto stale = worker.find_planned();
   pool_->abandon();
-  pool_->plan(batch(1));   // same slot, same state, another batch
+  pool_->plan(batch(1));  // same slot, same state, another batch
   EXPECT_FALSE(worker.take(*stale));
   EXPECT_EQ(claim(worker).batch.sequence, 1U);
 }
@@ -203,7 +147,8 @@ TEST_P(Channel, SlotFreedLast_IsPlannedFirstAndKeepsItsMemory) {
   const Claim mine = claim(worker);
   EXPECT_EQ(mine.slot, 1U);
   worker.ask(mine, 4 * kPageBytes);
-  EXPECT_EQ(worker.grant(mine, 4 * kPageBytes), WorkerPort::Grant::kGranted) << "the loader need not be asked";
+  EXPECT_EQ(worker.grant(mine, 4 * kPageBytes), WorkerPort::Grant::kGranted)
+      << "the loader need not be asked";
 }
 
 TEST_P(Channel, ErrorOfABatch_ComesInItsPlace) {
@@ -215,7 +160,8 @@ TEST_P(Channel, ErrorOfABatch_ComesInItsPlace) {
   const auto finished = pool_->find_ready(0);
   ASSERT_TRUE(finished && finished->error);
   EXPECT_EQ(finished->error->code(), ErrorCode::kCorrupt);
-  EXPECT_EQ(std::string(finished->error->what()), std::string(sizeof(SlotRecord::error) - 1, 'x')) << "cut, never overrun";
+  EXPECT_EQ(std::string(finished->error->what()), std::string(sizeof(SlotRecord::error) - 1, 'x'))
+      << "cut, never overrun";
 }
 
 TEST_P(Channel, BlockLargerThanAnySlot_IsRefused) {
@@ -330,7 +276,7 @@ TEST_P(Channel, RoomIsMadeInTheSlotFreedLongestAgo) {
   for (int i = 0; i < 3; ++i) fill(worker, 4 * kPageBytes, 1);
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->take(pool_->find_ready(sequence)->slot);
   for (std::uint32_t slot : {1U, 2U, 0U}) pool_->release(slot);
-  pool_->plan(batch(3));   // slot 0
+  pool_->plan(batch(3));  // slot 0
   const Claim mine = claim(worker);
   worker.ask(mine, 6 * kPageBytes);
   pool_->serve_grants();
@@ -360,138 +306,7 @@ TEST_P(Channel, CallerHoldsTheMemoryThatItsNextBatchNeeds_IsStuckAndSaysHowMuch)
   EXPECT_EQ(worker.grant(mine, 8 * kPageBytes), WorkerPort::Grant::kGranted);
 }
 
-// ---- everything at once, with real threads
-
-/// Worker threads that fill blocks of changing size and now and then drop one half-written, as a killed process would;
-/// they come back under a new incarnation once the loader has taken their slots back.
-class Crowd {
- public:
-  Crowd(ChannelView view, std::uint32_t workers, int deaths_per_mille) : view_(view), died_(workers), restarted_(workers) {
-    for (std::uint32_t w = 0; w < workers; ++w) threads_.emplace_back([this, w, deaths_per_mille] { run(w, deaths_per_mille); });
-  }
-  ~Crowd() {
-    view_.control().terminate = 1;
-    futex_bump(view_.control().work_event);
-    for (std::uint32_t w = 0; w < restarted_.size(); ++w) restarted_[w] = true;
-    for (std::thread& thread : threads_) thread.join();
-  }
-  static std::size_t block_bytes(std::uint64_t sequence) { return 64 + sequence * 7'919 % (8 * kPageBytes - 64); }
-  static std::byte value(std::uint64_t sequence, std::size_t at) { return static_cast<std::byte>(sequence * 31 + at * 7); }
-  /// The supervisor's part: slots back, then the replacement.
-  int bury(SlotPool& pool) {
-    int deaths = 0;
-    for (std::uint32_t w = 0; w < died_.size(); ++w) {
-      if (!died_[w].exchange(false)) continue;
-      pool.reclaim(view_.worker(w).incarnation);
-      view_.worker(w).incarnation = ++last_incarnation_;
-      restarted_[w] = true;
-      ++deaths;
-    }
-    return deaths;
-  }
-
- private:
-  void run(std::uint32_t w, int deaths_per_mille) {
-    std::mt19937 random(w + 1);
-    auto dies_here = [&] { return static_cast<int>(random() % 4'000) < deaths_per_mille; };
-    while (view_.control().terminate == 0) {
-      WorkerPort port(view_, w, -1);
-      while (!port.terminating() && serve(port, dies_here)) {}
-      if (port.terminating()) return;
-      died_[w] = true;
-      futex_bump(view_.control().loader_event);
-      while (!restarted_[w].exchange(false)) std::this_thread::yield();
-    }
-  }
-  /// False where the worker died on the way.
-  bool serve(WorkerPort& port, const std::function<bool()>& dies_here) {
-    const std::optional<Claim> claim = port.claim(20ms);
-    if (!claim) return true;
-    if (dies_here()) return false;
-    const std::size_t bytes = block_bytes(claim->batch.sequence);
-    port.ask(*claim, bytes);
-    if (dies_here()) return false;
-    WorkerPort::Grant grant = WorkerPort::Grant::kWaiting;
-    while ((grant = port.await_grant(*claim, bytes, 20ms)) == WorkerPort::Grant::kWaiting) {
-      if (port.terminating()) return true;
-    }
-    if (grant == WorkerPort::Grant::kAbandoned) return port.publish(*claim, 0);
-    const std::span<std::byte> block = port.block(*claim, bytes);
-    for (std::size_t i = 0; i < bytes / 2; ++i) block[i] = value(claim->batch.sequence, i);
-    if (dies_here()) return false;
-    for (std::size_t i = bytes / 2; i < bytes; ++i) block[i] = value(claim->batch.sequence, i);
-    if (dies_here()) return false;
-    return port.publish(*claim, bytes);
-  }
-
-  ChannelView view_;
-  std::vector<std::atomic<bool>> died_, restarted_;
-  std::uint32_t last_incarnation_ = 1'000;
-  std::vector<std::thread> threads_;
-};
-
-/// Sequences rise over epochs; of every epoch but the last only a part is read.
-struct CrowdRun {
-  std::uint32_t workers = 3;
-  int deaths_per_mille = 0;
-  std::vector<std::uint64_t> batches_read;   // per epoch, of `batches` each
-  std::uint64_t batches = 300;
-};
-
-class CrowdedChannel : public Channel {
- protected:
-  /// Returns the number of deaths.
-  int run(const CrowdRun& options) {
-    int deaths = 0;
-    Crowd crowd(*view_, options.workers, options.deaths_per_mille);
-    std::uint64_t first = 0;
-    for (std::uint64_t to_read : options.batches_read) {
-      std::uint64_t planned = 0;
-      for (std::uint64_t read = 0; read < to_read;) {
-        const std::uint32_t seen = view_->control().loader_event.load();
-        deaths += crowd.bury(*pool_);
-        pool_->sweep();
-        pool_->serve_grants();
-        while (planned < options.batches && pool_->plan(batch(first + planned))) ++planned;
-        EXPECT_LE(pool_->granted(), 20 * kPageBytes + 8 * kPageBytes);
-        const auto finished = pool_->find_ready(first + read);
-        if (!finished) {
-          futex_wait(view_->control().loader_event, seen, 20ms);
-          continue;
-        }
-        pool_->take(finished->slot);
-        expect_block(first + read, finished->block);
-        pool_->release(finished->slot);
-        ++read;
-      }
-      pool_->abandon();
-      first += planned;
-    }
-    return deaths;
-  }
-  static void expect_block(std::uint64_t sequence, std::span<const std::byte> block) {
-    ASSERT_EQ(block.size(), Crowd::block_bytes(sequence));
-    for (std::size_t i = 0; i < block.size(); ++i) ASSERT_EQ(block[i], Crowd::value(sequence, i)) << "byte " << i << " of batch " << sequence;
-  }
-  void SetUp() override {
-    open({.num_slots = 6, .num_workers = 3, .slot_stride = 8 * kPageBytes}, {.channel_size = 20 * kPageBytes, .allowance = 8 * kPageBytes});
-  }
-};
-
-TEST_P(CrowdedChannel, ThreeWorkers_EveryBatchArrivesOnceInOrderAndWhole) { run({.batches_read = {300}}); }
-
-TEST_P(CrowdedChannel, WorkersDieAtAnyStep_EveryBatchArrivesOnceInOrderAndWhole) {
-  EXPECT_GT(run({.deaths_per_mille = 400, .batches_read = {300}}), 20);
-}
-
-TEST_P(CrowdedChannel, EpochsAreLeftEarly_TheNextOneIsWhole) {
-  run({.deaths_per_mille = 100, .batches_read = {3, 17, 0, 1, 60, 2, 300}});
-}
-
-INSTANTIATE_TEST_SUITE_P(Memory, Channel, ::testing::Values(Mechanism{"Heap", make_heap_memory}, Mechanism{"Memfd", make_shared_memory}),
-                         [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Memory, CrowdedChannel, ::testing::Values(Mechanism{"Heap", make_heap_memory}, Mechanism{"Memfd", make_shared_memory}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Memory, Channel, kMechanisms, name_of);
 
 }  // namespace
 }  // namespace hopfeed

@@ -33,7 +33,8 @@ std::string message_of(const std::function<void()>& call) {
 
 TEST_F(MemfdMemory, PeerCannotTruncateOrGrowIt) {
   const auto memory = make_shared_memory(16 * kPageBytes);
-  const pid_t child = fork();   // the test has no other threads than the watchdog's, and the child only calls the kernel
+  const pid_t child =
+      fork();  // the test has no other threads than the watchdog's, and the child only calls the kernel
   if (child == 0) {
     const bool shrunk = ftruncate(memory->fd(), kPageBytes) == 0 || errno != EPERM;
     const bool grown = ftruncate(memory->fd(), 32 * kPageBytes) == 0 || errno != EPERM;
@@ -86,7 +87,8 @@ TEST_F(MemfdMemory, AttachingToSomethingElse_IsAnError) {
 TEST_F(MemfdMemory, LargeRangesCostNothingUntilReserved) {
   const auto memory = make_shared_memory(std::size_t{1} << 40);
   EXPECT_EQ(memory->allocated(), 0U);
-  EXPECT_EQ(reinterpret_cast<std::size_t>(memory->data()) % kHugePageBytes, 0U) << "could not be on huge pages";
+  EXPECT_EQ(reinterpret_cast<std::size_t>(memory->data()) % kHugePageBytes, 0U)
+      << "could not be on huge pages";
   memory->reserve(std::size_t{1} << 39, 4 * kHugePageBytes);
   EXPECT_EQ(memory->allocated(), 4 * kHugePageBytes);
   memory->punch(std::size_t{1} << 39, 4 * kHugePageBytes);

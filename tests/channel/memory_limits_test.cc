@@ -21,11 +21,13 @@ class MemoryLimits : public ::testing::Test {
     std::ofstream(file) << text;
   }
   void machine(std::uint64_t available_kib) {
-    write("proc/meminfo", "MemTotal:       99999999 kB\nMemFree:  1 kB\nMemAvailable:   " + std::to_string(available_kib) + " kB\n");
+    write("proc/meminfo", "MemTotal:       99999999 kB\nMemFree:  1 kB\nMemAvailable:   " +
+                              std::to_string(available_kib) + " kB\n");
   }
   void version2(const std::string& own, const std::string& mount_root = "/") {
     write("proc/self/cgroup", "0::" + own + "\n");
-    write("proc/self/mountinfo", "30 23 0:26 " + mount_root + " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+    write("proc/self/mountinfo", "30 23 0:26 " + mount_root +
+                                     " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
   }
   AvailableMemory available() const { return available_memory(root_.path()); }
 
@@ -52,7 +54,8 @@ TEST_F(MemoryLimits, Version2_TheTightestLevelOnTheWayUpCounts) {
   write("sys/fs/cgroup/jobs/mine/step/memory.current", "1048576\n");
   write("sys/fs/cgroup/jobs/mine/memory.max", std::to_string(500 * kMiB));
   write("sys/fs/cgroup/jobs/mine/memory.current", std::to_string(200 * kMiB));
-  write("sys/fs/cgroup/jobs/mine/memory.stat", "anon 1\nfile 2\ninactive_file 10485760\nactive_file 5242880\n");
+  write("sys/fs/cgroup/jobs/mine/memory.stat",
+        "anon 1\nfile 2\ninactive_file 10485760\nactive_file 5242880\n");
   write("sys/fs/cgroup/jobs/memory.max", std::to_string(1000 * kMiB));
   write("sys/fs/cgroup/jobs/memory.current", std::to_string(200 * kMiB));
   EXPECT_EQ(available().bytes, 315 * kMiB) << "page cache can be taken back";
@@ -66,13 +69,15 @@ TEST_F(MemoryLimits, Version2_TheTightestLevelOnTheWayUpCounts) {
 TEST_F(MemoryLimits, Version1_WithItsOwnMountAndNames) {
   machine(8 * 1024 * 1024);
   write("proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/jobs/a\n0::/\n");
-  write("proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-                               "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  write("proc/self/mountinfo",
+        "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+        "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   write("sys/fs/cgroup/memory/memory.usage_in_bytes", "123456\n");
   write("sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes", std::to_string(64 * kMiB));
   write("sys/fs/cgroup/memory/jobs/a/memory.usage_in_bytes", std::to_string(20 * kMiB));
-  write("sys/fs/cgroup/memory/jobs/a/memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 0\n");
+  write("sys/fs/cgroup/memory/jobs/a/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 0\n");
   EXPECT_EQ(available().bytes, 45 * kMiB);
 }
 
@@ -82,7 +87,7 @@ TEST_F(MemoryLimits, ContainerThatSeesOnlyItsOwnGroup_ReadsTheMount) {
   write("sys/fs/cgroup/memory.max", std::to_string(60 * kMiB));
   write("sys/fs/cgroup/memory.current", std::to_string(10 * kMiB));
   EXPECT_EQ(available().bytes, 50 * kMiB);
-  version2("/", "/");   // with a cgroup namespace
+  version2("/", "/");  // with a cgroup namespace
   EXPECT_EQ(available().bytes, 50 * kMiB);
 }
 
@@ -101,11 +106,14 @@ TEST_F(MemoryLimits, ThisMachineHasSome) {
 TEST_F(MemoryLimits, TooLittle_IsOneLineWithNeededAvailableAndKnob) {
   require_memory(kMiB, {.bytes = kMiB, .source = "MemAvailable"}, "the channel", "lower channel_size");
   try {
-    require_memory(100 * kMiB, {.bytes = 60 * kMiB, .source = "memory.max"}, "the channel", "lower channel_size");
+    require_memory(100 * kMiB, {.bytes = 60 * kMiB, .source = "memory.max"}, "the channel",
+                   "lower channel_size");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
-    EXPECT_STREQ(error.what(), "the channel needs 100 MiB of memory, 60 MiB are available (limit: memory.max); lower channel_size");
+    EXPECT_STREQ(
+        error.what(),
+        "the channel needs 100 MiB of memory, 60 MiB are available (limit: memory.max); lower channel_size");
   }
 }
 

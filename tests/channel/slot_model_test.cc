@@ -1,6 +1,7 @@
-// All interleavings of a small pool: workers that may die between any two steps, a loader that plans, grants, hands out,
-// takes back and leaves an epoch. The states are explored depth first with the real SlotPool and WorkerPort over heap
-// memory; a state is the bytes of the channel, the pool and where each worker stands. In each of them
+// All interleavings of a small pool: workers that may die between any two steps, a loader that plans, grants,
+// hands out, takes back and leaves an epoch. The states are explored depth first with the real SlotPool and
+// WorkerPort over heap memory; a state is the bytes of the channel, the pool and where each worker stands. In
+// each of them
 //   - every batch that is planned and not taken lies in exactly one slot,
 //   - the memory granted is within channel_size + allowance,
 //   - a trainer that holds nothing is never told that its batch cannot have memory,
@@ -25,12 +26,12 @@ namespace {
 
 struct ModelOptions {
   std::uint32_t slots = 2, workers = 2;
-  std::vector<std::size_t> pages;      // size of each batch's block
+  std::vector<std::size_t> pages;  // size of each batch's block
   std::size_t channel_pages = 3;
   std::size_t largest_pages = 4;
-  int crashes = 0;                     // how many deaths may happen
-  int leave_after = -1;                // the epoch may be left from this many batches taken on, once
-  std::size_t hold = 1;                // batches that the trainer views at a time
+  int crashes = 0;       // how many deaths may happen
+  int leave_after = -1;  // the epoch may be left from this many batches taken on, once
+  std::size_t hold = 1;  // batches that the trainer views at a time
 };
 
 enum class Phase : std::uint8_t { kIdle, kFound, kClaimed, kAsked, kGranted, kTorn, kWritten, kDead };
@@ -47,7 +48,7 @@ struct ModelState {
   SlotPool pool;
   std::vector<ModelWorker> workers;
   std::vector<std::uint32_t> held;
-  std::uint64_t first_sequence = 0, planned = 0, taken = 0;   // of the running epoch
+  std::uint64_t first_sequence = 0, planned = 0, taken = 0;  // of the running epoch
   std::uint32_t last_incarnation = 0;
   int crashes_left = 0;
   bool may_leave = false;
@@ -57,14 +58,18 @@ class Model {
  public:
   explicit Model(const ModelOptions& options)
       : options_(options),
-        shape_{.num_slots = options.slots, .num_workers = options.workers, .slot_stride = options.largest_pages * kPageBytes},
+        shape_{.num_slots = options.slots,
+               .num_workers = options.workers,
+               .slot_stride = options.largest_pages * kPageBytes},
         memory_(make_heap_memory(ChannelView::bytes_needed(shape_))),
         view_(ChannelView::format(*memory_, shape_)) {}
 
   void explore() {
-    ModelState state{.pool = SlotPool(*memory_, view_, {.channel_size = options_.channel_pages * kPageBytes,
-                                                        .allowance = options_.largest_pages * kPageBytes}),
-                     .workers = std::vector<ModelWorker>(options_.workers), .held = {}};
+    ModelState state{.pool = SlotPool(*memory_, view_,
+                                      {.channel_size = options_.channel_pages * kPageBytes,
+                                       .allowance = options_.largest_pages * kPageBytes}),
+                     .workers = std::vector<ModelWorker>(options_.workers),
+                     .held = {}};
     state.crashes_left = options_.crashes;
     state.may_leave = options_.leave_after >= 0;
     for (std::uint32_t w = 0; w < options_.workers; ++w) start_worker(state, w);
@@ -77,7 +82,7 @@ class Model {
   // One step of somebody. Returns false where it is not possible in this state.
   bool step_worker(ModelState& s, std::uint32_t w) {
     ModelWorker& worker = s.workers[w];
-    WorkerPort port(view_, w, -1);   // has the incarnation of the record
+    WorkerPort port(view_, w, -1);  // has the incarnation of the record
     switch (worker.phase) {
       case Phase::kIdle: {
         const auto candidate = port.find_planned();
@@ -98,21 +103,30 @@ class Model {
         return true;
       case Phase::kAsked:
         switch (port.grant(worker.claim, block_bytes(worker.claim.batch))) {
-          case WorkerPort::Grant::kWaiting: return false;
-          case WorkerPort::Grant::kGranted: worker.phase = Phase::kGranted; return true;
+          case WorkerPort::Grant::kWaiting:
+            return false;
+          case WorkerPort::Grant::kGranted:
+            worker.phase = Phase::kGranted;
+            return true;
           case WorkerPort::Grant::kAbandoned:
             EXPECT_TRUE(port.publish(worker.claim, 0));
             worker.phase = Phase::kIdle;
             return true;
         }
         return false;
-      case Phase::kGranted: stamp(worker.claim, 0); worker.phase = Phase::kTorn; return true;
-      case Phase::kTorn: stamp(worker.claim, block_bytes(worker.claim.batch) - 8); worker.phase = Phase::kWritten; return true;
+      case Phase::kGranted:
+        stamp(worker.claim, 0);
+        worker.phase = Phase::kTorn;
+        return true;
+      case Phase::kTorn:
+        stamp(worker.claim, block_bytes(worker.claim.batch) - 8);
+        worker.phase = Phase::kWritten;
+        return true;
       case Phase::kWritten:
         EXPECT_TRUE(port.publish(worker.claim, block_bytes(worker.claim.batch)));
         worker.phase = Phase::kIdle;
         return true;
-      case Phase::kDead:   // seen by the supervisor: the slots go back first, then a replacement starts
+      case Phase::kDead:  // seen by the supervisor: the slots go back first, then a replacement starts
         s.pool.reclaim(worker.incarnation);
         start_worker(s, w);
         return true;
@@ -173,10 +187,14 @@ class Model {
     if (number < options_.workers) return step_worker(s, number);
     if (number < 2 * options_.workers) return crash(s, number - options_.workers);
     switch (number - 2 * options_.workers) {
-      case 0: return pump(s);
-      case 1: return take(s);
-      case 2: return release(s);
-      default: return leave(s);
+      case 0:
+        return pump(s);
+      case 1:
+        return take(s);
+      case 2:
+        return release(s);
+      default:
+        return leave(s);
     }
   }
 
@@ -189,8 +207,9 @@ class Model {
     for (std::uint32_t number = 0; number < 2 * options_.workers + 4; ++number) {
       ModelState next = state;
       if (step(next, number) && fingerprint(next) != here) {
-        const bool is_crash = number >= options_.workers && number < 2 * options_.workers, leaves = number == 2 * options_.workers + 3;
-        something_happens |= !is_crash && !leaves;   // neither is a way out to count on
+        const bool is_crash = number >= options_.workers && number < 2 * options_.workers,
+                   leaves = number == 2 * options_.workers + 3;
+        something_happens |= !is_crash && !leaves;  // neither is a way out to count on
         visit(next);
       }
       std::memcpy(memory_->data(), bytes.data(), bytes.size());
@@ -201,35 +220,42 @@ class Model {
   }
 
   void check(const ModelState& s) const {
-    EXPECT_LE(s.pool.granted(), (options_.channel_pages + options_.largest_pages) * kPageBytes) << describe(s);
+    EXPECT_LE(s.pool.granted(), (options_.channel_pages + options_.largest_pages) * kPageBytes)
+        << describe(s);
     EXPECT_FALSE(s.held.empty() && s.pool.stuck(s.first_sequence + s.taken)) << describe(s);
-    for (std::uint64_t sequence = s.first_sequence + s.taken; sequence < s.first_sequence + s.planned; ++sequence) {
+    for (std::uint64_t sequence = s.first_sequence + s.taken; sequence < s.first_sequence + s.planned;
+         ++sequence) {
       int slots = 0;
       for (std::uint32_t i = 0; i < options_.slots; ++i) {
         const SlotState state = word(i).state;
-        const bool pending = state == SlotState::kPlanned || state == SlotState::kFilling || state == SlotState::kReady;
+        const bool pending =
+            state == SlotState::kPlanned || state == SlotState::kFilling || state == SlotState::kReady;
         slots += pending && view_.slot(i).abandoned == 0 && view_.slot(i).sequence == sequence;
       }
       EXPECT_EQ(slots, 1) << "batch " << sequence << " of " << describe(s);
     }
   }
 
-  /// What the future depends on. Generations and incarnations only grow, so they count only by whether a worker's copy of a
-  /// word still is the slot's word.
+  /// What the future depends on. Generations and incarnations only grow, so they count only by whether a
+  /// worker's copy of a word still is the slot's word.
   std::string fingerprint(const ModelState& s) const {
     std::string key;
-    auto add = [&key](std::uint64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+    auto add = [&key](std::uint64_t value) {
+      key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    };
     for (std::uint32_t i = 0; i < options_.slots; ++i) {
       const SlotRecord& record = view_.slot(i);
       std::uint64_t owner = 99;
       for (std::uint32_t w = 0; w < options_.workers; ++w) {
         if (word(i).state == SlotState::kFilling && s.workers[w].incarnation == word(i).owner) owner = w;
       }
-      add(static_cast<std::uint64_t>(word(i).state) | owner << 8 | std::uint64_t{record.abandoned} << 16 | record.sequence << 24);
+      add(static_cast<std::uint64_t>(word(i).state) | owner << 8 | std::uint64_t{record.abandoned} << 16 |
+          record.sequence << 24);
       add(record.granted << 32 | record.wanted);
     }
     for (const ModelWorker& worker : s.workers) {
-      const bool found = worker.phase == Phase::kFound, busy = worker.phase > Phase::kFound && worker.phase != Phase::kDead;
+      const bool found = worker.phase == Phase::kFound,
+                 busy = worker.phase > Phase::kFound && worker.phase != Phase::kDead;
       const std::uint32_t slot = found ? worker.candidate.slot : busy ? worker.claim.slot : 99;
       const bool current = found && view_.slot(slot).word == worker.candidate.word;
       add(static_cast<std::uint64_t>(worker.phase) | std::uint64_t{slot} << 8 | std::uint64_t{current} << 16);
@@ -242,18 +268,26 @@ class Model {
   }
 
   std::string describe(const ModelState& s) const {
-    std::string text = "taken " + std::to_string(s.taken) + " planned " + std::to_string(s.planned) + "; slots";
+    std::string text =
+        "taken " + std::to_string(s.taken) + " planned " + std::to_string(s.planned) + "; slots";
     for (std::uint32_t i = 0; i < options_.slots; ++i) {
-      text += " [state " + std::to_string(static_cast<int>(word(i).state)) + " sequence " + std::to_string(view_.slot(i).sequence) +
-              " granted " + std::to_string(view_.slot(i).granted / kPageBytes) + " wanted " + std::to_string(view_.slot(i).wanted / kPageBytes) + "]";
+      text += " [state " + std::to_string(static_cast<int>(word(i).state)) + " sequence " +
+              std::to_string(view_.slot(i).sequence) + " granted " +
+              std::to_string(view_.slot(i).granted / kPageBytes) + " wanted " +
+              std::to_string(view_.slot(i).wanted / kPageBytes) + "]";
     }
-    for (const ModelWorker& worker : s.workers) text += " worker in phase " + std::to_string(static_cast<int>(worker.phase));
+    for (const ModelWorker& worker : s.workers)
+      text += " worker in phase " + std::to_string(static_cast<int>(worker.phase));
     return text;
   }
 
   SlotWord word(std::uint32_t slot) const { return SlotWord::unpack(view_.slot(slot).word.load()); }
-  PlannedBatch batch(std::uint64_t sequence) const { return {.sequence = sequence, .epoch = 0, .first = 10 * static_cast<std::int64_t>(sequence), .count = 10}; }
-  std::size_t block_bytes(const PlannedBatch& batch) const { return options_.pages[batch.sequence % options_.pages.size()] * kPageBytes; }
+  PlannedBatch batch(std::uint64_t sequence) const {
+    return {.sequence = sequence, .epoch = 0, .first = 10 * static_cast<std::int64_t>(sequence), .count = 10};
+  }
+  std::size_t block_bytes(const PlannedBatch& batch) const {
+    return options_.pages[batch.sequence % options_.pages.size()] * kPageBytes;
+  }
   void stamp(const Claim& claim, std::size_t offset) {
     const std::uint64_t value = claim.batch.sequence + 1;
     std::memcpy(view_.slot_bytes(claim.slot, offset + 8).data() + offset, &value, 8);
@@ -277,7 +311,7 @@ class SlotModel : public testing::WatchedTest<300> {
     Model model(options);
     model.explore();
     RecordProperty("states", std::to_string(model.states()));
-    EXPECT_GT(model.states(), 1'000U);   // it did explore
+    EXPECT_GT(model.states(), 1'000U);  // it did explore
     EXPECT_GT(model.ends(), 0U);
   }
 };

@@ -37,7 +37,9 @@ int spawn(std::vector<std::string> arguments, const std::vector<std::string>& ex
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   for (const std::string& entry : extra) {
-    std::erase_if(environment, [&](const std::string& old) { return old.starts_with(entry.substr(0, entry.find('=') + 1)); });
+    std::erase_if(environment, [&](const std::string& old) {
+      return old.starts_with(entry.substr(0, entry.find('=') + 1));
+    });
     environment.push_back(entry);
   }
   posix_spawn_file_actions_t actions;
@@ -45,7 +47,8 @@ int spawn(std::vector<std::string> arguments, const std::vector<std::string>& ex
   posix_spawn_file_actions_adddup2(&actions, out, 1);
   if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
   int pid = -1;
-  const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(), pointers(environment).data());
+  const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
+                                 pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw_errno("cannot start " + arguments[0], error);
   return pid;
@@ -64,7 +67,8 @@ struct Pipe {
 std::string read_to_end(int fd) {
   std::string text;
   char buffer[4096];
-  for (ssize_t got = 0; (got = read(fd, buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<std::size_t>(got));
+  for (ssize_t got = 0; (got = read(fd, buffer, sizeof(buffer))) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
   close(fd);
   return text;
 }
@@ -95,7 +99,8 @@ std::string program(const std::string& name) {
   return (folder != nullptr ? fs::path(folder) : fs::read_symlink("/proc/self/exe").parent_path()) / name;
 }
 
-ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& environment) {
   const Pipe out, err;
   const int pid = spawn(arguments, environment, out.write_end, err.write_end);
   close(out.write_end);
@@ -110,7 +115,8 @@ ProgramResult run_program(const std::vector<std::string>& arguments, const std::
   return result;
 }
 
-BackgroundProgram::BackgroundProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+BackgroundProgram::BackgroundProgram(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& environment) {
   const Pipe out;
   out_ = out.read_end;
   pid_ = spawn(arguments, environment, out.write_end, -1);
@@ -143,7 +149,8 @@ void BackgroundProgram::kill() {
 std::vector<int> children_of(int pid) {
   std::vector<int> children;
   std::error_code gone;
-  for (fs::directory_iterator it("/proc/" + std::to_string(pid) + "/task", gone), end; !gone && it != end; it.increment(gone)) {
+  for (fs::directory_iterator it("/proc/" + std::to_string(pid) + "/task", gone), end; !gone && it != end;
+       it.increment(gone)) {
     std::ifstream file(it->path() / "children");
     for (int child = 0; file >> child;) {
       if (alive(child)) children.push_back(child);
@@ -178,13 +185,15 @@ Leftovers Leftovers::now() {
   std::size_t segments = 0;
   for (std::string line; std::getline(file, line);) ++segments;
   file.close();
-  return {.children = children_of(getpid()).size(), .descriptors = entries("/proc/self/fd"), .shm_names = entries("/dev/shm"),
+  return {.children = children_of(getpid()).size(),
+          .descriptors = entries("/proc/self/fd"),
+          .shm_names = entries("/dev/shm"),
           .sysv_segments = segments};
 }
 
 std::ostream& operator<<(std::ostream& out, const Leftovers& l) {
-  return out << l.children << " children, " << l.descriptors << " descriptors, " << l.shm_names << " names in /dev/shm, "
-             << l.sysv_segments << " lines of System V segments";
+  return out << l.children << " children, " << l.descriptors << " descriptors, " << l.shm_names
+             << " names in /dev/shm, " << l.sysv_segments << " lines of System V segments";
 }
 
 }  // namespace hopfeed::testing

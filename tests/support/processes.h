@@ -1,5 +1,5 @@
-// What tests of programs need: run one and read what it says, look at processes through /proc, and prove that a test has
-// left nothing behind.
+// What tests of programs need: run one and read what it says, look at processes through /proc, and prove that
+// a test has left nothing behind.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -10,26 +10,29 @@
 namespace hopfeed::testing {
 
 struct ProgramResult {
-  int exit_code = -1;      // 128 + signal where it was killed
+  int exit_code = -1;  // 128 + signal where it was killed
   std::string out, err;
 };
 
 /// The folder of the built programs: HOPFEED_BIN, else where this test lies.
 std::string program(const std::string& name);
 /// Runs to the end. `environment`: "NAME=value" on top of this process's own.
-ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& environment = {});
 
-/// A program that runs on its own; its stdout goes into a pipe, its stderr to ours. Killed at the end of the scope.
+/// A program that runs on its own; its stdout goes into a pipe, its stderr to ours. Killed at the end of the
+/// scope.
 class BackgroundProgram {
  public:
-  explicit BackgroundProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+  explicit BackgroundProgram(const std::vector<std::string>& arguments,
+                             const std::vector<std::string>& environment = {});
   ~BackgroundProgram();
   BackgroundProgram(const BackgroundProgram&) = delete;
   BackgroundProgram& operator=(const BackgroundProgram&) = delete;
   int pid() const { return pid_; }
-  void read_line();        // waits for one line of stdout
-  void close_stdout();     // nobody reads any more
-  void kill();             // SIGKILL, and waits for the end
+  void read_line();     // waits for one line of stdout
+  void close_stdout();  // nobody reads any more
+  void kill();          // SIGKILL, and waits for the end
 
  private:
   int pid_ = -1, out_ = -1;

@@ -1,4 +1,5 @@
-// See tiny_dataset.h. Everything here is the obvious serial way, so that it can serve as an oracle of the layout.
+// See tiny_dataset.h. Everything here is the obvious serial way, so that it can serve as an oracle of the
+// layout.
 #include "tests/support/tiny_dataset.h"
 
 #include <algorithm>
@@ -18,9 +19,9 @@ namespace {
 
 /// Dataset ids in the order on disk: what lies where.
 struct Order {
-  std::vector<std::int64_t> original;            // [N] by dataset id
-  std::vector<std::int64_t> new_id;              // [N] by original id
-  std::vector<std::int64_t> partition_offsets;   // [P + 1]
+  std::vector<std::int64_t> original;           // [N] by dataset id
+  std::vector<std::int64_t> new_id;             // [N] by original id
+  std::vector<std::int64_t> partition_offsets;  // [P + 1]
 };
 
 Order order_nodes(const TinyGraph& graph, const TinyCut& cut) {
@@ -38,11 +39,13 @@ Order order_nodes(const TinyGraph& graph, const TinyCut& cut) {
     }
     order.partition_offsets.push_back(static_cast<std::int64_t>(order.original.size()));
   }
-  if (std::ssize(order.original) != graph.num_nodes) throw Error(ErrorCode::kInvalid, "TinyCut leaves nodes out");
+  if (std::ssize(order.original) != graph.num_nodes)
+    throw Error(ErrorCode::kInvalid, "TinyCut leaves nodes out");
   return order;
 }
 
-void write_ids(DatasetWriter& writer, const std::string& path, const std::vector<std::int64_t>& ids, bool wide) {
+void write_ids(DatasetWriter& writer, const std::string& path, const std::vector<std::int64_t>& ids,
+               bool wide) {
   const std::vector<std::int64_t> shape{std::ssize(ids)};
   if (wide) return writer.write<std::int64_t>(path, ids, shape);
   const std::vector<std::int32_t> narrow(ids.begin(), ids.end());
@@ -51,7 +54,8 @@ void write_ids(DatasetWriter& writer, const std::string& path, const std::vector
 
 /// Rows by original id, written in dataset order and padded to the stride.
 template <class T>
-void write_attr(DatasetWriter& writer, const DatasetMeta& meta, int attr, const std::vector<T>& values, const Order& order) {
+void write_attr(DatasetWriter& writer, const DatasetMeta& meta, int attr, const std::vector<T>& values,
+                const Order& order) {
   const NodeTypeMeta& node = meta.node_types[0];
   const std::int64_t width = node.attrs[attr].row_elements();
   const std::int64_t padded = node.attrs[attr].stride_bytes / static_cast<std::int64_t>(sizeof(T));
@@ -59,25 +63,37 @@ void write_attr(DatasetWriter& writer, const DatasetMeta& meta, int attr, const 
     const std::int64_t begin = order.partition_offsets[p], rows = order.partition_offsets[p + 1] - begin;
     std::vector<T> out(rows * padded);
     for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t k = 0; k < width; ++k) out[i * padded + k] = values[order.original[begin + i] * width + k];
+      for (std::int64_t k = 0; k < width; ++k)
+        out[i * padded + k] = values[order.original[begin + i] * width + k];
     }
     writer.write<T>(attr_path(p, node, node.attrs[attr].name), out, {rows, padded});
   }
 }
 
 DatasetMeta describe(const TinyGraph& graph, const TinyCut& cut, const Order& order) {
-  NodeTypeMeta node{.name = "node", .count = graph.num_nodes, .partition_offsets = order.partition_offsets,
-                    .new_id_type = cut.wide_ids ? ElementType::kInt64 : ElementType::kInt32, .attrs = {}, .splits = {},
+  NodeTypeMeta node{.name = "node",
+                    .count = graph.num_nodes,
+                    .partition_offsets = order.partition_offsets,
+                    .new_id_type = cut.wide_ids ? ElementType::kInt64 : ElementType::kInt32,
+                    .attrs = {},
+                    .splits = {},
                     .num_classes = graph.num_classes};
   if (graph.x_width > 0) {
     const std::int64_t stride = (graph.x_width * 4 + 15) / 16 * 16;
-    node.attrs.push_back({.name = "x", .type = ElementType::kFloat32, .shape = {graph.x_width}, .stride_bytes = stride});
+    node.attrs.push_back(
+        {.name = "x", .type = ElementType::kFloat32, .shape = {graph.x_width}, .stride_bytes = stride});
   }
-  if (!graph.y.empty()) node.attrs.push_back({.name = "y", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8});
+  if (!graph.y.empty())
+    node.attrs.push_back({.name = "y", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8});
   for (const auto& [name, ids] : graph.splits) node.splits[name] = std::ssize(ids);
-  EdgeTypeMeta edge{.src = "node", .rel = "to", .dst = "node", .count = std::ssize(graph.src),
-                    .partition_edges = std::vector<std::int64_t>(cut.partitions), .index_type = node.new_id_type,
-                    .has_edge_ids = cut.edge_ids, .edge_id_type = node.new_id_type};
+  EdgeTypeMeta edge{.src = "node",
+                    .rel = "to",
+                    .dst = "node",
+                    .count = std::ssize(graph.src),
+                    .partition_edges = std::vector<std::int64_t>(cut.partitions),
+                    .index_type = node.new_id_type,
+                    .has_edge_ids = cut.edge_ids,
+                    .edge_id_type = node.new_id_type};
   DatasetMeta meta;
   meta.name = "tiny";
   meta.made_by = "tests/support/tiny_dataset.cc";
@@ -88,10 +104,12 @@ DatasetMeta describe(const TinyGraph& graph, const TinyCut& cut, const Order& or
   return meta;
 }
 
-void write_edges(DatasetWriter& writer, DatasetMeta& meta, const TinyGraph& graph, const TinyCut& cut, const Order& order,
-                 Fingerprint& fingerprint) {
-  std::vector<std::vector<std::int64_t>> in_edges(graph.num_nodes);   // by original id; edge ids rise, so imported order
-  for (std::size_t e = 0; e < graph.src.size(); ++e) in_edges[graph.dst[e]].push_back(static_cast<std::int64_t>(e));
+void write_edges(DatasetWriter& writer, DatasetMeta& meta, const TinyGraph& graph, const TinyCut& cut,
+                 const Order& order, Fingerprint& fingerprint) {
+  std::vector<std::vector<std::int64_t>> in_edges(
+      graph.num_nodes);  // by original id; edge ids rise, so imported order
+  for (std::size_t e = 0; e < graph.src.size(); ++e)
+    in_edges[graph.dst[e]].push_back(static_cast<std::int64_t>(e));
   EdgeTypeMeta& edge = meta.edge_types[0];
   for (int p = 0; p < meta.partitions; ++p) {
     std::vector<RowRecord> rows;
@@ -105,7 +123,8 @@ void write_edges(DatasetWriter& writer, DatasetMeta& meta, const TinyGraph& grap
         indices.push_back(order.new_id[graph.src[e]]);
         edge_ids.push_back(e);
         if (order.new_id[graph.src[e]] < order.partition_offsets[p] ||
-            order.new_id[graph.src[e]] >= order.partition_offsets[p + 1]) ++meta.cut.edges_cut;
+            order.new_id[graph.src[e]] >= order.partition_offsets[p + 1])
+          ++meta.cut.edges_cut;
       }
       if (!sources.empty()) {
         fingerprint.add_row(0, v, sources, cut.edge_ids ? in_edges[v] : std::vector<std::int64_t>{});
@@ -151,7 +170,7 @@ void write_tiny_dataset(const std::filesystem::path& folder, const TinyGraph& gr
     add_attr(fingerprint, attr, graph.y, 1);
     write_attr(writer, meta, attr++, graph.y, order);
   }
-  for (int p = 0; p < cut.partitions; ++p) {   // any falling numbers
+  for (int p = 0; p < cut.partitions; ++p) {  // any falling numbers
     const std::int64_t rows = order.partition_offsets[p + 1] - order.partition_offsets[p];
     std::vector<double> hotness(rows);
     for (std::int64_t i = 0; i < rows; ++i) hotness[i] = 1.0 / static_cast<double>(i + 1);
@@ -163,9 +182,17 @@ void write_tiny_dataset(const std::filesystem::path& folder, const TinyGraph& gr
 
 TinyGraph random_graph(const RandomGraphOptions& options) {
   std::mt19937_64 random(options.seed);
-  auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
-  TinyGraph graph{.num_nodes = options.num_nodes, .src = {}, .dst = {}, .x = {}, .x_width = options.x_width, .y = {},
-                  .num_classes = 4, .splits = {}};
+  auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  TinyGraph graph{.num_nodes = options.num_nodes,
+                  .src = {},
+                  .dst = {},
+                  .x = {},
+                  .x_width = options.x_width,
+                  .y = {},
+                  .num_classes = 4,
+                  .splits = {}};
   for (std::int64_t e = 0; e < options.num_edges; ++e) {
     graph.src.push_back(below(options.num_nodes));
     // The product of two draws makes low ids hubs; the last tenth of the nodes keeps no in-edges.
@@ -203,7 +230,8 @@ TinyCut random_cut(const TinyGraph& graph, int partitions, std::uint64_t seed) {
   cut.order.resize(graph.num_nodes);
   std::iota(cut.order.begin(), cut.order.end(), 0);
   for (std::int64_t i = graph.num_nodes - 1; i > 0; --i) {
-    std::swap(cut.order[i], cut.order[static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(i + 1))]);
+    std::swap(cut.order[i],
+              cut.order[static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(i + 1))]);
   }
   for (std::int64_t v = 0; v < graph.num_nodes; ++v) {
     cut.partition_of.push_back(static_cast<int>(random() % static_cast<std::uint64_t>(partitions)));

@@ -1,5 +1,6 @@
-// A test that could hang starts with a watchdog: after the limit it names the test and aborts, so that the core of the
-// matter is in the log and no run waits for ever. Tests derive from WatchedTest, or from WatchedTestWithParam.
+// A test that could hang starts with a watchdog: after the limit it names the test and aborts, so that the
+// core of the matter is in the log and no run waits for ever. Tests derive from WatchedTest, or from
+// WatchedTestWithParam.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -32,8 +33,8 @@ class Watchdog {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
     const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "watchdog: %s.%s hangs for %ld s\n", test ? test->test_suite_name() : "?", test ? test->name() : "?",
-                 static_cast<long>(limit.count()));
+    std::fprintf(stderr, "watchdog: %s.%s hangs for %ld s\n", test ? test->test_suite_name() : "?",
+                 test ? test->name() : "?", static_cast<long>(limit.count()));
     std::abort();
   }
 

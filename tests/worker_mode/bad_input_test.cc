@@ -16,7 +16,9 @@ class BadInput : public LoaderTestWithin<> {
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
   }
-  static void expect(const std::string& error, const std::string& part) { EXPECT_NE(error.find(part), std::string::npos) << error; }
+  static void expect(const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
 };
 
 TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
@@ -38,17 +40,24 @@ TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
   expect(refused([](auto& o) { o.split = "holiday"; }), "holiday");
   expect(refused([](auto& o) { o.node_type = "author"; }), "author");
   expect(refused([](auto& o) { o.batch.attrs = std::vector<std::string>{"z"}; }), "'z'");
-  expect(refused([](auto& o) { o.worker_program = "/no/such/program"; }), "not found: the worker program /no/such/program");
+  expect(refused([](auto& o) { o.worker_program = "/no/such/program"; }),
+         "not found: the worker program /no/such/program");
 }
 
 TEST_F(BadInput, SeedsOutOfRange_AreNamed) {
-  EXPECT_EQ(refused([](auto& o) { o.seeds = {{3, 400}}; }), "invalid: seed 400 (position 1) is no node: type 'node' has ids 0 to 399");
+  EXPECT_EQ(refused([](auto& o) {
+              o.seeds = {{3, 400}};
+            }),
+            "invalid: seed 400 (position 1) is no node: type 'node' has ids 0 to 399");
   expect(refused([](auto& o) { o.seeds = {{-1}}; }), "seed -1 (position 0)");
   expect(refused([](auto& o) { o.seeds = std::vector<std::int64_t>{}; }), "invalid:");
 }
 
 TEST_F(BadInput, MoreTrainersThanSeeds_IsRefused) {
-  expect(refused([](auto& o) { o.seeds = {{1, 2, 3}}, o.world_size = 4; }), "3 seeds from position 0 on cannot be dealt to 4 trainers");
+  expect(refused([](auto& o) {
+           o.seeds = {{1, 2, 3}}, o.world_size = 4;
+         }),
+         "3 seeds from position 0 on cannot be dealt to 4 trainers");
 }
 
 TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
@@ -70,7 +79,8 @@ TEST_F(BadInput, TooLittleMemory_IsOneLineWithNeededAvailableAndKnob) {
 /// A copy of the dataset in which one id of a neighbour points outside the graph.
 std::filesystem::path damaged_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
-  std::fstream file(to / "part-0000/edges/node__to__node/indices.npy", std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(to / "part-0000/edges/node__to__node/indices.npy",
+                    std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-4 * 1'500, std::ios::end);
   const std::int32_t nowhere = 1'000'000;
   for (int i = 0; i < 40; ++i) file.write(reinterpret_cast<const char*>(&nowhere), sizeof(nowhere));
@@ -85,12 +95,14 @@ TEST_F(BadInput, DamagedGraph_IsTheWorkersErrorInTheLoadersHands) {
   const std::string error = error_of([&] { loaded(loader); });
   expect(error, "corrupt: ");
   expect(error, "damaged: edge type node__to__node has source node 1000000");
-  EXPECT_EQ(error_of([&] { loader.next(); }), error) << "the batch cannot be made, however often it is asked for";
+  EXPECT_EQ(error_of([&] { loader.next(); }), error)
+      << "the batch cannot be made, however often it is asked for";
   EXPECT_EQ(loader.stats().worker_deaths, 0) << "one bad batch kills nobody";
 }
 
 TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
-  const testing::TinyGraph graph = testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .num_train = 230, .seed = 2});
+  const testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .num_train = 230, .seed = 2});
   const std::filesystem::path folder_of_both = folder() / "replaced";
   std::filesystem::copy(path(1), folder_of_both, std::filesystem::copy_options::recursive);
   LoaderOptions o = options();
@@ -101,7 +113,11 @@ TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
   testing::write_tiny_dataset(folder_of_both, graph);
   ::kill(loader.worker_pids().at(0), SIGKILL);
   loader.begin_epoch(0);
-  expect(error_of([&] { while (loader.next()) {} }), "was replaced while a loader used it");
+  expect(error_of([&] {
+           while (loader.next()) {
+           }
+         }),
+         "was replaced while a loader used it");
 }
 
 }  // namespace

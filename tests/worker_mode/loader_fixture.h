@@ -1,5 +1,6 @@
-// What the tests of the loader share: a small dataset, options that start quickly, and the oracle. The oracle is the obvious
-// way: one thread deals, samples and hashes batch after batch in this process, with no channel and no workers.
+// What the tests of the loader share: a small dataset, options that start quickly, and the oracle. The oracle
+// is the obvious way: one thread deals, samples and hashes batch after batch in this process, with no channel
+// and no workers.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -24,8 +25,8 @@ namespace hopfeed {
 /// One batch as a line: key, sizes, digest.
 inline std::string line_of(const BatchView& batch) {
   char text[160];
-  std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first, batch.key().count,
-                batch.num_nodes(), batch.num_edges(), batch.digest());
+  std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first,
+                batch.key().count, batch.num_nodes(), batch.num_edges(), batch.digest());
   return text;
 }
 
@@ -44,17 +45,23 @@ inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
 /// The same by the oracle.
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
-  const SeedList seeds(options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(0, options.split),
-                       {.node_type = 0, .shuffle = options.shuffle});
-  const Deal deal({.num_seeds = seeds.size(), .start = range.start, .batch_size = options.batch_size,
-                   .world_size = options.world_size, .drop_last = options.drop_last});
+  const SeedList seeds(
+      options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(0, options.split),
+      {.node_type = 0, .shuffle = options.shuffle});
+  const Deal deal({.num_seeds = seeds.size(),
+                   .start = range.start,
+                   .batch_size = options.batch_size,
+                   .world_size = options.world_size,
+                   .drop_last = options.drop_last});
   BatchMaker maker(dataset, seeds, options.batch);
   std::vector<std::string> lines;
   for (std::int64_t step = 0; step < deal.steps(); ++step) {
     const Deal::Range batch = deal.batch(step, options.rank);
-    const std::size_t bytes = maker.sample({.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
+    const std::size_t bytes = maker.sample(
+        {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
     std::vector<std::byte> buffer(bytes + kBlockAlignment);
-    const std::size_t shift = (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
+    const std::size_t shift =
+        (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
     maker.write({buffer.data() + shift, bytes});
     lines.push_back(line_of(BatchView({buffer.data() + shift, bytes})));
   }
@@ -77,8 +84,10 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
  protected:
   static void SetUpTestSuite() {
     folder_ = new testing::TempFolder;
-    const testing::TinyGraph graph = testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 9, .num_train = 230});
-    for (int parts : {1, 2, 3}) testing::write_tiny_dataset(path(parts), graph, testing::random_cut(graph, parts, 5));
+    const testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 9, .num_train = 230});
+    for (int parts : {1, 2, 3})
+      testing::write_tiny_dataset(path(parts), graph, testing::random_cut(graph, parts, 5));
   }
   static void TearDownTestSuite() {
     delete folder_;

@@ -1,5 +1,5 @@
-// The loader when nothing goes wrong: the same bytes as the serial oracle, whatever the number of workers, ranks, partitions
-// and the size of the channel; the life of batches; epochs left early and started again.
+// The loader when nothing goes wrong: the same bytes as the serial oracle, whatever the number of workers,
+// ranks, partitions and the size of the channel; the life of batches; epochs left early and started again.
 #include <map>
 #include <set>
 #include <thread>
@@ -15,7 +15,8 @@ TEST_F(LoaderTest, OneTwoAndFourWorkers_GiveTheOraclesBytesInTheOraclesOrder) {
     o.num_workers = workers;
     Loader loader(o);
     EXPECT_EQ(static_cast<std::int64_t>(loader.worker_pids().size()), workers);
-    for (std::int64_t epoch : {0, 1, 5}) EXPECT_EQ(loaded(loader, {.epoch = epoch}), expected(o, {.epoch = epoch})) << workers << " workers";
+    for (std::int64_t epoch : {0, 1, 5})
+      EXPECT_EQ(loaded(loader, {.epoch = epoch}), expected(o, {.epoch = epoch})) << workers << " workers";
   }
 }
 
@@ -35,7 +36,8 @@ TEST_F(LoaderTest, OtherOptions_ReachTheWorkers) {
     if (variant == 2) o.batch.replace = true;
     if (variant == 3) o.shuffle = false;
     if (variant == 4) o.batch.fanouts = {-1, -1};
-    if (variant == 5) o.split = "valid", o.seed = ~std::uint64_t{0}, o.batch.attrs = std::vector<std::string>{"y"};
+    if (variant == 5)
+      o.split = "valid", o.seed = ~std::uint64_t{0}, o.batch.attrs = std::vector<std::string>{"y"};
     Loader loader(o);
     EXPECT_EQ(loaded(loader), expected(o)) << "variant " << variant;
   }
@@ -76,7 +78,8 @@ TEST_F(LoaderTest, RanksShareTheEpoch_EachSeedPositionOnce) {
       Loader loader(o);
       loader.begin_epoch(0);
       steps.insert(loader.steps());
-      while (const std::optional<Batch> batch = loader.next()) ranges[batch->view().key().first] = batch->view().key().count;
+      while (const std::optional<Batch> batch = loader.next())
+        ranges[batch->view().key().first] = batch->view().key().count;
       EXPECT_EQ(loader.next_position(), 230) << "of all ranks";
       EXPECT_EQ(loaded(loader), expected(o));
     }
@@ -94,7 +97,7 @@ TEST_F(LoaderTest, DropLast_LeavesTheIncompleteRoundOut) {
   LoaderOptions o = options();
   o.drop_last = true;
   Loader loader(o);
-  EXPECT_EQ(loaded(loader).size(), 14U);   // 230 / 16
+  EXPECT_EQ(loaded(loader).size(), 14U);  // 230 / 16
   EXPECT_EQ(loaded(loader), expected(o));
 }
 
@@ -145,8 +148,9 @@ TEST_F(LoaderTest, CallerHoldsEverySlot_IsAnErrorThatSaysSo_AndGoesOnOnceOneIsDr
   std::vector<Batch> held;
   for (int i = 0; i < 3; ++i) held.push_back(*loader.next());
   const std::vector<std::string> want = expected(o);
-  EXPECT_EQ(error_of([&] { loader.next(); }), "invalid: all 3 slots of the channel hold batches that the caller still views; drop one "
-                                              "before next(), or raise num_slots");
+  EXPECT_EQ(error_of([&] { loader.next(); }),
+            "invalid: all 3 slots of the channel hold batches that the caller still views; drop one "
+            "before next(), or raise num_slots");
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(line_of(held[i].view()), want[i]) << "untouched while held";
   held.erase(held.begin());
   EXPECT_EQ(line_of(loader.next()->view()), want[3]);
@@ -222,11 +226,12 @@ TEST_F(LoaderTest, ChannelOfAlmostNothing_GivesTheSameBytesWithinOneBatchMore) {
 TEST_F(LoaderTest, HeldBatchTakesTheMemoryOfTheNext_IsAnErrorThatSaysSo) {
   LoaderOptions o = options();
   o.channel_size = 1;
-  o.batch.fanouts = {-1, -1, -1};   // each batch is nearly the whole graph
+  o.batch.fanouts = {-1, -1, -1};  // each batch is nearly the whole graph
   Loader loader(o);
   loader.begin_epoch(0);
   std::optional<Batch> held = loader.next();
-  EXPECT_NE(error_of([&] { loader.next(); }).find("drop batches before next(), or raise channel_size"), std::string::npos);
+  EXPECT_NE(error_of([&] { loader.next(); }).find("drop batches before next(), or raise channel_size"),
+            std::string::npos);
   held.reset();
   EXPECT_TRUE(loader.next());
 }
@@ -235,7 +240,7 @@ TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   Loader loader(options());
   loader.begin_epoch(0);
   ASSERT_TRUE(loader.next());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));   // the channel fills up
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the channel fills up
   const std::size_t bytes = loader.stats().channel_bytes;
   const double full = loader.stats().ring_full_seconds;
   long before = 0, after = 0;

@@ -17,8 +17,10 @@ TEST(CorePlacement, EnoughCores_EachWorkerHasItsOwnAtTheEnd) {
 }
 
 TEST(CorePlacement, RanksOfAMachine_GetDisjointShares) {
-  const CorePlan first = plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 0, .local_world = 2, .num_workers = 1});
-  const CorePlan second = plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 1, .local_world = 2, .num_workers = 1});
+  const CorePlan first =
+      plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 0, .local_world = 2, .num_workers = 1});
+  const CorePlan second =
+      plan_cores({.cores = {0, 2, 4, 6}, .local_rank = 1, .local_world = 2, .num_workers = 1});
   EXPECT_EQ(first.trainer, Cores{0});
   EXPECT_EQ(first.workers, std::vector<Cores>{{2}});
   EXPECT_EQ(second.trainer, Cores{4});
@@ -34,8 +36,10 @@ TEST(CorePlacement, TooFewCores_AllOfARankShareTheirs) {
 }
 
 TEST(CorePlacement, MoreRanksThanCores_TakeThemInTurn) {
-  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 2, .local_world = 3, .num_workers = 1}).trainer, Cores{3});
-  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 1, .local_world = 3, .num_workers = 1}).trainer, Cores{7});
+  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 2, .local_world = 3, .num_workers = 1}).trainer,
+            Cores{3});
+  EXPECT_EQ(plan_cores({.cores = {3, 7}, .local_rank = 1, .local_world = 3, .num_workers = 1}).trainer,
+            Cores{7});
 }
 
 TEST(CorePlacement, NothingKnown_PlacesNobody) {
@@ -63,8 +67,12 @@ TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
 }
 
 TEST(ChannelSizing, Default_IsAtMostAQuarterOfTheMemoryThatRanksShare) {
-  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16)}).pool.channel_size, 4'096 * kMiB);
-  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16), .local_world = 4}).pool.channel_size, 1'024 * kMiB);
+  EXPECT_EQ(
+      plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16)}).pool.channel_size,
+      4'096 * kMiB);
+  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16), .local_world = 4})
+                .pool.channel_size,
+            1'024 * kMiB);
 }
 
 TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutForAllNeighbours) {
@@ -74,6 +82,21 @@ TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutFor
   const ChannelPlan plan = plan_channel(options, {.worst_block = 100'000 * kMiB, .available = gib(16)});
   EXPECT_EQ(plan.pool.channel_size + plan.pool.allowance, 12'288 * kMiB);
   EXPECT_LT(plan.needed, std::uint64_t{16} << 30);
+}
+
+TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
+  LoaderOptions options = two_workers();
+  options.channel_size = 9'000 * kMiB;
+  EXPECT_NO_THROW(plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}));
+  try {
+    plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16), .local_world = 2});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("8192 MiB are available (limit: MemAvailable, shared by 2 ranks)"),
+        std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {

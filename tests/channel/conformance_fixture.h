@@ -1,0 +1,68 @@
+// What the channel's conformance tests share: the mechanisms that they run over, and a channel of the shape
+// that a test wants.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "channel/channel_view.h"
+#include "channel/memory.h"
+#include "channel/slot_pool.h"
+#include "channel/worker_port.h"
+#include "tests/support/watchdog.h"
+
+namespace hopfeed {
+
+struct Mechanism {
+  const char* name;
+  std::unique_ptr<ChannelMemory> (*make)(std::size_t);
+};
+inline void PrintTo(const Mechanism& mechanism, std::ostream* out) { *out << mechanism.name; }
+
+class Channel : public testing::WatchedTestWithParam<Mechanism> {
+ protected:
+  void open(ChannelShape shape, SlotPoolOptions options) {
+    memory_ = GetParam().make(ChannelView::bytes_needed(shape));
+    view_.emplace(ChannelView::format(*memory_, shape));
+    pool_.emplace(*memory_, *view_, options);
+    for (std::uint32_t w = 0; w < shape.num_workers; ++w) view_->worker(w).incarnation = w + 1;
+  }
+  WorkerPort port(std::uint32_t worker = 0) { return WorkerPort(*view_, worker, -1); }
+  SlotState state(std::uint32_t slot) const { return SlotWord::unpack(view_->slot(slot).word.load()).state; }
+  std::uint32_t generation(std::uint32_t slot) const {
+    return SlotWord::unpack(view_->slot(slot).word.load()).generation;
+  }
+  static PlannedBatch batch(std::uint64_t sequence) {
+    return {.sequence = sequence, .epoch = 2, .first = static_cast<std::int64_t>(sequence) * 10, .count = 10};
+  }
+  Claim claim(WorkerPort& port) {
+    const std::optional<Claim> claim = port.claim(std::chrono::nanoseconds(0));
+    EXPECT_TRUE(claim);
+    return claim.value_or(Claim{});
+  }
+  /// Claims, asks, is granted, fills with `value`, publishes: a whole life of a block.
+  Claim fill(WorkerPort& port, std::size_t bytes, int value) {
+    const Claim mine = claim(port);
+    port.ask(mine, bytes);
+    pool_->serve_grants();
+    EXPECT_EQ(port.grant(mine, bytes), WorkerPort::Grant::kGranted);
+    std::memset(port.block(mine, bytes).data(), value, bytes);
+    EXPECT_TRUE(port.publish(mine, bytes));
+    return mine;
+  }
+
+  std::unique_ptr<ChannelMemory> memory_;
+  std::optional<ChannelView> view_;
+  std::optional<SlotPool> pool_;
+};
+
+inline const auto kMechanisms =
+    ::testing::Values(Mechanism{"Heap", make_heap_memory}, Mechanism{"Memfd", make_shared_memory});
+inline std::string name_of(const ::testing::TestParamInfo<Mechanism>& info) { return info.param.name; }
+
+}  // namespace hopfeed

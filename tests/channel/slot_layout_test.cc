@@ -1,0 +1,46 @@
+// The byte layout of docs/architecture.md, offset by offset: processes of one build only share a channel, but
+// hopfeed-top and a debugger read it by these numbers.
+#include "channel/slot_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+namespace hopfeed {
+namespace {
+
+TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
+  EXPECT_EQ(offsetof(SlotRecord, word), 0U);
+  EXPECT_EQ(offsetof(SlotRecord, sequence), 8U);
+  EXPECT_EQ(offsetof(SlotRecord, epoch), 16U);
+  EXPECT_EQ(offsetof(SlotRecord, granted), 40U);
+  EXPECT_EQ(offsetof(SlotRecord, wanted), 48U);
+  EXPECT_EQ(offsetof(SlotRecord, grant_event), 56U);
+  EXPECT_EQ(offsetof(SlotRecord, abandoned), 60U);
+  EXPECT_EQ(offsetof(SlotRecord, used), 64U);
+  EXPECT_EQ(offsetof(SlotRecord, worker), 72U);
+  EXPECT_EQ(offsetof(SlotRecord, error_code), 76U);
+  EXPECT_EQ(offsetof(SlotRecord, times), 80U);
+  EXPECT_EQ(offsetof(SlotRecord, error), 256U);
+  EXPECT_EQ(offsetof(WorkerRecord, incarnation), 4U);
+  EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);
+  EXPECT_EQ(offsetof(WorkerRecord, waited_for_slot), 16U);
+  EXPECT_EQ(offsetof(WorkerRecord, error_code), 24U);
+  EXPECT_EQ(offsetof(WorkerRecord, error), 256U);
+  EXPECT_EQ(offsetof(ControlBlock, version), 8U);
+  EXPECT_EQ(offsetof(ControlBlock, slot_stride), 24U);
+  EXPECT_EQ(offsetof(ControlBlock, total_bytes), 32U);
+  EXPECT_EQ(offsetof(ControlBlock, work_event), 64U);
+  EXPECT_EQ(offsetof(ControlBlock, loader_event), 128U);
+  EXPECT_EQ(offsetof(ControlBlock, terminate), 192U);
+  EXPECT_EQ(offsetof(ControlBlock, published), 256U);
+}
+
+TEST(SlotLayout, WordPacksStateOwnerAndGeneration) {
+  const SlotWord word{.state = SlotState::kFilling, .owner = 0xABCDEF1, .generation = 0xFEDCBA98};
+  EXPECT_EQ(word.pack(), 0xFEDCBA98ABCDEF12U);
+  EXPECT_EQ(SlotWord::unpack(word.pack()), word);
+}
+
+}  // namespace
+}  // namespace hopfeed
