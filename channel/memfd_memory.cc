@@ -22,14 +22,27 @@
 namespace hopfeed {
 namespace {
 
+constexpr int kFirstOwnFd = 64;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-int create_memfd() {
+int new_memfd() {
 #ifdef MFD_NOEXEC_SEAL
   const int fd = memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
   if (fd >= 0 || errno != EINVAL) return fd;  // EINVAL: before Linux 6.3
 #endif
   return memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/// Above the numbers that workers inherit and above 0 to 2: in a process started without standard input or output the
+/// channel would become one of those.
+int create_memfd() {
+  const int fd = new_memfd();
+  if (fd < 0) return fd;
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd);
+  const int error = errno;
+  close(fd);
+  errno = error == EINVAL ? EMFILE : error;   // EINVAL: the limit on open files is that low
+  return own;
 }
 
 /// A free address at a multiple of 2 MiB, as a hint: only such a mapping can be on huge pages.

@@ -242,7 +242,7 @@ std::vector<SlotPool::Filling> SlotPool::filling() const {
     result.push_back({.slot = slot,
                       .owner = seen.owner,
                       .generation = seen.generation,
-                      .waits_for_grant = view_.slot(slot).wanted.load() > view_.slot(slot).granted.load()});
+                      .waits_for_grant = waits_for_grant(slot)});
   }
   return result;
 }

@@ -49,19 +49,24 @@ target_compile_options(hopfeed_torch INTERFACE -fopenmp -fPIC -fpch-preprocess)
 target_link_libraries(hopfeed_torch INTERFACE
   ${HOPFEED_TORCH_ROOT}/lib/libtorch_cpu.so ${HOPFEED_TORCH_ROOT}/lib/libc10.so ${HOPFEED_TORCH_ROOT}/lib/libgomp.so.1)
 
-# hopfeed_torch_cuda: what ProcessGroupNCCL needs, all of it in wheels that torch depends on. Only the module that is
-# loaded for --backend nccl links it.
+# hopfeed_torch_cuda: what ProcessGroupNCCL needs. NCCL's and most of CUDA's headers lie in wheels that torch depends on;
+# the rest comes with a CUDA toolkit, which only machines with a GPU need to have. Only the module that is loaded for
+# --backend nccl links it.
 cmake_path(GET HOPFEED_TORCH_ROOT PARENT_PATH _packages)
 file(GLOB _cuda_include ${_packages}/nvidia/cu*/include)
 set(_nccl_include ${_packages}/nvidia/nccl/include)
+find_path(HOPFEED_CUDA_CRT_INCLUDE crt/host_config.h HINTS ${_cuda_include} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+find_path(HOPFEED_CUDA_CCCL_INCLUDE nv/target HINTS ${_cuda_include} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
 set(HOPFEED_NCCL OFF)
-if(EXISTS ${_nccl_include}/nccl.h AND EXISTS ${HOPFEED_TORCH_ROOT}/lib/libtorch_cuda.so AND _cuda_include)
+if(EXISTS ${_nccl_include}/nccl.h AND EXISTS ${HOPFEED_TORCH_ROOT}/lib/libtorch_cuda.so AND _cuda_include
+   AND HOPFEED_CUDA_CRT_INCLUDE AND HOPFEED_CUDA_CCCL_INCLUDE)
   set(HOPFEED_NCCL ON)
   add_library(hopfeed_torch_cuda INTERFACE)
-  target_include_directories(hopfeed_torch_cuda SYSTEM INTERFACE ${_nccl_include} ${_cuda_include})
+  target_include_directories(hopfeed_torch_cuda SYSTEM INTERFACE
+    ${_nccl_include} ${_cuda_include} ${HOPFEED_CUDA_CRT_INCLUDE} ${HOPFEED_CUDA_CCCL_INCLUDE})
   target_compile_definitions(hopfeed_torch_cuda INTERFACE USE_C10D_NCCL)
   target_link_libraries(hopfeed_torch_cuda INTERFACE hopfeed_torch
     ${HOPFEED_TORCH_ROOT}/lib/libtorch_cuda.so ${HOPFEED_TORCH_ROOT}/lib/libc10_cuda.so)
 else()
-  message(STATUS "NCCL: no (its header or CUDA's are not in the wheels); trainers use Gloo")
+  message(STATUS "NCCL: no (a CUDA toolkit's headers are missing); trainers use Gloo")
 endif()

@@ -1,5 +1,5 @@
 // See block_file.h. An .npz file is a zip archive of .npy files, stored without compression as numpy.savez does; libzip
-// writes it (zip64 included) into a temporary file and renames, as AtomicFile does for plain blocks.
+// writes it (zip64 included) into a temporary file and renames, as store_raw does for plain blocks.
 #include "core/block_file.h"
 
 #include <fcntl.h>
@@ -105,6 +105,10 @@ void store_npz(const BatchView& batch, const fs::path& path) {
 }  // namespace
 
 void store_block(const BatchView& batch, const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw Error(ErrorCode::kInvalid, path.string() + " is no regular file; name a file to store the batch in");
+  }
   if (path.extension() == ".npz")
     store_npz(batch, path);
   else

@@ -1,15 +1,17 @@
-// node_classification: trains GraphSAGE on a dataset folder through sampling workers, beside a model that sees the features
-// alone, and reports the exact accuracy of both. Runs alone or as any number of trainers under torchrun.
+// node_classification: trains GraphSAGE on a dataset folder through sampling workers, beside a model that
+// sees the features alone, and reports the exact accuracy of both. Runs alone or as any number of trainers
+// under torchrun.
 #include <c10/util/Logging.h>
 #include <malloc.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +20,7 @@
 
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "examples/node_classification_report.h"
@@ -46,31 +49,48 @@ struct Arguments {
 void add_options(CLI::App& app, Arguments& a) {
   TrainingOptions& t = a.training;
   app.add_option("--data", t.loader.dataset, "Dataset folder")->required();
-  app.add_option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
+  app.add_option("--out", t.out,
+                 "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
   app.add_option("--epochs", t.epochs, "Passes over the training nodes")->capture_default_str();
-  app.add_option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all")->capture_default_str();
+  app.add_option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all")
+      ->capture_default_str();
   app.add_option("--hops", a.hops, "Use that many of the fanouts; 0: features alone");
   app.add_option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer")->capture_default_str();
   app.add_option("--hidden", t.hidden, "Width of the hidden layers")->capture_default_str();
-  app.add_option("--dropout", t.dropout, "Share of hidden units dropped while training")->capture_default_str();
+  app.add_option("--dropout", t.dropout, "Share of hidden units dropped while training")
+      ->capture_default_str();
   app.add_option("--lr", t.lr, "Adam's learning rate")->capture_default_str();
   app.add_option("--weight-decay", t.weight_decay, "Adam's L2 penalty")->capture_default_str();
   app.add_option("--seed", t.seed, "Seed of sampling, initial parameters and dropout")->capture_default_str();
-  app.add_option("--num-workers", t.loader.num_workers, "Sampling processes per trainer")->capture_default_str();
-  app.add_option("--channel-size", t.loader.channel_size, "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
+  app.add_option("--num-workers", t.loader.num_workers, "Sampling processes per trainer")
+      ->capture_default_str();
+  app.add_option("--channel-size", t.loader.channel_size,
+                 "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
       ->transform(CLI::AsSizeValue(false));
-  app.add_option("--cores", a.cores, "Cores of this machine to share out among trainers and workers (0,1,2); default: all")->delimiter(',');
-  app.add_option("--threads", a.threads, "Threads of each trainer while training")->capture_default_str()->check(CLI::Range(1, 1024));
+  app.add_option("--cores", a.cores,
+                 "Cores of this machine to share out among trainers and workers (0,1,2); default: all")
+      ->delimiter(',');
+  app.add_option("--threads", a.threads, "Threads of each trainer while training")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
-  app.add_option("--checkpoint-every", t.checkpoint_every, "Steps between checkpoints; 0: after each epoch only")->capture_default_str();
-  app.add_flag("--resume", a.resume, "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
-  app.add_option("--backend", a.backend, "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)")->capture_default_str();
-  app.add_option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up")->capture_default_str()->check(CLI::Range(1, 86'400));
+  app.add_option("--checkpoint-every", t.checkpoint_every,
+                 "Steps between checkpoints; 0: after each epoch only")
+      ->capture_default_str();
+  app.add_flag("--resume", a.resume,
+               "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  app.add_option("--backend", a.backend,
+                 "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)")
+      ->capture_default_str();
+  app.add_option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86'400));
   app.add_option("--trainers", a.trainers, "Refuse to start with another number of trainers");
   app.add_option("--json", a.json, "Write the summary to this file too");
 }
 
-/// This process and its workers each on cores of their own, where there are enough. Returns the cores that were its own.
+/// This process and its workers each on cores of their own, where there are enough. Returns the cores that
+/// were its own.
 cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   cpu_set_t before;
   CPU_ZERO(&before);
@@ -97,7 +117,9 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
 TrainingCallbacks show_progress(const std::string& title, std::int64_t epochs, World& world) {
   if (world.rank() != 0) return {};
   const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
-  const auto percent = [](double fraction) { return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%"; };
+  const auto percent = [](double fraction) {
+    return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%";
+  };
   const auto decimals = [](double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.4f", value);
@@ -107,15 +129,18 @@ TrainingCallbacks show_progress(const std::string& title, std::int64_t epochs, W
   return {.step =
               [=](const StepReport& step) {
                 if (!*bar) {
-                  *bar = std::make_unique<ProgressBar>(title + " epoch " + std::to_string(step.epoch) + "/" + std::to_string(epochs - 1),
-                                                       static_cast<std::uint64_t>(step.steps) * ranks, ProgressBarOptions{.unit = "batches"});
+                  *bar = std::make_unique<ProgressBar>(
+                      title + " epoch " + std::to_string(step.epoch) + "/" + std::to_string(epochs - 1),
+                      static_cast<std::uint64_t>(step.steps) * ranks, ProgressBarOptions{.unit = "batches"});
                 }
                 (*bar)->note("loss " + decimals(step.loss) + ", waited " + percent(step.wait_fraction));
                 (*bar)->set(static_cast<std::uint64_t>(step.step) * ranks);
               },
           .epoch =
               [=](const EpochRow& row) {
-                if (*bar) (*bar)->note("loss " + decimals(row.loss) + ", waited " + percent(row.wait_fraction) + ", valid " + decimals(row.valid_accuracy));
+                if (*bar)
+                  (*bar)->note("loss " + decimals(row.loss) + ", waited " + percent(row.wait_fraction) +
+                               ", valid " + decimals(row.valid_accuracy));
                 bar->reset();
               }};
 }
@@ -123,55 +148,65 @@ TrainingCallbacks show_progress(const std::string& title, std::int64_t epochs, W
 ModelReport evaluate(const std::string& title, TrainingResult& result, const Dataset& dataset) {
   ProgressBar bar(title + " inference", 1, {.unit = "rows"});
   const auto begin = std::chrono::steady_clock::now();
-  const torch::Tensor logits = layerwise_inference(result.model, dataset, [&](std::uint64_t done, std::uint64_t total) { bar.set(done, total); });
+  const torch::Tensor logits = layerwise_inference(
+      result.model, dataset, [&](std::uint64_t done, std::uint64_t total) { bar.set(done, total); });
   bar.finish();
   const auto& splits = dataset.meta().node_types.front().splits;
-  const auto accuracy_on = [&](const char* split) { return splits.contains(split) ? split_accuracy(logits, dataset, split).value() : 0.0; };
-  return {.title = title,
-          .rows = result.rows,
-          .best_epoch = result.best_epoch,
-          .train_accuracy = accuracy_on("train"),
-          .valid_accuracy = accuracy_on("valid"),
-          .test_accuracy = accuracy_on("test"),
-          .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  const auto accuracy_on = [&](const char* split) {
+    return splits.contains(split) ? split_accuracy(logits, dataset, split).value() : 0.0;
+  };
+  return {
+      .title = title,
+      .rows = result.rows,
+      .best_epoch = result.best_epoch,
+      .train_accuracy = accuracy_on("train"),
+      .valid_accuracy = accuracy_on("valid"),
+      .test_accuracy = accuracy_on("test"),
+      .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
 nlohmann::json options_json(const Arguments& a) {
   const TrainingOptions& t = a.training;
-  return {{"fanouts", t.loader.batch.fanouts}, {"batch_size", t.loader.batch_size}, {"hidden", t.hidden}, {"dropout", t.dropout},
-          {"lr", t.lr}, {"weight_decay", t.weight_decay}, {"seed", t.seed}, {"num_workers", t.loader.num_workers},
-          {"channel_size", t.loader.channel_size}, {"threads", a.threads}, {"backend", a.backend}, {"checkpoint_every", t.checkpoint_every}};
-}
-
-void write_json(const std::filesystem::path& path, const nlohmann::json& json) {
-  std::ofstream file(path);
-  file << json.dump(2) << "\n";
-  if (!file.flush()) throw_errno("cannot write '" + path.string() + "'", errno);
-}
-
-void report(const Arguments& arguments, const RunReport& run) {
-  const nlohmann::json json = to_json(run);
-  if (!arguments.training.out.empty()) write_json(arguments.training.out / "summary.json", json);
-  if (!arguments.json.empty()) write_json(arguments.json, json);
-  std::fputs(to_table(run).c_str(), stdout);
+  return {{"fanouts", t.loader.batch.fanouts},
+          {"batch_size", t.loader.batch_size},
+          {"hidden", t.hidden},
+          {"dropout", t.dropout},
+          {"lr", t.lr},
+          {"weight_decay", t.weight_decay},
+          {"seed", t.seed},
+          {"num_workers", t.loader.num_workers},
+          {"channel_size", t.loader.channel_size},
+          {"threads", a.threads},
+          {"backend", a.backend},
+          {"checkpoint_every", t.checkpoint_every}};
 }
 
 int run(Arguments& arguments) {
   TrainingOptions& training = arguments.training;
   training.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
+  training.loader.batch.validate();
   training.resume = arguments.resume ? Resume::kAlways : Resume::kAfterRestart;
   if (arguments.hops) {
     if (*arguments.hops < 0 || *arguments.hops > std::ssize(training.loader.batch.fanouts)) {
-      throw Error(ErrorCode::kInvalid, "--hops is " + std::to_string(*arguments.hops) + ", but --fanouts has " +
-                                           std::to_string(training.loader.batch.fanouts.size()) + " numbers; give one per hop");
+      throw Error(ErrorCode::kInvalid,
+                  "--hops is " + std::to_string(*arguments.hops) + ", but --fanouts has " +
+                      std::to_string(training.loader.batch.fanouts.size()) + " numbers; give one per hop");
     }
     training.loader.batch.fanouts.resize(static_cast<std::size_t>(*arguments.hops));
   }
   const bool features_alone = training.loader.batch.fanouts.empty();
-  const Dataset dataset(training.loader.dataset);   // a wrong path is said before trainers are waited for
+  const Dataset dataset(training.loader.dataset);  // a wrong path is said before trainers are waited for
   const cpu_set_t all_cores = place_on_cores(arguments.cores, training.loader);
   at::set_num_threads(arguments.threads);
-  World world({.backend = arguments.backend, .timeout = std::chrono::seconds(arguments.timeout_s), .expected_size = arguments.trainers});
+  World world({.backend = arguments.backend,
+               .timeout = std::chrono::seconds(arguments.timeout_s),
+               .expected_size = arguments.trainers});
+
+  // Opened before the work, so that a path that cannot be written is said at once.
+  const bool reports = world.rank() == 0;
+  if (reports && !training.out.empty()) std::filesystem::create_directories(training.out);
+  JsonReport summary_file(reports && !training.out.empty() ? (training.out / "summary.json").string() : "");
+  JsonReport json_file(reports ? arguments.json : "");
 
   std::optional<TrainingResult> baseline;
   if (!arguments.no_baseline && !features_alone) {
@@ -184,29 +219,43 @@ int run(Arguments& arguments) {
   TrainingResult result = train(world, training, show_progress(title, training.epochs, world));
   if (world.rank() != 0) return 0;
 
-  sched_setaffinity(0, sizeof all_cores, &all_cores);   // the others are done: inference may use the machine
+  sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
-  RunReport summary{.dataset = dataset.meta().name, .trainers = world.size(), .options = options_json(arguments), .model = {}, .baseline = {}};
+  RunReport summary{.dataset = dataset.meta().name,
+                    .trainers = world.size(),
+                    .options = options_json(arguments),
+                    .model = {},
+                    .baseline = {}};
   if (baseline) summary.baseline = evaluate("features alone", *baseline, dataset);
   summary.model = evaluate(title, result, dataset);
-  report(arguments, summary);
+  summary_file.write(to_json(summary));
+  json_file.write(to_json(summary));
+  std::fputs(to_table(summary).c_str(), stdout);
   return 0;
 }
+
+bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
 
 }  // namespace
 }  // namespace hopfeed
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
-  // Tensors of a step are as large as those of the step before: keep their pages instead of returning and zeroing them.
+  // A trainer outlives no launcher: killed ones cannot tell their children.
+  if (torchrun_environment_is_set()) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Tensors of a step are as large as those of the step before: keep their pages instead of returning and
+  // zeroing them.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);   // what goes wrong is said once, by us
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
   c10::initLogging();
-  CLI::App app("Trains GraphSAGE on a dataset through sampling workers and shared memory, and a model on the features alone\n"
-               "beside it; then computes the exact accuracy of both for all nodes.\n\n"
-               "Example: torchrun --no-python --nproc-per-node=2 node_classification --data quickstart/dataset --out quickstart",
-               "node_classification");
+  CLI::App app(
+      "Trains GraphSAGE on a dataset through sampling workers and shared memory, and a model on the features "
+      "alone\n"
+      "beside it; then computes the exact accuracy of both for all nodes.\n\n"
+      "Example: torchrun --no-python --nproc-per-node=2 node_classification --data quickstart/dataset --out "
+      "quickstart",
+      "node_classification");
   Arguments arguments;
   add_options(app, arguments);
   return program_main(app, argc, argv, [&] {

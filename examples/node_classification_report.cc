@@ -18,14 +18,21 @@ Means means_of(const std::vector<EpochRow>& rows) {
     batches += static_cast<double>(row.batches);
   }
   if (rows.empty() || seconds <= 0) return {};
-  return {.epoch_seconds = seconds / static_cast<double>(rows.size()), .batches_per_s = batches / seconds, .wait_fraction = waited / seconds};
+  return {.epoch_seconds = seconds / static_cast<double>(rows.size()),
+          .batches_per_s = batches / seconds,
+          .wait_fraction = waited / seconds};
 }
 
 nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
   nlohmann::json result = nlohmann::json::array();
   for (const EpochRow& row : rows) {
-    result.push_back({{"epoch", row.epoch}, {"loss", row.loss}, {"sampled_valid_accuracy", row.valid_accuracy}, {"seconds", row.seconds},
-                      {"valid_seconds", row.valid_seconds}, {"batches", row.batches}, {"batches_per_s", row.batches_per_s},
+    result.push_back({{"epoch", row.epoch},
+                      {"loss", row.loss},
+                      {"sampled_valid_accuracy", row.valid_accuracy},
+                      {"seconds", row.seconds},
+                      {"valid_seconds", row.valid_seconds},
+                      {"batches", row.batches},
+                      {"batches_per_s", row.batches_per_s},
                       {"trainer_wait_fraction", row.wait_fraction}});
   }
   return result;
@@ -33,15 +40,18 @@ nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.0f}%", 100 * fraction); }
 
-std::string line(const std::string& what, const std::string& epoch, const std::string& loss, const std::string& train, const std::string& valid,
-                 const std::string& test, const std::string& rate, const std::string& waited, const std::string& seconds) {
-  return fmt::format("{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}{:>10}\n", what, epoch, loss, train, valid, test, rate, waited, seconds);
+std::string line(const std::string& what, const std::string& epoch, const std::string& loss,
+                 const std::string& train, const std::string& valid, const std::string& test,
+                 const std::string& rate, const std::string& waited, const std::string& seconds) {
+  return fmt::format("{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}{:>10}\n", what, epoch, loss, train, valid,
+                     test, rate, waited, seconds);
 }
 
 std::string exact_line(const ModelReport& model, const std::string& epoch) {
   const Means means = means_of(model.rows);
-  return line(model.title, epoch, "", fmt::format("{:.4f}", model.train_accuracy), fmt::format("{:.4f}", model.valid_accuracy),
-              fmt::format("{:.4f}", model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s), percent(means.wait_fraction),
+  return line(model.title, epoch, "", fmt::format("{:.4f}", model.train_accuracy),
+              fmt::format("{:.4f}", model.valid_accuracy), fmt::format("{:.4f}", model.test_accuracy),
+              fmt::format("{:.1f}", means.batches_per_s), percent(means.wait_fraction),
               fmt::format("{:.2f}", means.epoch_seconds));
 }
 
@@ -81,12 +91,16 @@ nlohmann::json to_json(const RunReport& report) {
 std::string to_table(const RunReport& report) {
   std::string table = line("", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
   for (const EpochRow& row : report.model.rows) {
-    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", fmt::format("{:.4f}", row.valid_accuracy), "",
-                  fmt::format("{:.1f}", row.batches_per_s), percent(row.wait_fraction), fmt::format("{:.2f}", row.seconds));
+    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "",
+                  fmt::format("{:.4f}", row.valid_accuracy), "", fmt::format("{:.1f}", row.batches_per_s),
+                  percent(row.wait_fraction), fmt::format("{:.2f}", row.seconds));
   }
-  if (report.baseline) table += exact_line(*report.baseline, fmt::format("best {}", report.baseline->best_epoch));
+  if (report.baseline)
+    table += exact_line(*report.baseline, fmt::format("best {}", report.baseline->best_epoch));
   table += exact_line(report.model, fmt::format("best {}", report.model.best_epoch));
-  table += "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, with means over all epochs.\n";
+  table +=
+      "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, with means over "
+      "all epochs.\n";
   return table;
 }
 

@@ -12,7 +12,7 @@ namespace hopfeed {
 
 /// One trained model: its epochs, and its exact accuracy by layer-wise inference.
 struct ModelReport {
-  std::string title;                 // "GraphSAGE", "features alone"
+  std::string title;  // "GraphSAGE", "features alone"
   std::vector<EpochRow> rows;
   std::int64_t best_epoch = 0;
   double train_accuracy = 0, valid_accuracy = 0, test_accuracy = 0;
@@ -22,13 +22,13 @@ struct ModelReport {
 struct RunReport {
   std::string dataset;
   std::int64_t trainers = 1;
-  nlohmann::json options;            // as given on the command line
+  nlohmann::json options;  // as given on the command line
   ModelReport model;
   std::optional<ModelReport> baseline;
 };
 
-/// Every figure of the table and more. `epoch_seconds`, `batches_per_s` and `trainer_wait_fraction` are means over the
-/// model's epochs, weighed by their time.
+/// Every figure of the table and more. `epoch_seconds`, `batches_per_s` and `trainer_wait_fraction` are means
+/// over the model's epochs, weighed by their time.
 nlohmann::json to_json(const RunReport& report);
 
 /// The epochs, the baseline as a row, and the exact accuracies.

@@ -1,5 +1,5 @@
-// A training loop of one's own against the library: batches from the loader, layers and optimizer from Torch, gradients
-// through c10d. Runs alone, or as several trainers:
+// A training loop of one's own against the library: batches from the loader, layers and optimizer from Torch,
+// gradients through c10d. Runs alone, or as several trainers:
 //
 //   torchrun --no-python --nproc-per-node=2 build/release/bin/own_training_loop quickstart/dataset
 #include <torch/torch.h>
@@ -19,13 +19,19 @@ namespace nn = torch::nn::functional;
 
 void train(const std::string& folder) {
   at::set_num_threads(1);
-  hopfeed::World world;   // reads RANK, WORLD_SIZE, ... ; one trainer where torchrun did not set them
+  hopfeed::World world;  // reads RANK, WORLD_SIZE, ... ; one trainer where torchrun did not set them
   const hopfeed::Dataset dataset(folder);
   const auto& nodes = dataset.meta().node_types.front();
 
-  hopfeed::Loader loader({.dataset = folder, .batch = {.fanouts = {15, 10, 5}}, .batch_size = 1024, .seed = 1,
-                          .rank = world.rank(), .world_size = world.size(), .num_workers = 1});
-  hopfeed::GraphSage model(hopfeed::ModelOptions{.hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
+  hopfeed::Loader loader({.dataset = folder,
+                          .batch = {.fanouts = {15, 10, 5}},
+                          .batch_size = 1024,
+                          .seed = 1,
+                          .rank = world.rank(),
+                          .world_size = world.size(),
+                          .num_workers = 1});
+  hopfeed::GraphSage model(hopfeed::ModelOptions{
+      .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
   hopfeed::GradientReducer reducer(world, model->parameters());
   torch::optim::Adam adam(model->parameters(), 0.01);
 
@@ -33,9 +39,12 @@ void train(const std::string& folder) {
     double loss_sum = 0, seeds = 0;
     loader.begin_epoch(epoch);
     while (auto batch = loader.next()) {
-      const hopfeed::BatchTensors tensors = to_tensors(*batch);   // views of the slot; it is free again when they are gone
-      const torch::Tensor logits = tensors.at_seeds(model->forward(tensors)), labels = tensors.at_seeds(tensors.y);
-      const auto loss = nn::cross_entropy(logits, labels, nn::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+      const hopfeed::BatchTensors tensors =
+          to_tensors(*batch);  // views of the slot; it is free again when they are gone
+      const torch::Tensor logits = tensors.at_seeds(model->forward(tensors)),
+                          labels = tensors.at_seeds(tensors.y);
+      const auto loss = nn::cross_entropy(
+          logits, labels, nn::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
       const auto round = hopfeed::round_loss(world, loss, (labels >= 0).sum().item<std::int64_t>());
       adam.zero_grad();
       reducer.backward(round.loss);
@@ -46,7 +55,7 @@ void train(const std::string& folder) {
     if (world.rank() == 0) std::printf("epoch %d: loss %.4f\n", epoch, loss_sum / seeds);
   }
   if (world.rank() == 0) {
-    const torch::Tensor logits = layerwise_inference(model, dataset);   // exact, for all nodes
+    const torch::Tensor logits = layerwise_inference(model, dataset);  // exact, for all nodes
     std::printf("test accuracy %.4f\n", split_accuracy(logits, dataset, "test").value());
   }
 }

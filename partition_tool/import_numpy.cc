@@ -152,7 +152,7 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
   graph.name = options.edge_index.stem().string();
   if (features) {
     if (features->header().shape.size() != 2 || features->header().shape[1] < 1)
-      refuse(options.features, "features must have the shape [N, F]");
+      refuse(options.features, "features must have the shape [N, F] with at least one column");
     const std::int64_t width = features->header().shape[1];
     if (width > kMaxRowBytes / 8)
       refuse(options.features,

@@ -1,9 +1,12 @@
 // See partition_nodes.h. The undirected graph is built in METIS's own arrays: count both ends of every edge,
 // fill, then sort each row and keep each neighbour once.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <metis.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
 #include "cache/parallel_ranges.h"
@@ -95,6 +98,37 @@ std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
   return weights;
 }
 
+/// METIS complains about partitions without nodes on standard output, which is not its to write to.
+class QuietStdout {
+ public:
+  QuietStdout() : saved_(::dup(STDOUT_FILENO)) {
+    std::fflush(stdout);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved_ >= 0 && nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~QuietStdout() {
+    std::fflush(stdout);
+    if (saved_ < 0) return;
+    ::dup2(saved_, STDOUT_FILENO);
+    ::close(saved_);
+  }
+  QuietStdout(const QuietStdout&) = delete;
+  QuietStdout& operator=(const QuietStdout&) = delete;
+
+ private:
+  int saved_;
+};
+
+void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions) {
+  std::vector<char> filled(static_cast<std::size_t>(partitions));
+  for (std::int32_t p : partition_of) filled[p] = 1;
+  const auto empty = std::count(filled.begin(), filled.end(), 0);
+  if (empty == 0) return;
+  throw Error(ErrorCode::kInvalid, fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
+                                               empty, partitions));
+}
+
 }  // namespace
 
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
@@ -111,6 +145,7 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   METIS_SetDefaultOptions(settings);
   settings[METIS_OPTION_NUMBERING] = 0;
   settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7FFF'FFFF);
+  const QuietStdout quiet;
   const int status = METIS_PartGraphKway(&count, &constraints, undirected.xadj.data(),
                                          undirected.adjncy.data(), weights.data(), nullptr, nullptr, &parts,
                                          nullptr, imbalance.data(), settings, &cut, partition_of.data());
@@ -119,6 +154,7 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   if (status != METIS_OK)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("METIS refused the graph (status {}); use --method random", status));
+  require_no_empty_partition(partition_of, options.partitions);
   progress({"Partitioning with METIS", "nodes", nodes, nodes});
   return partition_of;
 }

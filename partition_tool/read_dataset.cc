@@ -25,12 +25,12 @@ std::vector<std::int64_t> read_rows(const Dataset& dataset, const CscView& view,
       const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset,
                          v = part.rows[row].original_id;
       const std::int64_t id = view.partition_offsets[p] + row;
-      const std::string file = rows_path(static_cast<int>(p), dataset.meta().edge_types[0]);
+      const auto file = [&] { return rows_path(static_cast<int>(p), dataset.meta().edge_types[0]); };
       if (begin < 0 || begin > end || end > part.num_edges)
-        corrupt(dataset, file,
+        corrupt(dataset, file(),
                 fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
       if (v < 0 || v >= view.num_dst_nodes || dataset.dataset_id(0, v) != id)
-        corrupt(dataset, file, fmt::format("row {} says original id {}, which new_ids does not", row, v));
+        corrupt(dataset, file(), fmt::format("row {} says original id {}, which new_ids does not", row, v));
       original[id] = v;
       csc.indptr[v + 1] = end - begin;
     }

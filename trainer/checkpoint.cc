@@ -14,9 +14,10 @@
 
 namespace hopfeed {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, seconds, valid_seconds, batches, batches_per_s, wait_fraction)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds, wait_seconds, best_accuracy,
-                                   best_epoch, world_size, rows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, seconds, valid_seconds, batches,
+                                   batches_per_s, wait_fraction)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds,
+                                   wait_seconds, best_accuracy, best_epoch, world_size, rows)
 
 namespace {
 
@@ -54,7 +55,8 @@ void write_and_rename(const std::filesystem::path& path, const std::string& byte
     unlink(temporary.c_str());
     throw;
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) throw_errno("cannot rename '" + temporary.string() + "'", errno);
+  if (rename(temporary.c_str(), path.c_str()) != 0)
+    throw_errno("cannot rename '" + temporary.string() + "'", errno);
   sync_path(path.has_parent_path() ? path.parent_path() : ".", O_RDONLY | O_DIRECTORY);
 }
 
@@ -87,7 +89,8 @@ std::string to_bytes(OutputArchive& archive) {
 }
 
 std::string to_text(const torch::Tensor& bytes) {
-  return {reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()), static_cast<std::size_t>(bytes.numel())};
+  return {reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()),
+          static_cast<std::size_t>(bytes.numel())};
 }
 
 torch::Tensor to_byte_tensor(const std::string& text) {
@@ -101,29 +104,39 @@ void require_same(const Settings& stored, const Settings& settings, const std::f
     const auto found = stored.find(name);
     if (found != stored.end() && found->second == value) continue;
     throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + name + " " +
-                                         (found == stored.end() ? "unset" : found->second) + ", this run has " + value +
+                                         (found == stored.end() ? "unset" : found->second) +
+                                         ", this run has " + value +
                                          "; use the same, or start afresh without resuming");
   }
 }
 
 /// Torch's own complaints about a damaged file name no file.
-template <class Body> auto reading(const std::filesystem::path& path, Body body) {
+template <class Body>
+auto reading(const std::filesystem::path& path, Body body) {
   try {
     return body();
-  } catch (const c10::Error&) {
-    throw Error(ErrorCode::kCorrupt, "'" + path.string() + "' is damaged or not of this model; remove it and start afresh");
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::kCorrupt, "'" + path.string() + "' was written by another version of hopfeed; remove it and start afresh");
+    throw Error(
+        ErrorCode::kCorrupt,
+        "'" + path.string() + "' was written by another version of hopfeed; remove it and start afresh");
+  } catch (const std::exception&) {  // c10::Error, and what the pickled parts throw
+    throw Error(ErrorCode::kCorrupt,
+                "'" + path.string() + "' is damaged or not of this model; remove it and start afresh");
   }
 }
 
-/// Values are copied into the parameters that are there: Module::load would give them new memory, and with it lose the
-/// hooks by which the reducer sees their gradients.
+/// Values are copied into the parameters that are there: Module::load would give them new memory, and with it
+/// lose the hooks by which the reducer sees their gradients.
 void load_parameters(InputArchive& archive, GraphSage model) {
   const torch::NoGradGuard no_gradients;
   GraphSage stored(model->options());
   stored->load(archive);
-  for (const auto& parameter : model->named_parameters()) parameter.value().copy_(stored->named_parameters()[parameter.key()]);
+  for (const auto& parameter : model->named_parameters())
+    parameter.value().copy_(stored->named_parameters()[parameter.key()]);
 }
 
 }  // namespace
@@ -143,8 +156,8 @@ void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::
   write_and_rename(path, to_bytes(archive));
 }
 
-TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
-                                 const Settings& settings, World& world) {
+TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model,
+                                 torch::optim::Optimizer& optimizer, const Settings& settings, World& world) {
   const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
   return reading(path, [&] {
     InputArchive archive, model_archive, optimizer_archive;

@@ -1,10 +1,10 @@
-// What a run must remember so that it ends as if it had never been interrupted: model, optimizer, where in the epoch it
-// stands, what it has measured so far, and each rank's generator (dropout). One file, written by rank 0 beside the old one
-// and renamed over it, so a kill at any moment leaves a whole checkpoint. Sampling needs nothing: a batch is a function of
-// its position.
+// What a run must remember so that it ends as if it had never been interrupted: model, optimizer, where in
+// the epoch it stands, what it has measured so far, and each rank's generator (dropout). One file, written by
+// rank 0 beside the old one and renamed over it, so a kill at any moment leaves a whole checkpoint. Sampling
+// needs nothing: a batch is a function of its position.
 //
-// The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings" (JSON),
-// "generators" (uint8 [ranks, bytes]).
+// The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
+// (JSON), "generators" (uint8 [ranks, bytes]).
 #pragma once
 #include <torch/torch.h>
 
@@ -25,10 +25,11 @@ using Settings = std::map<std::string, std::string>;
 void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
                      const TrainingProgress& progress, const Settings& settings, World& world);
 
-/// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of ranks than before,
-/// generators keep the state that they have. Throws kNotFound, kCorrupt, and kInvalid for other settings.
-TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
-                                 const Settings& settings, World& world);
+/// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of ranks
+/// than before, generators keep the state that they have. Throws kNotFound, kCorrupt, and kInvalid for other
+/// settings.
+TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model,
+                                 torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 
 /// The parameters alone: PyTorch reads it with torch.jit.load(path).state_dict(). Whole or not at all.
 void save_model(const std::filesystem::path& path, GraphSage model);

@@ -9,12 +9,13 @@
 namespace hopfeed {
 
 struct GradientReducer::Impl {
-  std::unique_ptr<c10d::Reducer> reducer;   // null with one rank
+  std::unique_ptr<c10d::Reducer> reducer;  // null with one rank
 };
 
 namespace {
 
-std::unique_ptr<c10d::Reducer> make_reducer(const World::Connection& connection, const std::vector<torch::Tensor>& parameters) {
+std::unique_ptr<c10d::Reducer> make_reducer(const World::Connection& connection,
+                                            const std::vector<torch::Tensor>& parameters) {
   const std::vector<bool> dense(parameters.size(), false);
   // Gradients come in the reverse order of the layers, so buckets are filled from the last parameter.
   const std::vector<torch::Tensor> reversed(parameters.rbegin(), parameters.rend());
@@ -23,15 +24,16 @@ std::unique_ptr<c10d::Reducer> make_reducer(const World::Connection& connection,
   for (auto& bucket : buckets) {
     for (std::size_t& index : bucket) index = parameters.size() - 1 - index;
   }
-  return std::make_unique<c10d::Reducer>(parameters, std::move(buckets), connection.group, dense, c10d::kDefaultBucketBytesCap,
-                                         /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false,
-                                         std::unordered_map<std::size_t, std::string>{}, c10d::kDefaultFirstBucketBytes,
-                                         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
+  return std::make_unique<c10d::Reducer>(
+      parameters, std::move(buckets), connection.group, dense, c10d::kDefaultBucketBytesCap,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false,
+      std::unordered_map<std::size_t, std::string>{}, c10d::kDefaultFirstBucketBytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
 }
 
-/// Reducer orders its buckets anew after the first backward, and with the order of a bucket goes the order of the sums of
-/// three or more ranks: a resumed run would differ from an undisturbed one in its first step. A backward through zeros
-/// brings the new order about before any step.
+/// Reducer orders its buckets anew after the first backward, and with the order of a bucket goes the order of
+/// the sums of three or more ranks: a resumed run would differ from an undisturbed one in its first step. A
+/// backward through zeros brings the new order about before any step.
 void settle_buckets(c10d::Reducer& reducer, const std::vector<torch::Tensor>& parameters) {
   torch::Tensor zero = torch::zeros({}, parameters.front().options());
   for (const torch::Tensor& parameter : parameters) zero = zero + parameter.sum() * 0;
@@ -43,7 +45,8 @@ void settle_buckets(c10d::Reducer& reducer, const std::vector<torch::Tensor>& pa
 
 }  // namespace
 
-GradientReducer::GradientReducer(World& world, const std::vector<torch::Tensor>& parameters) : impl_(std::make_unique<Impl>()) {
+GradientReducer::GradientReducer(World& world, const std::vector<torch::Tensor>& parameters)
+    : impl_(std::make_unique<Impl>()) {
   if (!world.connection()) return;
   for (const torch::Tensor& parameter : parameters) world.broadcast(parameter.detach());
   translate_torch_errors("preparing the gradients' sums", [&] {

@@ -20,7 +20,8 @@ struct Chunk {
   torch::Tensor of(const torch::Tensor& all) const { return all.narrow(0, first, rows()); }
 };
 
-template <class Body> void for_each_chunk(std::span<const std::int64_t> offsets, Body body) {
+template <class Body>
+void for_each_chunk(std::span<const std::int64_t> offsets, Body body) {
   for (int part = 0; part + 1 < static_cast<int>(offsets.size()); ++part) {
     const std::int64_t rows = offsets[part + 1] - offsets[part];
     for (std::int64_t begin = 0; begin < rows; begin += kChunkRows) {
@@ -29,7 +30,9 @@ template <class Body> void for_each_chunk(std::span<const std::int64_t> offsets,
   }
 }
 
-std::int64_t width_of(const NodeAttrView& attr) { return attr.row_bytes / static_cast<std::int64_t>(element_bytes(attr.type)); }
+std::int64_t width_of(const NodeAttrView& attr) {
+  return attr.row_bytes / static_cast<std::int64_t>(element_bytes(attr.type));
+}
 
 /// An array that lies in a mapped file, as a tensor that owns nothing.
 torch::Tensor mapped(const void* data, ElementType type, c10::IntArrayRef shape, c10::IntArrayRef strides) {
@@ -37,13 +40,16 @@ torch::Tensor mapped(const void* data, ElementType type, c10::IntArrayRef shape,
 }
 
 torch::Tensor mapped_rows(const NodeAttrView& attr, const Chunk& chunk) {
-  return mapped(attr.parts[chunk.part] + chunk.begin * attr.stride_bytes, attr.type, {chunk.rows(), width_of(attr)},
+  return mapped(attr.parts[chunk.part] + chunk.begin * attr.stride_bytes, attr.type,
+                {chunk.rows(), width_of(attr)},
                 {attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type)), 1});
 }
 
 [[noreturn]] void throw_corrupt(const Chunk& chunk, const char* what) {
-  throw Error(ErrorCode::kCorrupt, std::string(what) + " of partition " + std::to_string(chunk.part) + ", rows " + std::to_string(chunk.begin) + " to " +
-                                       std::to_string(chunk.end) + ": outside the graph; run hopfeed-partition verify");
+  throw Error(ErrorCode::kCorrupt, std::string(what) + " of partition " + std::to_string(chunk.part) +
+                                       ", rows " + std::to_string(chunk.begin) + " to " +
+                                       std::to_string(chunk.end) +
+                                       ": outside the graph; run hopfeed-partition verify");
 }
 
 /// The in-edges of the chunk's rows, every offset and id checked before it is used.
@@ -59,10 +65,12 @@ CompressedRows read_rows(const CscView& csc, const Chunk& chunk) {
     rowptr[i] = offset - first;
     before = offset;
   }
-  const auto* ids = static_cast<const std::byte*>(part.indices) + first * static_cast<std::int64_t>(element_bytes(csc.index_type));
+  const auto* ids = static_cast<const std::byte*>(part.indices) +
+                    first * static_cast<std::int64_t>(element_bytes(csc.index_type));
   rows.col = mapped(ids, csc.index_type, {last - first}, {1}).to(torch::kInt64);
   const std::int64_t* col = rows.col.const_data_ptr<std::int64_t>();
-  const bool fits = std::all_of(col, col + (last - first), [&](std::int64_t id) { return id >= 0 && id < csc.num_src_nodes; });
+  const bool fits = std::all_of(col, col + (last - first),
+                                [&](std::int64_t id) { return id >= 0 && id < csc.num_src_nodes; });
   if (!fits) throw_corrupt(chunk, "neighbours");
   return rows;
 }
@@ -70,16 +78,22 @@ CompressedRows read_rows(const CscView& csc, const Chunk& chunk) {
 class Inference {
  public:
   Inference(GraphSageImpl& model, const Dataset& dataset, const InferenceProgress& progress)
-      : model_(model), dataset_(dataset), progress_(progress), features_(dataset.attr(0, "x")), nodes_(dataset.num_nodes(0)),
+      : model_(model),
+        dataset_(dataset),
+        progress_(progress),
+        features_(dataset.attr(0, "x")),
+        nodes_(dataset.num_nodes(0)),
         dtype_(model.parameters().front().scalar_type()) {
     const std::int64_t hops = model.options().hops;
     total_ = static_cast<std::uint64_t>(nodes_ * (hops > 0 ? 2 * hops : 1));
     if (width_of(features_) != model.options().features) {
-      throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(model.options().features) + " features, the dataset has " +
+      throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(model.options().features) +
+                                           " features, the dataset has " +
                                            std::to_string(width_of(features_)));
     }
     if (hops > 0 && (dataset.num_edge_types() != 1 || dataset.num_node_types() != 1)) {
-      throw Error(ErrorCode::kUnsupported, "layer-wise inference takes a graph of one node type and one edge type");
+      throw Error(ErrorCode::kUnsupported,
+                  "layer-wise inference takes a graph of one node type and one edge type");
     }
   }
 
@@ -88,7 +102,8 @@ class Inference {
     if (options.hops == 0) return perceptron();
     for (std::int64_t l = 0; l < options.hops; ++l) {
       const bool last = l + 1 == options.hops;
-      h_ = layer(model_.conv(l), last ? options.classes : options.hidden, last ? Activation::kNone : Activation::kRelu);
+      h_ = layer(model_.conv(l), last ? options.classes : options.hidden,
+                 last ? Activation::kNone : Activation::kRelu);
     }
     return h_;
   }
@@ -96,7 +111,9 @@ class Inference {
  private:
   enum class Activation { kNone, kRelu };
 
-  torch::Tensor input(const Chunk& chunk) const { return (h_.defined() ? chunk.of(h_) : mapped_rows(features_, chunk)).to(dtype_); }
+  torch::Tensor input(const Chunk& chunk) const {
+    return (h_.defined() ? chunk.of(h_) : mapped_rows(features_, chunk)).to(dtype_);
+  }
 
   void advance(const Chunk& chunk) {
     done_ += static_cast<std::uint64_t>(chunk.rows());
@@ -113,7 +130,8 @@ class Inference {
   }
 
   torch::Tensor layer(SageConvImpl& conv, std::int64_t width, Activation activation) {
-    torch::Tensor messages = torch::empty({nodes_, width}, dtype_), out = torch::empty({nodes_, width}, dtype_);
+    torch::Tensor messages = torch::empty({nodes_, width}, dtype_),
+                  out = torch::empty({nodes_, width}, dtype_);
     for_each_chunk(features_.partition_offsets, [&](const Chunk& chunk) {
       const torch::Tensor x = input(chunk);
       chunk.of(messages).copy_(conv.message(x));
@@ -135,13 +153,14 @@ class Inference {
   NodeAttrView features_;
   std::int64_t nodes_;
   torch::Dtype dtype_;
-  torch::Tensor h_;   // behind the last layer that is done; undefined: the features
+  torch::Tensor h_;  // behind the last layer that is done; undefined: the features
   std::uint64_t done_ = 0, total_ = 0;
 };
 
 }  // namespace
 
-torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset, const InferenceProgress& progress) {
+torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset,
+                                  const InferenceProgress& progress) {
   const torch::NoGradGuard no_gradients;
   const bool was_training = model->is_training();
   model->eval();
@@ -160,9 +179,11 @@ Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, con
   const NodeAttrView attr = dataset.attr(0, "y");
   const std::span<const std::int64_t> ids = dataset.split(0, split);
   torch::Tensor labels = torch::empty({dataset.num_nodes(0)}, torch::kInt64);
-  for_each_chunk(attr.partition_offsets, [&](const Chunk& chunk) { chunk.of(labels).copy_(mapped_rows(attr, chunk).squeeze(1)); });
+  for_each_chunk(attr.partition_offsets,
+                 [&](const Chunk& chunk) { chunk.of(labels).copy_(mapped_rows(attr, chunk).squeeze(1)); });
   torch::Tensor rows = torch::empty({static_cast<std::int64_t>(ids.size())}, torch::kInt64);
-  std::transform(ids.begin(), ids.end(), rows.mutable_data_ptr<std::int64_t>(), [&](std::int64_t id) { return dataset.dataset_id(0, id); });
+  std::transform(ids.begin(), ids.end(), rows.mutable_data_ptr<std::int64_t>(),
+                 [&](std::int64_t id) { return dataset.dataset_id(0, id); });
   return accuracy(logits.index_select(0, rows), labels.index_select(0, rows));
 }
 

@@ -1,6 +1,7 @@
-// Exact inference for all nodes, layer by layer: each layer is computed once for every node from all its in-neighbours, so
-// nothing is sampled and nothing computed twice (Hamilton et al. 2017; PyG's and DGL's `inference`). Features are read
-// once, front to back: they are multiplied before they are averaged, which commutes.
+// Exact inference for all nodes, layer by layer: each layer is computed once for every node from all its
+// in-neighbours, so nothing is sampled and nothing computed twice (Hamilton et al. 2017; PyG's and DGL's
+// `inference`). Features are read once, front to back: they are multiplied before they are averaged, which
+// commutes.
 #pragma once
 #include <torch/torch.h>
 
@@ -16,13 +17,14 @@ namespace hopfeed {
 /// Called now and then with the rows done and the rows in all.
 using InferenceProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// Logits [nodes, classes] in the order of the dataset (core/dataset.h), of a homogeneous dataset. Needs three
-/// matrices of nodes x hidden beside the mapped files. Throws kCorrupt where the graph is damaged, kInvalid where the model
-/// does not fit.
-torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset, const InferenceProgress& progress = {});
+/// Logits [nodes, classes] in the order of the dataset (core/dataset.h), of a homogeneous dataset. Needs
+/// three matrices of nodes x hidden beside the mapped files. Throws kCorrupt where the graph is damaged,
+/// kInvalid where the model does not fit.
+torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset,
+                                  const InferenceProgress& progress = {});
 
 struct Accuracy {
-  std::int64_t correct = 0, total = 0;   // labelled nodes
+  std::int64_t correct = 0, total = 0;  // labelled nodes
   double value() const { return total > 0 ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
 };
 

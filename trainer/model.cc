@@ -21,7 +21,8 @@ torch::nn::Linear linear(std::int64_t in, std::int64_t out, bool bias) {
 }  // namespace
 
 SageConvImpl::SageConvImpl(std::int64_t in, std::int64_t out)
-    : lin_l_(register_module("lin_l", linear(in, out, true))), lin_r_(register_module("lin_r", linear(in, out, false))) {}
+    : lin_l_(register_module("lin_l", linear(in, out, true))),
+      lin_r_(register_module("lin_r", linear(in, out, false))) {}
 
 torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows& rows) {
   return lin_l_->forward(mean_aggregate(x, rows)) + lin_r_->forward(x.narrow(0, 0, rows.num_rows()));
@@ -29,24 +30,33 @@ torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows
 
 torch::Tensor SageConvImpl::message(const torch::Tensor& x) { return torch::matmul(x, lin_l_->weight.t()); }
 
-torch::Tensor SageConvImpl::self(const torch::Tensor& x) { return torch::addmm(lin_l_->bias, x, lin_r_->weight.t()); }
+torch::Tensor SageConvImpl::self(const torch::Tensor& x) {
+  return torch::addmm(lin_l_->bias, x, lin_r_->weight.t());
+}
 
 GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
-  require(options.hops >= 0 && options.hops <= kMaxHops, "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
+  require(options.hops >= 0 && options.hops <= kMaxHops,
+          "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
   require(options.features > 0, "the dataset has no features 'x'; import it with features");
   require(options.hidden > 0, "hidden is " + std::to_string(options.hidden) + "; use at least 1");
-  require(options.classes > 1, "the model needs at least 2 classes, not " + std::to_string(options.classes) + "; does the dataset have labels 'y'?");
-  require(options.dropout >= 0 && options.dropout < 1, "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
+  require(options.classes > 1, "the model needs at least 2 classes, not " + std::to_string(options.classes) +
+                                   "; does the dataset have labels 'y'?");
+  require(options.dropout >= 0 && options.dropout < 1,
+          "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
   for (std::int64_t l = 0; l < num_layers(); ++l) {
     const std::int64_t in = l == 0 ? options.features : options.hidden;
     const std::int64_t out = l + 1 < num_layers() ? options.hidden : options.classes;
     const std::string name = "layer" + std::to_string(l);
-    if (options.hops > 0) convs_.push_back(register_module(name, SageConv(in, out)));
-    else perceptron_.push_back(register_module(name, linear(in, out, true)));
+    if (options.hops > 0)
+      convs_.push_back(register_module(name, SageConv(in, out)));
+    else
+      perceptron_.push_back(register_module(name, linear(in, out, true)));
   }
 }
 
-std::int64_t GraphSageImpl::num_layers() const { return options_.hops > 0 ? options_.hops : kPerceptronLayers; }
+std::int64_t GraphSageImpl::num_layers() const {
+  return options_.hops > 0 ? options_.hops : kPerceptronLayers;
+}
 
 torch::Tensor GraphSageImpl::activate(const torch::Tensor& h) {
   return is_training() && options_.dropout > 0 ? relu_dropout(h, options_.dropout) : torch::relu(h);
@@ -62,13 +72,15 @@ torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
 
 torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
   require(batch.x.defined() && batch.x.dim() == 2 && batch.x.size(1) == options_.features,
-          "the batch's x does not have the " + std::to_string(options_.features) + " features that the model was made for");
+          "the batch's x does not have the " + std::to_string(options_.features) +
+              " features that the model was made for");
   const torch::Dtype dtype = parameters().front().scalar_type();
   if (options_.hops == 0) return perceptron(batch.x.narrow(0, 0, batch.batch_size).to(dtype));
-  require(batch.num_hops() == options_.hops, "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
-                                                 std::to_string(options_.hops) + "; give as many fanouts as hops");
+  require(batch.num_hops() == options_.hops,
+          "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
+              std::to_string(options_.hops) + "; give as many fanouts as hops");
   const CompressedRows rows = batch.rows();
-  torch::Tensor h = batch.x.to(dtype);   // no copy where the stored type is the model's
+  torch::Tensor h = batch.x.to(dtype);  // no copy where the stored type is the model's
   for (std::int64_t l = 0; l < options_.hops; ++l) {
     h = convs_[l]->forward(h, rows.prefix(batch.num_expanded(options_.hops - l)));
     if (l + 1 < options_.hops) h = activate(h);

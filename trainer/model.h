@@ -3,8 +3,8 @@
 //   h_v = W_l * mean(x_u, u in-neighbour of v) + b + W_r * x_v
 //
 // with ReLU and dropout between layers. Without hops it is a perceptron on the features: the
-// baseline that shows what the graph adds. A batch of h hops feeds a model of h layers; each layer computes only the
-// nodes that a later one reads (PyG: trim_to_layer).
+// baseline that shows what the graph adds. A batch of h hops feeds a model of h layers; each layer computes
+// only the nodes that a later one reads (PyG: trim_to_layer).
 #pragma once
 #include <torch/torch.h>
 
@@ -16,16 +16,18 @@
 
 namespace hopfeed {
 
-/// One layer. Parameters are named as in PyG: lin_l (with bias) for the neighbours, lin_r for the node itself.
+/// One layer. Parameters are named as in PyG: lin_l (with bias) for the neighbours, lin_r for the node
+/// itself.
 class SageConvImpl : public torch::nn::Module {
  public:
   SageConvImpl(std::int64_t in, std::int64_t out);
   /// x [sources, in] -> [rows, out]; row i is node i.
   torch::Tensor forward(const torch::Tensor& x, const CompressedRows& rows);
 
-  // The same in two halves, for layer-wise inference: forward = mean over neighbours of message(x_u), plus self(x_v).
-  torch::Tensor message(const torch::Tensor& x);   // W_l * x
-  torch::Tensor self(const torch::Tensor& x);      // W_r * x + b
+  // The same in two halves, for layer-wise inference: forward = mean over neighbours of message(x_u), plus
+  // self(x_v).
+  torch::Tensor message(const torch::Tensor& x);  // W_l * x
+  torch::Tensor self(const torch::Tensor& x);     // W_r * x + b
 
  private:
   torch::nn::Linear lin_l_{nullptr}, lin_r_{nullptr};
@@ -33,8 +35,8 @@ class SageConvImpl : public torch::nn::Module {
 TORCH_MODULE(SageConv);
 
 struct ModelOptions {
-  std::int64_t hops = 3;       // sampled hops, a SAGE layer each; 0: a perceptron of kPerceptronLayers
-  std::int64_t features = 0;   // width of x
+  std::int64_t hops = 3;      // sampled hops, a SAGE layer each; 0: a perceptron of kPerceptronLayers
+  std::int64_t features = 0;  // width of x
   std::int64_t hidden = 128;
   std::int64_t classes = 0;
   double dropout = 0.3;
@@ -46,12 +48,13 @@ class GraphSageImpl : public torch::nn::Module {
 
   /// Throws kInvalid naming the option.
   explicit GraphSageImpl(const ModelOptions& options);
-  /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not fit.
+  /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not
+  /// fit.
   torch::Tensor forward(const BatchTensors& batch);
 
   const ModelOptions& options() const { return options_; }
   std::int64_t num_layers() const;
-  SageConvImpl& conv(std::int64_t layer) { return *convs_[layer]; }   // hops > 0
+  SageConvImpl& conv(std::int64_t layer) { return *convs_[layer]; }  // hops > 0
   /// Logits from features alone (hops = 0): [n, features] -> [n, classes].
   torch::Tensor perceptron(torch::Tensor h);
 

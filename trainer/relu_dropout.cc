@@ -12,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kGrain = 256;   // rows handed to a thread at a time
+constexpr std::int64_t kGrain = 256;  // rows handed to a thread at a time
 
 std::uint64_t next_key() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -21,7 +21,8 @@ std::uint64_t next_key() {
 }
 
 struct ReluDropout : torch::autograd::Function<ReluDropout> {
-  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& input, double drop) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& input,
+                               double drop) {
     const torch::Tensor x = input.contiguous();
     torch::Tensor out = torch::empty_like(x);
     const std::uint64_t key = next_key();
@@ -29,8 +30,8 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "relu_dropout", [&] {
       const MatrixView<scalar_t> view{x.const_data_ptr<scalar_t>(), x.size(1), x.size(1)};
       at::parallel_for(0, x.size(0), kGrain, [&](std::int64_t begin, std::int64_t end) {
-        relu_dropout(view, key, static_cast<std::uint32_t>(drop * 0x1p32), static_cast<scalar_t>(scale), begin, end,
-                     out.mutable_data_ptr<scalar_t>());
+        relu_dropout(view, key, static_cast<std::uint32_t>(drop * 0x1p32), static_cast<scalar_t>(scale),
+                     begin, end, out.mutable_data_ptr<scalar_t>());
       });
     });
     context->save_for_backward({out});
@@ -38,7 +39,8 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
     return out;
   }
   // A unit passed exactly where its output is above 0.
-  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context, torch::autograd::tensor_list gradients) {
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               torch::autograd::tensor_list gradients) {
     const torch::Tensor out = context->get_saved_variables()[0];
     return {at::threshold_backward(gradients[0], out, 0).mul_(context->saved_data["scale"].toDouble()), {}};
   }
@@ -47,7 +49,8 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
 }  // namespace
 
 torch::Tensor relu_dropout(const torch::Tensor& x, double drop) {
-  if (!x.is_cpu()) throw Error(ErrorCode::kUnsupported, "relu_dropout: the layers run on the CPU; move the tensor there");
+  if (!x.is_cpu())
+    throw Error(ErrorCode::kUnsupported, "relu_dropout: the layers run on the CPU; move the tensor there");
   return ReluDropout::apply(x, drop);
 }
 

@@ -1,13 +1,14 @@
-// ReLU and dropout in one pass. Torch's dropout draws its random numbers one by one, which took a third of a training step;
-// here Torch's generator gives one key per call and each unit hashes its own place, so what is dropped is still a function
-// of the generator's state (a checkpoint keeps it), whatever the number of threads.
+// ReLU and dropout in one pass. Torch's dropout draws its random numbers one by one, which took a third of a
+// training step; here Torch's generator gives one key per call and each unit hashes its own place, so what is
+// dropped is still a function of the generator's state (a checkpoint keeps it), whatever the number of
+// threads.
 #pragma once
 #include <torch/torch.h>
 
 namespace hopfeed {
 
-/// max(x, 0) with each unit dropped with probability `drop` and the rest scaled by 1 / (1 - drop). x [rows, width],
-/// float32 or float64, on the CPU. Differentiable.
+/// max(x, 0) with each unit dropped with probability `drop` and the rest scaled by 1 / (1 - drop). x [rows,
+/// width], float32 or float64, on the CPU. Differentiable.
 torch::Tensor relu_dropout(const torch::Tensor& x, double drop);
 
 }  // namespace hopfeed

@@ -1,3 +1,4 @@
-// What every Torch translation unit begins with, compiled once: Torch's headers cost 20 seconds each time otherwise.
+// What every Torch translation unit begins with, compiled once: Torch's headers cost 20 seconds each time
+// otherwise.
 #pragma once
 #include <torch/torch.h>

@@ -12,7 +12,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr const char* kHow = "; start with torchrun --no-python --nproc-per-node=N PROGRAM, or unset RANK and WORLD_SIZE to run alone";
+constexpr const char* kHow =
+    "; start with torchrun --no-python --nproc-per-node=N PROGRAM, or unset RANK and WORLD_SIZE to run alone";
 
 const char* value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -21,7 +22,9 @@ const char* value_of(const char* name) {
 
 const char* required(const char* name) {
   const char* value = value_of(name);
-  if (!value) throw Error(ErrorCode::kInvalid, std::string("the torchrun environment is incomplete: ") + name + " is not set" + kHow);
+  if (!value)
+    throw Error(ErrorCode::kInvalid,
+                std::string("the torchrun environment is incomplete: ") + name + " is not set" + kHow);
   return value;
 }
 
@@ -29,8 +32,8 @@ int number(const char* name, const char* value, int min, int max) {
   int result = 0;
   const auto [end, error] = std::from_chars(value, value + std::strlen(value), result);
   if (error != std::errc() || *end != '\0' || result < min || result > max) {
-    throw Error(ErrorCode::kInvalid, std::string(name) + " is '" + value + "', not a number from " + std::to_string(min) + " to " +
-                                         std::to_string(max) + kHow);
+    throw Error(ErrorCode::kInvalid, std::string(name) + " is '" + value + "', not a number from " +
+                                         std::to_string(min) + " to " + std::to_string(max) + kHow);
   }
   return result;
 }
@@ -48,7 +51,8 @@ std::optional<TorchrunEnvironment> torchrun_environment() {
   env.world_size = number("WORLD_SIZE", required("WORLD_SIZE"), 1, static_cast<int>(kMaxWorldSize));
   env.rank = number("RANK", required("RANK"), 0, env.world_size - 1);
   env.master_addr = required("MASTER_ADDR");
-  env.master_port = static_cast<std::uint16_t>(number("MASTER_PORT", required("MASTER_PORT"), 1, std::numeric_limits<std::uint16_t>::max()));
+  env.master_port = static_cast<std::uint16_t>(
+      number("MASTER_PORT", required("MASTER_PORT"), 1, std::numeric_limits<std::uint16_t>::max()));
   env.local_world_size = number_or("LOCAL_WORLD_SIZE", 1, 1, env.world_size);
   env.local_rank = number_or("LOCAL_RANK", 0, 0, env.world_size - 1);
   env.restart_count = number_or("TORCHELASTIC_RESTART_COUNT", 0, 0, std::numeric_limits<int>::max());

@@ -1,4 +1,5 @@
-// What the launcher says through environment variables: torchrun, Slurm and Kubernetes set the same ones. No Torch here.
+// What the launcher says through environment variables: torchrun, Slurm and Kubernetes set the same ones. No
+// Torch here.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,13 +12,13 @@ struct TorchrunEnvironment {
   int local_rank = 0, local_world_size = 1;
   std::string master_addr;
   std::uint16_t master_port = 0;
-  int restart_count = 0;       // how often torchrun has started this group of trainers again
-  bool agent_store = false;    // torchrun's agent hosts the store; otherwise rank 0 does
+  int restart_count = 0;     // how often torchrun has started this group of trainers again
+  bool agent_store = false;  // torchrun's agent hosts the store; otherwise rank 0 does
   bool one_machine() const { return local_world_size == world_size; }
 };
 
-/// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the variable where the
-/// environment is set in part or holds no numbers.
+/// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the
+/// variable where the environment is set in part or holds no numbers.
 std::optional<TorchrunEnvironment> torchrun_environment();
 
 }  // namespace hopfeed

@@ -18,16 +18,21 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-template <class T> std::string to_text(const T& value) { return nlohmann::json(value).dump(); }
+template <class T>
+std::string to_text(const T& value) {
+  return nlohmann::json(value).dump();
+}
 
 void check(const TrainingOptions& options) {
   const auto require = [](bool holds, const char* name, const auto& value, const char* what) {
-    if (!holds) throw Error(ErrorCode::kInvalid, std::string(name) + " is " + to_text(value) + "; use " + what);
+    if (!holds)
+      throw Error(ErrorCode::kInvalid, std::string(name) + " is " + to_text(value) + "; use " + what);
   };
   require(options.epochs > 0, "epochs", options.epochs, "at least 1");
   require(options.lr > 0, "lr", options.lr, "a number above 0");
   require(options.weight_decay >= 0, "weight-decay", options.weight_decay, "0 or more");
-  require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every, "0 (after each epoch) or a number of steps");
+  require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
+          "0 (after each epoch) or a number of steps");
 }
 
 LoaderOptions loader_options(const TrainingOptions& options, const World& world, const std::string& split) {
@@ -85,12 +90,19 @@ GraphSage make_model(const TrainingOptions& options, const Dataset& dataset) {
 class Training {
  public:
   Training(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks)
-      : world_(world), options_(options), callbacks_(callbacks), dataset_(options.loader.dataset), settings_(settings_of(options, dataset_)),
-        model_(make_model(options, dataset_)), reducer_(world, model_->parameters()),
+      : world_(world),
+        options_(options),
+        callbacks_(callbacks),
+        dataset_(options.loader.dataset),
+        settings_(settings_of(options, dataset_)),
+        model_(make_model(options, dataset_)),
+        reducer_(world, model_->parameters()),
         adam_(model_->parameters(), torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay)),
         train_loader_(loader_options(options, world, options.train_split)) {
-    if (dataset_.meta().node_types.front().splits.contains(options.valid_split)) valid_loader_.emplace(valid_loader_options(options, world));
-    torch::manual_seed(options.seed + 1 + static_cast<std::uint64_t>(world.rank()));   // ranks drop different units
+    if (dataset_.meta().node_types.front().splits.contains(options.valid_split))
+      valid_loader_.emplace(valid_loader_options(options, world));
+    torch::manual_seed(options.seed + 1 +
+                       static_cast<std::uint64_t>(world.rank()));  // ranks drop different units
     resume();
   }
 
@@ -99,9 +111,11 @@ class Training {
       train_epoch();
       finish_epoch();
     }
-    GraphSage best = model_;
-    if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), best);
-    return {.model = best, .rows = progress_.rows, .best_accuracy = progress_.best_accuracy, .best_epoch = progress_.best_epoch};
+    restore_best();
+    return {.model = model_,
+            .rows = progress_.rows,
+            .best_accuracy = progress_.best_accuracy,
+            .best_epoch = progress_.best_epoch};
   }
 
  private:
@@ -125,7 +139,8 @@ class Training {
   }
 
   void checkpoint() {
-    if (!options_.out.empty()) save_checkpoint(checkpoint_path(), model_, adam_, progress_, settings_, world_);
+    if (!options_.out.empty())
+      save_checkpoint(checkpoint_path(), model_, adam_, progress_, settings_, world_);
   }
 
   void train_epoch() {
@@ -141,7 +156,8 @@ class Training {
       progress_.seconds = before.seconds + seconds_since(begin);
       progress_.wait_seconds = before.wait_seconds + train_loader_.stats().wait_seconds - waited_before;
       report_step(step, steps);
-      if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
+      if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps)
+        checkpoint();
     }
   }
 
@@ -149,7 +165,8 @@ class Training {
     const torch::Tensor labels = batch.at_seeds(batch.y);
     const torch::Tensor logits = batch.at_seeds(model_->forward(batch));
     const torch::Tensor loss_sum = torch::nn::functional::cross_entropy(
-        logits, labels, torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+        logits, labels,
+        torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
     const RoundLoss round = round_loss(world_, loss_sum, (labels >= 0).sum().item<std::int64_t>());
     adam_.zero_grad();
     reducer_.backward(round.loss);
@@ -161,15 +178,17 @@ class Training {
 
   void report_step(std::int64_t step, std::int64_t steps) const {
     if (!callbacks_.step) return;
-    callbacks_.step({.epoch = progress_.epoch,
-                     .step = step,
-                     .steps = steps,
-                     .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
-                     .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
-                     .wait_fraction = progress_.wait_seconds / progress_.seconds});
+    callbacks_.step(
+        {.epoch = progress_.epoch,
+         .step = step,
+         .steps = steps,
+         .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
+         .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
+         .wait_fraction = progress_.wait_seconds / progress_.seconds});
   }
 
-  /// Sampled with the training's fanouts, the same samples each epoch; every rank takes its share of the batches.
+  /// Sampled with the training's fanouts, the same samples each epoch; every rank takes its share of the
+  /// batches.
   Accuracy validate() {
     const torch::NoGradGuard no_gradients;
     model_->eval();
@@ -190,18 +209,19 @@ class Training {
     const double valid = valid_loader_ ? validate().value() : 0;
     const auto sums = world_.sum({progress_.seconds, progress_.wait_seconds});
     const double seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
-    progress_.rows.push_back({.epoch = progress_.epoch,
-                              .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
-                              .valid_accuracy = valid,
-                              .seconds = seconds,
-                              .valid_seconds = seconds_since(begin),
-                              .batches = progress_.batches,
-                              .batches_per_s = static_cast<double>(progress_.batches) / seconds,
-                              .wait_fraction = sums[1] / static_cast<double>(world_.size()) / seconds});
+    progress_.rows.push_back(
+        {.epoch = progress_.epoch,
+         .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
+         .valid_accuracy = valid,
+         .seconds = seconds,
+         .valid_seconds = seconds_since(begin),
+         .batches = progress_.batches,
+         .batches_per_s = static_cast<double>(progress_.batches) / seconds,
+         .wait_fraction = sums[1] / static_cast<double>(world_.size()) / seconds});
     if (!valid_loader_ || valid > progress_.best_accuracy) {
       progress_.best_accuracy = valid;
       progress_.best_epoch = progress_.epoch;
-      if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+      keep_best();
     }
     const EpochRow row = progress_.rows.back();
     progress_ = {.epoch = progress_.epoch + 1,
@@ -211,6 +231,24 @@ class Training {
                  .rows = std::move(progress_.rows)};
     checkpoint();
     if (callbacks_.epoch) callbacks_.epoch(row);
+  }
+
+  void keep_best() {
+    best_parameters_.clear();
+    for (const torch::Tensor& parameter : model_->parameters())
+      best_parameters_.push_back(parameter.detach().clone());
+    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+  }
+
+  /// Where the best epoch lies before a resume, only the file has it, and only rank 0 the file.
+  void restore_best() {
+    if (best_parameters_.empty()) {
+      if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), model_);
+      return;
+    }
+    const torch::NoGradGuard no_gradients;
+    const std::vector<torch::Tensor> parameters = model_->parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(best_parameters_[i]);
   }
 
   World& world_;
@@ -224,6 +262,7 @@ class Training {
   Loader train_loader_;
   std::optional<Loader> valid_loader_;
   TrainingProgress progress_;
+  std::vector<torch::Tensor> best_parameters_;  // of the best epoch since the start or the resume
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Node classification from a dataset folder to a trained model: loaders, model, optimizer, gradients, validation,
-// checkpoints. Any number of ranks calls it with the same options; examples/node_classification.cc is a program around it
-// and examples/own_training_loop.cc does without it.
+// Node classification from a dataset folder to a trained model: loaders, model, optimizer, gradients,
+// validation, checkpoints. Any number of ranks calls it with the same options;
+// examples/node_classification.cc is a program around it and examples/own_training_loop.cc does without it.
 //
-// A run is a function of its options: killed at any moment and started again by torchrun, it takes its last checkpoint and
-// ends with the same losses, to the last bit.
+// A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
+// checkpoint and ends with the same losses, to the last bit.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,44 +20,45 @@ namespace hopfeed {
 
 /// When to go on from the checkpoint in the output folder.
 enum class Resume {
-  kAfterRestart,   // only where the launcher has restarted this run; a checkpoint of an earlier run is removed
-  kAlways,         // wherever there is one
+  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run is removed
+  kAlways,        // wherever there is one
 };
 
 struct TrainingOptions {
-  LoaderOptions loader;              // dataset, fanouts, batch size, workers; rank, world size and splits are filled in here
+  LoaderOptions
+      loader;  // dataset, fanouts, batch size, workers; rank, world size and splits are filled in here
   std::string train_split = "train";
-  std::string valid_split = "valid"; // where the dataset has none, the last epoch's model is the best
+  std::string valid_split = "valid";  // where the dataset has none, the last epoch's model is the best
   std::int64_t epochs = 20;
   std::int64_t hidden = 128;
   double dropout = 0.3;
   double lr = 0.01;
   double weight_decay = 1e-5;
-  std::uint64_t seed = 0;            // of sampling, initial parameters and dropout
-  std::filesystem::path out;         // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
+  std::uint64_t seed = 0;     // of sampling, initial parameters and dropout
+  std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
-  std::int64_t checkpoint_every = 0; // steps between checkpoints; 0: after each epoch only
+  std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
   Resume resume = Resume::kAfterRestart;
 };
 
 /// The running epoch, after each step.
 struct StepReport {
   std::int64_t epoch = 0;
-  std::int64_t step = 0, steps = 0;   // of this rank, in this epoch and this process
-  double loss = 0;                    // mean over the epoch so far, over all ranks
-  double batches_per_s = 0;           // of all ranks, in this epoch
-  double wait_fraction = 0;           // share of the epoch's time that this trainer waited for batches
+  std::int64_t step = 0, steps = 0;  // of this rank, in this epoch and this process
+  double loss = 0;                   // mean over the epoch so far, over all ranks
+  double batches_per_s = 0;          // of all ranks, in this epoch
+  double wait_fraction = 0;          // share of the epoch's time that this trainer waited for batches
 };
 
 struct TrainingCallbacks {
   std::function<void(const StepReport&)> step;
-  std::function<void(const EpochRow&)> epoch;   // after validation
+  std::function<void(const EpochRow&)> epoch;  // after validation
 };
 
 struct TrainingResult {
-  GraphSage model{nullptr};          // the best by validation accuracy
+  GraphSage model{nullptr};  // the best by validation accuracy
   std::vector<EpochRow> rows;
-  double best_accuracy = 0;          // sampled validation accuracy of `model`
+  double best_accuracy = 0;  // sampled validation accuracy of `model`
   std::int64_t best_epoch = 0;
 };
 

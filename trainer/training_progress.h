@@ -8,20 +8,20 @@ namespace hopfeed {
 /// One finished epoch.
 struct EpochRow {
   std::int64_t epoch = 0;
-  double loss = 0;                  // mean over the labelled seeds
-  double valid_accuracy = 0;        // sampled; 0 where the dataset has no such split
-  double seconds = 0;               // training, without validation
+  double loss = 0;            // mean over the labelled seeds
+  double valid_accuracy = 0;  // sampled; 0 where the dataset has no such split
+  double seconds = 0;         // training, without validation
   double valid_seconds = 0;
-  std::int64_t batches = 0;         // of all ranks
-  double batches_per_s = 0;         // of all ranks
-  double wait_fraction = 0;         // share of `seconds` that the trainers waited for batches, mean over ranks
+  std::int64_t batches = 0;  // of all ranks
+  double batches_per_s = 0;  // of all ranks
+  double wait_fraction = 0;  // share of `seconds` that the trainers waited for batches, mean over ranks
 };
 
 /// Where a run stands.
 struct TrainingProgress {
   std::int64_t epoch = 0;
-  std::int64_t position = 0;        // first seed position of the epoch that is not consumed
-  double loss_sum = 0;              // of the running epoch, over all ranks
+  std::int64_t position = 0;  // first seed position of the epoch that is not consumed
+  double loss_sum = 0;        // of the running epoch, over all ranks
   std::int64_t loss_seeds = 0;
   std::int64_t batches = 0;
   double seconds = 0, wait_seconds = 0;

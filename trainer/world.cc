@@ -23,16 +23,20 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 
 [[noreturn]] void rethrow(const std::string& what, const std::string& message) {
   const bool late = contains(message, "imed out") || contains(message, "imeout");
-  const bool gone = contains(message, "onnection closed") || contains(message, "onnection reset") || contains(message, "onnection refused") ||
-                    contains(message, "roken pipe") || contains(message, "ailed to connect");
+  const bool gone = contains(message, "onnection closed") || contains(message, "onnection reset") ||
+                    contains(message, "onnection refused") || contains(message, "roken pipe") ||
+                    contains(message, "ailed to connect");
   const ErrorCode code = late ? ErrorCode::kTimeout : gone ? ErrorCode::kPeerDied : ErrorCode::kIo;
-  const char* cause = late ? ": another trainer did not answer in time: " : gone ? ": another trainer is gone: " : ": ";
+  const char* cause = late   ? ": another trainer did not answer in time: "
+                      : gone ? ": another trainer is gone: "
+                             : ": ";
   throw Error(code, what + cause + first_line(message));
 }
 
-/// torchrun's agent hosts the store and keeps it over restarts, so each attempt has its own keys, or a restarted run would
-/// find the dead one's. Elsewhere rank 0 hosts it.
-c10::intrusive_ptr<c10d::Store> connect_store(const TorchrunEnvironment& env, std::chrono::milliseconds timeout) {
+/// torchrun's agent hosts the store and keeps it over restarts, so each attempt has its own keys, or a
+/// restarted run would find the dead one's. Elsewhere rank 0 hosts it.
+c10::intrusive_ptr<c10d::Store> connect_store(const TorchrunEnvironment& env,
+                                              std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = env.master_port;
   options.isServer = !env.agent_store && env.rank == 0;
@@ -42,18 +46,23 @@ c10::intrusive_ptr<c10d::Store> connect_store(const TorchrunEnvironment& env, st
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(env.master_addr, options);
     if (!env.agent_store) return store;
-    return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + std::to_string(env.restart_count), std::move(store));
+    return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + std::to_string(env.restart_count),
+                                                  std::move(store));
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
     if (contains(message, "EADDRINUSE")) {
-      throw Error(ErrorCode::kIo, "MASTER_PORT: " + address + " is in use; end the other run or give another port (torchrun --master-port)");
+      throw Error(ErrorCode::kIo,
+                  "MASTER_PORT: " + address +
+                      " is in use; end the other run or give another port (torchrun --master-port)");
     }
-    throw Error(ErrorCode::kIo, "MASTER_ADDR: no store answers at " + address + " within " + std::to_string(timeout.count() / 1000) +
+    throw Error(ErrorCode::kIo, "MASTER_ADDR: no store answers at " + address + " within " +
+                                    std::to_string(timeout.count() / 1000) +
                                     " s; are all trainers started? " + first_line(message));
   }
 }
 
-c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, const TorchrunEnvironment& env,
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const TorchrunEnvironment& env,
                                             std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   // Gloo has no authentication: trainers of one machine talk over the loopback alone.
@@ -62,12 +71,17 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, env.rank, env.world_size, options);
 }
 
-c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, const TorchrunEnvironment& env,
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const TorchrunEnvironment& env,
                                             std::chrono::milliseconds timeout) {
   const auto module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
   void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* entry = handle ? dlsym(handle, kMakeNcclBackend) : nullptr;
-  if (!entry) throw Error(ErrorCode::kUnsupported, std::string("backend nccl: ") + dlerror() + "; use --backend gloo");
+  if (!entry) {
+    throw Error(ErrorCode::kUnsupported,
+                std::string("backend nccl: this build has none, it was made without CUDA's headers (") +
+                    dlerror() + "); use --backend gloo");
+  }
   return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local_rank, timeout);
 }
 
@@ -93,9 +107,10 @@ World::World(const WorldOptions& options) {
   }
   const std::optional<TorchrunEnvironment> env = torchrun_environment();
   if (options.expected_size && !env && *options.expected_size != 1) {
-    throw Error(ErrorCode::kInvalid, "no torchrun environment, but " + std::to_string(*options.expected_size) +
-                                         " trainers are asked for; start with torchrun --no-python --nproc-per-node=" +
-                                         std::to_string(*options.expected_size) + " PROGRAM");
+    throw Error(ErrorCode::kInvalid,
+                "no torchrun environment, but " + std::to_string(*options.expected_size) +
+                    " trainers are asked for; start with torchrun --no-python --nproc-per-node=" +
+                    std::to_string(*options.expected_size) + " PROGRAM");
   }
   if (env) {
     rank_ = env->rank;
@@ -103,7 +118,9 @@ World::World(const WorldOptions& options) {
     restart_count_ = env->restart_count;
   }
   if (options.expected_size && *options.expected_size != size_) {
-    throw Error(ErrorCode::kInvalid, std::to_string(*options.expected_size) + " trainers are asked for, but WORLD_SIZE is " + std::to_string(size_));
+    throw Error(ErrorCode::kInvalid, std::to_string(*options.expected_size) +
+                                         " trainers are asked for, but WORLD_SIZE is " +
+                                         std::to_string(size_));
   }
   const bool nccl = options.backend == "nccl";
   if (size_ == 1 && !nccl) return;
@@ -113,9 +130,11 @@ World::World(const WorldOptions& options) {
     if (env) store = connect_store(here, options.timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank_, size_);
     if (nccl) {
-      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, make_nccl(store, here, options.timeout));
+      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
+                        make_nccl(store, here, options.timeout));
     }
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, make_gloo(store, here, options.timeout));
+    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
+                      make_gloo(store, here, options.timeout));
     connection_ = std::make_unique<Connection>(Connection{std::move(store), std::move(group)});
   });
 }
@@ -125,7 +144,8 @@ World::~World() = default;
 std::vector<double> World::sum(std::vector<double> values) {
   if (!connection_) return values;
   translate_torch_errors("summing over the trainers", [&] {
-    std::vector<torch::Tensor> tensors{torch::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kFloat64)};
+    std::vector<torch::Tensor> tensors{
+        torch::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kFloat64)};
     connection_->group->allreduce(tensors)->wait();
   });
   return values;

@@ -1,5 +1,5 @@
-// The trainers of one run. Launching and rendezvous are the launcher's (torchrun_environment.h); what they exchange goes
-// through c10d: Gloo for tensors on the CPU, NCCL for those on GPUs.
+// The trainers of one run. Launching and rendezvous are the launcher's (torchrun_environment.h); what they
+// exchange goes through c10d: Gloo for tensors on the CPU, NCCL for those on GPUs.
 #pragma once
 #include <torch/torch.h>
 
@@ -14,17 +14,18 @@
 namespace hopfeed {
 
 struct WorldOptions {
-  std::string backend = "gloo";                 // gloo | nccl
-  std::chrono::milliseconds timeout{300'000};   // a call that waits longer for another trainer throws
-  std::optional<std::int64_t> expected_size;    // refuse to start with another number of trainers
+  std::string backend = "gloo";                // gloo | nccl
+  std::chrono::milliseconds timeout{300'000};  // a call that waits longer for another trainer throws
+  std::optional<std::int64_t> expected_size;   // refuse to start with another number of trainers
 };
 
-/// Every call that moves data must be made by all ranks in the same order; a trainer that died or does not answer makes it
-/// throw kPeerDied or kTimeout.
+/// Every call that moves data must be made by all ranks in the same order; a trainer that died or does not
+/// answer makes it throw kPeerDied or kTimeout.
 class World {
  public:
-  /// From the launcher's environment; without one, a world of one trainer. Throws kInvalid for a broken environment, kIo
-  /// where the store cannot be reached or its port is taken, kUnsupported for a backend that this machine cannot run.
+  /// From the launcher's environment; without one, a world of one trainer. Throws kInvalid for a broken
+  /// environment, kIo where the store cannot be reached or its port is taken, kUnsupported for a backend that
+  /// this machine cannot run.
   explicit World(const WorldOptions& options = {});
   ~World();
   World(const World&) = delete;
@@ -42,7 +43,7 @@ class World {
   /// Rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);
 
-  struct Connection;   // the c10d side (world.cc, gradient_reducer.cc)
+  struct Connection;  // the c10d side (world.cc, gradient_reducer.cc)
   /// Null where the world is one trainer.
   const Connection* connection() const { return connection_.get(); }
 
@@ -51,7 +52,8 @@ class World {
   std::unique_ptr<Connection> connection_;
 };
 
-/// Calls `body`; what Torch throws becomes one line: kTimeout or kPeerDied where other trainers are the cause, else kIo.
+/// Calls `body`; what Torch throws becomes one line: kTimeout or kPeerDied where other trainers are the
+/// cause, else kIo.
 void translate_torch_errors(const std::string& what, const std::function<void()>& body);
 
 }  // namespace hopfeed

@@ -21,6 +21,7 @@
 #include "core/block_file.h"
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/seed_list.h"
@@ -83,13 +84,6 @@ void flush_lines() {
     throw_errno("cannot write to standard output", errno);
 }
 
-void write_report(const std::string& path, const nlohmann::json& report) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << report.dump(2) << "\n";
-  if (!file.flush()) throw_errno("cannot write " + path, errno);
-}
-
 /// The 64-byte aligned home of one block.
 struct BlockBuffer {
   explicit BlockBuffer(std::size_t size)
@@ -104,6 +98,7 @@ struct BlockBuffer {
 
 /// Makes the one batch of --at here, without workers.
 int sample_one(const SampleArguments& arguments) {
+  JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
   const std::vector<std::int64_t> at = numbers(arguments.at, "--at");
   if (at.size() != 3)
@@ -118,12 +113,12 @@ int sample_one(const SampleArguments& arguments) {
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);
   flush_lines();
-  write_report(arguments.json, {{"batches", 1},
-                                {"nodes", view.num_nodes()},
-                                {"edges", view.num_edges()},
-                                {"bytes", block.size},
-                                {"digest", fmt::format("{:016x}", view.digest())},
-                                {"dump", arguments.dump}});
+  report.write({{"batches", 1},
+                {"nodes", view.num_nodes()},
+                {"edges", view.num_edges()},
+                {"bytes", block.size},
+                {"digest", fmt::format("{:016x}", view.digest())},
+                {"dump", arguments.dump}});
   return 0;
 }
 
@@ -138,6 +133,8 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
   while (const std::optional<Batch> batch = loader.next()) {
     const BatchView& view = batch->view();
     print_line(view);
+    if (std::ferror(stdout) != 0) flush_lines();   // nobody reads: stop now
+    stop_if_asked();
     ++totals.batches;
     totals.nodes += view.num_nodes();
     totals.edges += view.num_edges();
@@ -151,6 +148,7 @@ int sample_epochs(const SampleArguments& arguments) {
     throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
   if (arguments.epochs < 1)
     throw Error(ErrorCode::kInvalid, fmt::format("--epochs is {}; at least 1", arguments.epochs));
+  JsonReport report(arguments.json);
   Loader loader(arguments.loader);
   Totals totals;
   const auto begin = std::chrono::steady_clock::now();
@@ -160,18 +158,18 @@ int sample_epochs(const SampleArguments& arguments) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const LoaderStats stats = loader.stats();
-  write_report(arguments.json, {{"epochs", arguments.epochs},
-                                {"batches", totals.batches},
-                                {"nodes", totals.nodes},
-                                {"edges", totals.edges},
-                                {"bytes", totals.bytes},
-                                {"seconds", seconds},
-                                {"wait_seconds", stats.wait_seconds},
-                                {"ring_full_seconds", stats.ring_full_seconds},
-                                {"channel_bytes", stats.channel_bytes},
-                                {"channel_huge_bytes", channel_huge_bytes()},
-                                {"worker_deaths", stats.worker_deaths},
-                                {"batches_remade", stats.batches_remade}});
+  report.write({{"epochs", arguments.epochs},
+                {"batches", totals.batches},
+                {"nodes", totals.nodes},
+                {"edges", totals.edges},
+                {"bytes", totals.bytes},
+                {"seconds", seconds},
+                {"wait_seconds", stats.wait_seconds},
+                {"ring_full_seconds", stats.ring_full_seconds},
+                {"channel_bytes", stats.channel_bytes},
+                {"channel_huge_bytes", channel_huge_bytes()},
+                {"worker_deaths", stats.worker_deaths},
+                {"batches_remade", stats.batches_remade}});
   return 0;
 }
 
@@ -219,6 +217,7 @@ int main(int argc, char** argv) {
       "hopfeed-sample");
   SampleArguments arguments;
   add_options(app, arguments);
+  stop_on_signals();
   return program_main(app, argc, argv, [&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
     arguments.loader.cores = parse_cores(arguments.cores);

@@ -12,8 +12,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "core/error.h"
 
@@ -43,21 +41,6 @@ struct SpawnSetup {
   SpawnSetup(const SpawnSetup&) = delete;
   SpawnSetup& operator=(const SpawnSetup&) = delete;
 };
-
-/// Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so fields are counted from its closing
-/// bracket.
-std::uint64_t start_time_of(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  const std::size_t bracket = text.rfind(')');
-  if (bracket == std::string::npos) return 0;
-  std::istringstream fields(text.substr(bracket + 2));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  std::uint64_t ticks = 0;
-  fields >> ticks;
-  return ticks;
-}
 
 }  // namespace
 
@@ -110,7 +93,6 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::vector<Inher
   char name[] = "hopfeed-worker";
   char* const arguments[] = {name, nullptr};
   check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, arguments, environ), what);
-  start_time_ = start_time_of(pid_);
   try {
     pidfd_ =
         OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "cannot watch a worker (pidfd_open)");

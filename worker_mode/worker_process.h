@@ -44,9 +44,6 @@ class WorkerProcess {
 
   int pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once it is dead
-  std::uint64_t start_time() const {
-    return start_time_;
-  }  // clock ticks since boot; with the pid the name of a process
   void kill();
   /// Of a dead process: how it ended, "worker process 123 was killed by signal 9 (Killed)". Waits for the
   /// death.
@@ -55,7 +52,6 @@ class WorkerProcess {
  private:
   int pid_ = -1;
   OwnedFd pidfd_;
-  std::uint64_t start_time_ = 0;
   bool reaped_ = false;
 };
 

@@ -197,13 +197,8 @@ int run(Choices& choices) {
                 "name a command: import debian|ogb|numpy, generate, partition, inspect or verify (see "
                 "hopfeed-partition --help)");
   std::erase_if(choices.numpy.splits, [](const auto& split) { return split.second.empty(); });
-  try {
-    choices.run();
-    return 0;
-  } catch (const Interrupted&) {
-    std::fprintf(stderr, "hopfeed-partition: interrupted; nothing was left behind\n");
-    return 130;
-  }
+  choices.run();
+  return 0;
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ using testing::TestSlot;
 class BatchTensorsTest : public ::testing::Test {
  protected:
   BatchTensorsTest() {
-    testing::write_tiny_dataset(folder_.path() / "data", testing::random_graph({.num_nodes = 300, .num_edges = 2'000}));
+    testing::write_tiny_dataset(folder_.path() / "data",
+                                testing::random_graph({.num_nodes = 300, .num_edges = 2'000}));
     dataset_ = std::make_unique<Dataset>(folder_.path() / "data");
   }
   TempFolder folder_;
@@ -24,9 +25,11 @@ class BatchTensorsTest : public ::testing::Test {
 };
 
 TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
-  const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}, .edge_ids = true}, {.count = 20});
+  const auto slot =
+      make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}, .edge_ids = true}, {.count = 20});
   const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
-  for (const torch::Tensor& tensor : {batch.x, batch.y, batch.edge_index, batch.e_id, batch.n_id, batch.input_id}) {
+  for (const torch::Tensor& tensor :
+       {batch.x, batch.y, batch.edge_index, batch.e_id, batch.n_id, batch.input_id}) {
     const auto* at = static_cast<const std::byte*>(tensor.const_data_ptr());
     EXPECT_GE(at, slot->data);
     EXPECT_LE(at + tensor.nbytes(), slot->data + slot->bytes);
@@ -41,7 +44,7 @@ TEST_F(BatchTensorsTest, TheSlotIsReleasedWhenTheLastTensorIsGone) {
   {
     const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
     slot.reset();
-    kept = batch.x.narrow(0, 0, 1);   // a view of a view
+    kept = batch.x.narrow(0, 0, 1);  // a view of a view
     EXPECT_FALSE(watch.expired());
   }
   EXPECT_FALSE(watch.expired());
@@ -65,7 +68,8 @@ TEST_F(BatchTensorsTest, TheGraphOfALossHoldsTheSlotUntilBackwardIsDone) {
 }
 
 TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
-  const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.first = 5, .count = 20});
+  const auto slot =
+      make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.first = 5, .count = 20});
   const BatchView view(slot->block());
   const BatchTensors batch = to_tensors(view, slot);
   EXPECT_EQ(batch.batch_size, 20);
@@ -77,7 +81,8 @@ TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
   EXPECT_FALSE(batch.e_id.defined());
   const NodeAttrView x = dataset_->attr(0, "x");
   for (std::int64_t i = 0; i < batch.num_nodes(); ++i) {
-    const auto* row = reinterpret_cast<const float*>(x.parts[0] + dataset_->dataset_id(0, view.n_id()[i]) * x.stride_bytes);
+    const auto* row =
+        reinterpret_cast<const float*>(x.parts[0] + dataset_->dataset_id(0, view.n_id()[i]) * x.stride_bytes);
     for (std::int64_t f = 0; f < 5; ++f) ASSERT_EQ(batch.x[i][f].item<float>(), row[f]);
   }
 }

@@ -68,9 +68,17 @@ TEST_F(CheckpointTest, AResumedRunGivesTheSameLossesToTheLastBit) {
 TEST_F(CheckpointTest, ProgressComesBackExactly) {
   SmallRun run;
   run.step();
-  const TrainingProgress progress{.epoch = 3, .position = 1024, .loss_sum = 0.1 + 0.2, .loss_seeds = 77, .batches = 4, .seconds = 1.0 / 3,
-                                  .best_accuracy = 0.7000000000000001, .best_epoch = 2, .world_size = 1,
-                                  .rows = {{.epoch = 2, .loss = 1.0 / 7, .valid_accuracy = 0.7000000000000001}}};
+  const TrainingProgress progress{
+      .epoch = 3,
+      .position = 1024,
+      .loss_sum = 0.1 + 0.2,
+      .loss_seeds = 77,
+      .batches = 4,
+      .seconds = 1.0 / 3,
+      .best_accuracy = 0.7000000000000001,
+      .best_epoch = 2,
+      .world_size = 1,
+      .rows = {{.epoch = 2, .loss = 1.0 / 7, .valid_accuracy = 0.7000000000000001}}};
   save_checkpoint(path_, run.model, run.adam, progress, kSettings, world_);
   const TrainingProgress back = load_checkpoint(path_, run.model, run.adam, kSettings, world_);
   EXPECT_EQ(back.epoch, 3);
@@ -108,8 +116,9 @@ TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {
 TEST_F(CheckpointTest, AWriteThatFailsLeavesTheOldCheckpoint) {
   SmallRun run;
   save_checkpoint(path_, run.model, run.adam, {.epoch = 1}, kSettings, world_);
-  std::filesystem::create_directory(path_.string() + ".new");   // where the new file would be written
-  EXPECT_EQ(code_of([&] { save_checkpoint(path_, run.model, run.adam, {.epoch = 2}, kSettings, world_); }), ErrorCode::kIo);
+  std::filesystem::create_directory(path_.string() + ".new");  // where the new file would be written
+  EXPECT_EQ(code_of([&] { save_checkpoint(path_, run.model, run.adam, {.epoch = 2}, kSettings, world_); }),
+            ErrorCode::kIo);
   EXPECT_EQ(load_checkpoint(path_, run.model, run.adam, kSettings, world_).epoch, 1);
 }
 
@@ -119,7 +128,8 @@ TEST_F(CheckpointTest, PyTorchReadsTheModelFile) {
   const torch::jit::Module module = torch::jit::load((folder_.path() / "model.pt").string());
   std::size_t found = 0;
   for (const auto& parameter : module.named_parameters()) {
-    EXPECT_TRUE(torch::equal(parameter.value, run.model->named_parameters()[parameter.name])) << parameter.name;
+    EXPECT_TRUE(torch::equal(parameter.value, run.model->named_parameters()[parameter.name]))
+        << parameter.name;
     ++found;
   }
   EXPECT_EQ(found, run.model->parameters().size());

@@ -1,6 +1,7 @@
-// One trainer of world_test: `gradient_rank DATASET SEEDS OUT` deals the first SEEDS training nodes to all ranks, makes one
-// step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw float32.
-// `gradient_rank --die RANK` joins, makes one sum, and then that rank dies where the others wait for it.
+// One trainer of world_test: `gradient_rank DATASET SEEDS OUT` deals the first SEEDS training nodes to all
+// ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw
+// float32. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies where the others wait for
+// it.
 #include <signal.h>
 
 #include <cstdio>
@@ -22,19 +23,23 @@ void write_gradient(World& world, const std::string& folder, std::int64_t num_se
   const std::int64_t batch_size = (num_seeds + world.size() - 1) / world.size();
   const Deal deal({.num_seeds = num_seeds, .batch_size = batch_size, .world_size = world.size()});
   const Deal::Range range = deal.batch(0, world.rank());
-  const BatchTensors batch = testing::make_batch(dataset, dataset.split(0, "train").first(static_cast<std::size_t>(num_seeds)),
-                                                 {.fanouts = {-1, -1}}, {.first = range.first, .count = range.count});
-  torch::manual_seed(5 + world.rank());   // the reducer makes rank 0's parameters everybody's
-  GraphSage model(ModelOptions{.hops = 2, .features = batch.x.size(1), .hidden = 16, .classes = 4, .dropout = 0});
+  const BatchTensors batch =
+      testing::make_batch(dataset, dataset.split(0, "train").first(static_cast<std::size_t>(num_seeds)),
+                          {.fanouts = {-1, -1}}, {.first = range.first, .count = range.count});
+  torch::manual_seed(5 + world.rank());  // the reducer makes rank 0's parameters everybody's
+  GraphSage model(
+      ModelOptions{.hops = 2, .features = batch.x.size(1), .hidden = 16, .classes = 4, .dropout = 0});
   GradientReducer reducer(world, model->parameters());
   const torch::Tensor loss = torch::nn::functional::cross_entropy(
-      model->forward(batch), batch.at_seeds(batch.y), torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
+      model->forward(batch), batch.at_seeds(batch.y),
+      torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
   reducer.backward(round_loss(world, loss, (batch.at_seeds(batch.y) >= 0).sum().item<std::int64_t>()).loss);
   if (world.rank() != 0) return;
   std::ofstream file(out, std::ios::binary);
   for (const torch::Tensor& parameter : model->parameters()) {
     const torch::Tensor gradient = parameter.grad().contiguous();
-    file.write(static_cast<const char*>(gradient.const_data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
+    file.write(static_cast<const char*>(gradient.const_data_ptr()),
+               static_cast<std::streamsize>(gradient.nbytes()));
   }
 }
 
@@ -57,8 +62,10 @@ int main(int argc, char** argv) {
   try {
     hopfeed::World world({.timeout = std::chrono::seconds(30)});
     const std::string first = argc > 1 ? argv[1] : "";
-    if (first == "--die") hopfeed::lose_a_rank(world, std::stoll(argv[2]));
-    else hopfeed::write_gradient(world, first, std::stoll(argv[2]), argv[3]);
+    if (first == "--die")
+      hopfeed::lose_a_rank(world, std::stoll(argv[2]));
+    else
+      hopfeed::write_gradient(world, first, std::stoll(argv[2]), argv[3]);
     return 0;
   } catch (const hopfeed::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

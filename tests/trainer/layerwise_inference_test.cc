@@ -1,4 +1,5 @@
-// Layer-wise inference against batches that carry every neighbour, and the model's trimming against no trimming.
+// Layer-wise inference against batches that carry every neighbour, and the model's trimming against no
+// trimming.
 #include "trainer/layerwise_inference.h"
 
 #include <gtest/gtest.h>
@@ -23,12 +24,15 @@ std::vector<std::int64_t> all_nodes() {
 class LayerwiseInferenceTest : public ::testing::TestWithParam<int> {
  protected:
   LayerwiseInferenceTest() {
-    const testing::TinyGraph graph = testing::random_graph({.num_nodes = kNodes, .num_edges = 3'000, .x_width = 12});
+    const testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = kNodes, .num_edges = 3'000, .x_width = 12});
     testing::write_tiny_dataset(folder_.path() / "data", graph, testing::random_cut(graph, GetParam(), 3));
     dataset_ = std::make_unique<Dataset>(folder_.path() / "data");
     torch::manual_seed(4);
   }
-  GraphSage model(std::int64_t hops) const { return GraphSage(ModelOptions{.hops = hops, .features = 12, .hidden = 20, .classes = 4}); }
+  GraphSage model(std::int64_t hops) const {
+    return GraphSage(ModelOptions{.hops = hops, .features = 12, .hidden = 20, .classes = 4});
+  }
 
   TempFolder folder_;
   std::unique_ptr<Dataset> dataset_;
@@ -41,7 +45,8 @@ TEST_P(LayerwiseInferenceTest, EqualsBatchesOfAllNeighbours) {
     sage->eval();
     const torch::NoGradGuard no_gradients;
     const std::vector<std::int64_t> ids = all_nodes();
-    const BatchTensors batch = testing::make_batch(*dataset_, ids, {.fanouts = std::vector<std::int64_t>(hops, -1)}, {.count = kNodes / 2});
+    const BatchTensors batch = testing::make_batch(
+        *dataset_, ids, {.fanouts = std::vector<std::int64_t>(hops, -1)}, {.count = kNodes / 2});
     const torch::Tensor sampled = sage->forward(batch);
     for (std::int64_t i = 0; i < batch.batch_size; ++i) {
       const torch::Tensor row = exact[dataset_->dataset_id(0, batch.n_id[i].item<std::int64_t>())];
@@ -79,10 +84,11 @@ TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {
   const NodeAttrView labels = dataset_->attr(0, "y");
   const auto train = dataset_->split(0, "train");
   std::int64_t labelled = 0;
-  for (std::size_t i = 0; i < train.size(); ++i) {   // every third prediction is wrong
+  for (std::size_t i = 0; i < train.size(); ++i) {  // every third prediction is wrong
     const std::int64_t id = dataset_->dataset_id(0, train[i]);
     const int part = partition_of(labels.partition_offsets, id);
-    const auto label = *reinterpret_cast<const std::int64_t*>(labels.parts[part] + (id - labels.partition_offsets[part]) * labels.stride_bytes);
+    const auto label = *reinterpret_cast<const std::int64_t*>(
+        labels.parts[part] + (id - labels.partition_offsets[part]) * labels.stride_bytes);
     ASSERT_GE(label, 0);
     logits[id][(label + (labelled++ % 3 == 0 ? 1 : 0)) % 4] = 1;
   }
@@ -92,20 +98,25 @@ TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {
 }
 
 TEST_P(LayerwiseInferenceTest, AModelForOtherFeaturesIsRefused) {
-  EXPECT_THROW(layerwise_inference(GraphSage(ModelOptions{.hops = 1, .features = 11, .hidden = 4, .classes = 4}), *dataset_), Error);
+  EXPECT_THROW(layerwise_inference(
+                   GraphSage(ModelOptions{.hops = 1, .features = 11, .hidden = 4, .classes = 4}), *dataset_),
+               Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Partitions, LayerwiseInferenceTest, ::testing::Values(1, 2, 3));
 
 TEST(GraphSageTest, ComputesWhatAnUntrimmedModelComputes) {
   const TempFolder folder;
-  testing::write_tiny_dataset(folder.path() / "data", testing::random_graph({.num_nodes = kNodes, .num_edges = 3'000, .x_width = 12}));
+  testing::write_tiny_dataset(
+      folder.path() / "data",
+      testing::random_graph({.num_nodes = kNodes, .num_edges = 3'000, .x_width = 12}));
   const Dataset dataset(folder.path() / "data");
   torch::manual_seed(4);
   GraphSage sage(ModelOptions{.hops = 3, .features = 12, .hidden = 20, .classes = 4});
   sage->eval();
   const torch::NoGradGuard no_gradients;
-  const BatchTensors batch = testing::make_batch(dataset, dataset.split(0, "train"), {.fanouts = {4, 3, 2}}, {.count = 15});
+  const BatchTensors batch =
+      testing::make_batch(dataset, dataset.split(0, "train"), {.fanouts = {4, 3, 2}}, {.count = 15});
   const CompressedRows all = compress_rows(batch.edge_index, batch.num_nodes(), batch.num_nodes());
   torch::Tensor h = batch.x;
   for (std::int64_t l = 0; l < 3; ++l) {
@@ -120,7 +131,9 @@ TEST(GraphSageTest, RefusesABatchOfOtherHops) {
   testing::write_tiny_dataset(folder.path() / "data", testing::random_graph({.x_width = 12}));
   const Dataset dataset(folder.path() / "data");
   GraphSage sage(ModelOptions{.hops = 3, .features = 12, .hidden = 20, .classes = 4});
-  EXPECT_THROW(sage->forward(testing::make_batch(dataset, dataset.split(0, "train"), {.fanouts = {4, 3}}, {.count = 15})), Error);
+  EXPECT_THROW(sage->forward(testing::make_batch(dataset, dataset.split(0, "train"), {.fanouts = {4, 3}},
+                                                 {.count = 15})),
+               Error);
 }
 
 }  // namespace

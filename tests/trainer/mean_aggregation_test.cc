@@ -26,14 +26,18 @@ Edges random_edges(std::int64_t rows, std::int64_t sources, std::int64_t max_deg
       destination.push_back(d);
     }
   }
-  return {rows, sources, torch::stack({torch::tensor(source, torch::kInt64), torch::tensor(destination, torch::kInt64)}).contiguous()};
+  return {rows, sources,
+          torch::stack({torch::tensor(source, torch::kInt64), torch::tensor(destination, torch::kInt64)})
+              .contiguous()};
 }
 
 /// Message by message, in the order of the edges.
 torch::Tensor serial_mean(const torch::Tensor& x, const Edges& edges) {
-  torch::Tensor sum = torch::zeros({edges.rows, x.size(1)}, x.options()), count = torch::zeros({edges.rows, 1}, x.options());
+  torch::Tensor sum = torch::zeros({edges.rows, x.size(1)}, x.options()),
+                count = torch::zeros({edges.rows, 1}, x.options());
   for (std::int64_t k = 0; k < edges.edge_index.size(1); ++k) {
-    const auto source = edges.edge_index[0][k].item<std::int64_t>(), destination = edges.edge_index[1][k].item<std::int64_t>();
+    const auto source = edges.edge_index[0][k].item<std::int64_t>(),
+               destination = edges.edge_index[1][k].item<std::int64_t>();
     sum[destination] += x[source];
     count[destination] += 1;
   }
@@ -50,7 +54,8 @@ TEST(MeanAggregation, EqualsTheSerialMeanForEveryWidth) {
     const torch::Tensor x = torch::randn({edges.sources, width});
     EXPECT_TRUE(torch::allclose(aggregate(x, edges), serial_mean(x, edges), 1e-6, 1e-6)) << "width " << width;
     const torch::Tensor wide = x.to(torch::kFloat64);
-    EXPECT_TRUE(torch::allclose(aggregate(wide, edges), serial_mean(wide, edges), 1e-14, 1e-14)) << "width " << width;
+    EXPECT_TRUE(torch::allclose(aggregate(wide, edges), serial_mean(wide, edges), 1e-14, 1e-14))
+        << "width " << width;
   }
 }
 
@@ -68,7 +73,8 @@ TEST(MeanAggregation, ABatchWithoutEdgesGivesZeros) {
 TEST(MeanAggregation, BackwardEqualsTheSerialMeansBackward) {
   const Edges edges = random_edges(30, 50, 8, 5);
   const torch::Tensor weights = torch::randn({edges.rows, 33}, torch::kFloat64);
-  torch::Tensor x = torch::randn({edges.sources, 33}, torch::kFloat64).requires_grad_(), y = x.detach().clone().requires_grad_();
+  torch::Tensor x = torch::randn({edges.sources, 33}, torch::kFloat64).requires_grad_(),
+                y = x.detach().clone().requires_grad_();
   (aggregate(x, edges) * weights).sum().backward();
   (serial_mean(y, edges) * weights).sum().backward();
   EXPECT_TRUE(torch::allclose(x.grad(), y.grad(), 1e-13, 1e-13));

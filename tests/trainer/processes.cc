@@ -40,7 +40,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-ProgramResult run_program(const std::vector<std::string>& command, const EnvironmentVariables& environment, int seconds) {
+ProgramResult run_program(const std::vector<std::string>& command, const EnvironmentVariables& environment,
+                          int seconds) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
   posix_spawn_file_actions_t actions;
@@ -49,10 +50,12 @@ ProgramResult run_program(const std::vector<std::string>& command, const Environ
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // so that what it starts can be ended with it
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP);  // so that what it starts can be ended with it
   std::vector<std::string> arguments = command, variables = merged_environment(environment);
   pid_t pid = 0;
-  const int failed = posix_spawnp(&pid, arguments[0].c_str(), &actions, &attributes, pointers(arguments).data(), pointers(variables).data());
+  const int failed = posix_spawnp(&pid, arguments[0].c_str(), &actions, &attributes,
+                                  pointers(arguments).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(pipe_ends[1]);
@@ -62,7 +65,9 @@ ProgramResult run_program(const std::vector<std::string>& command, const Environ
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   char buffer[4096];
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+            .count();
     pollfd poll_entry{.fd = pipe_ends[0], .events = POLLIN, .revents = 0};
     if (left <= 0 || poll(&poll_entry, 1, static_cast<int>(left)) == 0) {
       kill(-pid, SIGKILL);
@@ -88,9 +93,12 @@ std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, in
     for (int rank = 0; rank < world_size; ++rank) {
       threads.emplace_back([&, rank] {
         results[rank] = run_program(command,
-                                    {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(world_size)},
-                                     {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(world_size)},
-                                     {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}},
+                                    {{"RANK", std::to_string(rank)},
+                                     {"WORLD_SIZE", std::to_string(world_size)},
+                                     {"LOCAL_RANK", std::to_string(rank)},
+                                     {"LOCAL_WORLD_SIZE", std::to_string(world_size)},
+                                     {"MASTER_ADDR", "127.0.0.1"},
+                                     {"MASTER_PORT", port}},
                                     seconds);
       });
     }
@@ -100,7 +108,9 @@ std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, in
 
 std::string program(const std::string& name) {
   const char* folder = std::getenv("HOPFEED_BIN");
-  return (folder ? std::filesystem::path(folder) : std::filesystem::read_symlink("/proc/self/exe").parent_path()) / name;
+  return (folder ? std::filesystem::path(folder)
+                 : std::filesystem::read_symlink("/proc/self/exe").parent_path()) /
+         name;
 }
 
 int free_port() {

@@ -1,4 +1,5 @@
-// node_classification and own_training_loop as a user starts them: what they leave behind, and what they say to bad input.
+// node_classification and own_training_loop as a user starts them: what they leave behind, and what they say
+// to bad input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,11 +22,16 @@ class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() { testing::write_tiny_dataset(data_, testing::training_graph()); }
 
-  ProgramResult node_classification(std::vector<std::string> more, const testing::EnvironmentVariables& environment = {}) const {
-    std::vector<std::string> command{program("node_classification"), "--data", data_.string(), "--fanouts", "4,3", "--batch-size", "50",
-                                     "--hidden", "16", "--epochs", "3"};
+  ProgramResult node_classification(std::vector<std::string> more,
+                                    const testing::EnvironmentVariables& environment = {}) const {
+    std::vector<std::string> command{program("node_classification"), "--data", data_.string()};
     command.insert(command.end(), more.begin(), more.end());
     return run_program(command, environment);
+  }
+  /// A run of a second.
+  ProgramResult small_run(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--fanouts", "4,3", "--batch-size", "50", "--hidden", "16", "--epochs", "3"});
+    return node_classification(std::move(more));
   }
   /// One line on stderr that holds `what`, and a failure.
   void expect_refused(const ProgramResult& result, const std::string& what) const {
@@ -42,12 +48,12 @@ class ProgramTest : public ::testing::Test {
 
 TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
   const std::filesystem::path out = folder_.path() / "out", copy = folder_.path() / "copy.json";
-  const ProgramResult result = node_classification({"--out", out.string(), "--json", copy.string()});
+  const ProgramResult result = small_run({"--out", out.string(), "--json", copy.string()});
   ASSERT_EQ(result.status, 0) << result.output;
   std::ifstream file(out / "summary.json"), second(copy);
   const nlohmann::json summary = nlohmann::json::parse(file);
-  for (const char* key : {"test_accuracy", "valid_accuracy", "baseline_test_accuracy", "epochs", "epoch_seconds", "batches_per_s",
-                          "trainer_wait_fraction"}) {
+  for (const char* key : {"test_accuracy", "valid_accuracy", "baseline_test_accuracy", "epochs",
+                          "epoch_seconds", "batches_per_s", "trainer_wait_fraction"}) {
     EXPECT_TRUE(summary.contains(key) && summary[key].is_number()) << key;
   }
   EXPECT_EQ(summary["epochs"], 3);
@@ -61,7 +67,7 @@ TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
 
 TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {
   const std::filesystem::path json = folder_.path() / "alone.json";
-  const ProgramResult result = node_classification({"--hops", "0", "--json", json.string()});
+  const ProgramResult result = small_run({"--hops", "0", "--json", json.string()});
   ASSERT_EQ(result.status, 0) << result.output;
   std::ifstream file(json);
   EXPECT_FALSE(nlohmann::json::parse(file).contains("baseline_test_accuracy"));
@@ -71,13 +77,15 @@ TEST_F(ProgramTest, BadInputIsOneLineThatNamesIt) {
   expect_refused(node_classification({"--colour", "blue"}), "--colour");
   expect_refused(node_classification({"--fanouts", "4,x"}), "x");
   expect_refused(node_classification({"--fanouts", "0,3"}), "fanout");
-  expect_refused(node_classification({"--hops", "3"}), "--hops");
+  expect_refused(node_classification({"--hops", "4"}), "--hops");
   expect_refused(node_classification({"--dropout", "1.5"}), "dropout");
   expect_refused(node_classification({"--epochs", "0"}), "epochs");
   expect_refused(node_classification({"--backend", "mpi"}), "mpi");
   expect_refused(node_classification({"--cores", "4000"}), "4000");
   expect_refused(run_program({program("node_classification")}), "--data");
-  expect_refused(run_program({program("node_classification"), "--data", (folder_.path() / "nowhere").string()}), "nowhere");
+  expect_refused(
+      run_program({program("node_classification"), "--data", (folder_.path() / "nowhere").string()}),
+      "nowhere");
 }
 
 TEST_F(ProgramTest, WithoutATorchrunEnvironmentMoreTrainersAreRefused) {
@@ -87,9 +95,9 @@ TEST_F(ProgramTest, WithoutATorchrunEnvironmentMoreTrainersAreRefused) {
 
 TEST_F(ProgramTest, ADamagedCheckpointIsNamedAndLeftAlone) {
   const std::filesystem::path out = folder_.path() / "out", checkpoint = out / "model.checkpoint";
-  ASSERT_EQ(node_classification({"--no-baseline", "--out", out.string()}).status, 0);
+  ASSERT_EQ(small_run({"--no-baseline", "--out", out.string()}).status, 0);
   std::filesystem::resize_file(checkpoint, 1'000);
-  expect_refused(node_classification({"--no-baseline", "--out", out.string(), "--resume"}), "model.checkpoint");
+  expect_refused(small_run({"--no-baseline", "--out", out.string(), "--resume"}), "model.checkpoint");
   EXPECT_EQ(std::filesystem::file_size(checkpoint), 1'000u);
 }
 

@@ -1,4 +1,5 @@
-// Accuracy on real graphs: what no unit test sees. Each is skipped, with the reason, where its data is absent.
+// Accuracy on real graphs: what no unit test sees. Each is skipped, with the reason, where its data is
+// absent.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,10 +23,12 @@ using testing::TempFolder;
 TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   const char* folder = std::getenv("HOPFEED_DATA");
   const std::filesystem::path raw = std::filesystem::path(folder ? folder : "") / "cora";
-  if (!std::filesystem::exists(raw / "raw")) GTEST_SKIP() << "no cora in '" << raw.string() << "' (HOPFEED_DATA names the folder)";
+  if (!std::filesystem::exists(raw / "raw"))
+    GTEST_SKIP() << "no cora in '" << raw.string() << "' (HOPFEED_DATA names the folder)";
   const TempFolder temporary;
   const std::string data = (temporary.path() / "cora").string();
-  const auto import = run_program({program("hopfeed-partition"), "import", "ogb", data, "--raw", raw.string()});
+  const auto import =
+      run_program({program("hopfeed-partition"), "import", "ogb", data, "--raw", raw.string()});
   ASSERT_EQ(import.status, 0) << import.output;
 
   at::set_num_threads(1);
@@ -34,10 +37,17 @@ TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   double sum = 0;
   std::ostringstream each;
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
-    const TrainingResult result = train(world, {.loader = {.dataset = data, .batch = {.fanouts = {25, 10}}, .batch_size = 140},
-                                                .epochs = 60, .hidden = 64, .dropout = 0.5, .lr = 0.01, .weight_decay = 5e-4, .seed = seed,
-                                                .out = temporary.path() / "out"});
-    const double accuracy = split_accuracy(layerwise_inference(result.model, dataset), dataset, "test").value();
+    const TrainingResult result =
+        train(world, {.loader = {.dataset = data, .batch = {.fanouts = {10, 10}}, .batch_size = 140},
+                      .epochs = 60,
+                      .hidden = 64,
+                      .dropout = 0.5,
+                      .lr = 0.01,
+                      .weight_decay = 5e-3,
+                      .seed = seed,
+                      .out = temporary.path() / "out"});
+    const double accuracy =
+        split_accuracy(layerwise_inference(result.model, dataset), dataset, "test").value();
     sum += accuracy;
     each << ' ' << accuracy;
   }
@@ -45,10 +55,19 @@ TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   EXPECT_GE(sum / 5, 0.77) << each.str();
 }
 
-double test_accuracy(const std::string& data, const std::vector<std::string>& options, const std::filesystem::path& json) {
-  std::vector<std::string> command{HOPFEED_TEST_PYTHON, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node=2",
-                                   "--master-port=" + std::to_string(testing::free_port()), program("node_classification"), "--data", data,
-                                   "--json", json.string()};
+double test_accuracy(const std::string& data, const std::vector<std::string>& options,
+                     const std::filesystem::path& json) {
+  std::vector<std::string> command{HOPFEED_TEST_PYTHON,
+                                   "-m",
+                                   "torch.distributed.run",
+                                   "--no-python",
+                                   "--nproc-per-node=2",
+                                   "--master-port=" + std::to_string(testing::free_port()),
+                                   program("node_classification"),
+                                   "--data",
+                                   data,
+                                   "--json",
+                                   json.string()};
   command.insert(command.end(), options.begin(), options.end());
   const auto result = run_program(command, {}, 400);
   EXPECT_EQ(result.status, 0) << result.output;
@@ -65,7 +84,8 @@ TEST(RealGraphs, OnTheDebianGraphSageBeatsFeaturesAloneBy15Points) {
   const auto import = run_program({program("hopfeed-partition"), "import", "debian", data});
   ASSERT_EQ(import.status, 0) << import.output;
   // Features alone get the full 20 epochs, which cost little; six are enough for the graph to win.
-  const double alone = test_accuracy(data, {"--hops", "0", "--epochs", "20"}, temporary.path() / "alone.json");
+  const double alone =
+      test_accuracy(data, {"--hops", "0", "--epochs", "20"}, temporary.path() / "alone.json");
   const double sage = test_accuracy(data, {"--no-baseline", "--epochs", "6"}, temporary.path() / "sage.json");
   std::printf("debian test accuracy: features alone %.4f, GraphSAGE %.4f\n", alone, sage);
   EXPECT_GT(alone, 0.3);

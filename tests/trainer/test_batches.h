@@ -16,7 +16,8 @@ namespace hopfeed::testing {
 
 /// The memory of one block; says when it is freed.
 struct TestSlot {
-  explicit TestSlot(std::size_t bytes) : bytes(bytes), data(static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, bytes))) {}
+  explicit TestSlot(std::size_t bytes)
+      : bytes(bytes), data(static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, bytes))) {}
   ~TestSlot() { std::free(data); }
   TestSlot(const TestSlot&) = delete;
   TestSlot& operator=(const TestSlot&) = delete;
@@ -26,8 +27,8 @@ struct TestSlot {
   std::byte* data;
 };
 
-inline std::shared_ptr<TestSlot> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds, const BatchOptions& options,
-                                           BatchKey key) {
+inline std::shared_ptr<TestSlot> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                                           const BatchOptions& options, BatchKey key) {
   const SeedList list(seeds, {.shuffle = false});
   BatchMaker maker(dataset, list, options);
   auto slot = std::make_shared<TestSlot>(maker.sample(key));
@@ -35,7 +36,8 @@ inline std::shared_ptr<TestSlot> make_slot(const Dataset& dataset, std::span<con
   return slot;
 }
 
-inline BatchTensors make_batch(const Dataset& dataset, std::span<const std::int64_t> seeds, const BatchOptions& options, BatchKey key) {
+inline BatchTensors make_batch(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                               const BatchOptions& options, BatchKey key) {
   const auto slot = make_slot(dataset, seeds, options, key);
   return to_tensors(BatchView(slot->block()), slot);
 }

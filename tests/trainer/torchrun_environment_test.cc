@@ -23,8 +23,8 @@ class Environment {
 
  private:
   static void clear() {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-                             "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE"}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                             "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE"}) {
       unsetenv(name);
     }
   }
@@ -50,8 +50,14 @@ TEST(TorchrunEnvironment, NothingSetMeansATrainerByItself) {
 }
 
 TEST(TorchrunEnvironment, WhatTorchrunSetsIsRead) {
-  const Environment environment({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"},
-                                 {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const Environment environment({{"RANK", "3"},
+                                 {"WORLD_SIZE", "4"},
+                                 {"LOCAL_RANK", "1"},
+                                 {"LOCAL_WORLD_SIZE", "2"},
+                                 {"MASTER_ADDR", "node0"},
+                                 {"MASTER_PORT", "29500"},
+                                 {"TORCHELASTIC_RESTART_COUNT", "2"},
+                                 {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   const auto env = torchrun_environment();
   ASSERT_TRUE(env);
   EXPECT_EQ(env->rank, 3);
@@ -67,12 +73,17 @@ TEST(TorchrunEnvironment, WhatTorchrunSetsIsRead) {
 TEST(TorchrunEnvironment, APartOfItIsRefusedByName) {
   EXPECT_NE(refusal({{"RANK", "0"}}).find("WORLD_SIZE is not set"), std::string::npos);
   EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("RANK is not set"), std::string::npos);
-  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}).find("MASTER_ADDR is not set"), std::string::npos);
-  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}).find("MASTER_PORT is not set"), std::string::npos);
+  EXPECT_NE(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}).find("MASTER_ADDR is not set"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}).find("MASTER_PORT is not set"),
+      std::string::npos);
 }
 
 TEST(TorchrunEnvironment, NumbersOutOfRangeAreRefusedByName) {
-  std::map<std::string, std::string> values{{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  std::map<std::string, std::string> values{
+      {"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
   EXPECT_NE(refusal(values).find("RANK is '2'"), std::string::npos);
   values["RANK"] = "1x";
   EXPECT_NE(refusal(values).find("RANK is '1x'"), std::string::npos);

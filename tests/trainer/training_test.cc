@@ -52,14 +52,22 @@ struct Interruption : std::runtime_error {
 TEST_F(TrainingTest, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
   const TrainingResult whole = train(world_, options("whole"));
   ASSERT_EQ(whole.rows.size(), 3u);
-  for (const int stop : {1, 7, 12, 13, 30}) {   // 12 steps an epoch: before a checkpoint, amid, at both sides of an epoch's end
+  for (const int stop :
+       {1, 7, 12, 13, 30}) {  // 12 steps an epoch: before a checkpoint, amid, at both sides of an epoch's end
     TrainingOptions again = options("stopped" + std::to_string(stop));
     int steps = 0;
-    EXPECT_THROW(train(world_, again, {.step = [&](const StepReport&) { if (++steps == stop) throw Interruption(); }, .epoch = {}}), Interruption);
+    EXPECT_THROW(train(world_, again,
+                       {.step =
+                            [&](const StepReport&) {
+                              if (++steps == stop) throw Interruption();
+                            },
+                        .epoch = {}}),
+                 Interruption);
     again.resume = Resume::kAlways;
     const TrainingResult result = train(world_, again);
     EXPECT_EQ(figures(result), figures(whole)) << "stopped after " << stop << " steps";
-    EXPECT_EQ(parameter_digest(result.model), parameter_digest(whole.model)) << "stopped after " << stop << " steps";
+    EXPECT_EQ(parameter_digest(result.model), parameter_digest(whole.model))
+        << "stopped after " << stop << " steps";
   }
 }
 
@@ -80,7 +88,8 @@ TEST_F(TrainingTest, LossFallsAndTheBestModelIsKept) {
 TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
   const TrainingResult first = train(world_, options("again"));
   int steps = 0;
-  const TrainingResult second = train(world_, options("again"), {.step = [&](const StepReport&) { ++steps; }, .epoch = {}});
+  const TrainingResult second =
+      train(world_, options("again"), {.step = [&](const StepReport&) { ++steps; }, .epoch = {}});
   EXPECT_EQ(steps, 3 * 12);
   EXPECT_EQ(figures(first), figures(second));
 }
@@ -117,14 +126,26 @@ TEST_F(TrainingTest, OptionsOutOfRangeAreNamed) {
   EXPECT_NE(refusal([](TrainingOptions& o) { o.lr = 0; }).find("lr"), std::string::npos);
   EXPECT_NE(refusal([](TrainingOptions& o) { o.dropout = 1; }).find("dropout"), std::string::npos);
   EXPECT_NE(refusal([](TrainingOptions& o) { o.hidden = 0; }).find("hidden"), std::string::npos);
-  EXPECT_NE(refusal([](TrainingOptions& o) { o.checkpoint_every = -1; }).find("checkpoint-every"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.checkpoint_every = -1; }).find("checkpoint-every"),
+            std::string::npos);
 }
 
-nlohmann::json torchrun(const std::filesystem::path& data, const std::filesystem::path& out, const std::vector<std::string>& more) {
+nlohmann::json torchrun(const std::filesystem::path& data, const std::filesystem::path& out,
+                        const std::vector<std::string>& more) {
   std::filesystem::create_directories(out);
-  std::vector<std::string> command{HOPFEED_TEST_PYTHON, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node=2", "--max-restarts=2",
-                                   "--monitor-interval=0.2", "--master-port=" + std::to_string(testing::free_port()),
-                                   program("training_rank"), data.string(), out.string(), "3", "2"};
+  std::vector<std::string> command{HOPFEED_TEST_PYTHON,
+                                   "-m",
+                                   "torch.distributed.run",
+                                   "--no-python",
+                                   "--nproc-per-node=2",
+                                   "--max-restarts=2",
+                                   "--monitor-interval=0.2",
+                                   "--master-port=" + std::to_string(testing::free_port()),
+                                   program("training_rank"),
+                                   data.string(),
+                                   out.string(),
+                                   "3",
+                                   "2"};
   command.insert(command.end(), more.begin(), more.end());
   const auto result = run_program(command, {}, 150);
   EXPECT_EQ(result.status, 0) << result.output;
@@ -134,7 +155,8 @@ nlohmann::json torchrun(const std::filesystem::path& data, const std::filesystem
 
 TEST_F(TrainingTest, ATrainerKilledMidEpochUnderTorchrun_TheRunEndsAsIfNothingHadBeen) {
   const nlohmann::json whole = torchrun(data_, folder_.path() / "undisturbed", {});
-  const nlohmann::json killed = torchrun(data_, folder_.path() / "killed", {"9"});   // 6 steps an epoch: amid the second
+  const nlohmann::json killed =
+      torchrun(data_, folder_.path() / "killed", {"9"});  // 6 steps an epoch: amid the second
   ASSERT_TRUE(whole.is_object() && killed.is_object());
   EXPECT_EQ(whole["restarts"], 0);
   EXPECT_EQ(whole["steps"], 18);

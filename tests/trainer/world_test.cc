@@ -23,12 +23,14 @@ using testing::TempFolder;
 
 std::vector<float> gradient_of(const std::filesystem::path& folder, int ranks) {
   const std::filesystem::path out = folder / ("gradient" + std::to_string(ranks));
-  for (const auto& rank : run_ranks({program("gradient_rank"), (folder / "data").string(), "101", out.string()}, ranks)) {
+  for (const auto& rank :
+       run_ranks({program("gradient_rank"), (folder / "data").string(), "101", out.string()}, ranks)) {
     EXPECT_EQ(rank.status, 0) << rank.output;
   }
   std::ifstream file(out, std::ios::binary);
   std::vector<float> gradient(std::filesystem::file_size(out) / sizeof(float));
-  file.read(reinterpret_cast<char*>(gradient.data()), static_cast<std::streamsize>(gradient.size() * sizeof(float)));
+  file.read(reinterpret_cast<char*>(gradient.data()),
+            static_cast<std::streamsize>(gradient.size() * sizeof(float)));
   return gradient;
 }
 
@@ -42,8 +44,9 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b) 
 }
 
 TEST(World, TwoAndThreeRanksGiveTheGradientOfOneRankWithAllTheirSeeds) {
-  const TempFolder folder;   // 101 seeds: 51 + 50, and 34 + 34 + 33; some of them without a label
-  testing::TinyGraph graph = testing::random_graph({.num_nodes = 500, .num_edges = 4'000, .x_width = 10, .num_train = 200});
+  const TempFolder folder;  // 101 seeds: 51 + 50, and 34 + 34 + 33; some of them without a label
+  testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 500, .num_edges = 4'000, .x_width = 10, .num_train = 200});
   for (std::int64_t v = 0; v < graph.num_nodes; v += 7) graph.y[v] = -1;
   testing::write_tiny_dataset(folder.path() / "data", graph);
   const std::vector<float> one = gradient_of(folder.path(), 1);
@@ -71,8 +74,9 @@ TEST(World, AStorePortInUseIsNamed) {
   ASSERT_EQ(listen(fd, 1), 0);
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   const std::string port = std::to_string(ntohs(address.sin_port));
-  const auto result = run_program({program("gradient_rank"), "--die", "1"},
-                                  {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+  const auto result =
+      run_program({program("gradient_rank"), "--die", "1"},
+                  {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
   close(fd);
   EXPECT_EQ(result.status, 10 + static_cast<int>(ErrorCode::kIo));
   EXPECT_NE(result.output.find(port + " is in use"), std::string::npos) << result.output;

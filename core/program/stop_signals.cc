@@ -1,0 +1,39 @@
+// See stop_signals.h.
+#include "core/program/stop_signals.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace hopfeed {
+namespace {
+
+constexpr long kPatienceSeconds = 2;
+
+std::atomic<long> asked_at{-1};   // second of the first signal; lock-free, so fit for a handler
+static_assert(std::atomic<long>::is_always_lock_free);
+
+void note(int signal) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  long never = -1;
+  if (asked_at.compare_exchange_strong(never, now.tv_sec)) return;
+  if (now.tv_sec - never > kPatienceSeconds) _exit(128 + signal);
+}
+
+}  // namespace
+
+void stop_on_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+void stop_if_asked() {
+  if (asked_at.load() >= 0) throw Interrupted{};
+}
+
+}  // namespace hopfeed

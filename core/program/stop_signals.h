@@ -1,0 +1,16 @@
+// Ctrl-C, SIGTERM and SIGHUP end a program the way an error does: what it made so far is taken back, nothing stays half-written.
+#pragma once
+
+namespace hopfeed {
+
+/// Thrown by stop_if_asked; program_main turns it into one line and exit code 130.
+struct Interrupted {};
+
+/// From now on the first of the signals is only noted; one that comes more than two seconds later ends the program at once
+/// (two in quick succession are one wish: `timeout` and launchers send them so).
+void stop_on_signals();
+
+/// Throws Interrupted after a signal. Long work calls it a few times a second.
+void stop_if_asked();
+
+}  // namespace hopfeed
