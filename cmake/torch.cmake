@@ -49,8 +49,8 @@ target_compile_options(hopfeed_torch INTERFACE -fopenmp -fPIC -fpch-preprocess)
 target_link_libraries(hopfeed_torch INTERFACE
   ${HOPFEED_TORCH_ROOT}/lib/libtorch_cpu.so ${HOPFEED_TORCH_ROOT}/lib/libc10.so ${HOPFEED_TORCH_ROOT}/lib/libgomp.so.1)
 
-# hopfeed_torch_cuda: what ProcessGroupNCCL needs. NCCL's and most of CUDA's headers lie in wheels that torch depends on;
-# the rest comes with a CUDA toolkit, which only machines with a GPU need to have. Only the module that is loaded for
+# hopfeed_torch_cuda: what ProcessGroupNCCL needs. NCCL's and CUDA's headers lie in wheels that torch depends on or that
+# scripts/requirements.txt adds; a CUDA toolkit of the machine has them too. Only the module that is loaded for
 # --backend nccl links it.
 cmake_path(GET HOPFEED_TORCH_ROOT PARENT_PATH _packages)
 file(GLOB _cuda_include ${_packages}/nvidia/cu*/include)
