@@ -41,7 +41,7 @@ int create_memfd() {
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd);
   const int error = errno;
   close(fd);
-  errno = error == EINVAL ? EMFILE : error;   // EINVAL: the limit on open files is that low
+  errno = error == EINVAL ? EMFILE : error;  // EINVAL: the limit on open files is that low
   return own;
 }
 

@@ -125,8 +125,10 @@ void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, i
   for (std::int32_t p : partition_of) filled[p] = 1;
   const auto empty = std::count(filled.begin(), filled.end(), 0);
   if (empty == 0) return;
-  throw Error(ErrorCode::kInvalid, fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
-                                               empty, partitions));
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
+                  empty, partitions));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
   while (const std::optional<Batch> batch = loader.next()) {
     const BatchView& view = batch->view();
     print_line(view);
-    if (std::ferror(stdout) != 0) flush_lines();   // nobody reads: stop now
+    if (std::ferror(stdout) != 0) flush_lines();  // nobody reads: stop now
     stop_if_asked();
     ++totals.batches;
     totals.nodes += view.num_nodes();

@@ -24,7 +24,8 @@ bool written_in_place(const fs::path& path) {
 
 JsonReport::JsonReport(const std::string& path) : path_(path) {
   if (path.empty()) return;
-  if (fs::is_directory(path_)) throw Error(ErrorCode::kInvalid, "--json: " + path + " is a folder; name a file");
+  if (fs::is_directory(path_))
+    throw Error(ErrorCode::kInvalid, "--json: " + path + " is a folder; name a file");
   temporary_ = written_in_place(path_) ? path_ : fs::path(path + ".tmp-" + std::to_string(::getpid()));
   const int mode = temporary_ == path_ ? 0 : O_CREAT | O_EXCL;
   const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | mode, 0666);
@@ -46,7 +47,8 @@ void JsonReport::write(const nlohmann::json& report) {
   const std::string text = report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::FILE* file = std::fopen(temporary_.c_str(), "wbe");
   if (!file) throw_errno("--json: cannot write " + path_.string(), errno);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
   const int error = errno;
   if (std::fclose(file) != 0 || !written) throw_errno("--json: cannot write " + path_.string(), error);
   if (temporary_ != path_ && std::rename(temporary_.c_str(), path_.c_str()) != 0) {

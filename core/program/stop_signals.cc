@@ -12,7 +12,7 @@ namespace {
 
 constexpr long kPatienceSeconds = 2;
 
-std::atomic<long> asked_at{-1};   // second of the first signal; lock-free, so fit for a handler
+std::atomic<long> asked_at{-1};  // second of the first signal; lock-free, so fit for a handler
 static_assert(std::atomic<long>::is_always_lock_free);
 
 void note(int signal) {

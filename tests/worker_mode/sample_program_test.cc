@@ -1,6 +1,7 @@
 // hopfeed-sample as a user meets it: what it prints, that set-ups which must agree do, and how it refuses bad
 // input.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -23,6 +24,14 @@ class SampleProgram : public LoaderTestWithin<120> {
                                        "11"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return testing::run_program(arguments);
+  }
+  /// The same as a line for a shell.
+  static std::string command() {
+    return testing::program("hopfeed-sample") + " " + path(1).string() +
+           " --fanouts 4,3 --batch-size 16 --seed 11";
+  }
+  static testing::ProgramResult shell(const std::string& line) {
+    return testing::run_program({"/bin/sh", "-c", line});
   }
   static std::vector<std::string> lines_of(const std::string& text) {
     std::istringstream stream(text);
@@ -137,6 +146,44 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
 
 TEST_F(SampleProgram, DumpThatCannotBeWritten_LeavesNothingHalfWritten) {
   expect_refused(sample({"--at", "0,0,16", "--dump", "/no/such/folder/batch.blk"}), "/no/such/folder");
+  expect_refused(sample({"--at", "0,0,16", "--dump", "/dev/null"}), "/dev/null");
+  // A file size limit of 1 KiB stands for a full disk: it strikes in the middle of the block.
+  const testing::TempFolder folder;
+  for (const char* name : {"batch.blk", "batch.npz"}) {
+    const std::string file = (folder.path() / name).string();
+    const testing::ProgramResult result = shell("ulimit -f 1; " + command() + " --at 0,0,16 --dump " + file);
+    expect_refused(result, name);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << name;
+  }
+}
+
+TEST_F(SampleProgram, WithoutStandardInputOrOutput_WorkersStillFindTheirChannel) {
+  const testing::ProgramResult usual = sample({});
+  ASSERT_EQ(usual.exit_code, 0);
+  const testing::ProgramResult no_input = shell(command() + " <&-");
+  EXPECT_EQ(no_input.exit_code, 0) << no_input.err;
+  EXPECT_EQ(no_input.out, usual.out);
+}
+
+TEST_F(SampleProgram, AReaderThatLeaves_IsOneLineAndNoDeathBySignal) {
+  const testing::ProgramResult result =
+      shell("{ " + command() + " --epochs 2000; echo code $? >&2; } | head -n 1");
+  EXPECT_EQ(lines_of(result.out).size(), 1U);
+  EXPECT_NE(result.err.find("cannot write to standard output"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("code 1\n"), std::string::npos) << result.err;
+}
+
+TEST_F(SampleProgram, Terminated_EndsWithOneLineAndCode130) {
+  const testing::ProgramResult result =
+      shell(command() + " --epochs 1000000 > /dev/null & sleep 3; kill -TERM $!; wait $!");
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(lines_of(result.err).size(), 1U) << result.err;
+}
+
+TEST_F(SampleProgram, JsonToADevice_IsWrittenThereAndDoesNotReplaceIt) {
+  EXPECT_EQ(sample({"--json", "/dev/null"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  expect_refused(sample({"--json", "/tmp"}), "--json");
 }
 
 TEST_F(SampleProgram, WorkerByHand_SaysThatItIsOfNoUse) {
