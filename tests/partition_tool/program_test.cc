@@ -16,18 +16,18 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::listing;
-using testing::ProgramResult;
 using testing::TempFolder;
+using testing::ToolResult;
 
 class PartitionProgram : public ::testing::Test {
  protected:
   /// Runs the program inside the work folder.
-  ProgramResult run(const std::string& arguments) { return shell("{} " + arguments); }
-  ProgramResult shell(const std::string& command) {
+  ToolResult run(const std::string& arguments) { return shell("{} " + arguments); }
+  ToolResult shell(const std::string& command) {
     return testing::run_shell(scratch_.path(), "cd " + work().string() + "; " + command);
   }
-  ProgramResult succeed(const std::string& arguments) {
-    ProgramResult result = run(arguments);
+  ToolResult succeed(const std::string& arguments) {
+    ToolResult result = run(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
     EXPECT_EQ(result.complaint(), "");
     return result;
@@ -38,7 +38,7 @@ class PartitionProgram : public ::testing::Test {
   }
   void refuse_shell(const std::string& command, const std::string& part, int code) {
     const auto before = listing(work());
-    const ProgramResult result = shell(command);
+    const ToolResult result = shell(command);
     EXPECT_EQ(result.exit_code, code) << command;
     const std::string complaint = result.complaint();
     EXPECT_EQ(std::count(complaint.begin(), complaint.end(), '\n'), 1) << command << "\n" << result.err;
@@ -66,7 +66,7 @@ class PartitionProgram : public ::testing::Test {
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
   for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
                               "partition ", "inspect ", "verify "}) {
-    const ProgramResult result = run(std::string(command) + "--help");
+    const ToolResult result = run(std::string(command) + "--help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_GT(result.out.size(), 100U) << command;
   }
@@ -85,7 +85,7 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
       "same.json");
   const std::string fingerprint = read_json("whole.json")["fingerprint"];
   EXPECT_EQ(read_json("same.json")["fingerprint"], fingerprint);
-  const ProgramResult inspected = succeed("inspect whole --presample 2 --json inspect.json");
+  const ToolResult inspected = succeed("inspect whole --presample 2 --json inspect.json");
   EXPECT_NE(inspected.out.find("500 nodes"), std::string::npos);
   EXPECT_NE(inspected.out.find(fingerprint), std::string::npos);
   const json report = read_json("inspect.json");
@@ -97,7 +97,7 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
   EXPECT_EQ(read_json("two.json")["fingerprint"], fingerprint);
   EXPECT_GT(read_json("two.json")["edges_cut"], 0);
   for (const char* name : {"whole", "two", "three"}) {
-    const ProgramResult verified = succeed(std::string("verify ") + name + " --json verify.json");
+    const ToolResult verified = succeed(std::string("verify ") + name + " --json verify.json");
     EXPECT_NE(verified.out.find("ok"), std::string::npos);
     EXPECT_EQ(read_json("verify.json")["fingerprint"], fingerprint);
   }
@@ -178,7 +178,7 @@ TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
          "out_of_range.npy: edge 2 has source node 7");
   refuse("import numpy d --edge-index e.npy --features nan.npy --reject-nonfinite",
          "attribute x has 2 values that are NaN");
-  const ProgramResult counted = succeed("import numpy d --edge-index e.npy --features nan.npy --json d.json");
+  const ToolResult counted = succeed("import numpy d --edge-index e.npy --features nan.npy --json d.json");
   EXPECT_NE(counted.out.find("2 values that are NaN"), std::string::npos);
   EXPECT_EQ(read_json("d.json")["nonfinite"]["x"], 2);
   succeed("verify d");
@@ -254,7 +254,7 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
 
 TEST_F(PartitionProgram, TermSignalStopsItCleanly) {
   // The temporary folder is there from the start; the signal is seen at the next progress report.
-  const ProgramResult result = shell(
+  const ToolResult result = shell(
       "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
       "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -TERM $pid; "
       "wait $pid");
@@ -277,7 +277,7 @@ TEST_F(PartitionProgram, AFullDiskIsOneLine) {
           .exit_code != 0) {
     GTEST_SKIP() << "needs the right to mount a small file system (unshare -m)";
   }
-  const ProgramResult result =
+  const ToolResult result =
       testing::run_shell(scratch_.path(), "unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs " +
                                               work().string() + " && cd " + work().string() +
                                               " && {} generate d --nodes 20000 --edges 200000 --features 16 "

@@ -11,7 +11,7 @@
 
 namespace hopfeed::testing {
 
-struct ProgramResult {
+struct ToolResult {
   int exit_code = -1;  // 128 + signal where a signal ended it
   std::string out, err;
 
@@ -31,13 +31,13 @@ struct ProgramResult {
 };
 
 /// `scratch` gets the output files; arguments go through the shell, and `{}` in them stands for the program.
-inline ProgramResult run_shell(const std::filesystem::path& scratch, std::string command) {
+inline ToolResult run_shell(const std::filesystem::path& scratch, std::string command) {
   const std::string program =
       (std::filesystem::path(std::getenv("HOPFEED_BIN")) / "hopfeed-partition").string();
   for (std::size_t at; (at = command.find("{}")) != std::string::npos;) command.replace(at, 2, program);
   const std::string out = (scratch / "stdout").string(), err = (scratch / "stderr").string();
   const int status = std::system(("( " + command + " ) >" + out + " 2>" + err + " </dev/null").c_str());
-  ProgramResult result{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+  ToolResult result{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
                        .out = file_bytes(out),
                        .err = file_bytes(err)};
   std::filesystem::remove(out);

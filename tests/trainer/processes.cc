@@ -11,14 +11,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
 extern char** environ;
 
-namespace hopfeed::testing {
+namespace hopfeed::trainer_tests {
 namespace {
 
 std::vector<std::string> merged_environment(const EnvironmentVariables& changes) {
@@ -106,13 +104,6 @@ std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, in
   return results;
 }
 
-std::string program(const std::string& name) {
-  const char* folder = std::getenv("HOPFEED_BIN");
-  return (folder ? std::filesystem::path(folder)
-                 : std::filesystem::read_symlink("/proc/self/exe").parent_path()) /
-         name;
-}
-
 int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -125,4 +116,4 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-}  // namespace hopfeed::testing
+}  // namespace hopfeed::trainer_tests

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hopfeed::testing {
+namespace hopfeed::trainer_tests {
 
 struct ProgramResult {
   int status = 0;      // exit code; 128 + signal where one ended it
@@ -22,9 +22,7 @@ ProgramResult run_program(const std::vector<std::string>& command,
 std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, int world_size,
                                      int seconds = 120);
 
-/// A program built beside the tests.
-std::string program(const std::string& name);
 /// A TCP port that nobody listens on.
 int free_port();
 
-}  // namespace hopfeed::testing
+}  // namespace hopfeed::trainer_tests

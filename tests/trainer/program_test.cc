@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 #include "tests/trainer/training_options.h"
@@ -14,16 +15,16 @@ namespace hopfeed {
 namespace {
 
 using testing::program;
-using testing::ProgramResult;
-using testing::run_program;
 using testing::TempFolder;
+using trainer_tests::ProgramResult;
+using trainer_tests::run_program;
 
 class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() { testing::write_tiny_dataset(data_, testing::training_graph()); }
 
   ProgramResult node_classification(std::vector<std::string> more,
-                                    const testing::EnvironmentVariables& environment = {}) const {
+                                    const trainer_tests::EnvironmentVariables& environment = {}) const {
     std::vector<std::string> command{program("node_classification"), "--data", data_.string()};
     command.insert(command.end(), more.begin(), more.end());
     return run_program(command, environment);

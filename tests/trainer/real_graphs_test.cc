@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/dataset.h"
+#include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 #include "trainer/layerwise_inference.h"
@@ -17,8 +18,8 @@ namespace hopfeed {
 namespace {
 
 using testing::program;
-using testing::run_program;
 using testing::TempFolder;
+using trainer_tests::run_program;
 
 TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   const char* folder = std::getenv("HOPFEED_DATA");
@@ -62,7 +63,7 @@ double test_accuracy(const std::string& data, const std::vector<std::string>& op
                                    "torch.distributed.run",
                                    "--no-python",
                                    "--nproc-per-node=2",
-                                   "--master-port=" + std::to_string(testing::free_port()),
+                                   "--master-port=" + std::to_string(trainer_tests::free_port()),
                                    program("node_classification"),
                                    "--data",
                                    data,

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 #include "tests/trainer/training_options.h"
@@ -17,9 +18,9 @@ namespace {
 
 using testing::parameter_digest;
 using testing::program;
-using testing::run_program;
 using testing::small_training;
 using testing::TempFolder;
+using trainer_tests::run_program;
 
 class TrainingTest : public ::testing::Test {
  protected:
@@ -140,7 +141,7 @@ nlohmann::json torchrun(const std::filesystem::path& data, const std::filesystem
                                    "--nproc-per-node=2",
                                    "--max-restarts=2",
                                    "--monitor-interval=0.2",
-                                   "--master-port=" + std::to_string(testing::free_port()),
+                                   "--master-port=" + std::to_string(trainer_tests::free_port()),
                                    program("training_rank"),
                                    data.string(),
                                    out.string(),

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 
@@ -17,9 +18,9 @@ namespace hopfeed {
 namespace {
 
 using testing::program;
-using testing::run_program;
-using testing::run_ranks;
 using testing::TempFolder;
+using trainer_tests::run_program;
+using trainer_tests::run_ranks;
 
 std::vector<float> gradient_of(const std::filesystem::path& folder, int ranks) {
   const std::filesystem::path out = folder / ("gradient" + std::to_string(ranks));
