@@ -49,6 +49,11 @@ TEST(Deal, DropLastDropsTheIncompleteRound) {
 TEST(Deal, ALonelyRankTakesTheRestAsItIs) {
   EXPECT_EQ(counts({.num_seeds = 10, .batch_size = 4, .world_size = 1}), (Counts{4, 4, 2}));
 }
+// cuGraph's case: five nodes in batches of two.
+TEST(Deal, FiveSeedsInTwosAreThreeBatchesOrTwoWithDropLast) {
+  EXPECT_EQ(counts({.num_seeds = 5, .batch_size = 2}), (Counts{2, 2, 1}));
+  EXPECT_EQ(counts({.num_seeds = 5, .batch_size = 2, .drop_last = true}), (Counts{2, 2}));
+}
 TEST(Deal, AFinishedEpochHasNoSteps) {
   EXPECT_EQ(counts({.num_seeds = 10, .start = 10, .batch_size = 4, .world_size = 2}), Counts{});
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <string>
 
 #include "cache/hotness.h"
 #include "core/batch_maker.h"
@@ -186,6 +188,27 @@ TEST(PartitionByMetis, FindsTwoCliques) {
     EXPECT_EQ(cut[shuffled[20 + i]], cut[shuffled[20]]);
   }
   EXPECT_NE(cut[shuffled[0]], cut[shuffled[20]]);
+}
+
+// pyg-lib's case: the cycle of six in two parts.
+TEST(PartitionByMetis, TheCycleOfSixFallsIntoTwoHalves) {
+  const auto cut =
+      partition_by_metis(testing::raw_graph_of(testing::ring_graph(6)), {.partitions = 2}, no_progress);
+  ASSERT_EQ(cut.size(), 6U);
+  EXPECT_EQ(*std::min_element(cut.begin(), cut.end()), 0);
+  EXPECT_EQ(*std::max_element(cut.begin(), cut.end()), 1);
+}
+
+TEST(PartitionByMetis, PartitionsWithoutANodeAreRefused) {
+  const RawGraph ring = testing::raw_graph_of(testing::ring_graph(50));
+  try {
+    const auto cut = partition_by_metis(ring, {.partitions = 50}, no_progress);
+    const std::set<std::int32_t> filled(cut.begin(), cut.end());  // where METIS manages, none may be empty
+    EXPECT_EQ(filled.size(), 50U);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+    EXPECT_NE(std::string(error.what()).find("--method random"), std::string::npos) << error.what();
+  }
 }
 
 TEST(PartitionByMetis, WhatDoesNotFitIn32BitsIsRefused) {

@@ -72,6 +72,21 @@ TEST_F(TrainingTest, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBi
   }
 }
 
+TEST_F(TrainingTest, WithoutAFolder_TheBestEpochsModelIsReturnedAllTheSame) {
+  TrainingOptions kept = options("kept");
+  kept.epochs = 8;
+  kept.lr = 0.3;  // so large that the last epoch is seldom the best
+  TrainingOptions unkept = kept;
+  unkept.out.clear();
+  const TrainingResult with = train(world_, kept), without = train(world_, unkept);
+  EXPECT_EQ(with.best_epoch, without.best_epoch);
+  EXPECT_EQ(parameter_digest(with.model), parameter_digest(without.model));
+  TrainingOptions until_best = kept;
+  until_best.out = folder_.path() / "until best";
+  until_best.epochs = static_cast<int>(with.best_epoch) + 1;
+  EXPECT_EQ(parameter_digest(train(world_, until_best).model), parameter_digest(without.model));
+}
+
 TEST_F(TrainingTest, LossFallsAndTheBestModelIsKept) {
   TrainingOptions longer = options("best");
   longer.epochs = 6;
