@@ -35,11 +35,8 @@ JsonReport::JsonReport(const std::string& path) : path_(path) {
     throw_errno("--json: cannot write " + path, error);
   }
   ::close(fd);
-}
-
-JsonReport::~JsonReport() {
-  std::error_code ignored;
-  if (!temporary_.empty() && temporary_ != path_) fs::remove(temporary_, ignored);
+  // Tried and taken away again: whatever kills the program later leaves nothing beside the report's place.
+  if (temporary_ != path_) fs::remove(temporary_);
 }
 
 void JsonReport::write(const nlohmann::json& report) {
@@ -49,12 +46,14 @@ void JsonReport::write(const nlohmann::json& report) {
   if (!file) throw_errno("--json: cannot write " + path_.string(), errno);
   const bool written =
       std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-  const int error = errno;
-  if (std::fclose(file) != 0 || !written) throw_errno("--json: cannot write " + path_.string(), error);
-  if (temporary_ != path_ && std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw_errno("--json: cannot write " + path_.string(), errno);
-  }
-  temporary_.clear();
+  int error = written ? 0 : errno;
+  if (std::fclose(file) != 0 && error == 0) error = errno;
+  const bool in_place = temporary_ == path_;
+  if (error == 0 && !in_place && std::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  std::error_code ignored;
+  if (!in_place) fs::remove(temporary_, ignored);
+  throw_errno("--json: cannot write " + path_.string(), error);
 }
 
 }  // namespace hopfeed

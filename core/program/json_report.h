@@ -1,4 +1,4 @@
-// The file of `--json`: opened before the work, so that a bad path is told at once, and there whole or not at all.
+// The file of `--json`: tried before the work, so that a bad path is told at once, and there whole or not at all.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,6 @@ class JsonReport {
  public:
   /// An empty path makes a report that goes nowhere. Throws kIo naming the path.
   explicit JsonReport(const std::string& path);
-  ~JsonReport();
   JsonReport(const JsonReport&) = delete;
   JsonReport& operator=(const JsonReport&) = delete;
   void write(const nlohmann::json& report);
