@@ -45,15 +45,6 @@ int create_memfd() {
   return own;
 }
 
-/// A free address at a multiple of 2 MiB, as a hint: only such a mapping can be on huge pages.
-void* aligned_hint(std::size_t size) {
-  void* wide =
-      mmap(nullptr, size + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (wide == MAP_FAILED) return nullptr;
-  munmap(wide, size + kHugePageBytes);
-  return reinterpret_cast<void*>(round_up(reinterpret_cast<std::size_t>(wide), kHugePageBytes));
-}
-
 class MemfdMemory final : public ChannelMemory {
  public:
   /// Owns `fd`.
@@ -62,7 +53,7 @@ class MemfdMemory final : public ChannelMemory {
     namespace bi = boost::interprocess;
     try {
       const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd)).c_str(), bi::read_write);
-      if (size >= kHugePageBytes) map(file, aligned_hint(size));
+      if (size >= kHugePageBytes) map(file, huge_page_hint(size));
       if (data_ == nullptr) map(file, nullptr);
     } catch (const bi::interprocess_exception& error) {
       close(fd_);

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "core/huge_pages.h"
+
 namespace hopfeed {
 
 class ChannelMemory {
@@ -46,8 +48,6 @@ std::unique_ptr<ChannelMemory> attach_shared_memory(int fd);
 /// Bytes of all channels of this process that are mapped by huge pages here, as the kernel tells it (smaps).
 std::size_t channel_huge_bytes();
 
-inline constexpr std::size_t kPageBytes = 4096;
-inline constexpr std::size_t kHugePageBytes = 2 << 20;
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }

@@ -24,7 +24,8 @@ void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape
 
 }  // namespace
 
-Dataset::Dataset(const std::filesystem::path& folder) : folder_(folder) {
+Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
+    : folder_(folder), options_(options) {
   const std::filesystem::path meta_path = folder_ / "meta.json";
   std::error_code error;
   if (!std::filesystem::is_directory(folder_, error))
@@ -45,7 +46,7 @@ Dataset::Dataset(const std::filesystem::path& folder) : folder_(folder) {
 NpyArray Dataset::open_array(const std::string& relative) const {
   const auto known = meta_.files.find(relative);
   if (known == meta_.files.end()) corrupt(folder_ / "meta.json", "'files' does not list " + relative);
-  NpyArray array(folder_ / relative);
+  NpyArray array(folder_ / relative, options_.huge_pages);
   const std::uint64_t bytes = array.header().data_offset + array.bytes().size();
   if (bytes != known->second.bytes)
     corrupt(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
@@ -158,6 +159,25 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
 
 std::span<const double> Dataset::hotness(int node_type, int partition) const {
   return nodes_[node_type].hotness[partition].as<double>();
+}
+
+PageUse Dataset::page_use() const {
+  std::vector<std::span<const std::byte>> ranges;
+  const auto add = [&](const std::vector<NpyArray>& arrays) {
+    for (const NpyArray& array : arrays) ranges.push_back(array.bytes());
+  };
+  for (const NodeFiles& files : nodes_) {
+    ranges.push_back(files.new_ids.bytes());
+    for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
+    add(files.splits);
+    add(files.hotness);
+  }
+  for (const EdgeFiles& files : edges_) {
+    add(files.rows);
+    add(files.indices);
+    add(files.edge_ids);
+  }
+  return hopfeed::page_use(ranges);
 }
 
 std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const {

@@ -14,10 +14,15 @@
 
 namespace hopfeed {
 
+struct DatasetOptions {
+  HugePages huge_pages = HugePages::kAuto;  // of every mapped array
+};
+
 class Dataset {
  public:
-  /// Throws kNotFound, kCorrupt or kVersion naming the file and the field.
-  explicit Dataset(const std::filesystem::path& folder);
+  /// Throws kNotFound, kCorrupt or kVersion naming the file and the field; kUnsupported where HugePages::kAlways cannot
+  /// be had.
+  explicit Dataset(const std::filesystem::path& folder, DatasetOptions options = {});
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
 
@@ -40,6 +45,9 @@ class Dataset {
   /// The inverse, by the row records of the first edge type that ends at the node type (kUnsupported where none does).
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 
+  /// How the mapped arrays lie in memory, as the kernel tells it now.
+  PageUse page_use() const;
+
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees with the row
   /// records, split ids, labels, and the fingerprint recomputed. `progress(done, total)` in bytes. Throws kCorrupt.
   void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
@@ -61,6 +69,7 @@ class Dataset {
   NpyArray open_array(const std::string& relative) const;
 
   std::filesystem::path folder_;
+  DatasetOptions options_;
   DatasetMeta meta_;
   std::vector<NodeFiles> nodes_;
   std::vector<EdgeFiles> edges_;

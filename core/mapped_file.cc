@@ -14,9 +14,6 @@
 namespace hopfeed {
 namespace {
 
-// Smaller files gain nothing from huge pages.
-constexpr std::size_t kHugePageBytes = 2u << 20;
-
 class Descriptor {
  public:
   explicit Descriptor(const std::filesystem::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -33,19 +30,36 @@ class Descriptor {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+MappedFile::MappedFile(const std::filesystem::path& path, HugePages huge_pages) : path_(path) {
   const Descriptor file(path);
   struct stat status;
   if (::fstat(file.get(), &status) != 0) throw_errno("cannot read " + path.string(), errno);
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kInvalid, path.string() + " is not a regular file");
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
+  std::size_t missing = map(file.get(), huge_pages);
+  if (missing > 0) {
+    // The page cache holds what a writer left, in small pages. Read anew it comes in 2 MiB pages.
+    ::munmap(const_cast<std::byte*>(std::exchange(data_, nullptr)), size_);
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    missing = map(file.get(), huge_pages);
+  }
+  if (missing == 0) return;
+  ::munmap(const_cast<std::byte*>(std::exchange(data_, nullptr)), size_);
+  throw Error(ErrorCode::kUnsupported, path.string() + ": " + std::to_string(missing) + " of " +
+                                           std::to_string(size_) +
+                                           " bytes are not on 2 MiB pages: the file system has none, another "
+                                           "process holds the file in small pages, "
+                                           "or free memory is short; use huge pages auto");
+}
+
+// Returns the bytes that are not on the pages asked for.
+std::size_t MappedFile::map(int fd, HugePages huge_pages) {
   // MAP_SHARED: one physical copy for all processes, and what the page cache holds on huge pages stays on them.
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) throw_errno("cannot map " + path.string(), errno);
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) throw_errno("cannot map " + path_.string(), errno);
   data_ = static_cast<const std::byte*>(data);
-  if (size_ >= kHugePageBytes)
-    ::madvise(data, size_, MADV_HUGEPAGE);  // advice: refused where the file system cannot
+  return advise_pages({static_cast<std::byte*>(data), size_}, huge_pages);
 }
 
 MappedFile::~MappedFile() {

@@ -6,13 +6,16 @@
 #include <span>
 #include <string>
 
+#include "core/huge_pages.h"
+
 namespace hopfeed {
 
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Maps the whole of `path`. Throws kNotFound or kIo with the path. An empty file maps to an empty span.
-  explicit MappedFile(const std::filesystem::path& path);
+  /// Maps the whole of `path`. Throws kNotFound or kIo with the path, kUnsupported where HugePages::kAlways cannot be had.
+  /// An empty file maps to an empty span.
+  explicit MappedFile(const std::filesystem::path& path, HugePages huge_pages = HugePages::kAuto);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -21,6 +24,8 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  std::size_t map(int fd, HugePages huge_pages);
+
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;

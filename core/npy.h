@@ -36,8 +36,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
 class NpyArray {
  public:
   NpyArray() = default;
-  explicit NpyArray(const std::filesystem::path& path)
-      : file_(path), header_(parse_npy_header(file_.bytes(), path)) {}
+  explicit NpyArray(const std::filesystem::path& path, HugePages huge_pages = HugePages::kAuto)
+      : file_(path, huge_pages), header_(parse_npy_header(file_.bytes(), path)) {}
 
   const NpyHeader& header() const { return header_; }
   const std::filesystem::path& path() const { return file_.path(); }

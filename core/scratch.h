@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/huge_pages.h"
+
 namespace hopfeed {
 
 template <class T>
@@ -39,22 +41,20 @@ class ScratchArray {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20, kSmallPage = 4096;
-
   void grow(std::size_t count) {
     std::size_t wanted = count * sizeof(T);
     if (wanted < bytes_ + bytes_ / 2) wanted = bytes_ + bytes_ / 2;
-    const std::size_t page = wanted >= kHugePage / 2 ? kHugePage : kSmallPage;
+    const std::size_t page = wanted >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
     wanted = (wanted + page - 1) / page * page;
     // A larger reservation than asked for, cut to a huge-page boundary, so that the whole of it can lie on huge pages.
-    const std::size_t slack = page == kHugePage ? kHugePage : 0;
+    const std::size_t slack = page == kHugePageBytes ? kHugePageBytes : 0;
     void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) throw std::bad_alloc();
     char* begin = static_cast<char*>(raw);
     if (slack) {
-      char* aligned =
-          reinterpret_cast<char*>((reinterpret_cast<std::size_t>(begin) + kHugePage - 1) & ~(kHugePage - 1));
+      char* aligned = reinterpret_cast<char*>((reinterpret_cast<std::size_t>(begin) + kHugePageBytes - 1) &
+                                              ~(kHugePageBytes - 1));
       if (aligned > begin) ::munmap(begin, static_cast<std::size_t>(aligned - begin));
       if (aligned < begin + slack)
         ::munmap(aligned + wanted, static_cast<std::size_t>(begin + slack - aligned));

@@ -1,0 +1,34 @@
+// What all benchmarks take, and what each gives back: one flat JSON object.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/huge_pages.h"
+
+namespace hopfeed::bench {
+
+struct BenchOptions {
+  std::string data;                // dataset folder; empty: one is generated (and kept in a cache folder)
+  std::int64_t nodes = 2'449'029;  // of the generated graph: the size of ogbn-products
+  std::int64_t edges = 123'718'280;
+  std::int64_t features = 100;
+  std::vector<std::int64_t> fanouts{15, 10, 5};
+  std::int64_t batch_size = 1024;
+  double seconds = 3;  // of each measurement
+  int threads = 1;     // samplers or gathers side by side; --num-workers is the same number for loaders
+  bool edge_ids = false;
+  bool topology = true;  // --output topology; else batch
+  HugePages huge_pages = HugePages::kAuto;
+  bool verify = false;
+};
+
+/// The report of one benchmark: one flat object, its keys explained in docs/benchmarks.md.
+using Report = nlohmann::json;
+
+Report bench_limits(const BenchOptions& options);
+Report bench_sampler(const BenchOptions& options);
+Report bench_gather(const BenchOptions& options);
+
+}  // namespace hopfeed::bench

@@ -1,0 +1,82 @@
+// hopfeed-bench gather: feature rows of real batches into reused memory, against the best row-gather rate.
+#include <algorithm>
+
+#include "bench/bench_data.h"
+#include "bench/bench_options.h"
+#include "bench/core/limits.h"
+#include "bench/measure.h"
+#include "core/error.h"
+#include "core/neighbor_sampler.h"
+#include "core/row_gather.h"
+#include "core/scratch.h"
+#include "core/seed_list.h"
+
+namespace hopfeed::bench {
+namespace {
+
+// The nodes of a few batches, so that the gather sees the skew of real ones.
+std::vector<std::vector<std::int64_t>> sampled_nodes(const Dataset& dataset, const BenchOptions& options) {
+  const SeedList seeds(dataset.split(0, "train"), {});
+  NeighborSampler sampler(dataset, {.fanouts = options.fanouts});
+  SeedList::Positions positions;
+  std::vector<std::vector<std::int64_t>> batches;
+  const std::int64_t count = std::min(options.batch_size, seeds.size());
+  for (std::int64_t epoch = 0; epoch < 8; ++epoch) {
+    seeds.seeds({.seed = 1, .epoch = epoch, .first = 0, .count = count}, positions);
+    std::vector<std::int64_t> ids;
+    for (std::int64_t original : positions.original_id) ids.push_back(dataset.dataset_id(0, original));
+    const Sample& sample = sampler.sample(
+        {.key = {.seed = 1, .epoch = epoch, .first = 0, .count = count}, .seed_type = 0, .seeds = ids});
+    batches.emplace_back(sample.nodes[0].dataset_ids.begin(), sample.nodes[0].dataset_ids.end());
+  }
+  return batches;
+}
+
+void verify(const NodeAttrView& attr, const std::vector<std::int64_t>& nodes, const std::byte* rows) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const int p = partition_of(attr.partition_offsets, nodes[i]);
+    const std::byte* row =
+        attr.parts[static_cast<std::size_t>(p)] +
+        (nodes[i] - attr.partition_offsets[static_cast<std::size_t>(p)]) * attr.stride_bytes;
+    if (!std::equal(row, row + attr.row_bytes, rows + i * static_cast<std::size_t>(attr.row_bytes))) {
+      throw Error(ErrorCode::kCorrupt, "gathered row " + std::to_string(i) + " differs from the dataset's");
+    }
+  }
+}
+
+}  // namespace
+
+Report bench_gather(const BenchOptions& options) {
+  const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
+  const NodeAttrView x = dataset.attr(0, "x");
+  const auto batches = sampled_nodes(dataset, options);
+  std::size_t largest = 0;
+  double rows = 0;
+  for (const auto& nodes : batches) {
+    largest = std::max(largest, nodes.size());
+    rows += static_cast<double>(nodes.size()) / static_cast<double>(batches.size());
+  }
+  std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
+  for (auto& buffer : buffers) buffer.reserve(largest * static_cast<std::size_t>(x.row_bytes));
+  const LimitOptions limit{.threads = options.threads, .seconds = std::min(1.0, options.seconds)};
+
+  const double limit_before = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit);
+  const double bytes_per_s = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+    const auto& nodes = batches[static_cast<std::size_t>(repetition + thread) % batches.size()];
+    std::byte* out = buffers[static_cast<std::size_t>(thread)].data();
+    gather_rows(x, nodes, out);
+    if (options.verify && repetition == 0) verify(x, nodes, out);
+    return static_cast<double>(nodes.size()) * static_cast<double>(x.row_bytes);
+  });
+  const double best = (limit_before + row_gather_bytes_per_s(x, dataset.num_nodes(0), limit)) / 2;
+  return {{"threads", options.threads},
+          {"row_bytes", x.row_bytes},
+          {"rows_per_batch", rows},
+          {"bytes_per_s", bytes_per_s},
+          {"ms_per_batch", 1e3 * options.threads * rows * static_cast<double>(x.row_bytes) / bytes_per_s},
+          {"limit_bytes_per_s", best},
+          {"fraction_of_limit", bytes_per_s / best},
+          {"verified", options.verify}};
+}
+
+}  // namespace hopfeed::bench

@@ -1,0 +1,107 @@
+// See limits.h.
+#include "bench/core/limits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bench/measure.h"
+#include "core/scratch.h"
+
+namespace hopfeed::bench {
+namespace {
+
+constexpr std::size_t kReadsPerRound = 1 << 20, kGroup = 64, kBufferBytes = std::size_t{256} << 20;
+
+// Marsaglia's xorshift: cheap enough not to be what is measured.
+struct Xorshift {
+  std::uint64_t state;
+  std::uint64_t next() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+  }
+};
+
+std::size_t below(std::uint64_t word, std::size_t bound) {
+  return static_cast<std::size_t>((static_cast<unsigned __int128>(word) * bound) >> 64);
+}
+
+// Keeps the compiler from dropping what was read.
+void consume(std::uint64_t value) { asm volatile("" : : "r"(value) : "memory"); }
+
+}  // namespace
+
+double random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options) {
+  return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+    Xorshift random{0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
+                    static_cast<std::uint64_t>(repetition)};
+    std::size_t at[2][kGroup];
+    std::uint64_t sum = 0;
+    for (std::size_t group = 0; group <= kReadsPerRound / kGroup; ++group) {
+      std::size_t* ahead = at[group % 2];
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        ahead[i] = below(random.next(), array.size());
+        __builtin_prefetch(&array[ahead[i]]);
+      }
+      if (group == 0) continue;
+      for (std::size_t i : at[(group + 1) % 2]) sum += static_cast<std::uint64_t>(array[i]);
+    }
+    consume(sum);
+    return kReadsPerRound;
+  });
+}
+
+double row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
+  const std::size_t rows = std::min<std::size_t>(kBufferBytes / static_cast<std::size_t>(attr.row_bytes),
+                                                 static_cast<std::size_t>(num_rows));
+  std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
+  for (auto& buffer : buffers) buffer.reserve(rows * static_cast<std::size_t>(attr.row_bytes));
+  const auto row_bytes = static_cast<std::size_t>(attr.row_bytes);
+  return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+    Xorshift random{0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
+                    static_cast<std::uint64_t>(repetition)};
+    constexpr std::size_t kAhead = 16;
+    const std::byte* at[kAhead] = {};
+    std::byte* out = buffers[static_cast<std::size_t>(thread)].data();
+    for (std::size_t i = 0; i < rows + kAhead; ++i) {
+      if (i >= kAhead) std::memcpy(out + (i - kAhead) * row_bytes, at[i % kAhead], row_bytes);
+      const auto node = static_cast<std::int64_t>(below(random.next(), static_cast<std::size_t>(num_rows)));
+      const int p = attr.parts.size() == 1 ? 0 : partition_of(attr.partition_offsets, node);
+      at[i % kAhead] = attr.parts[static_cast<std::size_t>(p)] +
+                       (node - attr.partition_offsets[static_cast<std::size_t>(p)]) * attr.stride_bytes;
+      for (std::size_t line = 0; line < row_bytes; line += 64) __builtin_prefetch(at[i % kAhead] + line);
+    }
+    return rows * row_bytes;
+  });
+}
+
+double copy_bytes_per_s(const LimitOptions& options) {
+  std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
+  for (auto& buffer : buffers) buffer.reserve(2 * kBufferBytes);
+  return rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
+    std::byte* buffer = buffers[static_cast<std::size_t>(thread)].data();
+    std::memcpy(buffer, buffer + kBufferBytes, kBufferBytes);
+    return kBufferBytes;
+  });
+}
+
+double sequential_bytes_per_s(const LimitOptions& options) {
+  std::vector<ScratchArray<std::uint64_t>> buffers(static_cast<std::size_t>(options.threads));
+  constexpr std::size_t kWords = kBufferBytes / sizeof(std::uint64_t);
+  for (auto& buffer : buffers) {
+    buffer.reserve(kWords);
+    std::memset(buffer.data(), 1, kBufferBytes);  // untouched pages would all be the zero page
+  }
+  return rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
+    const std::uint64_t* words = buffers[static_cast<std::size_t>(thread)].data();
+    std::uint64_t sums[8] = {};
+    for (std::size_t i = 0; i < kWords; i += 8) {
+      for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += words[i + lane];
+    }
+    for (std::uint64_t sum : sums) consume(sum);
+    return kBufferBytes;
+  });
+}
+
+}  // namespace hopfeed::bench

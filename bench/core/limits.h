@@ -1,0 +1,26 @@
+// What this machine can do at best, by the shortest loops that do it. Benchmarks quote their figures as a share of these,
+// measured in the same run on the same array.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/graph_view.h"
+
+namespace hopfeed::bench {
+
+struct LimitOptions {
+  int threads = 1;
+  double seconds = 1;
+};
+
+/// Random 4-byte reads per second, prefetched, over the array.
+double random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options);
+/// Bytes per second of copying random rows into reused memory.
+double row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options);
+/// Bytes per second of memcpy between two buffers larger than any cache, counted once.
+double copy_bytes_per_s(const LimitOptions& options);
+/// Bytes per second of reading an array from front to back.
+double sequential_bytes_per_s(const LimitOptions& options);
+
+}  // namespace hopfeed::bench

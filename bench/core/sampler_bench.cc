@@ -1,0 +1,147 @@
+// hopfeed-bench sampler: sampled edges per second, against what the machine's random reads allow.
+//
+// The limit is random reads per second over the dataset's own `indices`, divided by the accesses per edge: one for the
+// neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one more per edge with edge ids.
+#include <algorithm>
+#include <new>
+
+#include "bench/bench_data.h"
+#include "bench/bench_options.h"
+#include "bench/core/limits.h"
+#include "bench/measure.h"
+#include "core/batch_maker.h"
+#include "core/batch_view.h"
+#include "core/error.h"
+#include "core/neighbor_sampler.h"
+
+namespace hopfeed::bench {
+namespace {
+
+struct Counts {
+  double edges = 0, nodes = 0, expanded = 0, batches = 0;
+};
+
+struct Aligned {
+  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+};
+
+// What one process per core would have of its own.
+struct Worker {
+  Worker(const Dataset& dataset, const SeedList& list, const BatchOptions& batch)
+      : seeds(list), data(dataset), sampler(dataset, batch), maker(dataset, list, batch) {}
+
+  BatchKey key(int thread, int threads, std::int64_t repetition, std::int64_t batch_size) const {
+    const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / batch_size),
+                       batch = repetition * threads + thread;
+    return {.seed = 1,
+            .epoch = batch / per_epoch,
+            .first = batch % per_epoch * batch_size,
+            .count = std::min(batch_size, seeds.size())};
+  }
+
+  void sample_topology(const BatchKey& k) {
+    seeds.seeds(k, positions);
+    ids.clear();
+    for (std::int64_t original : positions.original_id) ids.push_back(data.dataset_id(0, original));
+    const Sample& sample = sampler.sample({.key = k, .seed_type = 0, .seeds = ids});
+    add(static_cast<double>(sample.edges[0].sources.size()),
+        static_cast<double>(sample.nodes[0].dataset_ids.size()),
+        static_cast<double>(sample.edges[0].per_dst.size()));
+  }
+
+  void make_batch(const BatchKey& k) {
+    const std::size_t bytes = maker.sample(k);
+    if (bytes > capacity) {
+      block.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
+      capacity = bytes;
+    }
+    maker.write({block.get(), bytes});
+    const BatchView view({block.get(), bytes});
+    const auto per_hop = view.num_sampled_nodes();
+    add(static_cast<double>(view.num_edges()), static_cast<double>(view.num_nodes()),
+        static_cast<double>(view.num_nodes() - per_hop.back()));
+  }
+
+  void add(double edges, double nodes, double expanded) {
+    counts.edges += edges;
+    counts.nodes += nodes;
+    counts.expanded += expanded;
+    counts.batches += 1;
+  }
+
+  const SeedList& seeds;
+  const Dataset& data;
+  NeighborSampler sampler;
+  BatchMaker maker;
+  SeedList::Positions positions;
+  std::vector<std::int64_t> ids;
+  std::unique_ptr<std::byte[], Aligned> block;
+  std::size_t capacity = 0;
+  Counts counts;
+};
+
+}  // namespace
+
+Report bench_sampler(const BenchOptions& options) {
+  const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
+  const SeedList seeds(dataset.split(0, "train"), {});
+  BatchOptions batch{
+      .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
+  if (!options.topology) {
+    for (const NodeAttrMeta& attr : dataset.meta().node_types[0].attrs) {
+      if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
+    }
+  }
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int t = 0; t < options.threads; ++t)
+    workers.push_back(std::make_unique<Worker>(dataset, seeds, batch));
+  const CscView csc = dataset.csc(0);
+  const auto limit = [&] {
+    if (csc.index_type != ElementType::kInt32)
+      throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices");
+    return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
+                               static_cast<std::size_t>(csc.parts[0].num_edges)},
+                              {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
+  };
+
+  const double limit_before = limit();
+  const double batches_per_s =
+      rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+        Worker& worker = *workers[static_cast<std::size_t>(thread)];
+        const BatchKey key = worker.key(thread, options.threads, repetition, options.batch_size);
+        options.topology ? worker.sample_topology(key) : worker.make_batch(key);
+        return 1;
+      });
+  const double reads = (limit_before + limit()) / 2;
+
+  Counts sum;
+  for (const auto& worker : workers) {
+    sum.edges += worker->counts.edges;
+    sum.nodes += worker->counts.nodes;
+    sum.expanded += worker->counts.expanded;
+    sum.batches += worker->counts.batches;
+  }
+  const double edges = sum.edges / sum.batches;
+  const double reads_per_edge = ((options.edge_ids ? 3 : 2) * sum.edges + sum.expanded) / sum.edges;
+  const double edges_per_s = batches_per_s * edges;
+  std::vector<std::string> fields{"local ids"};
+  if (!options.topology) {
+    fields = {"n_id", "num_sampled_nodes", "input_id", "batch_size", "edge_index", "num_sampled_edges"};
+    if (options.edge_ids) fields.push_back("e_id");
+    fields.insert(fields.end(), batch.attrs->begin(), batch.attrs->end());
+  }
+  return {{"threads", options.threads},
+          {"edges_per_s", edges_per_s},
+          {"edges_per_s_per_core", edges_per_s / options.threads},
+          {"seeds_per_s", batches_per_s * static_cast<double>(std::min(options.batch_size, seeds.size()))},
+          {"edges_per_batch", edges},
+          {"nodes_per_batch", sum.nodes / sum.batches},
+          {"ms_per_batch", 1e3 * options.threads / batches_per_s},
+          {"random_reads_per_s", reads},
+          {"limit_edges_per_s", reads / reads_per_edge},
+          {"fraction_of_limit", edges_per_s / (reads / reads_per_edge)},
+          {"scratch_bytes", workers[0]->sampler.scratch_bytes()},
+          {"fields", fields}};
+}
+
+}  // namespace hopfeed::bench
