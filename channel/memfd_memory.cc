@@ -15,9 +15,9 @@
 #include <fstream>
 #include <string>
 
-#include "channel/failpoint.h"
 #include "channel/memory.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace hopfeed {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "channel/failpoint.h"
 #include "channel/futex.h"
+#include "core/failpoint.h"
 
 namespace hopfeed {
 namespace {

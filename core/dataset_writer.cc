@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "core/limits.h"
 
 namespace hopfeed {
@@ -42,6 +43,7 @@ void sync_folder(const fs::path& folder) {
 void write_synced(const fs::path& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "wbxe");
   if (!file) throw_errno("cannot create " + path.string(), errno);
+  FAILPOINT("dataset.write");
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
                        std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
   const int error = errno;
@@ -70,6 +72,7 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
   temporary_ = target_.parent_path() / (temporary_prefix(target_) + std::to_string(::getpid()));
   fs::create_directory(temporary_, error);
   if (error) throw_errno("cannot create " + temporary_.string(), error.value());
+  FAILPOINT("dataset.write");
 }
 
 DatasetWriter::~DatasetWriter() {
@@ -104,6 +107,7 @@ void DatasetWriter::commit(DatasetMeta meta) {
   }
   write_synced(temporary_ / "meta.json", text);
   sync_folder(temporary_);
+  if (FAILPOINT("dataset.write")) throw_errno("cannot write " + target_.string(), ENOSPC);
   // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
   const bool replaces = fs::exists(target_);
   if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
@@ -111,6 +115,7 @@ void DatasetWriter::commit(DatasetMeta meta) {
     throw_errno("cannot rename " + temporary_.string() + " to " + target_.string(), errno);
   }
   committed_ = true;
+  FAILPOINT("dataset.write");
   sync_folder(target_.parent_path());
   std::error_code
       ignored;  // the old dataset, now under the temporary name; the next writer sweeps what stays

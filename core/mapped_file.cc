@@ -44,7 +44,10 @@ MappedFile::MappedFile(const std::filesystem::path& path, HugePages huge_pages) 
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
     missing = map(file.get(), huge_pages);
   }
-  if (missing == 0) return;
+  if (missing == 0) {
+    range_ = note_mapped_range(data_, size_, path.string());
+    return;
+  }
   ::munmap(const_cast<std::byte*>(std::exchange(data_, nullptr)), size_);
   throw Error(ErrorCode::kUnsupported, path.string() + ": " + std::to_string(missing) + " of " +
                                            std::to_string(size_) +
@@ -63,18 +66,21 @@ std::size_t MappedFile::map(int fd, HugePages huge_pages) {
 }
 
 MappedFile::~MappedFile() {
+  if (range_) forget_mapped_range(range_);
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      range_(std::exchange(other.range_, nullptr)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(range_, other.range_);
   return *this;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/huge_pages.h"
+#include "core/mapped_ranges.h"
 
 namespace hopfeed {
 
@@ -29,6 +30,7 @@ class MappedFile {
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  MappedRange* range_ = nullptr;
 };
 
 /// The whole of a small file as text. Throws kNotFound, kIo, or kInvalid where it is larger than `max_bytes`.

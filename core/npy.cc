@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/failpoint.h"
 #include "core/limits.h"
 
 namespace hopfeed {
@@ -262,6 +263,7 @@ NpyWriter::Result NpyWriter::finish() {
   }
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
     throw_errno("cannot write " + path_.string(), errno);
+  if (FAILPOINT("dataset.write")) throw_errno("cannot write " + path_.string(), ENOSPC);
   // Written pages lie in the page cache in small pieces; whoever maps the file reads it anew, on 2 MiB pages.
   ::posix_fadvise(::fileno(file_), 0, 0, POSIX_FADV_DONTNEED);
   std::FILE* file = std::exchange(file_, nullptr);

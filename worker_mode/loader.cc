@@ -149,6 +149,10 @@ class Loader::Impl {
   }
 
   ~Impl() {
+    if (!channel_->in_own_process()) {  // workers and slots are the other process's
+      [[maybe_unused]] const Supervisor* left_alone = supervisor_.release();
+      return;
+    }
     supervisor_.reset();
     channel_->close();
   }
@@ -156,11 +160,13 @@ class Loader::Impl {
   Impl& operator=(const Impl&) = delete;
 
   void begin_epoch(std::int64_t epoch, std::int64_t start) {
+    require_own_process();
     require(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
     channel_->begin_epoch(epoch, deal(start));
   }
 
   std::optional<Batch> next() {
+    require_own_process();
     const auto patience = 2 * options_.batch_deadline + options_.start_deadline;
     const std::optional<LoaderChannel::Taken> taken = channel_->next(patience);
     if (!taken) return {};
@@ -173,6 +179,14 @@ class Loader::Impl {
   std::vector<int> pids() const { return supervisor_->pids(); }
 
  private:
+  void require_own_process() const {
+    require(channel_->in_own_process(),
+            fmt::format(
+                "process {} was forked from the one that this loader belongs to, and forks have none of its "
+                "threads; make a loader in each process",
+                getpid()));
+  }
+
   Deal deal(std::int64_t start) const {
     return Deal({.num_seeds = num_seeds_,
                  .start = start,

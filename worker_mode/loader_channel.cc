@@ -140,6 +140,7 @@ LoaderStats LoaderChannel::stats() const {
 // ---- any thread
 
 void LoaderChannel::release(std::uint32_t slot) noexcept {
+  if (!in_own_process()) return;
   try {
     const std::lock_guard lock(mutex_);
     pool_.release(slot);

@@ -3,6 +3,8 @@
 // no worker ever waits for it. Lives as long as the last batch, so that views stay readable after the Loader
 // is gone.
 #pragma once
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -43,6 +45,8 @@ class LoaderChannel {
   LoaderStats stats() const;
 
   // ---- any thread
+  /// False in a process that was forked from the loader's: it has none of the threads, and the slots are not its own.
+  bool in_own_process() const { return getpid() == pid_; }
   void release(std::uint32_t slot) noexcept;
   BatchTimes times(std::uint32_t slot) const;
 
@@ -70,6 +74,7 @@ class LoaderChannel {
   std::uint64_t progress() const;  // changes with every sign of life
 
   const ChannelPlan plan_;
+  const int pid_ = getpid();
   const std::int64_t rank_;
   std::unique_ptr<ChannelMemory> memory_;
   ChannelView view_;

@@ -157,8 +157,10 @@ void Supervisor::count_death(std::size_t number, const std::string& cause) {
   ++deaths_in_a_row_;
   workers_[number].start_at = Clock::now() + backoff(deaths_in_a_row_);
   const std::optional<Error> report = reported(channel_->view().worker(static_cast<std::uint32_t>(number)));
-  const bool never_worked = published == 0;
-  if (report && (never_worked || deaths_in_a_row_ > options_.max_restarts)) return channel_->fail(*report);
+  // What is wrong with the dataset or the options is no better for the next worker.
+  const bool hopeless = report && report->code() != ErrorCode::kIo && report->code() != ErrorCode::kNoSpace;
+  if (report && (hopeless || published == 0 || deaths_in_a_row_ > options_.max_restarts))
+    return channel_->fail(*report);
   if (deaths_in_a_row_ <= options_.max_restarts) return;
   channel_->fail(
       Error(ErrorCode::kPeerDied,

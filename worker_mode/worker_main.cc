@@ -24,12 +24,13 @@
 #include <string>
 
 #include "channel/channel_view.h"
-#include "channel/failpoint.h"
 #include "channel/memory.h"
 #include "channel/worker_port.h"
 #include "core/batch_maker.h"
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/failpoint.h"
+#include "core/program/bus_error.h"
 #include "core/seed_list.h"
 #include "worker_mode/worker_config.h"
 
@@ -91,6 +92,7 @@ void place_on(const std::vector<int>& cores) {
 void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed,
                 const Parent& parent) {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
+  if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
   const std::size_t bytes = maker.sample(
       {.seed = seed, .epoch = claim.batch.epoch, .first = claim.batch.first, .count = claim.batch.count});
   port.note_sampled(claim);
@@ -148,6 +150,17 @@ void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
   }
 }
 
+WorkerPort* port_of_this_process = nullptr;
+
+/// A signal handler: no memory may be asked for.
+void tell_truncated(const char* path) {
+  char message[sizeof(WorkerRecord::error)] = "";
+  const char* pieces[] = {
+      path, " was truncated while a worker read it; restore the file, and change no dataset that is in use"};
+  for (const char* piece : pieces) std::strncat(message, piece, sizeof(message) - 1 - std::strlen(message));
+  port_of_this_process->report_failure(ErrorCode::kCorrupt, message);
+}
+
 int worker_main() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
@@ -158,6 +171,8 @@ int worker_main() {
   if (!parent.alive()) return 1;
   const std::unique_ptr<ChannelMemory> memory = attach_shared_memory(kChannelFd);
   WorkerPort port(ChannelView::open(*memory), config.worker, kDoorbellFd);
+  port_of_this_process = &port;
+  on_truncated_file(tell_truncated);
   try {
     work(port, config, parent);
     return 0;

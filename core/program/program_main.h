@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/program/bus_error.h"
 #include "core/program/stop_signals.h"
 
 namespace hopfeed {
@@ -33,6 +34,7 @@ inline int exit_code(ErrorCode code) {
 inline int program_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  report_truncated_files(app.get_name().c_str());
   auto complain = [&](std::string message, int code) {
     for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
     std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), message.c_str());

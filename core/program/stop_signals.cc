@@ -11,6 +11,8 @@ namespace hopfeed {
 namespace {
 
 constexpr long kPatienceSeconds = 2;
+constexpr unsigned kDrainSeconds = 20;
+constexpr int kInterrupted = 130;
 
 std::atomic<long> asked_at{-1};  // second of the first signal; lock-free, so fit for a handler
 static_assert(std::atomic<long>::is_always_lock_free);
@@ -19,9 +21,14 @@ void note(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   long never = -1;
-  if (asked_at.compare_exchange_strong(never, now.tv_sec)) return;
+  if (asked_at.compare_exchange_strong(never, now.tv_sec)) {
+    alarm(kDrainSeconds);
+    return;
+  }
   if (now.tv_sec - never > kPatienceSeconds) _exit(128 + signal);
 }
+
+void give_up(int) { _exit(kInterrupted); }
 
 }  // namespace
 
@@ -30,10 +37,14 @@ void stop_on_signals() {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  action.sa_handler = give_up;
+  sigaction(SIGALRM, &action, nullptr);
 }
 
+bool stop_asked() { return asked_at.load() >= 0; }
+
 void stop_if_asked() {
-  if (asked_at.load() >= 0) throw Interrupted{};
+  if (stop_asked()) throw Interrupted{};
 }
 
 }  // namespace hopfeed

@@ -6,10 +6,12 @@ namespace hopfeed {
 /// Thrown by stop_if_asked; program_main turns it into one line and exit code 130.
 struct Interrupted {};
 
-/// From now on the first of the signals is only noted; one that comes more than two seconds later ends the program at once
-/// (two in quick succession are one wish: `timeout` and launchers send them so).
+/// From now on the first of the signals is only noted, and the program has 20 seconds to come to its end. One that comes more
+/// than two seconds later ends it at once (two in quick succession are one wish: `timeout` and launchers send them so).
 void stop_on_signals();
 
+/// True after a signal.
+bool stop_asked();
 /// Throws Interrupted after a signal. Long work calls it a few times a second.
 void stop_if_asked();
 

@@ -12,9 +12,9 @@
 #include <functional>
 #include <string>
 
-#include "channel/failpoint.h"
 #include "channel/memory.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "tests/support/watchdog.h"
 
 namespace hopfeed {

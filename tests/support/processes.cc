@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <ostream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 
@@ -128,10 +130,28 @@ BackgroundProgram::~BackgroundProgram() {
   close_stdout();
 }
 
-void BackgroundProgram::read_line() {
-  for (char c = 0; c != '\n';) {
+std::string BackgroundProgram::read_line() {
+  std::string line;
+  for (char c = 0;;) {
     if (read(out_, &c, 1) != 1) throw Error(ErrorCode::kPeerDied, "the program ended before it wrote a line");
+    if (c == '\n') return line;
+    line += c;
   }
+}
+
+std::string BackgroundProgram::read_rest() { return read_to_end(std::exchange(out_, -1)); }
+
+void BackgroundProgram::signal(int number) const { ::kill(pid_, number); }
+
+int BackgroundProgram::wait(std::chrono::milliseconds limit) {
+  const auto give_up = std::chrono::steady_clock::now() + limit;
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > give_up) return -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void BackgroundProgram::close_stdout() {
@@ -173,6 +193,39 @@ bool all_gone(const std::vector<int>& pids, std::chrono::milliseconds limit) {
     }
   }
   return true;
+}
+
+std::string new_mark() {
+  static std::atomic<int> count{0};
+  return "HOPFEED_TEST_MARK=" + std::to_string(getpid()) + "-" + std::to_string(++count);
+}
+
+std::vector<int> marked(const std::string& mark) {
+  std::vector<int> pids;
+  std::error_code gone;
+  for (fs::directory_iterator it("/proc", gone), end; !gone && it != end; it.increment(gone)) {
+    const std::string name = it->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(it->path() / "environ", std::ios::binary);
+    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    const bool has = ('\0' + environment).find('\0' + mark + '\0') != std::string::npos;
+    if (has && alive(std::stoi(name))) pids.push_back(std::stoi(name));
+  }
+  return pids;
+}
+
+bool none_marked(const std::string& mark, std::chrono::milliseconds limit) {
+  const auto give_up = std::chrono::steady_clock::now() + limit;
+  while (!marked(mark).empty()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+bool long_tests() {
+  const char* value = std::getenv("HOPFEED_LONG_TESTS");
+  return value != nullptr && std::string(value) == "1";
 }
 
 long cpu_ticks(int pid) {

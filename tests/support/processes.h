@@ -30,13 +30,27 @@ class BackgroundProgram {
   BackgroundProgram(const BackgroundProgram&) = delete;
   BackgroundProgram& operator=(const BackgroundProgram&) = delete;
   int pid() const { return pid_; }
-  void read_line();     // waits for one line of stdout
-  void close_stdout();  // nobody reads any more
-  void kill();          // SIGKILL, and waits for the end
+  std::string read_line();  // waits for one line of stdout
+  std::string read_rest();  // until it closes stdout
+  void close_stdout();      // nobody reads any more
+  void signal(int number) const;
+  void kill();  // SIGKILL, and waits for the end
+  /// Its exit code, 128 + signal where it was killed; -1 where it does not end within `limit`.
+  int wait(std::chrono::milliseconds limit);
 
  private:
   int pid_ = -1, out_ = -1;
 };
+
+/// A mark for the environment of a program, which all that it starts inherit: "HOPFEED_TEST_MARK=...", new at each call.
+std::string new_mark();
+/// Pids of the living processes that carry it, also of one that was forked a moment ago and not yet become its program.
+std::vector<int> marked(const std::string& mark);
+/// True once there is none any more; false where that takes longer than `limit`.
+bool none_marked(const std::string& mark, std::chrono::milliseconds limit);
+
+/// True with HOPFEED_LONG_TESTS=1: tests then take the long way; else those that shorten themselves say so.
+bool long_tests();
 
 /// Pids of the living direct children of a process (all its threads).
 std::vector<int> children_of(int pid);

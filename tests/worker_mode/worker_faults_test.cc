@@ -1,37 +1,25 @@
-// The loader when its workers, or the process that it lives in, come to harm: docs/faults.md, F1 to F12. The
-// oracle is always the serial one, so "the same bytes" is meant literally.
-#include <signal.h>
-
+// The loader when its workers come to harm: docs/faults.md, F1 to F3, F7, F11, F12 and F31. The oracle is always
+// the serial one, so "the same bytes" is meant literally.
 #include <atomic>
-#include <fstream>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "channel/channel_view.h"
-#include "channel/failpoint.h"
-#include "tests/worker_mode/loader_fixture.h"
+#include "tests/worker_mode/faults_fixture.h"
 
 namespace hopfeed {
 namespace {
 
 using namespace std::chrono_literals;
 
-#define NEEDS_FAILPOINTS() \
-  if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)"
+/// Failpoints that a worker passes with every batch; the others have tests of their own.
+bool hit_by_each_batch(std::string_view name) {
+  return name.starts_with("channel.") || name == "worker.after_sample" || name == "worker.before_write" ||
+         name == "worker.mid_write";
+}
 
-/// Arms failpoints for the workers that are started in its scope.
-class Armed {
- public:
-  explicit Armed(const std::string& what) { setenv("HOPFEED_FAIL", what.c_str(), 1); }
-  ~Armed() { unsetenv("HOPFEED_FAIL"); }
-  Armed(const Armed&) = delete;
-  Armed& operator=(const Armed&) = delete;
-};
-
-class Faults : public LoaderTestWithin<240> {};
-
-// ---- workers that die
-
+// F1. The long way is the soak: hopfeed-soak --kills 10000.
 TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) {
   LoaderOptions o = options();
   o.batch.fanouts = {8, 8};
@@ -68,24 +56,63 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
               loader.stats().batches_remade);
 }
 
-TEST_F(Faults, WorkerKilledAtEveryFailpoint_TrainerGetsTheSameBytes) {
+// F2: the one worker of a loader, killed at its n-th hit of a failpoint; n rises until the epoch is over before.
+TEST_F(Faults, WorkerKilledAtTheNthHitOfEachFailpoint_EpochHasTheSameBytes) {
   NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.num_workers = 1;
+  const std::vector<std::string> want = expected(o);
+  const testing::TempFolder scratch;
   for (const std::string_view name : kFailpoints) {
-    if (name == "worker.start" || name == "worker.batch" || name == "memory.reserve")
-      continue;  // tests of their own
+    if (!hit_by_each_batch(name)) continue;
+    int hits = 0;
+    for (bool acted = true; acted; ++hits) {
+      const ArmedOnce armed(std::string(name) + "=kill@" + std::to_string(hits + 1), scratch.path());
+      Loader loader(o);
+      ASSERT_EQ(loaded(loader), want) << name << " at hit " << hits + 1;
+      acted = armed.has_acted();
+      EXPECT_EQ(loader.stats().worker_deaths, acted ? 1 : 0) << name << " at hit " << hits + 1;
+    }
+    EXPECT_GT(hits, static_cast<int>(want.size())) << name << " is hit by each batch";
+  }
+}
+
+// F2: of two workers, the first that comes there.
+TEST_F(Faults, OneOfTwoWorkersKilledAtEachFailpoint_EpochsHaveTheSameBytes) {
+  NEEDS_FAILPOINTS();
+  const LoaderOptions o = options();
+  const testing::TempFolder scratch;
+  for (const std::string_view name : kFailpoints) {
+    if (!hit_by_each_batch(name)) continue;
     for (int hit = 1; hit <= 3; ++hit) {
-      const LoaderOptions o = options();
-      std::optional<Loader> loader;
-      {
-        const Armed armed(std::string(name) + "=kill@" + std::to_string(hit));
-        loader.emplace(o);
-      }  // replacements live on
-      EXPECT_EQ(loaded(*loader), expected(o)) << name << " at hit " << hit;
-      EXPECT_GE(loader->stats().worker_deaths, 1) << name << " was never hit " << hit << " times";
+      const ArmedOnce armed(std::string(name) + "=kill@" + std::to_string(hit), scratch.path());
+      Loader loader(o);
+      for (std::int64_t epoch = 0; epoch < 2; ++epoch)
+        EXPECT_EQ(loaded(loader, {.epoch = epoch}), expected(o, {.epoch = epoch}))
+            << name << " at hit " << hit;
+      EXPECT_TRUE(armed.has_acted()) << name << " was never hit " << hit << " times";
     }
   }
 }
 
+// F2: a name that nothing hits would be tested by nobody.
+TEST_F(Faults, EveryFailpointIsHit) {
+  NEEDS_FAILPOINTS();
+  const testing::TempFolder scratch;
+  const std::filesystem::path log = scratch.path() / "hits";
+  {
+    const InEnvironment logged("HOPFEED_FAIL_LOG", log.string());
+    testing::write_tiny_dataset(scratch.path() / "ring", testing::ring_graph(6));
+    Loader loader(options());
+    loaded(loader);
+  }
+  std::set<std::string> hit;
+  std::ifstream file(log);
+  for (std::string name; std::getline(file, name);) hit.insert(name);
+  EXPECT_EQ(hit, std::set<std::string>(std::begin(kFailpoints), std::end(kFailpoints)));
+}
+
+// F3
 TEST_F(Faults, WorkerHangs_IsKilledAfterTheDeadlineAndItsBatchMadeAgain) {
   NEEDS_FAILPOINTS();
   for (const char* name : {"channel.after_claim", "worker.mid_write", "channel.before_publish"}) {
@@ -102,6 +129,7 @@ TEST_F(Faults, WorkerHangs_IsKilledAfterTheDeadlineAndItsBatchMadeAgain) {
   }
 }
 
+// F3
 TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   LoaderOptions o = options();
   o.batch_deadline = 200ms;
@@ -111,6 +139,22 @@ TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   EXPECT_EQ(loader.stats().worker_deaths, 2);
 }
 
+// F3: stopped where it waits for memory, and the epoch is left meanwhile: nobody will grant it anything any more.
+TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.num_workers = 1;
+  o.batch_deadline = 800ms;
+  const testing::TempFolder scratch;
+  const ArmedOnce armed("channel.after_ask=stop@1", scratch.path());
+  Loader loader(o);
+  loader.begin_epoch(0);
+  while (!armed.has_acted()) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(o, {.epoch = 1}));
+  EXPECT_EQ(loader.stats().worker_deaths, 1);
+}
+
+// F3: a process that wakes up goes on writing; only once it is dead may its slot be used again.
 TEST_F(Faults, WorkerWakesUpJustAsItIsKilled_NothingIsTorn) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
@@ -133,6 +177,7 @@ TEST_F(Faults, WorkerWakesUpJustAsItIsKilled_NothingIsTorn) {
   waker.join();
 }
 
+// F12
 TEST_F(Faults, WorkerThatLeavesAtStart_EndsInPeerDiedWithTheCause) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
@@ -155,6 +200,7 @@ TEST_F(Faults, WorkerThatNeverGetsReady_IsATimeoutThatNamesIt) {
   EXPECT_NE(error.find("timeout: sampling worker 0 was not ready within 300 ms"), std::string::npos) << error;
 }
 
+// F12
 TEST_F(Faults, BatchThatKillsEveryWorker_EndsInPeerDiedWithTheCause) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
@@ -191,6 +237,24 @@ TEST_F(Faults, ErrorInOneBatch_ComesInItsTurnAndTheNextEpochIsWhole) {
   EXPECT_EQ(loaded(*loader, {.epoch = 1}), expected(o, {.epoch = 1}));
 }
 
+// F31
+TEST_F(Faults, NoMemoryForOneBatch_IsNoSpaceForThatBatchAlone) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.num_workers = 1;
+  const testing::TempFolder scratch;
+  const ArmedOnce armed("worker.allocate=error@4", scratch.path());
+  Loader loader(o);
+  loader.begin_epoch(0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(loader.next());
+  EXPECT_EQ(error_of([&] { loader.next(); }),
+            "no space: a worker has no memory for the batch of 16 seeds from position 48: lower batch_size, "
+            "fanouts or num_workers");
+  EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(o, {.epoch = 1}));
+  EXPECT_EQ(loader.stats().worker_deaths, 0);
+}
+
+// F7
 TEST_F(Faults, MemoryRefusedByTheSystem_IsAnErrorThatNamesTheKnob) {
   NEEDS_FAILPOINTS();
   Loader loader(options());
@@ -215,6 +279,7 @@ int channel_descriptor() {
   return -1;
 }
 
+// F11
 TEST_F(Faults, SlotOwnedByALivingProcessThatIsNoWorker_IsTakenBack) {
   const LoaderOptions o = options();
   Loader loader(o);
@@ -232,91 +297,6 @@ TEST_F(Faults, SlotOwnedByALivingProcessThatIsNoWorker_IsTakenBack) {
   std::vector<std::string> lines;
   while (const auto batch = loader.next()) lines.push_back(line_of(batch->view()));
   EXPECT_EQ(lines, expected(o));
-}
-
-// ---- the loader's process dies
-
-class TrainerDies : public Faults {
- protected:
-  static std::vector<std::string> trainer(const std::string& epochs) {
-    return {testing::program("hopfeed-sample"),
-            path(1).string(),
-            "--fanouts",
-            "4,3",
-            "--batch-size",
-            "16",
-            "--num-workers",
-            "2",
-            "--channel-size",
-            "8M",
-            "--epochs",
-            epochs};
-  }
-  /// Waits for the workers of a trainer.
-  static std::vector<int> workers_of(int pid) {
-    std::vector<int> workers;
-    while ((workers = testing::children_of(pid)).size() < 2) std::this_thread::sleep_for(2ms);
-    return workers;
-  }
-};
-
-TEST_F(TrainerDies, KilledWhileItHoldsASlot_ItsWorkersAreGoneWithinASecond) {
-  testing::BackgroundProgram program(trainer("1000000"));
-  program
-      .read_line();  // it runs; now nobody reads, the pipe fills up, and it blocks with a batch in its hands
-  const std::vector<int> workers = workers_of(program.pid());
-  std::this_thread::sleep_for(300ms);
-  program.kill();
-  EXPECT_TRUE(testing::all_gone(workers, 1s));
-}
-
-TEST_F(TrainerDies, KilledAtRandomMoments_NothingIsLeft) {
-  const std::uint32_t seed = std::random_device{}();
-  std::printf("seed %u\n", seed);
-  std::mt19937 random(seed);
-  for (int i = 0; i < 20; ++i) {
-    testing::BackgroundProgram program(trainer("1000000"));
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
-    const std::vector<int> workers = testing::children_of(program.pid());
-    program.kill();
-    EXPECT_TRUE(testing::all_gone(workers, 1s));
-  }
-}
-
-TEST_F(TrainerDies, KilledWhileAWorkerStartsOrHangs_NothingIsLeft) {
-  NEEDS_FAILPOINTS();
-  for (const char* where :
-       {"worker.start=sleep:500@1", "worker.mid_write=stop@1", "channel.after_ask=sleep:60000@1"}) {
-    testing::BackgroundProgram program(trainer("1000000"), {std::string("HOPFEED_FAIL=") + where});
-    const std::vector<int> workers = workers_of(program.pid());
-    std::this_thread::sleep_for(100ms);
-    program.kill();
-    EXPECT_TRUE(testing::all_gone(workers, 1s)) << where;
-  }
-}
-
-TEST_F(TrainerDies, LauncherKilled_WorkersLeaveWithTheTrainer) {
-  // The launcher's death closes the trainer's output, which ends the trainer, which ends its workers.
-  std::string command;
-  for (const std::string& word : trainer("1000000")) command += word + " ";
-  testing::BackgroundProgram launcher({"/bin/sh", "-c", command + "; true"});
-  launcher.read_line();
-  const std::vector<int> trainers = testing::children_of(launcher.pid());
-  ASSERT_EQ(trainers.size(), 1U);
-  std::vector<int> all = workers_of(trainers[0]);
-  all.push_back(trainers[0]);
-  launcher.kill();
-  launcher.close_stdout();
-  EXPECT_TRUE(testing::all_gone(all, 1s));
-}
-
-TEST_F(TrainerDies, LoaderMadeByAThreadThatEnds_KeepsItsWorkers) {
-  const LoaderOptions o = options();
-  std::unique_ptr<Loader> loader;
-  std::thread([&] { loader = std::make_unique<Loader>(o); }).join();
-  EXPECT_EQ(loaded(*loader), expected(o));
-  EXPECT_EQ(loader->stats().worker_deaths, 0)
-      << "the kernel's death signal goes by the thread that started them";
 }
 
 }  // namespace

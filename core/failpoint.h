@@ -1,10 +1,13 @@
 // Crash points for tests: FAILPOINT("name") does what HOPFEED_FAIL says at its n-th hit in this process, and
 // is `false` and no code at all where HOPFEED_FAILPOINTS is off (release builds).
 //
-//   HOPFEED_FAIL=name=action@n[,name=action@n...]
+//   HOPFEED_FAIL=name=action@n[,name=action@n...]        n: the n-th hit, or * for every one
 //     kill         SIGKILL to this process           stop       SIGSTOP to this process
 //     sleep:MS     sleeps that many milliseconds     exit       leaves with exit code 3
+//     yield        gives the core away, now and then for some microseconds, so that threads meet anew
 //     error        FAILPOINT is true: the caller fails as it would if the operating system had refused
+//   HOPFEED_FAIL_ONCE=FILE     over all processes only one acts: the one that can remove FILE
+//   HOPFEED_FAIL_LOG=FILE      the name of each point that is hit is appended to FILE
 #pragma once
 #include <string_view>
 
@@ -23,6 +26,8 @@ inline constexpr std::string_view kFailpoints[] = {
     "channel.after_publish",   // READY, nobody told
     "memory.reserve",          // error: the operating system has no memory left
     "worker.batch",            // error: no batch can be made
+    "worker.allocate",         // error: no memory for this batch's scratch
+    "dataset.write",           // a step of writing a dataset folder; error: the disk is full
 };
 
 #ifdef HOPFEED_FAILPOINTS
