@@ -18,45 +18,35 @@
 #include "channel/memory.h"
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
 namespace {
 
-constexpr int kFirstOwnFd = 64;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-int new_memfd() {
+OwnedFd create_memfd() {
+  constexpr const char* name = "hopfeed-channel";
+  constexpr const char* what = "cannot create the channel (memfd_create)";
+  OwnedFd fd;
 #ifdef MFD_NOEXEC_SEAL
-  const int fd = memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (fd >= 0 || errno != EINVAL) return fd;  // EINVAL: before Linux 6.3
+  fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!fd && errno != EINVAL) throw_errno(what, errno);  // EINVAL: before Linux 6.3
 #endif
-  return memfd_create("hopfeed-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
-/// Above the numbers that workers inherit and above 0 to 2: in a process started without standard input or output the
-/// channel would become one of those.
-int create_memfd() {
-  const int fd = new_memfd();
-  if (fd < 0) return fd;
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd);
-  const int error = errno;
-  close(fd);
-  errno = error == EINVAL ? EMFILE : error;  // EINVAL: the limit on open files is that low
-  return own;
+  if (!fd) fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), what);
+  return out_of_the_way(fd, what);
 }
 
 class MemfdMemory final : public ChannelMemory {
  public:
-  /// Owns `fd`.
-  MemfdMemory(int fd, std::size_t size) : fd_(fd) {
+  MemfdMemory(OwnedFd fd, std::size_t size) : fd_(std::move(fd)) {
     size_ = size;
     namespace bi = boost::interprocess;
     try {
-      const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd)).c_str(), bi::read_write);
+      const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), bi::read_write);
       if (size >= kHugePageBytes) map(file, huge_page_hint(size));
       if (data_ == nullptr) map(file, nullptr);
     } catch (const bi::interprocess_exception& error) {
-      close(fd_);
       throw Error(
           ErrorCode::kNoSpace,
           fmt::format(
@@ -66,12 +56,11 @@ class MemfdMemory final : public ChannelMemory {
     }
     madvise(data_, size_, MADV_DONTDUMP);  // a core file of a trainer needs no batches
   }
-  ~MemfdMemory() override { close(fd_); }
 
   void reserve(std::size_t offset, std::size_t bytes) override {
     int error = EINTR;
     while (error == EINTR)
-      error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+      error = posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
     if (FAILPOINT("memory.reserve")) error = ENOSPC;
     if (error != 0)
       throw_errno(fmt::format("cannot reserve {} bytes of memory for the channel", bytes), error);
@@ -81,7 +70,7 @@ class MemfdMemory final : public ChannelMemory {
   void punch(std::size_t offset, std::size_t bytes) override {
     int result = -1;
     do {
-      result = fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+      result = fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                          static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     if (result != 0) throw_errno("cannot give memory of the channel back", errno);
@@ -89,11 +78,11 @@ class MemfdMemory final : public ChannelMemory {
 
   std::size_t allocated() const override {
     struct stat status {};
-    if (fstat(fd_, &status) != 0) throw_errno("cannot read the size of the channel", errno);
+    if (fstat(fd_.get(), &status) != 0) throw_errno("cannot read the size of the channel", errno);
     return static_cast<std::size_t>(status.st_blocks) * 512;
   }
 
-  int fd() const override { return fd_; }
+  int fd() const override { return fd_.get(); }
 
  private:
   void map(const boost::interprocess::file_mapping& file, void* hint) {
@@ -114,21 +103,17 @@ class MemfdMemory final : public ChannelMemory {
     if (begin < end) madvise(data_ + begin, end - begin, kCollapse);
   }
 
-  int fd_;
+  OwnedFd fd_;
   boost::interprocess::mapped_region region_;
 };
 
 }  // namespace
 
 std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size) {
-  const int fd = create_memfd();
-  if (fd < 0) throw_errno("cannot create the channel (memfd_create)", errno);
-  if (ftruncate(fd, static_cast<off_t>(size)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
-    const int error = errno;
-    close(fd);
-    throw_errno(fmt::format("cannot make a channel of {} bytes", size), error);
-  }
-  return std::make_unique<MemfdMemory>(fd, size);
+  OwnedFd fd = create_memfd();
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+    throw_errno(fmt::format("cannot make a channel of {} bytes", size), errno);
+  return std::make_unique<MemfdMemory>(std::move(fd), size);
 }
 
 std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
@@ -140,9 +125,8 @@ std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
   }
   if (status.st_size == 0)
     throw Error(ErrorCode::kCorrupt, fmt::format("the channel at file descriptor {} is empty", fd));
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  if (own < 0) throw_errno("cannot attach to the channel", errno);
-  return std::make_unique<MemfdMemory>(own, static_cast<std::size_t>(status.st_size));
+  OwnedFd own(fcntl(fd, F_DUPFD_CLOEXEC, 3), "cannot attach to the channel");
+  return std::make_unique<MemfdMemory>(std::move(own), static_cast<std::size_t>(status.st_size));
 }
 
 std::size_t channel_huge_bytes() {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "core/limits.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
@@ -33,11 +34,9 @@ void sweep_dead_writers(const fs::path& target) {
 }
 
 void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) throw_errno("cannot open " + folder.string(), errno);
-  const int result = ::fsync(fd), error = errno;
-  ::close(fd);
-  if (result != 0) throw_errno("cannot sync " + folder.string(), error);
+  const OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw_errno("cannot open " + folder.string(), errno);
+  if (::fsync(fd.get()) != 0) throw_errno("cannot sync " + folder.string(), errno);
 }
 
 void write_synced(const fs::path& path, const std::string& text) {

@@ -4,34 +4,18 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "core/error.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
-namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw_errno("cannot open " + path.string(), errno);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-}  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path, HugePages huge_pages) : path_(path) {
-  const Descriptor file(path);
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw_errno("cannot open " + path.string(), errno);
   struct stat status;
   if (::fstat(file.get(), &status) != 0) throw_errno("cannot read " + path.string(), errno);
   if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kInvalid, path.string() + " is not a regular file");

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
 
@@ -24,21 +25,16 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-struct File {
-  int fd;
-  ~File() { close(fd); }
-};
-
 void sync_path(const std::filesystem::path& path, int flags) {
-  const File file{open(path.c_str(), flags | O_CLOEXEC)};
-  if (file.fd < 0 || fsync(file.fd) != 0) throw_errno("cannot flush '" + path.string() + "'", errno);
+  const OwnedFd file(open(path.c_str(), flags | O_CLOEXEC));
+  if (!file || fsync(file.get()) != 0) throw_errno("cannot flush '" + path.string() + "'", errno);
 }
 
 void write_all(const std::filesystem::path& path, const std::string& bytes) {
-  const File file{open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-  if (file.fd < 0) throw_errno("cannot write '" + path.string() + "'", errno);
+  const OwnedFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) throw_errno("cannot write '" + path.string() + "'", errno);
   for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t written = write(file.fd, bytes.data() + at, bytes.size() - at);
+    const ssize_t written = write(file.get(), bytes.data() + at, bytes.size() - at);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_errno("cannot write '" + path.string() + "'", errno);
     at += static_cast<std::size_t>(written);
@@ -61,11 +57,11 @@ void write_and_rename(const std::filesystem::path& path, const std::string& byte
 }
 
 std::string read_all(const std::filesystem::path& path) {
-  const File file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw_errno("cannot read '" + path.string() + "'", errno);
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw_errno("cannot read '" + path.string() + "'", errno);
   std::string bytes;
   char buffer[1 << 16];
-  for (ssize_t got; (got = read(file.fd, buffer, sizeof buffer)) != 0;) {
+  for (ssize_t got; (got = read(file.get(), buffer, sizeof buffer)) != 0;) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_errno("cannot read '" + path.string() + "'", errno);
     bytes.append(buffer, static_cast<std::size_t>(got));

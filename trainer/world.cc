@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "trainer/nccl_module.h"
-#include "trainer/torchrun_environment.h"
+#include "worker_mode/torchrun_environment.h"
 #include "trainer/world_connection.h"
 
 namespace hopfeed {
@@ -82,7 +82,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
                 std::string("backend nccl: this build has none, it was made without CUDA's headers (") +
                     dlerror() + "); use --backend gloo");
   }
-  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local_rank, timeout);
+  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local.rank, timeout);
 }
 
 }  // namespace

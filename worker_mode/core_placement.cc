@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -19,11 +20,6 @@ std::vector<int> cores_of(pid_t pid) {
     if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
   }
   return cores;
-}
-
-int number_from_environment(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? std::atoi(text) : otherwise;
 }
 
 }  // namespace
@@ -54,11 +50,10 @@ CorePlan plan_cores(const CoreQuery& query) {
 
 CoreQuery query_cores(int num_workers) {
   CoreQuery query{.cores = cores_of(0), .num_workers = num_workers};
-  const int world = number_from_environment("LOCAL_WORLD_SIZE", 1),
-            rank = number_from_environment("LOCAL_RANK", 0);
-  if (world > 1 && rank >= 0 && rank < world && cores_of(getppid()) == query.cores) {
-    query.local_world = world;
-    query.local_rank = rank;
+  const LocalRanks local = local_ranks();
+  if (local.world > 1 && cores_of(getppid()) == query.cores) {
+    query.local_world = local.world;
+    query.local_rank = local.rank;
   }
   return query;
 }

@@ -17,12 +17,15 @@
 #include "core/deal.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/owned_fd.h"
 #include "core/seed_list.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/loader_channel.h"
 #include "worker_mode/supervisor.h"
+#include "worker_mode/torchrun_environment.h"
 #include "worker_mode/worker_config.h"
+#include "worker_mode/worker_process.h"
 
 namespace hopfeed {
 namespace {
@@ -100,12 +103,6 @@ std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
   return cores;
 }
 
-/// How many loaders size themselves by this machine's memory.
-int local_world() {
-  const char* text = std::getenv("LOCAL_WORLD_SIZE");
-  return text != nullptr ? std::max(1, std::atoi(text)) : 1;
-}
-
 }  // namespace
 
 // ---- batches
@@ -140,7 +137,7 @@ class Loader::Impl {
     (void)deal(0);  // more ranks than seeds: say so now
     const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
     const ChannelPlan plan = plan_channel(
-        options, {.worst_block = worst, .available = available_memory(), .local_world = local_world()});
+        options, {.worst_block = worst, .available = available_memory(), .local_world = local_ranks().world});
     channel_ = std::make_shared<LoaderChannel>(plan, options.rank);
     if (options.seeds)
       seeds_fd_ =
@@ -225,7 +222,7 @@ class Loader::Impl {
   std::unique_ptr<Supervisor> supervisor_;  // ends before what it uses
 };
 
-Loader::Loader(const LoaderOptions& options) : impl_(std::make_shared<Impl>(options)) {}
+Loader::Loader(const LoaderOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Loader::~Loader() = default;
 
 void Loader::begin_epoch(std::int64_t epoch, std::int64_t start) { impl_->begin_epoch(epoch, start); }

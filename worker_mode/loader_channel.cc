@@ -29,6 +29,11 @@ class Stopwatch {
   std::int64_t begin_;
 };
 
+OwnedFd make_doorbell() {
+  constexpr const char* what = "cannot make the channel's doorbell (eventfd)";
+  return out_of_the_way(OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), what), what);
+}
+
 }  // namespace
 
 LoaderChannel::LoaderChannel(const ChannelPlan& plan, std::int64_t rank)
@@ -36,7 +41,7 @@ LoaderChannel::LoaderChannel(const ChannelPlan& plan, std::int64_t rank)
       rank_(rank),
       memory_(make_shared_memory(ChannelView::bytes_needed(plan.shape))),
       view_(ChannelView::format(*memory_, plan.shape)),
-      doorbell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "cannot make the channel's doorbell (eventfd)"),
+      doorbell_(make_doorbell()),
       pool_(*memory_, view_, plan.pool) {}
 
 // ---- the trainer's thread

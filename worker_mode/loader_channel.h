@@ -16,9 +16,9 @@
 #include "channel/slot_pool.h"
 #include "core/deal.h"
 #include "core/error.h"
+#include "core/owned_fd.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/worker_process.h"
 
 namespace hopfeed {
 

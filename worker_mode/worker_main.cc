@@ -30,6 +30,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "core/owned_fd.h"
 #include "core/program/bus_error.h"
 #include "core/seed_list.h"
 #include "worker_mode/worker_config.h"
@@ -45,16 +46,16 @@ constexpr std::chrono::milliseconds kNap{
 class Parent {
  public:
   explicit Parent(std::int64_t pid) {
-    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-    alive_ = pidfd_ >= 0 && getppid() == pid;  // asked too late: we were given to another parent already
+    pidfd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
+    alive_ = pidfd_ && getppid() == pid;  // asked too late: we were given to another parent already
   }
   bool alive() const {
-    pollfd poller{.fd = pidfd_, .events = POLLIN, .revents = 0};
+    pollfd poller{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
     return alive_ && poll(&poller, 1, 0) == 0;
   }
 
  private:
-  int pidfd_ = -1;
+  OwnedFd pidfd_;
   bool alive_ = false;
 };
 

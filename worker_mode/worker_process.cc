@@ -20,8 +20,6 @@ extern char** environ;
 namespace hopfeed {
 namespace {
 
-constexpr int kFirstOwnFd = 64;  // above all numbers that a worker inherits
-
 void check(int error, const std::string& what) {
   if (error != 0) throw_errno(what, error);
 }
@@ -44,25 +42,10 @@ struct SpawnSetup {
 
 }  // namespace
 
-OwnedFd::OwnedFd(int fd, const char* what) {
-  if (fd < 0) throw_errno(what, errno);
-  fd_ = fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd);
-  const int error = errno;
-  close(fd);
-  if (fd_ < 0) throw_errno(what, error);
-}
-
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size) {
-  OwnedFd fd(memfd_create(name, MFD_CLOEXEC), "cannot create a memfd for a worker");
+  constexpr const char* what = "cannot create a memfd for a worker";
+  const OwnedFd made(memfd_create(name, MFD_CLOEXEC), what);
+  OwnedFd fd = out_of_the_way(made, what);
   const char* from = static_cast<const char*>(bytes);
   for (std::size_t done = 0; done < size;) {
     const ssize_t wrote = pwrite(fd.get(), from + done, size - done, static_cast<off_t>(done));

@@ -6,25 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/owned_fd.h"
+
 namespace hopfeed {
 
-/// An owned file descriptor, moved out of the way of the numbers that a worker inherits.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  /// Takes `fd` over. Throws kIo with `what` where it is negative (errno says why).
-  OwnedFd(int fd, const char* what);
-  ~OwnedFd();
-  OwnedFd(OwnedFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  OwnedFd& operator=(OwnedFd&& other) noexcept;
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-/// A memfd that holds these bytes. Throws kNoSpace or kIo.
+/// A memfd that holds these bytes, for a worker to inherit. Throws kNoSpace or kIo.
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size);
 
 struct InheritedFd {

@@ -7,14 +7,21 @@
 
 namespace hopfeed {
 
+/// Which of this machine's ranks this is: LOCAL_RANK and LOCAL_WORLD_SIZE, 0 and 1 where they are not set.
+struct LocalRanks {
+  int rank = 0, world = 1;
+};
+/// Throws kInvalid naming the variable where one is set to something else than a number in range.
+LocalRanks local_ranks();
+
 struct TorchrunEnvironment {
   int rank = 0, world_size = 1;
-  int local_rank = 0, local_world_size = 1;
+  LocalRanks local;
   std::string master_addr;
   std::uint16_t master_port = 0;
   int restart_count = 0;     // how often torchrun has started this group of trainers again
   bool agent_store = false;  // torchrun's agent hosts the store; otherwise rank 0 does
-  bool one_machine() const { return local_world_size == world_size; }
+  bool one_machine() const { return local.world == world_size; }
 };
 
 /// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the

@@ -1,5 +1,5 @@
 // See torchrun_environment.h.
-#include "trainer/torchrun_environment.h"
+#include "worker_mode/torchrun_environment.h"
 
 #include <charconv>
 #include <cstdlib>
@@ -13,7 +13,9 @@ namespace hopfeed {
 namespace {
 
 constexpr const char* kHow =
-    "; start with torchrun --no-python --nproc-per-node=N PROGRAM, or unset RANK and WORLD_SIZE to run alone";
+    "; start with torchrun --no-python --nproc-per-node=N PROGRAM, or unset RANK, WORLD_SIZE and their "
+    "LOCAL_ ones to "
+    "run alone";
 
 const char* value_of(const char* name) {
   const char* value = std::getenv(name);
@@ -45,6 +47,13 @@ int number_or(const char* name, int otherwise, int min, int max) {
 
 }  // namespace
 
+LocalRanks local_ranks() {
+  LocalRanks local;
+  local.world = number_or("LOCAL_WORLD_SIZE", 1, 1, static_cast<int>(kMaxWorldSize));
+  local.rank = number_or("LOCAL_RANK", 0, 0, local.world - 1);
+  return local;
+}
+
 std::optional<TorchrunEnvironment> torchrun_environment() {
   if (!value_of("RANK") && !value_of("WORLD_SIZE")) return std::nullopt;
   TorchrunEnvironment env;
@@ -53,8 +62,11 @@ std::optional<TorchrunEnvironment> torchrun_environment() {
   env.master_addr = required("MASTER_ADDR");
   env.master_port = static_cast<std::uint16_t>(
       number("MASTER_PORT", required("MASTER_PORT"), 1, std::numeric_limits<std::uint16_t>::max()));
-  env.local_world_size = number_or("LOCAL_WORLD_SIZE", 1, 1, env.world_size);
-  env.local_rank = number_or("LOCAL_RANK", 0, 0, env.world_size - 1);
+  env.local = local_ranks();
+  if (env.local.world > env.world_size) {
+    throw Error(ErrorCode::kInvalid, "LOCAL_WORLD_SIZE is " + std::to_string(env.local.world) +
+                                         ", more than WORLD_SIZE " + std::to_string(env.world_size) + kHow);
+  }
   env.restart_count = number_or("TORCHELASTIC_RESTART_COUNT", 0, 0, std::numeric_limits<int>::max());
   const char* agent = value_of("TORCHELASTIC_USE_AGENT_STORE");
   env.agent_store = agent && (std::strcmp(agent, "True") == 0 || std::strcmp(agent, "1") == 0);

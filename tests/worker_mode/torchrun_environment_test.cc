@@ -1,13 +1,13 @@
 // What the launcher's environment may look like.
-#include "trainer/torchrun_environment.h"
+#include "worker_mode/torchrun_environment.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <map>
+#include <string>
 
 #include "core/error.h"
-#include "trainer/world.h"
 
 namespace hopfeed {
 namespace {
@@ -44,9 +44,6 @@ std::string refusal(const std::map<std::string, std::string>& values) {
 TEST(TorchrunEnvironment, NothingSetMeansATrainerByItself) {
   const Environment environment({});
   EXPECT_FALSE(torchrun_environment());
-  const World world;
-  EXPECT_EQ(world.size(), 1);
-  EXPECT_EQ(world.rank(), 0);
 }
 
 TEST(TorchrunEnvironment, WhatTorchrunSetsIsRead) {
@@ -62,7 +59,7 @@ TEST(TorchrunEnvironment, WhatTorchrunSetsIsRead) {
   ASSERT_TRUE(env);
   EXPECT_EQ(env->rank, 3);
   EXPECT_EQ(env->world_size, 4);
-  EXPECT_EQ(env->local_rank, 1);
+  EXPECT_EQ(env->local.rank, 1);
   EXPECT_EQ(env->master_addr, "node0");
   EXPECT_EQ(env->master_port, 29500);
   EXPECT_EQ(env->restart_count, 2);
@@ -92,20 +89,26 @@ TEST(TorchrunEnvironment, NumbersOutOfRangeAreRefusedByName) {
   EXPECT_NE(refusal(values).find("MASTER_PORT is '70000'"), std::string::npos);
 }
 
-TEST(TorchrunEnvironment, MoreTrainersThanTheLauncherStartedAreRefused) {
-  const Environment environment({});
-  try {
-    World world({.expected_size = 2});
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("no torchrun environment"), std::string::npos);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+TEST(TorchrunEnvironment, RanksOfThisMachineAreReadWithoutTheRest) {
+  {
+    const Environment environment({});
+    EXPECT_EQ(local_ranks().world, 1);
+    EXPECT_EQ(local_ranks().rank, 0);
   }
+  const Environment environment({{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "3"}});
+  EXPECT_EQ(local_ranks().world, 3);
+  EXPECT_EQ(local_ranks().rank, 1);
 }
 
-TEST(TorchrunEnvironment, AnUnknownBackendIsRefused) {
-  const Environment environment({});
-  EXPECT_THROW(World({.backend = "mpi"}), Error);
+TEST(TorchrunEnvironment, RanksOfThisMachineOutOfRangeAreRefusedByName) {
+  std::map<std::string, std::string> values{{"RANK", "0"},        {"WORLD_SIZE", "2"},
+                                            {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
+                                            {"LOCAL_RANK", "2"},  {"LOCAL_WORLD_SIZE", "2"}};
+  EXPECT_NE(refusal(values).find("LOCAL_RANK is '2'"), std::string::npos);
+  values["LOCAL_WORLD_SIZE"] = "two";
+  EXPECT_NE(refusal(values).find("LOCAL_WORLD_SIZE is 'two'"), std::string::npos);
+  values["LOCAL_WORLD_SIZE"] = "4";
+  EXPECT_NE(refusal(values).find("more than WORLD_SIZE 2"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// See owned_fd.h.
+#include "core/owned_fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/error.h"
+
+namespace hopfeed {
+
+OwnedFd::OwnedFd(int fd, const char* what) : fd_(fd) {
+  if (fd < 0) throw_errno(what, errno);
+}
+
+OwnedFd::~OwnedFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+OwnedFd out_of_the_way(const OwnedFd& fd, const char* what) {
+  constexpr int kFirst = 64;
+  const int moved = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirst);
+  if (moved < 0 && errno == EINVAL) errno = EMFILE;  // the limit on open files is that low
+  return OwnedFd(moved, what);
+}
+
+}  // namespace hopfeed
