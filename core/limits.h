@@ -22,8 +22,9 @@ inline constexpr std::size_t kMaxMetaBytes = 64 << 20;  // meta.json
 inline constexpr std::size_t kMaxNpyHeaderBytes = 64 << 10;
 inline constexpr std::size_t kMaxBlockArrays = 65'536;  // arrays of one batch block
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{1} << 40;
-inline constexpr std::int64_t kMaxWorkers = 256;  // per loader
-inline constexpr std::int64_t kMaxSlots = 1'024;  // per channel
+inline constexpr std::int64_t kMaxWorkers = 256;    // per loader
+inline constexpr std::int64_t kMaxSlots = 1'024;    // per channel
+inline constexpr std::int64_t kMaxHidden = 65'536;  // width of a model's layer
 inline constexpr std::int64_t kMaxWorldSize = 65'536;
 
 }  // namespace hopfeed

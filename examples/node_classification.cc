@@ -113,9 +113,9 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   return before;
 }
 
-/// Bars of the running epoch, on rank 0.
-TrainingCallbacks show_progress(const std::string& title, std::int64_t epochs, World& world) {
-  if (world.rank() != 0) return {};
+/// Bars of the running epoch, on rank 0; a signal stops any.
+TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world) {
+  if (world.rank() != 0) return {.step = {}, .epoch = {}, .stop = stop_asked};
   const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
   const auto percent = [](double fraction) {
     return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%";
@@ -142,18 +142,38 @@ TrainingCallbacks show_progress(const std::string& title, std::int64_t epochs, W
                   (*bar)->note("loss " + decimals(row.loss) + ", waited " + percent(row.wait_fraction) +
                                ", valid " + decimals(row.valid_accuracy));
                 bar->reset();
-              }};
+              },
+          .stop = stop_asked};
+}
+
+/// The folder of --out, made where it is missing.
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder, error))
+    throw_errno("--out: cannot make the folder " + folder.string(), error ? error.value() : ENOTDIR);
+}
+
+/// Ends a run that was asked to stop, on all ranks.
+void leave_if_stopped(const TrainingResult& result, const std::filesystem::path& out) {
+  if (!result.stopped) return;
+  throw Interrupted{out.empty() ? "nothing is kept without --out"
+                                : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
 }
 
 ModelReport evaluate(const std::string& title, TrainingResult& result, const Dataset& dataset) {
   ProgressBar bar(title + " inference", 1, {.unit = "rows"});
   const auto begin = std::chrono::steady_clock::now();
-  const torch::Tensor logits = layerwise_inference(
-      result.model, dataset, [&](std::uint64_t done, std::uint64_t total) { bar.set(done, total); });
+  const torch::Tensor logits =
+      layerwise_inference(result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
+        stop_if_asked();
+        bar.set(done, total);
+      });
   bar.finish();
   const auto& splits = dataset.meta().node_types.front().splits;
-  const auto accuracy_on = [&](const char* split) {
-    return splits.contains(split) ? split_accuracy(logits, dataset, split).value() : 0.0;
+  const auto accuracy_on = [&](const char* split) -> std::optional<double> {
+    if (!splits.contains(split)) return std::nullopt;
+    return split_accuracy(logits, dataset, split).value();
   };
   return {
       .title = title,
@@ -204,7 +224,7 @@ int run(Arguments& arguments) {
 
   // Opened before the work, so that a path that cannot be written is said at once.
   const bool reports = world.rank() == 0;
-  if (reports && !training.out.empty()) std::filesystem::create_directories(training.out);
+  if (reports && !training.out.empty()) make_folder(training.out);
   JsonReport summary_file(reports && !training.out.empty() ? (training.out / "summary.json").string() : "");
   JsonReport json_file(reports ? arguments.json : "");
 
@@ -213,10 +233,12 @@ int run(Arguments& arguments) {
     TrainingOptions alone = training;
     alone.loader.batch.fanouts = {};
     alone.name = "baseline";
-    baseline = train(world, alone, show_progress("features alone", training.epochs, world));
+    baseline = train(world, alone, callbacks("features alone", training.epochs, world));
+    leave_if_stopped(*baseline, training.out);
   }
   const std::string title = features_alone ? "features alone" : "GraphSAGE";
-  TrainingResult result = train(world, training, show_progress(title, training.epochs, world));
+  TrainingResult result = train(world, training, callbacks(title, training.epochs, world));
+  leave_if_stopped(result, training.out);
   if (world.rank() != 0) return 0;
 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
@@ -241,7 +263,9 @@ bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") !
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
-  // A trainer outlives no launcher: killed ones cannot tell their children.
+  stop_on_signals();
+  // A trainer outlives no launcher: killed ones cannot tell their children. (One that was killed before this line has taken
+  // the store with it, which the trainer then looks for in vain.)
   if (torchrun_environment_is_set()) prctl(PR_SET_PDEATHSIG, SIGTERM);
   // Tensors of a step are as large as those of the step before: keep their pages instead of returning and
   // zeroing them.

@@ -47,12 +47,22 @@ std::string line(const std::string& what, const std::string& epoch, const std::s
                      test, rate, waited, seconds);
 }
 
+std::string decimals(const std::optional<double>& accuracy) {
+  return accuracy ? fmt::format("{:.4f}", *accuracy) : "-";
+}
+
 std::string exact_line(const ModelReport& model, const std::string& epoch) {
   const Means means = means_of(model.rows);
-  return line(model.title, epoch, "", fmt::format("{:.4f}", model.train_accuracy),
-              fmt::format("{:.4f}", model.valid_accuracy), fmt::format("{:.4f}", model.test_accuracy),
-              fmt::format("{:.1f}", means.batches_per_s), percent(means.wait_fraction),
-              fmt::format("{:.2f}", means.epoch_seconds));
+  return line(model.title, epoch, "", decimals(model.train_accuracy), decimals(model.valid_accuracy),
+              decimals(model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s),
+              percent(means.wait_fraction), fmt::format("{:.2f}", means.epoch_seconds));
+}
+
+/// A split that the dataset has not is left out.
+void add_accuracies(nlohmann::json& json, const ModelReport& model, const std::string& prefix) {
+  if (model.train_accuracy) json[prefix + "train_accuracy"] = *model.train_accuracy;
+  if (model.valid_accuracy) json[prefix + "valid_accuracy"] = *model.valid_accuracy;
+  if (model.test_accuracy) json[prefix + "test_accuracy"] = *model.test_accuracy;
 }
 
 }  // namespace
@@ -62,9 +72,6 @@ nlohmann::json to_json(const RunReport& report) {
   nlohmann::json json = {{"dataset", report.dataset},
                          {"trainers", report.trainers},
                          {"options", report.options},
-                         {"train_accuracy", report.model.train_accuracy},
-                         {"valid_accuracy", report.model.valid_accuracy},
-                         {"test_accuracy", report.model.test_accuracy},
                          {"epochs", report.model.rows.size()},
                          {"best_epoch", report.model.best_epoch},
                          {"epoch_seconds", means.epoch_seconds},
@@ -72,11 +79,10 @@ nlohmann::json to_json(const RunReport& report) {
                          {"trainer_wait_fraction", means.wait_fraction},
                          {"inference_seconds", report.model.inference_seconds},
                          {"epoch_rows", rows_to_json(report.model.rows)}};
+  add_accuracies(json, report.model, "");
   if (report.baseline) {
     const Means baseline = means_of(report.baseline->rows);
-    json["baseline_train_accuracy"] = report.baseline->train_accuracy;
-    json["baseline_valid_accuracy"] = report.baseline->valid_accuracy;
-    json["baseline_test_accuracy"] = report.baseline->test_accuracy;
+    add_accuracies(json, *report.baseline, "baseline_");
     json["baseline_epochs"] = report.baseline->rows.size();
     json["baseline_best_epoch"] = report.baseline->best_epoch;
     json["baseline_epoch_seconds"] = baseline.epoch_seconds;
@@ -91,9 +97,11 @@ nlohmann::json to_json(const RunReport& report) {
 std::string to_table(const RunReport& report) {
   std::string table = line("", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
   for (const EpochRow& row : report.model.rows) {
-    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "",
-                  fmt::format("{:.4f}", row.valid_accuracy), "", fmt::format("{:.1f}", row.batches_per_s),
-                  percent(row.wait_fraction), fmt::format("{:.2f}", row.seconds));
+    const std::optional<double> valid =
+        report.model.valid_accuracy ? std::optional(row.valid_accuracy) : std::nullopt;
+    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", decimals(valid), "",
+                  fmt::format("{:.1f}", row.batches_per_s), percent(row.wait_fraction),
+                  fmt::format("{:.2f}", row.seconds));
   }
   if (report.baseline)
     table += exact_line(*report.baseline, fmt::format("best {}", report.baseline->best_epoch));

@@ -15,7 +15,7 @@ struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"
   std::vector<EpochRow> rows;
   std::int64_t best_epoch = 0;
-  double train_accuracy = 0, valid_accuracy = 0, test_accuracy = 0;
+  std::optional<double> train_accuracy, valid_accuracy, test_accuracy;  // of the splits that there are
   double inference_seconds = 0;
 };
 

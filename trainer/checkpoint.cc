@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -78,6 +79,23 @@ std::string broadcast_text(std::string text, World& world) {
   return text;
 }
 
+/// JSON has no NaN and no infinity, but a loss may be one: they are kept as text.
+nlohmann::json nonfinite_as_text(const nlohmann::json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return std::to_string(value.get<double>());
+  if (!value.is_structured()) return value;
+  nlohmann::json result = value;
+  for (nlohmann::json& item : result) item = nonfinite_as_text(item);
+  return result;
+}
+nlohmann::json nonfinite_as_number(const nlohmann::json& value) {
+  if (value.is_string()) return std::stod(value.get<std::string>());
+  if (!value.is_structured()) return value;
+  nlohmann::json result = value;
+  for (nlohmann::json& item : result) item = nonfinite_as_number(item);
+  return result;
+}
+
 std::string to_bytes(OutputArchive& archive) {
   std::ostringstream stream;
   archive.save_to(stream);
@@ -146,7 +164,7 @@ void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::
   optimizer.save(optimizer_archive);
   archive.write("model", model_archive);
   archive.write("optimizer", optimizer_archive);
-  archive.write("progress", to_byte_tensor(nlohmann::json(progress).dump()), /*is_buffer=*/true);
+  archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
   archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
   archive.write("generators", generators, /*is_buffer=*/true);
   write_and_rename(path, to_bytes(archive));
@@ -171,7 +189,7 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage mo
       at::Generator generator = at::detail::getDefaultCPUGenerator();
       generator.set_state(generators[world.rank()].clone());
     }
-    return nlohmann::json::parse(to_text(progress_text)).get<TrainingProgress>();
+    return nonfinite_as_number(nlohmann::json::parse(to_text(progress_text))).get<TrainingProgress>();
   });
 }
 

@@ -38,7 +38,8 @@ GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
   require(options.hops >= 0 && options.hops <= kMaxHops,
           "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
   require(options.features > 0, "the dataset has no features 'x'; import it with features");
-  require(options.hidden > 0, "hidden is " + std::to_string(options.hidden) + "; use at least 1");
+  require(options.hidden > 0 && options.hidden <= kMaxHidden,
+          "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
   require(options.classes > 1, "the model needs at least 2 classes, not " + std::to_string(options.classes) +
                                    "; does the dataset have labels 'y'?");
   require(options.dropout >= 0 && options.dropout < 1,

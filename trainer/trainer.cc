@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -22,6 +23,9 @@ template <class T>
 std::string to_text(const T& value) {
   return nlohmann::json(value).dump();
 }
+std::string to_text(double value) {  // JSON has no NaN
+  return std::isfinite(value) ? nlohmann::json(value).dump() : std::to_string(value);
+}
 
 void check(const TrainingOptions& options) {
   const auto require = [](bool holds, const char* name, const auto& value, const char* what) {
@@ -31,6 +35,8 @@ void check(const TrainingOptions& options) {
   require(options.epochs > 0, "epochs", options.epochs, "at least 1");
   require(options.lr > 0, "lr", options.lr, "a number above 0");
   require(options.weight_decay >= 0, "weight-decay", options.weight_decay, "0 or more");
+  require(options.resume != Resume::kAlways || !options.out.empty(), "resume", true,
+          "it with an output folder, where the checkpoint lies");
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");
 }
@@ -107,15 +113,20 @@ class Training {
   }
 
   TrainingResult run() {
-    while (progress_.epoch < options_.epochs) {
+    while (progress_.epoch < options_.epochs && !world_.stop_agreed()) {
       train_epoch();
-      finish_epoch();
+      if (!world_.stop_agreed()) finish_epoch();
     }
-    restore_best();
+    if (world_.stop_agreed()) {
+      checkpoint();
+    } else {
+      restore_best();
+    }
     return {.model = model_,
             .rows = progress_.rows,
             .best_accuracy = progress_.best_accuracy,
-            .best_epoch = progress_.best_epoch};
+            .best_epoch = progress_.best_epoch,
+            .stopped = world_.stop_agreed()};
   }
 
  private:
@@ -130,7 +141,8 @@ class Training {
     if (world_.rank() == 0) {
       std::filesystem::create_directories(options_.out);
       const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
-      if (!wanted) std::filesystem::remove(checkpoint_path());
+      if (!wanted && std::filesystem::exists(checkpoint_path()))
+        std::filesystem::rename(checkpoint_path(), checkpoint_path().string() + ".old");
       found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
     }
     if (world_.sum({found})[0] == 0) return;
@@ -156,6 +168,7 @@ class Training {
       progress_.seconds = before.seconds + seconds_since(begin);
       progress_.wait_seconds = before.wait_seconds + train_loader_.stats().wait_seconds - waited_before;
       report_step(step, steps);
+      if (world_.stop_agreed()) return;
       if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps)
         checkpoint();
     }
@@ -163,6 +176,8 @@ class Training {
 
   void train_batch(const BatchTensors& batch) {
     const torch::Tensor labels = batch.at_seeds(batch.y);
+    check_labels(labels);
+    look_for_stop();
     const torch::Tensor logits = batch.at_seeds(model_->forward(batch));
     const torch::Tensor loss_sum = torch::nn::functional::cross_entropy(
         logits, labels,
@@ -174,6 +189,23 @@ class Training {
     progress_.loss_sum += round.sum;
     progress_.loss_seeds += round.seeds;
     progress_.batches += world_.size();
+  }
+
+  /// Torch's own complaint would name neither dataset nor way out.
+  void check_labels(const torch::Tensor& labels) const {
+    if (labels.numel() == 0) return;
+    const auto [low, high] = labels.aminmax();
+    const std::int64_t classes = model_->options().classes;
+    if (low.item<std::int64_t>() >= -1 && high.item<std::int64_t>() < classes) return;
+    const std::int64_t bad =
+        low.item<std::int64_t>() < -1 ? low.item<std::int64_t>() : high.item<std::int64_t>();
+    throw Error(ErrorCode::kCorrupt, "a node of " + dataset_.folder().string() + " has label " +
+                                         std::to_string(bad) + ", but there are " + std::to_string(classes) +
+                                         " classes; hopfeed-partition verify names the file");
+  }
+
+  void look_for_stop() {
+    if (callbacks_.stop && callbacks_.stop()) world_.wish_to_stop();
   }
 
   void report_step(std::int64_t step, std::int64_t steps) const {
@@ -194,19 +226,27 @@ class Training {
     model_->eval();
     Accuracy mine;
     valid_loader_->begin_epoch(0);
-    while (std::optional<Batch> batch = valid_loader_->next()) {
+    for (std::optional<Batch> batch;
+         !(callbacks_.stop && callbacks_.stop()) && (batch = valid_loader_->next());) {
       const BatchTensors tensors = to_tensors(*batch);
       const Accuracy part = accuracy(tensors.at_seeds(model_->forward(tensors)), tensors.at_seeds(tensors.y));
       mine.correct += part.correct;
       mine.total += part.total;
     }
+    look_for_stop();
     const auto all = world_.sum({static_cast<double>(mine.correct), static_cast<double>(mine.total)});
     return {.correct = static_cast<std::int64_t>(all[0]), .total = static_cast<std::int64_t>(all[1])};
   }
 
   void finish_epoch() {
     const auto begin = std::chrono::steady_clock::now();
+    if (progress_.loss_seeds == 0) {
+      throw Error(ErrorCode::kInvalid, "no node of split '" + options_.train_split + "' of " +
+                                           dataset_.folder().string() +
+                                           " has a label, so nothing can be learned; import it with labels");
+    }
     const double valid = valid_loader_ ? validate().value() : 0;
+    if (world_.stop_agreed()) return;
     const auto sums = world_.sum({progress_.seconds, progress_.wait_seconds});
     const double seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
     progress_.rows.push_back(

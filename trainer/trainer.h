@@ -20,7 +20,7 @@ namespace hopfeed {
 
 /// When to go on from the checkpoint in the output folder.
 enum class Resume {
-  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run is removed
+  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes <name>.checkpoint.old
   kAlways,        // wherever there is one
 };
 
@@ -53,6 +53,8 @@ struct StepReport {
 struct TrainingCallbacks {
   std::function<void(const StepReport&)> step;
   std::function<void(const EpochRow&)> epoch;  // after validation
+  /// Asked before each step. Where it says true on any rank, all stop behind that step, with a checkpoint.
+  std::function<bool()> stop;
 };
 
 struct TrainingResult {
@@ -60,6 +62,7 @@ struct TrainingResult {
   std::vector<EpochRow> rows;
   double best_accuracy = 0;  // sampled validation accuracy of `model`
   std::int64_t best_epoch = 0;
+  bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.

@@ -142,13 +142,19 @@ World::World(const WorldOptions& options) {
 World::~World() = default;
 
 std::vector<double> World::sum(std::vector<double> values) {
-  if (!connection_) return values;
+  values.push_back(wishes_to_stop_ ? 1 : 0);
+  if (connection_) sum_over_ranks(values);
+  stop_agreed_ = values.back() > 0;
+  values.pop_back();
+  return values;
+}
+
+void World::sum_over_ranks(std::vector<double>& values) {
   translate_torch_errors("summing over the trainers", [&] {
     std::vector<torch::Tensor> tensors{
         torch::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kFloat64)};
     connection_->group->allreduce(tensors)->wait();
   });
-  return values;
 }
 
 torch::Tensor World::gather(const torch::Tensor& bytes) {

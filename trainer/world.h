@@ -38,6 +38,10 @@ class World {
 
   /// Sums over all ranks, the same on each.
   std::vector<double> sum(std::vector<double> values);
+  /// This rank has been asked to stop. The wish travels with its next sum, so that all ranks know of it after the same sum
+  /// and none waits for one that has left.
+  void wish_to_stop() { wishes_to_stop_ = true; }
+  bool stop_agreed() const { return stop_agreed_; }
   /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
   /// Rank 0's values on every rank, in place; shapes must agree.
@@ -48,7 +52,9 @@ class World {
   const Connection* connection() const { return connection_.get(); }
 
  private:
+  void sum_over_ranks(std::vector<double>& values);
   std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
+  bool wishes_to_stop_ = false, stop_agreed_ = false;
   std::unique_ptr<Connection> connection_;
 };
 

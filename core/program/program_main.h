@@ -51,8 +51,8 @@ inline int program_main(CLI::App& app, int argc, char** argv, const std::functio
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
     return complain(std::string(error.what()) + " (see " + app.get_name() + " --help)", 2);
-  } catch (const Interrupted&) {
-    return complain("interrupted; nothing half-written is left", 130);
+  } catch (const Interrupted& interrupted) {
+    return complain("interrupted; " + interrupted.what_stays, 130);
   } catch (const Error& error) {
     return complain(error.what(), exit_code(error.code()));
   } catch (const std::bad_alloc&) {

@@ -89,6 +89,28 @@ TEST_F(ProgramTest, BadInputIsOneLineThatNamesIt) {
       "nowhere");
 }
 
+TEST_F(ProgramTest, AnOutputFolderThatCannotBe_IsOneLine) {
+  expect_refused(small_run({"--out", "/etc/passwd"}), "--out: cannot make the folder /etc/passwd");
+  expect_refused(small_run({"--out", "/etc/passwd/deeper"}), "/etc/passwd/deeper");
+  expect_refused(small_run({"--resume"}), "output folder");
+}
+
+TEST_F(ProgramTest, SplitsThatAreMissing_HaveNoAccuracy) {
+  testing::TinyGraph graph = testing::training_graph();
+  graph.splits.erase("test");
+  graph.splits.erase("valid");
+  testing::write_tiny_dataset(data_, graph);
+  const std::filesystem::path json = folder_.path() / "summary.json";
+  const ProgramResult result = small_run({"--no-baseline", "--json", json.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  std::ifstream file(json);
+  const nlohmann::json summary = nlohmann::json::parse(file);
+  EXPECT_TRUE(summary.contains("train_accuracy"));
+  EXPECT_FALSE(summary.contains("test_accuracy"));
+  EXPECT_FALSE(summary.contains("valid_accuracy"));
+  EXPECT_NE(result.output.find("        -        -"), std::string::npos) << result.output;
+}
+
 TEST_F(ProgramTest, WithoutATorchrunEnvironmentMoreTrainersAreRefused) {
   expect_refused(node_classification({"--trainers", "2"}), "no torchrun environment");
   expect_refused(node_classification({}, {{"RANK", "0"}}), "WORLD_SIZE is not set");

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
@@ -110,6 +112,81 @@ TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
   EXPECT_EQ(figures(first), figures(second));
 }
 
+TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsKeptUnderAnotherName) {
+  train(world_, options("kept"));
+  train(world_, options("kept"));
+  TrainingOptions resumed = options("kept");
+  std::filesystem::rename(resumed.out / "model.checkpoint.old", resumed.out / "model.checkpoint");
+  resumed.resume = Resume::kAlways;
+  EXPECT_EQ(train(world_, resumed).rows.size(), 3u) << "the first run's, and it was at its end";
+}
+
+/// The error of a training run on a graph that was changed.
+template <class Change>
+std::string error_on(const std::filesystem::path& folder, World& world, TrainingOptions options,
+                     Change change) {
+  testing::TinyGraph graph = testing::training_graph();
+  change(graph);
+  testing::write_tiny_dataset(folder / "changed", graph);
+  options.loader.dataset = (folder / "changed").string();
+  try {
+    train(world, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(TrainingTest, ASplitWithoutALabelIsRefused) {
+  EXPECT_NE(error_on(folder_.path(), world_, options("unlabelled"),
+                     [](testing::TinyGraph& graph) {
+                       for (const std::int64_t v : graph.splits["train"]) graph.y[v] = -1;
+                     })
+                .find("no node of split 'train' of"),
+            std::string::npos);
+}
+
+TEST_F(TrainingTest, ALabelThatIsNoClassNamesTheDataset) {
+  for (const std::int64_t bad : {std::int64_t{4}, INT64_MAX, std::int64_t{-2}, INT64_MIN}) {
+    const std::string error =
+        error_on(folder_.path(), world_, options("damaged"),
+                 [&](testing::TinyGraph& graph) { graph.y[graph.splits["train"][5]] = bad; });
+    EXPECT_NE(error.find("changed has label " + std::to_string(bad)), std::string::npos) << error;
+    EXPECT_NE(error.find("hopfeed-partition verify"), std::string::npos) << error;
+  }
+}
+
+// F29: what NaN features do to the loss is the user's to see, not a reason to lose the run.
+TEST_F(TrainingTest, ALossThatIsNaN_IsShownAndTheRunCanBeResumed) {
+  testing::TinyGraph graph = testing::training_graph();
+  graph.x[8 * graph.splits["train"][0]] = std::nanf("");
+  testing::write_tiny_dataset(folder_.path() / "nan", graph);
+  TrainingOptions first = options("nan");
+  first.loader.dataset = (folder_.path() / "nan").string();
+  first.epochs = 2;
+  EXPECT_TRUE(std::isnan(train(world_, first).rows.back().loss));
+  TrainingOptions more = first;
+  more.epochs = 3;
+  more.resume = Resume::kAlways;
+  const TrainingResult result = train(world_, more);
+  ASSERT_EQ(result.rows.size(), 3u);
+  EXPECT_TRUE(std::isnan(result.rows[1].loss)) << "came back from the checkpoint";
+}
+
+// F32: threads of OpenMP before the workers are started, and after.
+TEST_F(TrainingTest, ParallelRegionsBeforeTheWorkersStart_DisturbNobody) {
+  at::set_num_threads(4);
+  const torch::Tensor a = torch::rand({512, 512});
+  const torch::Tensor before = torch::matmul(a, a);
+  at::parallel_for(0, 1'000, 1, [](std::int64_t, std::int64_t) {});
+  TrainingOptions o = options("openmp");
+  o.epochs = 1;
+  o.loader.num_workers = 3;
+  EXPECT_EQ(train(world_, o).rows.size(), 1u);
+  EXPECT_TRUE(torch::equal(torch::matmul(a, a), before));
+  at::set_num_threads(1);
+}
+
 TEST_F(TrainingTest, OtherSettingsAreRefusedWhenResuming) {
   train(world_, options("settings"));
   TrainingOptions other = options("settings");
@@ -141,7 +218,16 @@ TEST_F(TrainingTest, OptionsOutOfRangeAreNamed) {
   EXPECT_NE(refusal([](TrainingOptions& o) { o.epochs = 0; }).find("epochs"), std::string::npos);
   EXPECT_NE(refusal([](TrainingOptions& o) { o.lr = 0; }).find("lr"), std::string::npos);
   EXPECT_NE(refusal([](TrainingOptions& o) { o.dropout = 1; }).find("dropout"), std::string::npos);
-  EXPECT_NE(refusal([](TrainingOptions& o) { o.hidden = 0; }).find("hidden"), std::string::npos);
+  for (const std::int64_t bad : {std::int64_t{0}, kMaxHidden + 1, std::int64_t{100'000'000'000}}) {
+    EXPECT_NE(refusal([&](TrainingOptions& o) { o.hidden = bad; }).find("hidden is " + std::to_string(bad)),
+              std::string::npos);
+  }
+  EXPECT_NE(refusal([](TrainingOptions& o) { o.lr = std::nan(""); }).find("lr is nan"), std::string::npos);
+  EXPECT_NE(refusal([](TrainingOptions& o) {
+              o.out.clear();
+              o.resume = Resume::kAlways;
+            }).find("output folder"),
+            std::string::npos);
   EXPECT_NE(refusal([](TrainingOptions& o) { o.checkpoint_every = -1; }).find("checkpoint-every"),
             std::string::npos);
 }
