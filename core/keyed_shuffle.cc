@@ -1,10 +1,11 @@
 // See keyed_shuffle.h.
 #include "core/keyed_shuffle.h"
 
-#include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "core/keyed_random.h"
+#include "core/vector_draws.h"
 
 namespace hopfeed {
 namespace {
@@ -28,21 +29,11 @@ KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t e
 }
 
 void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) const {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = first + static_cast<std::int64_t>(i);
-  for (std::uint32_t round = 0; round < partner_.size(); ++round) {
-    const std::uint64_t partner = partner_[round];
-    // Rounds outside, positions inside: the positions are independent, so their multiplications overlap.
-    for (std::int64_t& x : out) {
-      const std::uint64_t here = static_cast<std::uint64_t>(x);
-      const std::uint64_t there = partner >= here ? partner - here : partner + size_ - here;
-      const std::uint64_t larger = std::max(here, there);
-      const std::uint32_t bit =
-          philox(static_cast<std::uint32_t>(larger), static_cast<std::uint32_t>(larger >> 32), round, 0, key_)
-              .word[0] &
-          1;
-      x = static_cast<std::int64_t>(bit ? there : here);
-    }
-  }
+  std::iota(out.begin(), out.end(), first);
+  const std::span<std::uint64_t> positions(reinterpret_cast<std::uint64_t*>(out.data()), out.size());
+  // Rounds outside, positions inside: the positions are independent, so they go side by side.
+  for (std::uint32_t round = 0; round < partner_.size(); ++round)
+    shuffle_round({.partner = partner_[round], .size = size_, .key = key_, .round = round}, positions);
 }
 
 }  // namespace hopfeed

@@ -17,6 +17,7 @@
 #include "core/relabel_table.h"
 #include "core/sampling_rule.h"
 #include "core/scratch.h"
+#include "core/vector_draws.h"
 
 namespace hopfeed {
 
@@ -44,7 +45,7 @@ struct ExpandOptions {
 
 /// Scratch that all edge types of a sampler share.
 struct ExpandScratch {
-  static constexpr std::uint32_t kGroup = 32;
+  static constexpr std::uint32_t kGroup = DrawRows::kRows;
   struct Group {
     ScratchArray<std::uint64_t> at;       // address of each drawn index; after `read` the node itself
     ScratchArray<std::uint64_t> edge_at;  // address of each drawn edge id
@@ -53,9 +54,13 @@ struct ExpandScratch {
   struct Row {
     std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
     std::uint64_t degree, drawn, original_id;
+    static constexpr std::uint32_t kNoLane = ~0u;
+    std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
   };
   Group groups[3];
   Row rows[kGroup];
+  DrawRows lanes;
+  DrawPicks lane_picks;
   ScratchArray<std::uint32_t> picks;
   ScratchArray<std::uint64_t> wide_picks;
   PickSet pick_set;
@@ -65,8 +70,6 @@ template <class Index, class Relabel>
 class RowExpander {
  public:
   static constexpr std::uint32_t kGroup = ExpandScratch::kGroup;
-  /// Fanouts up to here look for repeats by comparing all picks.
-  static constexpr std::uint32_t kLinearPicks = 32;
 
   RowExpander(const CscView& csc, const ExpandOptions& options, NodeStream stream, ExpandScratch& scratch,
               LocalNodes& dst, ScratchArray<std::int64_t>& dst_original_ids, LocalNodes& src,
@@ -148,38 +151,65 @@ class RowExpander {
     const std::uint32_t begin = begin_of(g), n = end_of(g) - begin;
     std::size_t total = 0;
     for (std::uint32_t i = 0; i < n; ++i) total += read_row(begin + i, scratch_.rows[i]);
-    group.at.reserve(total + 4);  // a draw fills whole blocks of four
-    if (options_.edge_ids) group.edge_at.reserve(total + 4);
-    std::size_t at = 0;
+    group.at.reserve(total);
+    if (options_.edge_ids) group.edge_at.reserve(total);
+    if (options_.fanout >= 0 && options_.fanout <= kMaxLaneDraws) draw_in_lanes(n);
+    std::uint64_t *at = group.at.data(), *edge_at = group.edge_at.data();
     for (std::uint32_t i = 0; i < n; ++i) {
       const Row& row = scratch_.rows[i];
       if (row.drawn == 0) continue;
-      if (options_.fanout < 0 || (row.drawn == row.degree && !options_.replace)) {
-        place(group, at, row, [](std::uint64_t j) { return j; });
+      if (takes_all(row)) {
+        place(at, edge_at, row, [](std::uint64_t j) { return j; });
+      } else if (row.lane != Row::kNoLane) {
+        const std::uint64_t* picks = scratch_.lane_picks.pick + row.lane;
+        place(at, edge_at, row, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
       } else if (row.degree <= UINT32_MAX) {
         const std::uint32_t* picks = pick(row);
-        place(group, at, row, [picks](std::uint64_t j) { return static_cast<std::uint64_t>(picks[j]); });
+        place(at, edge_at, row, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
       } else {
         const std::uint64_t* picks = pick_wide(row);
-        place(group, at, row, [picks](std::uint64_t j) { return picks[j]; });
+        place(at, edge_at, row, [picks](std::uint64_t j) { return picks[j]; });
       }
       at += row.drawn;
+      edge_at += options_.edge_ids ? row.drawn : 0;
     }
     group.total = total;
   }
 
+  bool takes_all(const Row& row) const {
+    return options_.fanout < 0 || (row.drawn == row.degree && !options_.replace);
+  }
+
+  // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it gets no lane.
+  void draw_in_lanes(std::uint32_t n) {
+    DrawRows& lanes = scratch_.lanes;
+    lanes.count = 0;
+    std::uint32_t row_of[kGroup];
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const Row& row = scratch_.rows[i];
+      row_of[lanes.count] = i;
+      lanes.node[lanes.count] = row.original_id;
+      lanes.degree[lanes.count] = row.degree;
+      lanes.count += row.drawn > 0 && !takes_all(row) && row.degree <= UINT32_MAX;
+    }
+    if (lanes.count == 0) return;
+    const std::uint32_t again = draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
+                                          options_.replace ? Replacement::kWith : Replacement::kWithout,
+                                          stream_, scratch_.lane_picks);
+    for (std::uint32_t lane = 0; lane < lanes.count; ++lane)
+      if ((again >> lane & 1) == 0) scratch_.rows[row_of[lane]].lane = lane;
+  }
+
   template <class Position>
-  void place(Group& group, std::size_t at, const Row& row, Position position) {
-    std::uint64_t* out = group.at.data() + at;
+  void place(std::uint64_t* at, std::uint64_t* edge_at, const Row& row, Position position) const {
     for (std::uint64_t j = 0; j < row.drawn; ++j) {
-      out[j] = row.index_at + position(j) * sizeof(Index);
-      __builtin_prefetch(reinterpret_cast<const void*>(out[j]));
+      at[j] = row.index_at + position(j) * sizeof(Index);
+      __builtin_prefetch(reinterpret_cast<const void*>(at[j]));
     }
     if (!options_.edge_ids) return;
-    std::uint64_t* edge_out = group.edge_at.data() + at;
     for (std::uint64_t j = 0; j < row.drawn; ++j) {
-      edge_out[j] = row.edge_at + position(j) * edge_id_bytes_;
-      __builtin_prefetch(reinterpret_cast<const void*>(edge_out[j]));
+      edge_at[j] = row.edge_at + position(j) * edge_id_bytes_;
+      __builtin_prefetch(reinterpret_cast<const void*>(edge_at[j]));
     }
   }
 
@@ -194,7 +224,7 @@ class RowExpander {
     std::uint32_t* picks = scratch_.picks.data();
     if (options_.replace) {
       pick_with_replacement(stream_of(row), degree, k, picks);
-    } else if (k <= kLinearPicks) {
+    } else if (k <= kMaxLaneDraws) {
       LinearSeen seen;
       pick_without_replacement(stream_of(row), degree, k, picks, seen);
     } else {

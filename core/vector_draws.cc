@@ -1,0 +1,145 @@
+// See vector_draws.h. This file is compiled once per instruction set (Highway's foreach_target) and chosen at run time.
+//
+// Philox in lanes: each 64-bit lane holds one 32-bit word of the counter in its lower half. A round is two widening
+// multiplications of lower halves; what the upper halves hold never matters, so nothing is masked before the end.
+#include "core/vector_draws.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/vector_draws.cc"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace hopfeed {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Lanes64 = hn::ScalableTag<std::uint64_t>;
+using Lanes32 = hn::Repartition<std::uint32_t, Lanes64>;
+using Signed64 = hn::RebindToSigned<Lanes64>;
+using Vector = hn::Vec<Lanes64>;
+using Mask = hn::Mask<Lanes64>;
+
+struct Words {
+  Vector word[4];
+};
+
+HWY_INLINE Vector multiply_low_halves(Vector a, Vector b) {
+  const Lanes32 halves;
+  return hn::MulEven(hn::BitCast(halves, a), hn::BitCast(halves, b));
+}
+
+// Philox4x32-10, as Random123 has it.
+HWY_INLINE Words philox_lanes(Words c, std::uint64_t key) {
+  const Lanes64 d;
+  const Vector m0 = hn::Set(d, 0xD2511F53), m1 = hn::Set(d, 0xCD9E8D57);
+  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const Vector p0 = multiply_low_halves(c.word[0], m0), p1 = multiply_low_halves(c.word[2], m1);
+    c.word[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c.word[1]), hn::Set(d, k0));
+    c.word[1] = p1;
+    c.word[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c.word[3]), hn::Set(d, k1));
+    c.word[3] = p0;
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+// Of values below 2^63: AVX2 and SSE4 compare signed numbers only.
+HWY_INLINE Mask less(Vector a, Vector b) {
+  const Lanes64 d;
+  const Signed64 s;
+  return hn::RebindMask(d, hn::Lt(hn::BitCast(s, a), hn::BitCast(s, b)));
+}
+
+template <Replacement kReplacement>
+std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
+  const Lanes64 d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Vector low_half = hn::Set(d, 0xFFFFFFFF), one = hn::Set(d, 1), tree = hn::Set(d, keys.tree);
+  std::uint32_t again = 0;
+  for (std::size_t i = 0; i < rows.count; i += lanes) {
+    const Vector node = hn::Load(d, rows.node + i), degree = hn::Load(d, rows.degree + i);
+    Vector bound = kReplacement == Replacement::kWith ? degree : hn::Sub(degree, hn::Set(d, k - 1));
+    Mask doubtful = hn::MaskFromVec(hn::Zero(d));
+    for (std::uint32_t j = 0; j < k;) {
+      const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), tree, hn::Set(d, j / 4)}}, keys.key);
+      for (std::uint32_t word = 0; word < 4 && j < k; ++word, ++j) {
+        const Vector product = multiply_low_halves(words.word[word], bound);
+        doubtful = hn::Or(doubtful, less(hn::And(product, low_half), bound));
+        Vector pick = hn::ShiftRight<32>(product);
+        if constexpr (kReplacement == Replacement::kWithout) {
+          // Floyd: a repeat becomes the largest position that this draw could give, which no earlier draw could.
+          Mask repeat = hn::MaskFromVec(hn::Zero(d));
+          for (std::uint32_t earlier = 0; earlier < j; ++earlier)
+            repeat = hn::Or(repeat, hn::Eq(pick, hn::Load(d, picks.pick + earlier * DrawRows::kRows + i)));
+          pick = hn::IfThenElse(repeat, hn::Sub(bound, one), pick);
+          bound = hn::Add(bound, one);
+        }
+        hn::Store(pick, d, picks.pick + j * DrawRows::kRows + i);
+      }
+    }
+    alignas(8) std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, doubtful, bits);
+    again |= static_cast<std::uint32_t>(bits[0]) << i;
+  }
+  return rows.count < 32 ? again & ((1u << rows.count) - 1) : again;
+}
+
+std::uint32_t draw_without(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
+  return draw<Replacement::kWithout>(rows, k, keys, picks);
+}
+std::uint32_t draw_with(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
+  return draw<Replacement::kWith>(rows, k, keys, picks);
+}
+
+// One vector of positions.
+HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
+  const Lanes64 d;
+  const Vector partner = hn::Set(d, round.partner);
+  Vector there = hn::Sub(partner, here);
+  there = hn::IfThenElse(less(partner, here), hn::Add(there, hn::Set(d, round.size)), there);
+  const Vector larger = hn::IfThenElse(less(here, there), there, here);
+  const Words words =
+      philox_lanes({{larger, hn::ShiftRight<32>(larger), hn::Set(d, round.round), hn::Zero(d)}}, round.key);
+  const Vector bit = hn::And(words.word[0], hn::Set(d, 1));
+  return hn::IfThenElse(hn::Eq(bit, hn::Zero(d)), here, there);
+}
+
+void shuffle_positions(const ShuffleRound& round, std::uint64_t* positions, std::size_t count) {
+  const Lanes64 d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(shuffled(round, hn::LoadU(d, positions + i)), d, positions + i);
+  if (i == count) return;
+  alignas(64) std::uint64_t rest[HWY_MAX_BYTES / sizeof(std::uint64_t)] = {};
+  std::copy(positions + i, positions + count, rest);
+  hn::Store(shuffled(round, hn::Load(d, rest)), d, rest);
+  std::copy_n(rest, count - i, positions + i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hopfeed
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hopfeed {
+
+HWY_EXPORT(draw_without);
+HWY_EXPORT(draw_with);
+HWY_EXPORT(shuffle_positions);
+
+std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
+                        DrawPicks& picks) {
+  return replacement == Replacement::kWith ? HWY_DYNAMIC_DISPATCH(draw_with)(rows, k, keys, picks)
+                                           : HWY_DYNAMIC_DISPATCH(draw_without)(rows, k, keys, picks);
+}
+
+void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {
+  HWY_DYNAMIC_DISPATCH(shuffle_positions)(round, positions.data(), positions.size());
+}
+
+}  // namespace hopfeed
+#endif  // HWY_ONCE

@@ -1,0 +1,42 @@
+// The draws of many rows at once, in vector lanes: one row per lane, one draw after the other. The numbers are those of
+// core/sampling_rule.h, bit for bit, on every processor; which instructions make them is decided at run time (Highway).
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "core/keyed_random.h"
+
+namespace hopfeed {
+
+/// Rows that draw together, each with more neighbours than it draws (with replacement: with at least one).
+struct DrawRows {
+  static constexpr std::uint32_t kRows = 32;
+  alignas(64) std::uint64_t node[kRows];    // original ids
+  alignas(64) std::uint64_t degree[kRows];  // below 2^32
+  std::uint32_t count = 0;                  // of the above; the lanes behind them may hold anything
+};
+
+/// Fanouts up to here are drawn in lanes: each draw is compared with all earlier ones of its row.
+inline constexpr std::uint32_t kMaxLaneDraws = 32;
+
+/// picks[j * kRows + i]: draw j of row i, a position in the row.
+struct DrawPicks {
+  alignas(64) std::uint64_t pick[kMaxLaneDraws * DrawRows::kRows];
+};
+
+enum class Replacement : std::uint32_t { kWithout, kWith };
+
+/// k draws of each row, 1 <= k <= kMaxLaneDraws. `keys.node` is not looked at. Returns the rows (bit i: row i) with a draw
+/// that may fall into the biased remainder of its range: about one in 2^32 / degree, to be drawn again by
+/// core/sampling_rule.h.
+std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
+                        DrawPicks& picks);
+
+/// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
+struct ShuffleRound {
+  std::uint64_t partner, size, key;
+  std::uint32_t round;
+};
+void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions);
+
+}  // namespace hopfeed
