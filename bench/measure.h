@@ -1,5 +1,7 @@
 // Repeats work on several threads for a given time and says how much of it was done per second.
 #pragma once
+#include <time.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,31 +14,55 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// Seconds that the calling thread has run on a core.
+inline double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// What all threads did together. Where others use the machine too, `per_s` says what came out and `per_cpu_s` what would
+/// have come out alone: fractions of a limit are taken between figures of that kind.
+struct Rate {
+  double per_s = 0;
+  double per_cpu_s = 0;  // threads times the mean over their seconds on a core
+  double cpu_share() const { return per_s / per_cpu_s; }
+  Rate& operator+=(const Rate& other) {
+    per_s += other.per_s;
+    per_cpu_s += other.per_cpu_s;
+    return *this;
+  }
+};
+inline Rate mean(const Rate& a, const Rate& b) {
+  return {.per_s = (a.per_s + b.per_s) / 2, .per_cpu_s = (a.per_cpu_s + b.per_cpu_s) / 2};
+}
+
 /// Runs `body(thread, repetition)` on each thread until `seconds` are over; the body returns what it did (reads, bytes).
-/// Gives the sum over the threads per second of wall time.
+/// Repetition 0 warms and is not counted.
 template <class Body>
-double rate(int threads, double seconds, Body body) {
-  std::vector<double> rates(static_cast<std::size_t>(threads));
+Rate rate(int threads, double seconds, Body body) {
+  std::vector<Rate> rates(static_cast<std::size_t>(threads));
   std::atomic<int> waiting{threads};
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t) {
     pool.emplace_back([&, t] {
       double done = 0;
-      body(t, 0);  // warm
+      body(t, 0);
       --waiting;
       while (waiting > 0) std::this_thread::yield();
-      const double begin = now();
+      const double begin = now(), cpu_begin = thread_cpu_seconds();
       double end = begin;
       for (std::int64_t repetition = 1; end - begin < seconds; ++repetition) {
         done += static_cast<double>(body(t, repetition));
         end = now();
       }
-      rates[static_cast<std::size_t>(t)] = done / (end - begin);
+      rates[static_cast<std::size_t>(t)] = {.per_s = done / (end - begin),
+                                            .per_cpu_s = done / (thread_cpu_seconds() - cpu_begin)};
     });
   }
   for (std::thread& thread : pool) thread.join();
-  double sum = 0;
-  for (double r : rates) sum += r;
+  Rate sum;
+  for (const Rate& r : rates) sum += r;
   return sum;
 }
 

@@ -61,9 +61,9 @@ struct NeighborSampler::Impl {
 
   void begin(const SampleRequest& request) {
     for (NodeScratch& type : nodes) {
-      type.local.count = type.expanded = 0;
+      type.expanded = 0;
       type.per_hop.clear();
-      std::visit([](auto& relabel) { relabel.begin_batch(); }, type.relabel);
+      std::visit([&](auto& relabel) { relabel.begin_batch(type.local); }, type.relabel);
     }
     for (EdgeScratch& type : edges) type.num_edges = 0;
     for (auto& list : edges_per_hop) list.clear();
@@ -72,8 +72,10 @@ struct NeighborSampler::Impl {
     std::visit(
         [&](auto& relabel) {
           relabel.make_room(type.local, request.seeds.size());
+          typename std::decay_t<decltype(relabel)>::Inserter inserter(relabel, type.local, seed_index.data());
           for (std::size_t i = 0; i < request.seeds.size(); ++i)
-            seed_index[i] = relabel.insert(type.local, request.seeds[i]);
+            inserter.insert(static_cast<std::uint64_t>(request.seeds[i]), i);
+          inserter.close();
         },
         type.relabel);
     for (NodeScratch& t : nodes) t.per_hop.push_back(t.local.count);
@@ -190,7 +192,7 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes();
-  for (const auto& group : s.expand_scratch.groups) bytes += group.at.bytes() + group.edge_at.bytes();
+  for (const auto& group : s.expand_scratch.placed) bytes += group.at.bytes() + group.edge_at.bytes();
   for (const EdgeScratch& edge : s.edges)
     bytes += edge.sources.bytes() + edge.edge_ids.bytes() + edge.per_dst.bytes();
   for (const NodeScratch& node : s.nodes) {

@@ -3,6 +3,12 @@
 //
 // An entry holds the local id in its low bits and the batch's generation above them, so that starting a batch touches
 // nothing; when the generations are used up the table is cleared once.
+//
+//   table.begin_batch(nodes);                        // empties `nodes`
+//   table.make_room(nodes, more);
+//   TABLE::Inserter inserter(table, nodes, locals);  // until the next make_room
+//   inserter.insert(node, at);  ...                  // sets locals[at]
+//   inserter.close();
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -20,6 +26,15 @@ inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;  // 128 M
 struct LocalNodes {
   ScratchArray<std::int64_t> ids;
   std::uint32_t count = 0;
+
+  /// Room for `more` ids and for one store behind them.
+  void reserve(std::size_t more) {
+    if (count + more > kMaxBatchNodes) {
+      throw Error(ErrorCode::kUnsupported,
+                  "a batch would hold more than 2^29 nodes; use smaller fanouts or batches");
+    }
+    ids.reserve(count + more + 1);
+  }
 };
 
 class DirectRelabel {
@@ -30,26 +45,50 @@ class DirectRelabel {
     table_.reserve(size_ + 1);
   }
 
-  void begin_batch() {
+  void begin_batch(LocalNodes& nodes) {
+    nodes.count = 0;
     generation_ += 1u << id_bits_;
     if (generation_ >> id_bits_ == 0) {
       std::memset(table_.data(), 0, size_ * sizeof(std::uint32_t));
       generation_ = 1u << id_bits_;
     }
   }
+
   /// Room for `more` inserts.
-  void make_room(LocalNodes& nodes, std::size_t more) { nodes.ids.reserve(nodes.count + more + 1); }
-  void prefetch(std::int64_t node) const { __builtin_prefetch(table_.data() + node, 1); }
-  /// Branch-free: the store to ids[count] counts only if count moves on.
-  std::uint32_t insert(LocalNodes& nodes, std::int64_t node) {
-    std::uint32_t entry = table_[static_cast<std::size_t>(node)];
-    const bool fresh = ((entry ^ generation_) >> id_bits_) != 0;
-    entry = fresh ? generation_ | nodes.count : entry;
-    table_[static_cast<std::size_t>(node)] = entry;
-    nodes.ids[nodes.count] = node;
-    nodes.count += fresh;
-    return entry & ((1u << id_bits_) - 1);
-  }
+  void make_room(LocalNodes& nodes, std::size_t more) { nodes.reserve(more); }
+
+  /// What inserts need lies here, so that the compiler keeps it in registers although they store.
+  class Inserter {
+   public:
+    Inserter(DirectRelabel& owner, LocalNodes& nodes, std::uint32_t* locals)
+        : nodes_(nodes),
+          table_(owner.table_.data()),
+          ids_(nodes.ids.data()),
+          locals_(locals),
+          next_(nodes.count),
+          generation_(owner.generation_),
+          id_mask_((1u << owner.id_bits_) - 1) {}
+    void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + node, 1); }
+    /// Without a branch, since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
+    void insert(std::uint64_t node, std::size_t at) {
+      const std::uint32_t entry = table_[node] ^ generation_;
+      const bool is_new = entry > id_mask_;
+      const std::uint32_t local = is_new ? next_ : entry;
+      table_[node] = generation_ | local;
+      ids_[next_] = static_cast<std::int64_t>(node);
+      locals_[at] = local;
+      next_ += is_new;
+    }
+    void close() const { nodes_.count = next_; }
+
+   private:
+    LocalNodes& nodes_;
+    std::uint32_t* const table_;
+    std::int64_t* const ids_;
+    std::uint32_t* const locals_;
+    std::uint32_t next_;
+    const std::uint32_t generation_, id_mask_;
+  };
   std::size_t bytes() const { return table_.bytes(); }
 
  private:
@@ -63,28 +102,42 @@ class HashRelabel {
  public:
   explicit HashRelabel(std::int64_t /*num_nodes*/) { resize(16); }
 
-  void begin_batch() {
+  void begin_batch(LocalNodes& nodes) {
+    nodes.count = 0;
     generation_ += 1u << id_bits_;
     if (generation_ >> id_bits_ == 0) clear();
   }
+
   void make_room(LocalNodes& nodes, std::size_t more) {
-    nodes.ids.reserve(nodes.count + more + 1);
+    nodes.reserve(more);
     if ((nodes.count + more) * 2 <= std::size_t{1} << slot_bits_) return;
-    if (nodes.count + more > kMaxBatchNodes)
-      throw Error(ErrorCode::kUnsupported,
-                  "a batch would hold more than 2^29 nodes; use smaller fanouts or batches");
     resize(std::bit_width((nodes.count + more) * 2));
     for (std::uint32_t i = 0; i < nodes.count; ++i) *find(nodes, nodes.ids[i]) = generation_ | i;
   }
-  void prefetch(std::int64_t node) const { __builtin_prefetch(table_.data() + slot(node), 1); }
-  std::uint32_t insert(LocalNodes& nodes, std::int64_t node) {
-    std::uint32_t* entry = find(nodes, node);
-    if ((*entry ^ generation_) >> id_bits_) {
-      *entry = generation_ | nodes.count;
-      nodes.ids[nodes.count++] = node;
+
+  class Inserter {
+   public:
+    Inserter(HashRelabel& table, LocalNodes& nodes, std::uint32_t* locals)
+        : table_(table), nodes_(nodes), locals_(locals) {}
+    void prefetch(std::uint64_t node) const {
+      __builtin_prefetch(table_.table_.data() + table_.slot(static_cast<std::int64_t>(node)), 1);
     }
-    return *entry & ((1u << id_bits_) - 1);
-  }
+    void insert(std::uint64_t node, std::size_t at) {
+      std::uint32_t* entry = table_.find(nodes_, static_cast<std::int64_t>(node));
+      if ((*entry ^ table_.generation_) >> table_.id_bits_) {
+        *entry = table_.generation_ | nodes_.count;
+        nodes_.ids[nodes_.count++] = static_cast<std::int64_t>(node);
+      }
+      locals_[at] = *entry & ((1u << table_.id_bits_) - 1);
+    }
+    void close() const {}
+
+   private:
+    HashRelabel& table_;
+    LocalNodes& nodes_;
+    std::uint32_t* const locals_;
+  };
+
   std::size_t bytes() const { return table_.bytes(); }
 
  private:

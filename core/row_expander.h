@@ -1,14 +1,18 @@
 // One hop of one edge type: draws neighbours for a range of destination nodes and gives them local ids. The pipeline of
 // neighbor_sampler.h lives here.
 //
-// Groups of kGroup destinations pass four stages, three groups in flight:
-//   fetch    prefetch the row records
-//   draw     read offsets and original ids, draw positions (sampling_rule.h), prefetch the neighbours
-//   read     read the neighbours, check them, prefetch their relabel slots (and read edge ids)
-//   relabel  local ids in order of first appearance
-// Addresses instead of positions travel between the stages, so that partitions cost nothing after the draw.
+// Groups of kGroup destinations pass five stages, five groups in flight, a row of each in turn: what waits for memory and what
+// computes alternate in short steps, so that the core always has as many cache misses under way as it can.
+//   fetch   prefetch the row record
+//   look    read offsets and original id; after the last row of the group, draw positions for all (core/vector_draws.h)
+//   place   turn positions into addresses, prefetch the neighbours
+//   read    read the neighbours, prefetch what the relabel table has of them
+//   insert  give them local ids in order of first appearance
+// Addresses instead of positions travel between the stages, so that partitions cost nothing after `look`.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "core/error.h"
 #include "core/graph_view.h"
@@ -46,21 +50,28 @@ struct ExpandOptions {
 /// Scratch that all edge types of a sampler share.
 struct ExpandScratch {
   static constexpr std::uint32_t kGroup = DrawRows::kRows;
-  struct Group {
-    ScratchArray<std::uint64_t> at;       // address of each drawn index; after `read` the node itself
-    ScratchArray<std::uint64_t> edge_at;  // address of each drawn edge id
-    std::size_t total = 0;
-  };
   struct Row {
     std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
     std::uint64_t degree, drawn, original_id;
     static constexpr std::uint32_t kNoLane = ~0u;
     std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
   };
-  Group groups[3];
-  Row rows[kGroup];
+  /// One group between `look` and `place`.
+  struct Drawn {
+    Row rows[kGroup];
+    DrawPicks picks;
+    std::uint32_t count = 0;  // of the rows
+    std::size_t total = 0;    // of what they drew
+  };
+  /// One group from `place` to `insert`.
+  struct Placed {
+    ScratchArray<std::uint64_t> at;       // address of each drawn index; once read, the neighbour
+    ScratchArray<std::uint64_t> edge_at;  // address of each drawn edge id
+    std::size_t total = 0;
+  };
+  Drawn drawn[2];
+  Placed placed[3];
   DrawRows lanes;
-  DrawPicks lane_picks;
   ScratchArray<std::uint32_t> picks;
   ScratchArray<std::uint64_t> wide_picks;
   PickSet pick_set;
@@ -89,44 +100,77 @@ class RowExpander {
   /// Expands destinations with local ids [lo, hi). Throws DamagedRow.
   void expand(std::uint32_t lo, std::uint32_t hi) {
     lo_ = lo;
-    hi_ = hi;
-    const std::uint32_t groups = (hi - lo + kGroup - 1) / kGroup;
+    num_rows_ = hi - lo;
     edges_.per_dst.reserve(hi);
     dst_original_ids_.reserve(hi);
-    if (groups > 0) fetch(0);
-    if (groups > 1) fetch(1);
-    if (groups > 0) draw(0);
-    for (std::uint32_t g = 0; g <= groups; ++g) {
-      if (g + 2 < groups) fetch(g + 2);
-      if (g + 1 < groups) draw(g + 1);
-      if (g < groups) read(g);
-      if (g > 0) relabel(g - 1);
-    }
+    for (Drawn& group : scratch_.drawn) group.count = 0, group.total = 0;
+    for (Placed& group : scratch_.placed) group.total = 0;
+    const std::uint32_t groups = (num_rows_ + kGroup - 1) / kGroup;
+    for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4; ++step) run(step);
   }
 
  private:
-  using Group = ExpandScratch::Group;
   using Row = ExpandScratch::Row;
+  using Drawn = ExpandScratch::Drawn;
+  using Placed = ExpandScratch::Placed;
 
-  std::uint32_t begin_of(std::uint32_t group) const { return lo_ + group * kGroup; }
-  std::uint32_t end_of(std::uint32_t group) const {
-    return hi_ - begin_of(group) < kGroup ? hi_ : begin_of(group) + kGroup;
+  // Step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4.
+  void run(std::uint32_t step) {
+    Drawn &looked = scratch_.drawn[step % 2], &drawn = scratch_.drawn[(step + 1) % 2];
+    Placed &placed = scratch_.placed[step % 3], &read = scratch_.placed[(step + 2) % 3],
+           &inserted = scratch_.placed[(step + 1) % 3];
+    const std::uint32_t to_fetch = rows_of(step), to_look = step > 0 ? rows_of(step - 1) : 0,
+                        fetch_from = lo_ + step * kGroup, look_from = fetch_from - kGroup;
+    looked.total = 0;
+    placed.total = drawn.total;
+    placed.at.reserve(drawn.total);
+    if (options_.edge_ids) placed.edge_at.reserve(drawn.total);
+    make_room(inserted.total);
+    std::uint64_t *at = placed.at.data(), *edge_at = placed.edge_at.data();
+    typename Relabel::Inserter inserter(relabel_, src_, edges_.sources.data());
+    const std::size_t first = edges_.num_edges;
+    std::size_t num_read = 0, num_inserted = 0;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      if (i < to_fetch) fetch(fetch_from + i);
+      if (i < to_look) looked.total += look(look_from + i, looked.rows[i]);
+      if (i < drawn.count) place(drawn, drawn.rows[i], at, edge_at);
+      for (const std::size_t end = read.total * (i + 1) / kGroup; num_read < end; ++num_read)
+        inserter.prefetch(read_neighbor(read.at[num_read]));
+      for (const std::size_t end = inserted.total * (i + 1) / kGroup; num_inserted < end; ++num_inserted)
+        inserter.insert(inserted.at[num_inserted], first + num_inserted);
+    }
+    inserter.close();
+    if (options_.edge_ids) read_edge_ids(inserted);
+    edges_.num_edges += inserted.total;
+    looked.count = to_look;
+    if (looked.total > 0 && options_.fanout >= 0 && options_.fanout <= kMaxLaneDraws) draw_in_lanes(looked);
+  }
+
+  std::uint64_t read_neighbor(std::uint64_t& at) const {
+    const auto node = static_cast<std::uint64_t>(std::int64_t{*reinterpret_cast<const Index*>(at)});
+    if (node >= num_src_) throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(node)};
+    return at = node;
+  }
+
+  std::uint32_t rows_of(std::uint32_t group) const {
+    const std::uint64_t begin = std::uint64_t{group} * kGroup;
+    return begin >= num_rows_
+               ? 0
+               : static_cast<std::uint32_t>(std::min<std::uint64_t>(kGroup, num_rows_ - begin));
   }
 
   int partition(std::int64_t node) const {
     return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node);
   }
 
-  void fetch(std::uint32_t group) const {
-    for (std::uint32_t i = begin_of(group); i < end_of(group); ++i) {
-      const std::int64_t node = dst_.ids[i];
-      const int p = partition(node);
-      __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
-    }
+  void fetch(std::uint32_t local) const {
+    const std::int64_t node = dst_.ids[local];
+    const int p = partition(node);
+    __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
 
   // Reads one row record and checks it: a damaged offset must never become an address.
-  std::size_t read_row(std::uint32_t local, Row& row) {
+  std::size_t look(std::uint32_t local, Row& row) {
     const std::int64_t node = dst_.ids[local];
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
@@ -146,71 +190,59 @@ class RowExpander {
     return row.drawn;
   }
 
-  void draw(std::uint32_t g) {
-    Group& group = scratch_.groups[g % 3];
-    const std::uint32_t begin = begin_of(g), n = end_of(g) - begin;
-    std::size_t total = 0;
-    for (std::uint32_t i = 0; i < n; ++i) total += read_row(begin + i, scratch_.rows[i]);
-    group.at.reserve(total);
-    if (options_.edge_ids) group.edge_at.reserve(total);
-    if (options_.fanout >= 0 && options_.fanout <= kMaxLaneDraws) draw_in_lanes(n);
-    std::uint64_t *at = group.at.data(), *edge_at = group.edge_at.data();
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const Row& row = scratch_.rows[i];
-      if (row.drawn == 0) continue;
-      if (takes_all(row)) {
-        place(at, edge_at, row, [](std::uint64_t j) { return j; });
-      } else if (row.lane != Row::kNoLane) {
-        const std::uint64_t* picks = scratch_.lane_picks.pick + row.lane;
-        place(at, edge_at, row, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
-      } else if (row.degree <= UINT32_MAX) {
-        const std::uint32_t* picks = pick(row);
-        place(at, edge_at, row, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
-      } else {
-        const std::uint64_t* picks = pick_wide(row);
-        place(at, edge_at, row, [picks](std::uint64_t j) { return picks[j]; });
-      }
-      at += row.drawn;
-      edge_at += options_.edge_ids ? row.drawn : 0;
-    }
-    group.total = total;
-  }
-
   bool takes_all(const Row& row) const {
     return options_.fanout < 0 || (row.drawn == row.degree && !options_.replace);
   }
 
   // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it gets no lane.
-  void draw_in_lanes(std::uint32_t n) {
+  void draw_in_lanes(Drawn& group) {
     DrawRows& lanes = scratch_.lanes;
     lanes.count = 0;
     std::uint32_t row_of[kGroup];
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const Row& row = scratch_.rows[i];
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const Row& row = group.rows[i];
       row_of[lanes.count] = i;
       lanes.node[lanes.count] = row.original_id;
       lanes.degree[lanes.count] = row.degree;
       lanes.count += row.drawn > 0 && !takes_all(row) && row.degree <= UINT32_MAX;
     }
     if (lanes.count == 0) return;
-    const std::uint32_t again = draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
-                                          options_.replace ? Replacement::kWith : Replacement::kWithout,
-                                          stream_, scratch_.lane_picks);
+    const std::uint32_t again =
+        draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
+                  options_.replace ? Replacement::kWith : Replacement::kWithout, stream_, group.picks);
     for (std::uint32_t lane = 0; lane < lanes.count; ++lane)
-      if ((again >> lane & 1) == 0) scratch_.rows[row_of[lane]].lane = lane;
+      if ((again >> lane & 1) == 0) group.rows[row_of[lane]].lane = lane;
+  }
+
+  void place(const Drawn& group, const Row& row, std::uint64_t*& at, std::uint64_t*& edge_at) {
+    if (row.lane != Row::kNoLane) {
+      const std::uint64_t* picks = group.picks.pick + row.lane;
+      place_at(row, at, edge_at, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
+    } else if (takes_all(row)) {
+      place_at(row, at, edge_at, [](std::uint64_t j) { return j; });
+    } else if (row.drawn > 0 && row.degree <= UINT32_MAX) {
+      const std::uint32_t* picks = pick(row);
+      place_at(row, at, edge_at, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
+    } else if (row.drawn > 0) {
+      const std::uint64_t* picks = pick_wide(row);
+      place_at(row, at, edge_at, [picks](std::uint64_t j) { return picks[j]; });
+    }
   }
 
   template <class Position>
-  void place(std::uint64_t* at, std::uint64_t* edge_at, const Row& row, Position position) const {
-    for (std::uint64_t j = 0; j < row.drawn; ++j) {
-      at[j] = row.index_at + position(j) * sizeof(Index);
+  void place_at(const Row& row, std::uint64_t*& at, std::uint64_t*& edge_at, Position position) const {
+    const std::uint64_t count = row.drawn, begin = row.index_at;
+    for (std::uint64_t j = 0; j < count; ++j) {
+      at[j] = begin + position(j) * sizeof(Index);
       __builtin_prefetch(reinterpret_cast<const void*>(at[j]));
     }
+    at += count;
     if (!options_.edge_ids) return;
-    for (std::uint64_t j = 0; j < row.drawn; ++j) {
+    for (std::uint64_t j = 0; j < count; ++j) {
       edge_at[j] = row.edge_at + position(j) * edge_id_bytes_;
       __builtin_prefetch(reinterpret_cast<const void*>(edge_at[j]));
     }
+    edge_at += count;
   }
 
   NodeStream stream_of(const Row& row) const {
@@ -247,41 +279,19 @@ class RowExpander {
     return picks;
   }
 
-  void read(std::uint32_t g) {
-    Group& group = scratch_.groups[g % 3];
-    std::uint64_t* at = group.at.data();
-    for (std::size_t j = 0; j < group.total; ++j) {
-      const std::int64_t node = *reinterpret_cast<const Index*>(at[j]);
-      if (static_cast<std::uint64_t>(node) >= num_src_)
-        throw DamagedRow{DamagedRow::What::kSource, 0, 0, node};
-      at[j] = static_cast<std::uint64_t>(node);
-      relabel_.prefetch(node);
-    }
-    if (options_.edge_ids) read_edge_ids(group);
+  void make_room(std::size_t more) {
+    relabel_.make_room(src_, more);
+    edges_.sources.reserve(edges_.num_edges + more);
+    if (options_.edge_ids) edges_.edge_ids.reserve(edges_.num_edges + more);
   }
 
-  // Groups are read in order, so the ids of this group follow those of the groups before.
-  void read_edge_ids(const Group& group) {
-    edges_.edge_ids.reserve(num_edge_ids_read() + group.total);
-    std::int64_t* out = edges_.edge_ids.data() + num_edge_ids_read();
+  void read_edge_ids(const Placed& group) {
+    std::int64_t* out = edges_.edge_ids.data() + edges_.num_edges;
     for (std::size_t j = 0; j < group.total; ++j) {
       const void* at = reinterpret_cast<const void*>(group.edge_at[j]);
       out[j] = edge_id_bytes_ == sizeof(std::int32_t) ? *static_cast<const std::int32_t*>(at)
                                                       : *static_cast<const std::int64_t*>(at);
     }
-    edge_ids_ahead_ += group.total;
-  }
-  std::size_t num_edge_ids_read() const { return edges_.num_edges + edge_ids_ahead_; }
-
-  void relabel(std::uint32_t g) {
-    const Group& group = scratch_.groups[g % 3];
-    relabel_.make_room(src_, group.total);
-    edges_.sources.reserve(edges_.num_edges + group.total);
-    std::uint32_t* out = edges_.sources.data() + edges_.num_edges;
-    for (std::size_t j = 0; j < group.total; ++j)
-      out[j] = relabel_.insert(src_, static_cast<std::int64_t>(group.at[j]));
-    edges_.num_edges += group.total;
-    if (options_.edge_ids) edge_ids_ahead_ -= group.total;
   }
 
   const CscView& csc_;
@@ -295,8 +305,7 @@ class RowExpander {
   EdgeScratch& edges_;
   const std::size_t edge_id_bytes_;
   const std::uint64_t num_src_;
-  std::uint32_t lo_ = 0, hi_ = 0;
-  std::size_t edge_ids_ahead_ = 0;  // edge ids of groups that are read but not relabelled
+  std::uint32_t lo_ = 0, num_rows_ = 0;
 };
 
 }  // namespace hopfeed

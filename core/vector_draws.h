@@ -10,7 +10,7 @@ namespace hopfeed {
 
 /// Rows that draw together, each with more neighbours than it draws (with replacement: with at least one).
 struct DrawRows {
-  static constexpr std::uint32_t kRows = 32;
+  static constexpr std::uint32_t kRows = 16;
   alignas(64) std::uint64_t node[kRows];    // original ids
   alignas(64) std::uint64_t degree[kRows];  // below 2^32
   std::uint32_t count = 0;                  // of the above; the lanes behind them may hold anything

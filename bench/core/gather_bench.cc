@@ -60,22 +60,23 @@ Report bench_gather(const BenchOptions& options) {
   for (auto& buffer : buffers) buffer.reserve(largest * static_cast<std::size_t>(x.row_bytes));
   const LimitOptions limit{.threads = options.threads, .seconds = std::min(1.0, options.seconds)};
 
-  const double limit_before = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit);
-  const double bytes_per_s = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+  const Rate limit_before = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit);
+  const Rate bytes = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
     const auto& nodes = batches[static_cast<std::size_t>(repetition + thread) % batches.size()];
     std::byte* out = buffers[static_cast<std::size_t>(thread)].data();
     gather_rows(x, nodes, out);
     if (options.verify && repetition == 0) verify(x, nodes, out);
     return static_cast<double>(nodes.size()) * static_cast<double>(x.row_bytes);
   });
-  const double best = (limit_before + row_gather_bytes_per_s(x, dataset.num_nodes(0), limit)) / 2;
+  const Rate best = mean(limit_before, row_gather_bytes_per_s(x, dataset.num_nodes(0), limit));
   return {{"threads", options.threads},
           {"row_bytes", x.row_bytes},
           {"rows_per_batch", rows},
-          {"bytes_per_s", bytes_per_s},
-          {"ms_per_batch", 1e3 * options.threads * rows * static_cast<double>(x.row_bytes) / bytes_per_s},
-          {"limit_bytes_per_s", best},
-          {"fraction_of_limit", bytes_per_s / best},
+          {"bytes_per_s", bytes.per_s},
+          {"ms_per_batch", 1e3 * options.threads * rows * static_cast<double>(x.row_bytes) / bytes.per_cpu_s},
+          {"limit_bytes_per_s", best.per_s},
+          {"cpu_share", bytes.cpu_share()},
+          {"fraction_of_limit", bytes.per_cpu_s / best.per_cpu_s},
           {"verified", options.verify}};
 }
 

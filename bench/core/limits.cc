@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/measure.h"
 #include "core/scratch.h"
 
 namespace hopfeed::bench {
@@ -32,7 +31,7 @@ void consume(std::uint64_t value) { asm volatile("" : : "r"(value) : "memory"); 
 
 }  // namespace
 
-double random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options) {
+Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options) {
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
     Xorshift random{0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
                     static_cast<std::uint64_t>(repetition)};
@@ -52,7 +51,7 @@ double random_reads_per_s(std::span<const std::int32_t> array, const LimitOption
   });
 }
 
-double row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
+Rate row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
   const std::size_t rows = std::min<std::size_t>(kBufferBytes / static_cast<std::size_t>(attr.row_bytes),
                                                  static_cast<std::size_t>(num_rows));
   std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
@@ -76,7 +75,7 @@ double row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, c
   });
 }
 
-double copy_bytes_per_s(const LimitOptions& options) {
+Rate copy_bytes_per_s(const LimitOptions& options) {
   std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
   for (auto& buffer : buffers) buffer.reserve(2 * kBufferBytes);
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
@@ -86,7 +85,7 @@ double copy_bytes_per_s(const LimitOptions& options) {
   });
 }
 
-double sequential_bytes_per_s(const LimitOptions& options) {
+Rate sequential_bytes_per_s(const LimitOptions& options) {
   std::vector<ScratchArray<std::uint64_t>> buffers(static_cast<std::size_t>(options.threads));
   constexpr std::size_t kWords = kBufferBytes / sizeof(std::uint64_t);
   for (auto& buffer : buffers) {

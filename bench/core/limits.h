@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "bench/measure.h"
 #include "core/graph_view.h"
 
 namespace hopfeed::bench {
@@ -15,12 +16,12 @@ struct LimitOptions {
 };
 
 /// Random 4-byte reads per second, prefetched, over the array.
-double random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options);
+Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options);
 /// Bytes per second of copying random rows into reused memory.
-double row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options);
+Rate row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options);
 /// Bytes per second of memcpy between two buffers larger than any cache, counted once.
-double copy_bytes_per_s(const LimitOptions& options);
+Rate copy_bytes_per_s(const LimitOptions& options);
 /// Bytes per second of reading an array from front to back.
-double sequential_bytes_per_s(const LimitOptions& options);
+Rate sequential_bytes_per_s(const LimitOptions& options);
 
 }  // namespace hopfeed::bench

@@ -19,13 +19,14 @@ Report bench_limits(const BenchOptions& options) {
     if (csc.index_type == ElementType::kInt32) {
       part["random_reads_per_s"] = random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
                                                        static_cast<std::size_t>(csc.parts[0].num_edges)},
-                                                      limit);
+                                                      limit)
+                                       .per_s;
     }
     const NodeAttrView x = dataset.attr(0, "x");
     part["row_bytes"] = x.row_bytes;
-    part["row_gather_bytes_per_s"] = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit);
-    part["copy_bytes_per_s"] = copy_bytes_per_s(limit);
-    part["sequential_bytes_per_s"] = sequential_bytes_per_s(limit);
+    part["row_gather_bytes_per_s"] = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit).per_s;
+    part["copy_bytes_per_s"] = copy_bytes_per_s(limit).per_s;
+    part["sequential_bytes_per_s"] = sequential_bytes_per_s(limit).per_s;
   }
   return report;
 }

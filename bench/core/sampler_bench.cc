@@ -8,6 +8,7 @@
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/core/limits.h"
+#include "bench/core/serial_sampler.h"
 #include "bench/measure.h"
 #include "core/batch_maker.h"
 #include "core/batch_view.h"
@@ -16,6 +17,9 @@
 
 namespace hopfeed::bench {
 namespace {
+
+// By each thread, before the clock starts.
+constexpr std::int64_t kVerifiedBatches = 1;
 
 struct Counts {
   double edges = 0, nodes = 0, expanded = 0, batches = 0;
@@ -39,11 +43,15 @@ struct Worker {
             .count = std::min(batch_size, seeds.size())};
   }
 
-  void sample_topology(const BatchKey& k) {
+  SampleRequest request(const BatchKey& k) {
     seeds.seeds(k, positions);
     ids.clear();
     for (std::int64_t original : positions.original_id) ids.push_back(data.dataset_id(0, original));
-    const Sample& sample = sampler.sample({.key = k, .seed_type = 0, .seeds = ids});
+    return {.key = k, .seed_type = 0, .seeds = ids};
+  }
+
+  void sample_topology(const BatchKey& k) {
+    const Sample& sample = sampler.sample(request(k));
     add(static_cast<double>(sample.edges[0].sources.size()),
         static_cast<double>(sample.nodes[0].dataset_ids.size()),
         static_cast<double>(sample.edges[0].per_dst.size()));
@@ -60,6 +68,22 @@ struct Worker {
     const auto per_hop = view.num_sampled_nodes();
     add(static_cast<double>(view.num_edges()), static_cast<double>(view.num_nodes()),
         static_cast<double>(view.num_nodes() - per_hop.back()));
+  }
+
+  // The last made batch against what the sampler alone gives, and that against the serial sampler.
+  void verify(const BatchKey& k, const BatchOptions& batch, bool topology) {
+    const SampleRequest asked = request(k);
+    const Sample& sample = sampler.sample(asked);
+    verify_sample(data, batch, asked, sample);
+    if (topology) return;
+    make_batch(k);
+    const BatchView view({block.get(), capacity});
+    const auto edge_index = view.edge_index().as<std::int64_t>();
+    const auto n_id = view.n_id();
+    bool same = std::ranges::equal(sample.edges[0].sources, edge_index.first(edge_index.size() / 2));
+    for (std::size_t i = 0; same && i < n_id.size(); ++i)
+      same = data.dataset_id(0, n_id[i]) == sample.nodes[0].dataset_ids[i];
+    if (!same) throw Error(ErrorCode::kCorrupt, "the block differs from the sample that it was made of");
   }
 
   void add(double edges, double nodes, double expanded) {
@@ -104,16 +128,16 @@ Report bench_sampler(const BenchOptions& options) {
                               {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
   };
 
-  const double limit_before = limit();
-  const double batches_per_s =
-      rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
-        Worker& worker = *workers[static_cast<std::size_t>(thread)];
-        const BatchKey key = worker.key(thread, options.threads, repetition, options.batch_size);
-        options.topology ? worker.sample_topology(key) : worker.make_batch(key);
-        return 1;
-      });
-  const double reads = (limit_before + limit()) / 2;
+  const Rate limit_before = limit();
+  const Rate batches = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
+    Worker& worker = *workers[static_cast<std::size_t>(thread)];
+    const BatchKey key = worker.key(thread, options.threads, repetition, options.batch_size);
+    options.topology ? worker.sample_topology(key) : worker.make_batch(key);
+    return 1;
+  });
+  const Rate reads = mean(limit_before, limit());
 
+  const PageUse use = dataset.page_use();
   Counts sum;
   for (const auto& worker : workers) {
     sum.edges += worker->counts.edges;
@@ -123,7 +147,7 @@ Report bench_sampler(const BenchOptions& options) {
   }
   const double edges = sum.edges / sum.batches;
   const double reads_per_edge = ((options.edge_ids ? 3 : 2) * sum.edges + sum.expanded) / sum.edges;
-  const double edges_per_s = batches_per_s * edges;
+  const double edges_per_s = batches.per_s * edges;
   std::vector<std::string> fields{"local ids"};
   if (!options.topology) {
     fields = {"n_id", "num_sampled_nodes", "input_id", "batch_size", "edge_index", "num_sampled_edges"};
@@ -133,14 +157,18 @@ Report bench_sampler(const BenchOptions& options) {
   return {{"threads", options.threads},
           {"edges_per_s", edges_per_s},
           {"edges_per_s_per_core", edges_per_s / options.threads},
-          {"seeds_per_s", batches_per_s * static_cast<double>(std::min(options.batch_size, seeds.size()))},
+          {"seeds_per_s", batches.per_s * static_cast<double>(std::min(options.batch_size, seeds.size()))},
           {"edges_per_batch", edges},
           {"nodes_per_batch", sum.nodes / sum.batches},
-          {"ms_per_batch", 1e3 * options.threads / batches_per_s},
-          {"random_reads_per_s", reads},
-          {"limit_edges_per_s", reads / reads_per_edge},
-          {"fraction_of_limit", edges_per_s / (reads / reads_per_edge)},
+          {"ms_per_batch", 1e3 * options.threads / batches.per_cpu_s},
+          {"cpu_share", batches.cpu_share()},
+          {"random_reads_per_s", reads.per_s},
+          {"limit_edges_per_s", reads.per_s / reads_per_edge},
+          {"fraction_of_limit", batches.per_cpu_s * edges / (reads.per_cpu_s / reads_per_edge)},
           {"scratch_bytes", workers[0]->sampler.scratch_bytes()},
+          {"huge_page_bytes", use.huge},
+          {"resident_bytes", use.resident},
+          {"verified", options.verify},
           {"fields", fields}};
 }
 

@@ -1,0 +1,131 @@
+// Draws in vector lanes against core/sampling_rule.h, one number after the other, on every instruction set of this machine.
+#include "core/vector_draws.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <random>
+
+#include "core/keyed_shuffle.h"
+#include "core/sampling_rule.h"
+
+namespace hopfeed {
+namespace {
+
+// Leaves one instruction set after the other as the only one; all of them again in the end.
+class EachTarget : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+std::vector<std::int64_t> targets() { return hwy::SupportedAndGeneratedTargets(); }
+
+NodeStream keys_of(std::uint64_t seed, std::uint32_t tree) {
+  return {.key = stream_key({.seed = seed}),
+          .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed}),
+          .node = 0,
+          .tree = tree};
+}
+
+// Draws for `count` made-up rows both ways. Rows that the lanes leave to the serial rule must be the doubtful ones.
+void expect_serial_draws(std::mt19937_64& random, std::uint32_t count, std::uint32_t k,
+                         std::uint64_t max_degree, Replacement replacement) {
+  const NodeStream keys = keys_of(random(), static_cast<std::uint32_t>(random()));
+  DrawRows rows{};
+  rows.count = count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    rows.node[i] = i % 2 ? random() : random() % 1000;  // ids of more than 32 bits too
+    const std::uint64_t least = replacement == Replacement::kWith ? 1 : k + 1;
+    rows.degree[i] = std::max<std::uint64_t>(least, random() % max_degree + 1);
+  }
+  DrawPicks picks;
+  const std::uint32_t again = draw_rows(rows, k, replacement, keys, picks);
+  ASSERT_EQ(again >> (count - 1) >> 1, 0u) << "a lane behind the last row";
+  for (std::uint32_t i = 0; i < count; ++i) {
+    NodeStream stream = keys;
+    stream.node = rows.node[i];
+    const auto degree = static_cast<std::uint32_t>(rows.degree[i]);
+    std::vector<std::uint32_t> serial(k + 4);
+    LinearSeen seen;
+    if (replacement == Replacement::kWith)
+      pick_with_replacement(stream, degree, k, serial.data());
+    else
+      pick_without_replacement(stream, degree, k, serial.data(), seen);
+    if (again >> i & 1) {
+      EXPECT_GT(degree, 1u << 16) << "a small range has hardly ever a biased remainder";
+      continue;
+    }
+    for (std::uint32_t j = 0; j < k; ++j)
+      ASSERT_EQ(picks.pick[j * DrawRows::kRows + i], serial[j])
+          << "row " << i << " of degree " << degree << ", draw " << j;
+  }
+}
+
+TEST_P(EachTarget, DrawsWithoutReplacement_AreThoseOfTheSerialRule) {
+  std::mt19937_64 random(1);
+  for (const std::uint64_t max_degree : {6ull, 20ull, 1000ull, 100'000ull}) {
+    for (std::uint32_t k = 1; k <= kMaxLaneDraws; ++k)
+      for (std::uint32_t count = 1; count <= DrawRows::kRows; ++count)
+        expect_serial_draws(random, count, k, max_degree, Replacement::kWithout);
+  }
+}
+
+TEST_P(EachTarget, DrawsWithReplacement_AreThoseOfTheSerialRule) {
+  std::mt19937_64 random(2);
+  for (const std::uint64_t max_degree : {1ull, 20ull, 100'000ull}) {
+    for (std::uint32_t k = 1; k <= kMaxLaneDraws; ++k)
+      expect_serial_draws(random, DrawRows::kRows, k, max_degree, Replacement::kWith);
+  }
+}
+
+// With ranges near 2^32 half of the draws are doubtful, so the lanes must say so instead of answering.
+TEST_P(EachTarget, DegreesNearTheLimit_AreDrawnRightOrLeftToTheSerialRule) {
+  std::mt19937_64 random(3);
+  for (int repeat = 0; repeat < 200; ++repeat)
+    expect_serial_draws(random, DrawRows::kRows, 5, 0xFFFFFFFF, Replacement::kWithout);
+}
+
+TEST_P(EachTarget, Shuffle_IsTheSameWithAnyNumberOfPositionsAtATime) {
+  for (const std::int64_t size : {1, 2, 5, 1000, 1 << 20}) {
+    const KeyedShuffle shuffle(size, 7, 3);
+    const std::int64_t count = std::min<std::int64_t>(size, 37);
+    std::vector<std::int64_t> together(static_cast<std::size_t>(count));
+    shuffle.positions(size - count, together);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t alone = -1;
+      shuffle.positions(size - count + i, {&alone, 1});
+      EXPECT_EQ(alone, together[static_cast<std::size_t>(i)]) << "position " << i << " of " << size;
+    }
+  }
+}
+
+// Pinned, so that every instruction set gives these and not just the same as itself.
+TEST_P(EachTarget, Shuffle_KeepsItsKnownAnswer) {
+  std::vector<std::int64_t> positions(10);
+  KeyedShuffle(10, 42, 0).positions(0, positions);
+  std::vector<std::int64_t> serial(10);
+  for (std::int64_t i = 0; i < 10; ++i) {
+    // One round at a time by Random123's own generator.
+    std::uint64_t x = static_cast<std::uint64_t>(i);
+    const std::uint64_t key = stream_key({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 0});
+    const NodeStream partners{
+        .key = stream_key({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 1}),
+        .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = 42, .epoch = 0, .hop = 1}),
+        .node = 0,
+        .tree = 0};
+    for (std::uint32_t round = 0; round < 48 + 2 * 4; ++round) {
+      const std::uint64_t there = (draw_below_wide(partners, round, 10) + 10 - x) % 10,
+                          larger = std::max(x, there);
+      if (philox(static_cast<std::uint32_t>(larger), 0, round, 0, key).word[0] & 1) x = there;
+    }
+    serial[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(x);
+  }
+  EXPECT_EQ(positions, serial);
+}
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, EachTarget, ::testing::ValuesIn(targets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+}  // namespace
+}  // namespace hopfeed
