@@ -92,17 +92,23 @@ TEST(RelabelTable, DirectAndHashedGiveTheSameLocalIds) {
   HashRelabel hashed(1 << 22);
   LocalNodes a, b;
   for (int batch = 0; batch < 1'500; ++batch) {
-    a.count = b.count = 0;
-    direct.begin_batch();
-    hashed.begin_batch();
+    direct.begin_batch(a);
+    hashed.begin_batch(b);
     const int nodes = batch % 100 == 0 ? 20'000 : 50;
     for (int i = 0; i < nodes; i += 10) {
       direct.make_room(a, 10);
       hashed.make_room(b, 10);
-      for (int j = 0; j < 10; ++j) {
-        const auto node = static_cast<std::int64_t>(random() % (batch % 3 ? 40 : 1 << 22));
-        ASSERT_EQ(direct.insert(a, node), hashed.insert(b, node));
+      std::uint32_t locals[2][10];
+      DirectRelabel::Inserter into_direct(direct, a, locals[0]);
+      HashRelabel::Inserter into_hashed(hashed, b, locals[1]);
+      for (std::size_t j = 0; j < 10; ++j) {
+        const std::uint64_t node = random() % (batch % 3 ? 40 : 1 << 22);
+        into_direct.insert(node, j);
+        into_hashed.insert(node, j);
+        ASSERT_EQ(locals[0][j], locals[1][j]);
       }
+      into_direct.close();
+      into_hashed.close();
     }
     ASSERT_EQ(a.count, b.count);
     for (std::uint32_t i = 0; i < a.count; ++i) ASSERT_EQ(a.ids[i], b.ids[i]);
