@@ -7,8 +7,13 @@ if(CCACHE_PROGRAM)
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
 endif()
 
+# One flag for libraries, programs and tests, where CMake would give -fPIC to some and -fPIE to others: so all of them
+# can share a precompiled header, and the libraries fit into modules that are loaded.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
+
 function(hopfeed_target name)
   set(cxx_flags -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
+    -fpch-preprocess   # ccache knows precompiled headers only with it
     -Wno-restrict   # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
     -Wno-missing-field-initializers   # options structs are initialised by name, the rest has defaults
     -ffp-contract=off)   # the same sums on every processor

@@ -43,9 +43,8 @@ add_library(hopfeed_torch INTERFACE)
 target_include_directories(hopfeed_torch SYSTEM INTERFACE
   ${HOPFEED_TORCH_ROOT}/include ${HOPFEED_TORCH_ROOT}/include/torch/csrc/api/include ${GLOO_INCLUDE})
 target_compile_definitions(hopfeed_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-# -fopenmp: at::parallel_for is serial without it. -fPIC for programs too, and -fpch-preprocess: with them one
-# precompiled header serves the library, the programs and the tests, and ccache knows it.
-target_compile_options(hopfeed_torch INTERFACE -fopenmp -fPIC -fpch-preprocess)
+# -fopenmp: at::parallel_for is serial without it.
+target_compile_options(hopfeed_torch INTERFACE -fopenmp)
 target_link_libraries(hopfeed_torch INTERFACE
   ${HOPFEED_TORCH_ROOT}/lib/libtorch_cpu.so ${HOPFEED_TORCH_ROOT}/lib/libc10.so ${HOPFEED_TORCH_ROOT}/lib/libgomp.so.1)
 
