@@ -38,7 +38,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 1;
+inline constexpr std::uint32_t kChannelVersion = 2;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -60,15 +60,16 @@ struct SlotWord {
 };
 inline constexpr std::uint32_t kMaxIncarnation = (1U << 28) - 1;
 
-/// CLOCK_MONOTONIC nanoseconds, which all processes of a machine share. From these any stall can be told.
+/// Of the batch in the slot, CLOCK_MONOTONIC nanoseconds, which all processes of a machine share; 0: not yet. From
+/// these any stall can be told.
 struct SlotTimes {
-  std::int64_t planned = 0;    // loader: the batch was written into the record
+  std::int64_t planned = 0;    // loader: the batch was written into the record; stays where it is made again
   std::int64_t claimed = 0;    // worker: took it
   std::int64_t sampled = 0;    // worker: sampling done, size known
   std::int64_t gathered = 0;   // worker: block written
   std::int64_t published = 0;  // worker: handed over
   std::int64_t taken = 0;      // loader: given to the trainer
-  std::int64_t released = 0;   // loader: last view gone (of the batch before this one)
+  std::int64_t released = 0;   // loader: last view gone; the slot is FREE
 };
 
 /// What both sides read and write of one slot. Atomics are those that the other side may read at any moment;
@@ -98,14 +99,30 @@ enum class WorkerState : std::uint32_t { kStarting = 0, kReady = 1, kFailed = 2 
 struct WorkerRecord {
   std::atomic<std::uint32_t> state;            // WorkerState
   std::atomic<std::uint32_t> incarnation;      // loader: the name that this worker leaves in slots
-  std::atomic<std::int64_t> waited_for_grant;  // nanoseconds
-  std::atomic<std::int64_t> waited_for_slot;   // nanoseconds in which no slot was free
+  std::atomic<std::int64_t> waited_for_grant;  // nanoseconds, over all incarnations, as all sums here
+  std::atomic<std::int64_t> waited_for_slot;   // nanoseconds in which batches were left to plan, but no slot
   std::uint32_t error_code;                    // 1 + ErrorCode, before state kFailed
   std::uint32_t reserved0;
-  std::byte reserved[224];
+  std::atomic<std::int64_t> waiting_since;  // for a slot, not yet in the sum; 0: does not wait
+  std::atomic<std::int64_t> batches;        // published
+  std::atomic<std::int64_t> sampling;       // nanoseconds spent on them
+  std::atomic<std::int64_t> gathering;      // nanoseconds, without the wait for a grant
+  std::byte reserved[192];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);
+
+/// What the loader tells about itself; it alone writes here.
+struct LoaderRecord {
+  std::atomic<std::int64_t> epoch;
+  std::atomic<std::int64_t> steps, taken;    // batches of the running epoch for this rank; handed out of them
+  std::atomic<std::int64_t> unplanned;       // of the epoch, without a slot so far
+  std::atomic<std::int64_t> batches, bytes;  // handed out over the loader's life
+  // nanoseconds that next() waited over the loader's life, by the stage of the batch (wait_times.h)
+  std::atomic<std::int64_t> waited_for_sampling, waited_for_gather, waited_for_handover;
+  std::atomic<std::int64_t> waiting_since;  // next() waits, not yet in the sums; 0: it does not
+  std::atomic<std::int64_t> rank, world_size;
+};
 
 /// The sizes of a channel; all the rest follows.
 struct ChannelShape {
@@ -131,7 +148,8 @@ struct ControlBlock {
       grants_pending;  // loader: somebody waits for memory, so tell it of each publication
   alignas(64)
       std::atomic<std::uint64_t> published;  // batches ever; a hint, a dying worker may not count its last
-  std::byte reserved2[4096 - 4 * 64 - 8];
+  alignas(64) LoaderRecord loader;
+  std::byte reserved2[4096 - 5 * 64 - sizeof(LoaderRecord)];
 };
 static_assert(sizeof(ControlBlock) == 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&

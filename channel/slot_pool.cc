@@ -28,7 +28,7 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   record.count.store(batch.count);
   record.wanted.store(0);
   record.abandoned.store(0);
-  record.times = SlotTimes{.planned = monotonic_now(), .released = record.times.released};
+  record.times = SlotTimes{.planned = monotonic_now()};
   set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
   futex_bump(view_.control().work_event, Wake::kOne);
   return true;
@@ -225,7 +225,7 @@ int SlotPool::reclaim(std::uint32_t incarnation) {
       free_slot(slot);
       continue;
     }
-    record.times = SlotTimes{.planned = monotonic_now(), .released = record.times.released};
+    record.times = SlotTimes{.planned = record.times.planned};
     set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = seen.generation + 1});
     ++again;
   }

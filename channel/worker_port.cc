@@ -20,18 +20,10 @@ void copy_text(char (&to)[N], std::string_view text) {
   to[length] = '\0';
 }
 
-/// Adds the time of its scope to a counter that only this worker writes.
-class WaitTimer {
- public:
-  explicit WaitTimer(std::atomic<std::int64_t>& counter) : counter_(counter), begin_(monotonic_now()) {}
-  ~WaitTimer() { counter_.fetch_add(monotonic_now() - begin_); }
-  WaitTimer(const WaitTimer&) = delete;
-  WaitTimer& operator=(const WaitTimer&) = delete;
-
- private:
-  std::atomic<std::int64_t>& counter_;
-  std::int64_t begin_;
-};
+/// For sums that only this worker writes: cheaper than an atomic addition.
+void add(std::atomic<std::int64_t>& sum, std::int64_t more) {
+  sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -89,6 +81,7 @@ std::optional<Claim> WorkerPort::take(const Candidate& candidate) {
   if (!record.word.compare_exchange_strong(expected, mine.pack())) return {};
   FAILPOINT("channel.after_claim");
   record.times.claimed = monotonic_now();
+  waited_for_this_grant_ = 0;
   record.worker = worker_;
   record.used = 0;
   record.error_code = 0;
@@ -97,19 +90,22 @@ std::optional<Claim> WorkerPort::take(const Candidate& candidate) {
 
 std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
   ControlBlock& control = view_.control();
+  WorkerRecord& self = view_.worker(worker_);
   const std::uint32_t seen = control.work_event.load();
-  bool any_free = false;
-  for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot) {
-    any_free |= SlotWord::unpack(view_.slot(slot).word.load()).state == SlotState::kFree;
-  }
   for (int pass = 0; pass < 2; ++pass) {
     while (const std::optional<Candidate> candidate = find_planned()) {
       if (std::optional<Claim> claim = take(*candidate)) return claim;
     }
     if (pass == 1 || terminating()) break;
-    std::atomic<std::int64_t> idle{0};  // at the end of an epoch: nothing is missing
-    const WaitTimer timer(any_free ? idle : view_.worker(worker_).waited_for_slot);
+    const std::int64_t begin = monotonic_now();
+    const bool missing =
+        control.loader.unplanned.load() > 0;  // else the epoch is planned whole: a rest, no wait
+    if (missing) self.waiting_since.store(begin);
     futex_wait(control.work_event, seen, limit);
+    if (!missing) continue;
+    self.waiting_since.store(
+        0);  // first: who reads in between misses the wait for a moment, never counts it twice
+    add(self.waited_for_slot, monotonic_now() - begin);
   }
   return {};
 }
@@ -138,8 +134,11 @@ WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes,
   SlotRecord& record = view_.slot(claim.slot);
   const std::uint32_t seen = record.grant_event.load();
   if (const Grant answer = grant(claim, bytes); answer != Grant::kWaiting) return answer;
-  const WaitTimer timer(view_.worker(worker_).waited_for_grant);
+  const std::int64_t begin = monotonic_now();
   futex_wait(record.grant_event, seen, limit);
+  const std::int64_t waited = monotonic_now() - begin;
+  waited_for_this_grant_ += waited;
+  add(view_.worker(worker_).waited_for_grant, waited);
   return grant(claim, bytes);
 }
 
@@ -168,7 +167,16 @@ bool WorkerPort::finish(const Claim& claim) {
 
 bool WorkerPort::publish(const Claim& claim, std::size_t bytes) {
   view_.slot(claim.slot).used = bytes;
+  if (bytes > 0) count_batch(claim);
   return finish(claim);
+}
+
+void WorkerPort::count_batch(const Claim& claim) {
+  const SlotTimes& times = view_.slot(claim.slot).times;
+  WorkerRecord& self = view_.worker(worker_);
+  add(self.batches, 1);
+  add(self.sampling, times.sampled - times.claimed);
+  add(self.gathering, times.gathered - times.sampled - waited_for_this_grant_);
 }
 
 bool WorkerPort::publish_error(const Claim& claim, ErrorCode code, std::string_view message) {

@@ -65,11 +65,13 @@ class WorkerPort {
  private:
   bool finish(const Claim& claim);
   void ring();
+  void count_batch(const Claim& claim);
 
   ChannelView view_;
   std::uint32_t worker_;
   std::uint32_t incarnation_;
   int doorbell_;
+  std::int64_t waited_for_this_grant_ = 0;  // nanoseconds, of the claim at hand
 };
 
 }  // namespace hopfeed

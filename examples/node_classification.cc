@@ -139,8 +139,8 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
           .epoch =
               [=](const EpochRow& row) {
                 if (*bar)
-                  (*bar)->note("loss " + decimals(row.loss) + ", waited " + percent(row.wait_fraction) +
-                               ", valid " + decimals(row.valid_accuracy));
+                  (*bar)->note("loss " + decimals(row.loss) + ", valid " + decimals(row.valid_accuracy) +
+                               "; " + to_text(row.waits));
                 bar->reset();
               },
           .stop = stop_asked};

@@ -14,7 +14,7 @@ Means means_of(const std::vector<EpochRow>& rows) {
   double seconds = 0, waited = 0, batches = 0;
   for (const EpochRow& row : rows) {
     seconds += row.seconds;
-    waited += row.seconds * row.wait_fraction;
+    waited += row.seconds * row.waits.trainer();
     batches += static_cast<double>(row.batches);
   }
   if (rows.empty() || seconds <= 0) return {};
@@ -33,7 +33,13 @@ nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
                       {"valid_seconds", row.valid_seconds},
                       {"batches", row.batches},
                       {"batches_per_s", row.batches_per_s},
-                      {"trainer_wait_fraction", row.wait_fraction}});
+                      {"trainer_wait_fraction", row.waits.trainer()},
+                      {"waits",
+                       {{"for_sampling", row.waits.for_sampling},
+                        {"for_gather", row.waits.for_gather},
+                        {"for_handover", row.waits.for_handover},
+                        {"workers_for_slot", row.waits.for_slot},
+                        {"workers_for_memory", row.waits.for_memory}}}});
   }
   return result;
 }
@@ -100,7 +106,7 @@ std::string to_table(const RunReport& report) {
     const std::optional<double> valid =
         report.model.valid_accuracy ? std::optional(row.valid_accuracy) : std::nullopt;
     table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", decimals(valid), "",
-                  fmt::format("{:.1f}", row.batches_per_s), percent(row.wait_fraction),
+                  fmt::format("{:.1f}", row.batches_per_s), percent(row.waits.trainer()),
                   fmt::format("{:.2f}", row.seconds));
   }
   if (report.baseline)

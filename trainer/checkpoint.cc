@@ -16,10 +16,11 @@
 
 namespace hopfeed {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WaitTimes, for_sampling, for_gather, for_handover, for_slot, for_memory)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, seconds, valid_seconds, batches,
-                                   batches_per_s, wait_fraction)
+                                   batches_per_s, waits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds,
-                                   wait_seconds, best_accuracy, best_epoch, world_size, rows)
+                                   waited, best_accuracy, best_epoch, world_size, rows)
 
 namespace {
 

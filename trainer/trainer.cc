@@ -159,14 +159,15 @@ class Training {
     model_->train();
     train_loader_.begin_epoch(progress_.epoch, progress_.position);
     const TrainingProgress before = progress_;
-    const double waited_before = train_loader_.stats().wait_seconds;
+    const WaitTimes waited_before = train_loader_.stats().waits;
     const auto begin = std::chrono::steady_clock::now();
     const auto steps = train_loader_.steps();
     for (std::int64_t step = 1; std::optional<Batch> batch = train_loader_.next(); ++step) {
       train_batch(to_tensors(*batch));
       progress_.position = train_loader_.next_position();
       progress_.seconds = before.seconds + seconds_since(begin);
-      progress_.wait_seconds = before.wait_seconds + train_loader_.stats().wait_seconds - waited_before;
+      progress_.waited = before.waited;
+      progress_.waited += train_loader_.stats().waits - waited_before;
       report_step(step, steps);
       if (world_.stop_agreed()) return;
       if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps)
@@ -216,7 +217,7 @@ class Training {
          .steps = steps,
          .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
          .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
-         .wait_fraction = progress_.wait_seconds / progress_.seconds});
+         .wait_fraction = progress_.waited.trainer() / progress_.seconds});
   }
 
   /// Sampled with the training's fanouts, the same samples each epoch; every rank takes its share of the
@@ -247,7 +248,14 @@ class Training {
     }
     const double valid = valid_loader_ ? validate().value() : 0;
     if (world_.stop_agreed()) return;
-    const auto sums = world_.sum({progress_.seconds, progress_.wait_seconds});
+    const WaitTimes& mine = progress_.waited;
+    const auto sums = world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover,
+                                  mine.for_slot, mine.for_memory});
+    const WaitTimes waited{.for_sampling = sums[1],
+                           .for_gather = sums[2],
+                           .for_handover = sums[3],
+                           .for_slot = sums[4],
+                           .for_memory = sums[5]};
     const double seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
     progress_.rows.push_back(
         {.epoch = progress_.epoch,
@@ -257,7 +265,7 @@ class Training {
          .valid_seconds = seconds_since(begin),
          .batches = progress_.batches,
          .batches_per_s = static_cast<double>(progress_.batches) / seconds,
-         .wait_fraction = sums[1] / static_cast<double>(world_.size()) / seconds});
+         .waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(options_.loader.num_workers))});
     if (!valid_loader_ || valid > progress_.best_accuracy) {
       progress_.best_accuracy = valid;
       progress_.best_epoch = progress_.epoch;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker_mode/wait_times.h"
+
 namespace hopfeed {
 
 /// One finished epoch.
@@ -14,7 +16,7 @@ struct EpochRow {
   double valid_seconds = 0;
   std::int64_t batches = 0;  // of all ranks
   double batches_per_s = 0;  // of all ranks
-  double wait_fraction = 0;  // share of `seconds` that the trainers waited for batches, mean over ranks
+  WaitTimes waits;           // shares of `seconds`, mean over ranks and workers
 };
 
 /// Where a run stands.
@@ -24,7 +26,8 @@ struct TrainingProgress {
   double loss_sum = 0;        // of the running epoch, over all ranks
   std::int64_t loss_seeds = 0;
   std::int64_t batches = 0;
-  double seconds = 0, wait_seconds = 0;
+  double seconds = 0;
+  WaitTimes waited;  // seconds, of this rank and its workers
   double best_accuracy = -1;
   std::int64_t best_epoch = -1;
   std::int64_t world_size = 1;

@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "trainer/nccl_module.h"
-#include "worker_mode/torchrun_environment.h"
 #include "trainer/world_connection.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

@@ -138,7 +138,7 @@ class Loader::Impl {
     const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
     const ChannelPlan plan = plan_channel(
         options, {.worst_block = worst, .available = available_memory(), .local_world = local_ranks().world});
-    channel_ = std::make_shared<LoaderChannel>(plan, options.rank);
+    channel_ = std::make_shared<LoaderChannel>(plan, options);
     if (options.seeds)
       seeds_fd_ =
           memfd_of("hopfeed-seeds", options.seeds->data(), options.seeds->size() * sizeof(std::int64_t));

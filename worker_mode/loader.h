@@ -10,6 +10,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,25 @@
 
 #include "core/batch_options.h"
 #include "core/batch_view.h"
+#include "worker_mode/wait_times.h"
 
 namespace hopfeed {
+
+/// Where the time of one batch went: seconds of CLOCK_MONOTONIC, from the slot's control record.
+struct BatchTimes {
+  double planned = 0, claimed = 0, sampled = 0, gathered = 0, published = 0, taken = 0;
+  double released = 0;  // 0 while the batch is viewed
+};
+
+/// What became of one batch, told when its last view is gone.
+struct BatchRecord {
+  std::int64_t epoch = 0, first = 0, count = 0;
+  std::uint32_t worker = 0;
+  std::size_t bytes = 0;
+  BatchTimes times;
+  double asked = 0;  // next() was called for it,
+  double left = 0;   // and for what comes after it; released where that was earlier
+};
 
 struct LoaderOptions {
   std::string dataset;    // the dataset folder
@@ -45,12 +63,10 @@ struct LoaderOptions {
   std::chrono::milliseconds start_deadline{30'000};
   /// In a row without a finished batch; then next() throws kPeerDied with the last cause.
   int max_worker_restarts = 10;
+  /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
+  /// loader's end). Must not throw.
+  std::function<void(const BatchRecord&)> observer;
   std::string worker_program;  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
-};
-
-/// Where the time of one batch went: seconds of CLOCK_MONOTONIC, from the slot's control record.
-struct BatchTimes {
-  double planned = 0, claimed = 0, sampled = 0, gathered = 0, published = 0, taken = 0;
 };
 
 /// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the
@@ -71,9 +87,8 @@ struct LoaderStats {
   std::int64_t batches = 0;  // handed out since construction
   std::int64_t worker_deaths = 0;
   std::int64_t batches_remade = 0;  // planned again after a death
-  double wait_seconds = 0;          // next() waited for a batch
+  WaitTimes waits;                  // seconds that next() and the workers waited
   std::size_t channel_bytes = 0;    // allocated now
-  double ring_full_seconds = 0;     // workers waited for a grant or a planned slot while none was free
 };
 
 class Loader {

@@ -16,18 +16,20 @@ constexpr std::chrono::milliseconds kNap{100};  // the longest that a lost wake-
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
-/// Adds the time of its scope to `sum`.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum) : sum_(sum), begin_(monotonic_now()) {}
-  ~Stopwatch() { sum_ += seconds(monotonic_now() - begin_); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
+/// For sums that only the loader writes.
+void add(std::atomic<std::int64_t>& sum, std::int64_t more) {
+  sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
 
- private:
-  double& sum_;
-  std::int64_t begin_;
-};
+BatchTimes to_batch_times(const SlotTimes& times) {
+  return {.planned = seconds(times.planned),
+          .claimed = seconds(times.claimed),
+          .sampled = seconds(times.sampled),
+          .gathered = seconds(times.gathered),
+          .published = seconds(times.published),
+          .taken = seconds(times.taken),
+          .released = seconds(times.released)};
+}
 
 OwnedFd make_doorbell() {
   constexpr const char* what = "cannot make the channel's doorbell (eventfd)";
@@ -36,13 +38,18 @@ OwnedFd make_doorbell() {
 
 }  // namespace
 
-LoaderChannel::LoaderChannel(const ChannelPlan& plan, std::int64_t rank)
+LoaderChannel::LoaderChannel(const ChannelPlan& plan, const LoaderOptions& options)
     : plan_(plan),
-      rank_(rank),
+      rank_(options.rank),
+      observer_(options.observer),
       memory_(make_shared_memory(ChannelView::bytes_needed(plan.shape))),
       view_(ChannelView::format(*memory_, plan.shape)),
       doorbell_(make_doorbell()),
-      pool_(*memory_, view_, plan.pool) {}
+      pool_(*memory_, view_, plan.pool),
+      handed_out_(plan.shape.num_slots) {
+  view_.control().loader.rank.store(options.rank);
+  view_.control().loader.world_size.store(options.world_size);
+}
 
 // ---- the trainer's thread
 
@@ -53,17 +60,23 @@ void LoaderChannel::begin_epoch(std::int64_t epoch, const Deal& deal) {
   deal_ = deal;
   epoch_ = epoch;
   planned_ = taken_ = 0;
+  LoaderRecord& told = view_.control().loader;
+  told.epoch.store(epoch);
+  told.steps.store(deal.steps());
+  told.taken.store(0);
+  told.unplanned.store(deal.steps());
   pump();
 }
 
 std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   if (!deal_) throw Error(ErrorCode::kInvalid, "next() before begin_epoch(): start an epoch first");
+  const std::int64_t asked = monotonic_now();
+  note_left(asked);
   if (taken_ == deal_->steps()) return {};
-  const Stopwatch waited(stats_.wait_seconds);
   const std::uint64_t sequence = first_sequence_ + static_cast<std::uint64_t>(taken_);
   std::uint64_t seen_progress = progress();
-  std::int64_t progress_time = monotonic_now();
+  std::int64_t progress_time = asked;
   for (;;) {
     const std::uint32_t seen =
         view_.control().loader_event.load();  // before looking, so that nothing is missed
@@ -71,8 +84,7 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
     if (const std::optional<SlotPool::Finished> finished = pool_.find_ready(sequence)) {
       if (finished->error) throw *finished->error;
       pool_.take(finished->slot);
-      ++taken_;
-      ++stats_.batches;
+      note_taken(asked, *finished);
       return Taken{.slot = finished->slot, .block = finished->block};
     }
     if (failure_) throw *failure_;
@@ -95,6 +107,7 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
                       seconds(patience.count()), taken_));
     }
     lock.unlock();
+    view_.control().loader.waiting_since.store(asked);
     futex_wait(view_.control().loader_event, seen, kNap);
     lock.lock();
   }
@@ -117,8 +130,42 @@ void LoaderChannel::throw_stuck(const SlotPool::Stuck& stuck) const {
                   format_bytes(plan_.pool.allowance)));
 }
 
+void LoaderChannel::note_left(std::int64_t now) {
+  if (last_taken_) handed_out_[*last_taken_].left = now;
+  last_taken_.reset();
+}
+
+void LoaderChannel::note_taken(std::int64_t asked, const SlotPool::Finished& finished) {
+  const SlotTimes& times = view_.slot(finished.slot).times;
+  ++taken_;
+  handed_out_[finished.slot] = {.asked = asked};
+  last_taken_ = finished.slot;
+  LoaderRecord& told = view_.control().loader;
+  add(told.taken, 1);
+  add(told.batches, 1);
+  add(told.bytes, static_cast<std::int64_t>(finished.block.size()));
+  told.waiting_since.store(0);
+  const WaitStages waited = split_wait(asked, times.taken, times);
+  add(told.waited_for_sampling, waited.sampling);
+  add(told.waited_for_gather, waited.gather);
+  add(told.waited_for_handover, waited.handover);
+}
+
+BatchRecord LoaderChannel::record_of(std::uint32_t slot) const {
+  const SlotRecord& record = view_.slot(slot);
+  const HandedOut& handed = handed_out_[slot];
+  return {.epoch = record.epoch.load(),
+          .first = record.first.load(),
+          .count = record.count.load(),
+          .worker = record.worker,
+          .bytes = record.used,
+          .times = to_batch_times(record.times),
+          .asked = seconds(handed.asked),
+          .left = seconds(handed.left != 0 ? handed.left : record.times.released)};
+}
+
 std::uint64_t LoaderChannel::progress() const {
-  return view_.control().published.load() + static_cast<std::uint64_t>(stats_.worker_deaths);
+  return view_.control().published.load() + static_cast<std::uint64_t>(worker_deaths_);
 }
 
 std::int64_t LoaderChannel::steps() const {
@@ -133,37 +180,33 @@ std::int64_t LoaderChannel::next_position() const {
 
 LoaderStats LoaderChannel::stats() const {
   const std::lock_guard lock(mutex_);
-  LoaderStats stats = stats_;
-  stats.channel_bytes = ChannelView::fixed_bytes(view_.shape()) + pool_.granted();
-  for (std::uint32_t i = 0; i < view_.shape().num_workers; ++i) {
-    const WorkerRecord& worker = view_.worker(i);
-    stats.ring_full_seconds += seconds(worker.waited_for_grant.load() + worker.waited_for_slot.load());
-  }
-  return stats;
+  return {.batches = view_.control().loader.batches.load(),
+          .worker_deaths = worker_deaths_,
+          .batches_remade = batches_remade_,
+          .waits = wait_times(view_),
+          .channel_bytes = ChannelView::fixed_bytes(view_.shape()) + pool_.granted()};
 }
 
 // ---- any thread
 
 void LoaderChannel::release(std::uint32_t slot) noexcept {
   if (!in_own_process()) return;
+  std::optional<BatchRecord> record;
   try {
     const std::lock_guard lock(mutex_);
     pool_.release(slot);
+    if (observer_) record = record_of(slot);
+    if (last_taken_ == slot) last_taken_.reset();
     if (closed_) pool_.punch_all_but_held();
     pump();
-  } catch (
-      ...) {  // nobody to tell in a destructor; the supervisor pumps again, next() meets the error itself
+  } catch (...) {
+    // nobody to tell in a destructor; the supervisor pumps again, next() meets the error itself
   }
+  if (record) observer_(*record);
 }
 
 BatchTimes LoaderChannel::times(std::uint32_t slot) const {
-  const SlotTimes& times = view_.slot(slot).times;  // HELD: nobody writes
-  return {.planned = seconds(times.planned),
-          .claimed = seconds(times.claimed),
-          .sampled = seconds(times.sampled),
-          .gathered = seconds(times.gathered),
-          .published = seconds(times.published),
-          .taken = seconds(times.taken)};
+  return to_batch_times(view_.slot(slot).times);  // HELD: nobody writes
 }
 
 // ---- the supervisor's thread
@@ -175,12 +218,12 @@ void LoaderChannel::service() {
 
 void LoaderChannel::note_death() {
   const std::lock_guard lock(mutex_);
-  ++stats_.worker_deaths;
+  ++worker_deaths_;
 }
 
 void LoaderChannel::reclaim(std::uint32_t incarnation) {
   const std::lock_guard lock(mutex_);
-  stats_.batches_remade += pool_.reclaim(incarnation);
+  batches_remade_ += pool_.reclaim(incarnation);
   pump();
 }
 
@@ -241,6 +284,13 @@ void LoaderChannel::pump() {
       break;
     ++planned_;
   }
+  if (deal_) tell_unplanned(deal_->steps() - planned_);
+}
+
+/// Workers that wait for a slot go on counting that as a wait only while there is something left to plan.
+void LoaderChannel::tell_unplanned(std::int64_t batches) {
+  ControlBlock& control = view_.control();
+  if (control.loader.unplanned.exchange(batches) > 0 && batches == 0) futex_bump(control.work_event);
 }
 
 }  // namespace hopfeed

@@ -24,7 +24,7 @@ namespace hopfeed {
 
 class LoaderChannel {
  public:
-  LoaderChannel(const ChannelPlan& plan, std::int64_t rank);
+  LoaderChannel(const ChannelPlan& plan, const LoaderOptions& options);
 
   int memory_fd() const { return memory_->fd(); }
   int doorbell() const { return doorbell_.get(); }
@@ -70,12 +70,17 @@ class LoaderChannel {
  private:
   void pump();  // needs the lock
   void fail_locked(const Error& error);
+  void note_left(std::int64_t now);  // the trainer asks for more: it is done with the batch before
+  void note_taken(std::int64_t asked, const SlotPool::Finished& finished);
+  void tell_unplanned(std::int64_t batches);
+  BatchRecord record_of(std::uint32_t slot) const;  // of one just released
   [[noreturn]] void throw_stuck(const SlotPool::Stuck& stuck) const;
   std::uint64_t progress() const;  // changes with every sign of life
 
   const ChannelPlan plan_;
   const int pid_ = getpid();
   const std::int64_t rank_;
+  const std::function<void(const BatchRecord&)> observer_;
   std::unique_ptr<ChannelMemory> memory_;
   ChannelView view_;
   OwnedFd doorbell_;
@@ -88,7 +93,12 @@ class LoaderChannel {
   std::uint64_t first_sequence_ = 0;      // of the running epoch
   std::int64_t planned_ = 0, taken_ = 0;  // steps of it
   bool closed_ = false;
-  LoaderStats stats_;
+  std::int64_t worker_deaths_ = 0, batches_remade_ = 0;
+  struct HandedOut {
+    std::int64_t asked = 0, left = 0;  // as in BatchRecord; nanoseconds, 0: not yet
+  };
+  std::vector<HandedOut> handed_out_;        // [num_slots]
+  std::optional<std::uint32_t> last_taken_;  // slot of the batch that next() gave last
 };
 
 }  // namespace hopfeed

@@ -126,7 +126,13 @@ struct Totals {
   std::int64_t batches = 0, nodes = 0, edges = 0, bytes = 0;
 };
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals& totals) {
+  const WaitTimes waited = loader.stats().waits;
+  const auto begin = std::chrono::steady_clock::now();
   loader.begin_epoch(epoch, start);
   ProgressBar bar(fmt::format("epoch {}", epoch), static_cast<std::uint64_t>(loader.steps()),
                   {.unit = "batches", .quiet = isatty(STDERR_FILENO) == 0});
@@ -141,6 +147,9 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
     totals.bytes += static_cast<std::int64_t>(view.bytes().size());
     bar.add(1);
   }
+  const double seconds = seconds_since(begin);
+  bar.note(to_text((loader.stats().waits - waited)
+                       .shares_of(seconds, seconds * static_cast<double>(loader.worker_pids().size()))));
 }
 
 int sample_epochs(const SampleArguments& arguments) {
@@ -156,7 +165,7 @@ int sample_epochs(const SampleArguments& arguments) {
     sample_epoch(loader, epoch, epoch == 0 ? arguments.start : 0, totals);
     flush_lines();
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   const LoaderStats stats = loader.stats();
   report.write({{"epochs", arguments.epochs},
                 {"batches", totals.batches},
@@ -164,8 +173,12 @@ int sample_epochs(const SampleArguments& arguments) {
                 {"edges", totals.edges},
                 {"bytes", totals.bytes},
                 {"seconds", seconds},
-                {"wait_seconds", stats.wait_seconds},
-                {"ring_full_seconds", stats.ring_full_seconds},
+                {"wait_seconds", stats.waits.trainer()},
+                {"waited_for_sampling", stats.waits.for_sampling},
+                {"waited_for_gather", stats.waits.for_gather},
+                {"waited_for_handover", stats.waits.for_handover},
+                {"workers_waited_for_slot", stats.waits.for_slot},
+                {"workers_waited_for_memory", stats.waits.for_memory},
                 {"channel_bytes", stats.channel_bytes},
                 {"channel_huge_bytes", channel_huge_bytes()},
                 {"worker_deaths", stats.worker_deaths},

@@ -116,6 +116,7 @@ void Supervisor::start(std::size_t number) {
       last_incarnation_ % kMaxIncarnation + 1;  // never 0, which means nobody
   WorkerRecord& record = channel_->view().worker(static_cast<std::uint32_t>(number));
   record.error_code = 0;
+  record.waiting_since.store(0);  // of the one before, killed while it waited
   record.state.store(static_cast<std::uint32_t>(WorkerState::kStarting));
   record.incarnation.store(worker.incarnation);
   WorkerConfig config = options_.config;

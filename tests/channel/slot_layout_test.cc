@@ -26,6 +26,9 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_slot), 16U);
   EXPECT_EQ(offsetof(WorkerRecord, error_code), 24U);
+  EXPECT_EQ(offsetof(WorkerRecord, waiting_since), 32U);
+  EXPECT_EQ(offsetof(WorkerRecord, batches), 40U);
+  EXPECT_EQ(offsetof(WorkerRecord, gathering), 56U);
   EXPECT_EQ(offsetof(WorkerRecord, error), 256U);
   EXPECT_EQ(offsetof(ControlBlock, version), 8U);
   EXPECT_EQ(offsetof(ControlBlock, slot_stride), 24U);
@@ -34,6 +37,12 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(ControlBlock, loader_event), 128U);
   EXPECT_EQ(offsetof(ControlBlock, terminate), 192U);
   EXPECT_EQ(offsetof(ControlBlock, published), 256U);
+  EXPECT_EQ(offsetof(ControlBlock, loader), 320U);
+  EXPECT_EQ(offsetof(LoaderRecord, unplanned), 24U);
+  EXPECT_EQ(offsetof(LoaderRecord, bytes), 40U);
+  EXPECT_EQ(offsetof(LoaderRecord, waited_for_sampling), 48U);
+  EXPECT_EQ(offsetof(LoaderRecord, waiting_since), 72U);
+  EXPECT_EQ(offsetof(LoaderRecord, world_size), 88U);
 }
 
 TEST(SlotLayout, WordPacksStateOwnerAndGeneration) {

@@ -64,6 +64,9 @@ TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
   EXPECT_TRUE(std::filesystem::exists(out / "model.checkpoint"));
   EXPECT_NE(result.output.find("GraphSAGE"), std::string::npos);
   EXPECT_NE(result.output.find("features alone"), std::string::npos);
+  std::size_t epoch_lines = 0, at = 0;  // "waiting for sampling 12%; the workers waited for a free slot 40%"
+  while ((at = result.output.find("; the workers ", at + 1)) != std::string::npos) ++epoch_lines;
+  EXPECT_EQ(epoch_lines, 6U) << "three epochs of each model";
 }
 
 TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {

@@ -195,6 +195,60 @@ TEST_F(LoaderTest, TimesOfABatch_AreInOrder) {
   }
 }
 
+TEST_F(LoaderTest, Observer_HearsOfEachBatchOnceWithAllSevenTimes) {
+  std::vector<BatchRecord> records;
+  LoaderOptions o = options();
+  o.observer = [&records](const BatchRecord& record) { records.push_back(record); };
+  std::vector<BatchKey> handed_out;
+  {
+    Loader loader(o);
+    loader.begin_epoch(3);
+    while (const auto batch = loader.next()) handed_out.push_back(batch->view().key());
+  }
+  ASSERT_EQ(records.size(), handed_out.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const BatchRecord& r = records[i];
+    EXPECT_EQ(r.epoch, 3);
+    EXPECT_EQ(r.first, handed_out[i].first);
+    EXPECT_EQ(r.count, handed_out[i].count);
+    EXPECT_LT(r.worker, 2U);
+    EXPECT_GT(r.bytes, 0U);
+    const double in_order[] = {r.times.planned,   r.times.claimed, r.times.sampled, r.times.gathered,
+                               r.times.published, r.times.taken,   r.times.released};
+    EXPECT_TRUE(std::is_sorted(std::begin(in_order), std::end(in_order))) << "batch " << i;
+    EXPECT_GT(r.times.planned, 0);
+    EXPECT_LE(r.asked, r.times.taken);
+    EXPECT_LE(r.times.taken, r.left);
+    EXPECT_LE(r.left, r.times.released);
+  }
+}
+
+TEST_F(LoaderTest, BatchesHeldOverTheNext_AreLeftWhenTheNextIsAskedFor) {
+  std::vector<BatchRecord> records;
+  LoaderOptions o = options();
+  o.observer = [&records](const BatchRecord& record) { records.push_back(record); };
+  Loader loader(o);
+  loader.begin_epoch(0);
+  { const auto first = loader.next(), second = loader.next(); }
+  ASSERT_EQ(records.size(), 2U);
+  const BatchRecord &second = records[0], &first = records[1];  // dropped in this order
+  EXPECT_EQ(first.left, second.asked);
+  EXPECT_LT(first.left, first.times.released);
+  EXPECT_EQ(second.left, second.times.released);
+}
+
+TEST_F(LoaderTest, EpochPlannedToItsEnd_WorkersRestAndThatIsNoWait) {
+  LoaderOptions o = options();
+  o.num_slots = 64;  // more than the epoch has batches
+  Loader loader(o);
+  loader.begin_epoch(0);
+  while (loader.next()) {
+  }
+  const double waited = loader.stats().waits.for_slot;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(loader.stats().waits.for_slot, waited);
+}
+
 TEST_F(LoaderTest, LoaderMadeAndDroppedAtOnce_LeavesNothing) {
   for (int i = 0; i < 5; ++i) {
     Loader loader(options());
@@ -242,14 +296,14 @@ TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   ASSERT_TRUE(loader.next());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the channel fills up
   const std::size_t bytes = loader.stats().channel_bytes;
-  const double full = loader.stats().ring_full_seconds;
+  const double full = loader.stats().waits.for_slot;
   long before = 0, after = 0;
   for (int pid : loader.worker_pids()) before += testing::cpu_ticks(pid);
   std::this_thread::sleep_for(std::chrono::seconds(2));
   for (int pid : loader.worker_pids()) after += testing::cpu_ticks(pid);
   EXPECT_LE(after - before, 4) << "clock ticks of two workers in two seconds";
   EXPECT_EQ(loader.stats().channel_bytes, bytes);
-  EXPECT_GT(loader.stats().ring_full_seconds, full) << "the wait is counted";
+  EXPECT_GT(loader.stats().waits.for_slot, full) << "the wait is counted";
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+// See wait_times.h.
+#include "worker_mode/wait_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "channel/futex.h"
+
+namespace hopfeed {
+namespace {
+
+struct Part {
+  const char* what;
+  double share;
+};
+
+/// "waiting for sampling 12%, for gather 3%"; `none` where no part reaches half a per cent.
+std::string list(const char* head, std::vector<Part> parts, const char* none) {
+  std::erase_if(parts, [](const Part& part) { return part.share < 0.005; });
+  if (parts.empty()) return none;
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.share > b.share; });
+  std::string text = head;
+  for (const Part& part : parts)
+    text += fmt::format("{}{} {:.0f}%", &part == &parts.front() ? " " : ", ", part.what, 100 * part.share);
+  return text;
+}
+
+}  // namespace
+
+WaitTimes& WaitTimes::operator+=(const WaitTimes& other) {
+  for_sampling += other.for_sampling;
+  for_gather += other.for_gather;
+  for_handover += other.for_handover;
+  for_slot += other.for_slot;
+  for_memory += other.for_memory;
+  return *this;
+}
+
+WaitTimes operator-(const WaitTimes& after, const WaitTimes& before) {
+  return {.for_sampling = after.for_sampling - before.for_sampling,
+          .for_gather = after.for_gather - before.for_gather,
+          .for_handover = after.for_handover - before.for_handover,
+          .for_slot = after.for_slot - before.for_slot,
+          .for_memory = after.for_memory - before.for_memory};
+}
+
+WaitTimes WaitTimes::shares_of(double trainer_seconds, double worker_seconds) const {
+  const auto share = [](double part, double whole) {
+    return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0.0;
+  };
+  return {.for_sampling = share(for_sampling, trainer_seconds),
+          .for_gather = share(for_gather, trainer_seconds),
+          .for_handover = share(for_handover, trainer_seconds),
+          .for_slot = share(for_slot, worker_seconds),
+          .for_memory = share(for_memory, worker_seconds)};
+}
+
+WaitStages split_wait(std::int64_t begin, std::int64_t end, const SlotTimes& times) {
+  const std::int64_t sampled = std::clamp(times.sampled, begin, end),
+                     gathered = std::clamp(times.gathered, sampled, end);
+  return {.sampling = sampled - begin, .gather = gathered - sampled, .handover = end - gathered};
+}
+
+WaitTimes wait_times(const ChannelView& view) {
+  const auto seconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; };
+  const LoaderRecord& loader = view.control().loader;
+  WaitTimes waits{.for_sampling = seconds(loader.waited_for_sampling.load()),
+                  .for_gather = seconds(loader.waited_for_gather.load()),
+                  .for_handover = seconds(loader.waited_for_handover.load())};
+  const std::int64_t now = monotonic_now();
+  for (std::uint32_t i = 0; i < view.shape().num_workers; ++i) {
+    const WorkerRecord& worker = view.worker(i);
+    const std::int64_t since = worker.waiting_since.load();
+    waits.for_slot += seconds(worker.waited_for_slot.load() + (since == 0 ? 0 : now - since));
+    waits.for_memory += seconds(worker.waited_for_grant.load());
+  }
+  return waits;
+}
+
+std::string to_text(const WaitTimes& shares) {
+  return list("waiting",
+              {{"for sampling", shares.for_sampling},
+               {"for gather", shares.for_gather},
+               {"for the handover", shares.for_handover}},
+              "no waiting for batches") +
+         "; " +
+         list("the workers waited", {{"for a free slot", shares.for_slot}, {"for memory", shares.for_memory}},
+              "the workers did not wait");
+}
+
+}  // namespace hopfeed
