@@ -41,10 +41,16 @@ struct BatchMaker::Impl {
     std::vector<std::int64_t> row_shape;
     NodeAttrView view;
   };
-  // Where each array of the current layout is.
+  // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
     std::vector<int> n_id, num_sampled_nodes, edge_index, e_id, num_sampled_edges, attrs;
     int input_id = -1, batch_size = -1, seed_index = -1;
+    void clear() {
+      for (std::vector<int>* list :
+           {&n_id, &num_sampled_nodes, &edge_index, &e_id, &num_sampled_edges, &attrs})
+        list->clear();
+      input_id = batch_size = seed_index = -1;
+    }
   };
 
   const Dataset& dataset;
@@ -62,6 +68,7 @@ struct BatchMaker::Impl {
   std::vector<std::int64_t> seed_ids;
   const Sample* sample = nullptr;
   BlockWriter writer;
+  Counts counts;
   Arrays arrays;
 
   Impl(const Dataset& data, const SeedList& list, const BatchOptions& opts)
@@ -98,8 +105,8 @@ struct BatchMaker::Impl {
     if (!missing.empty()) dataset.attr(0, missing.front());  // throws kNotFound and lists what there is
   }
 
-  Arrays lay_out(const Counts& counts, BlockWriter& out) const {
-    Arrays at;
+  void lay_out(const Counts& counts, BlockWriter& out, Arrays& at) const {
+    at.clear();
     out.clear();
     const std::int64_t hops = static_cast<std::int64_t>(options.fanouts.size());
     for (int t = 0; t < dataset.num_node_types(); ++t) {
@@ -125,15 +132,14 @@ struct BatchMaker::Impl {
             out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.edges[e]}}));
     }
     for (const AttrSource& attr : attrs) {
-      std::vector<std::int64_t> shape = attr.row_shape;
-      shape.insert(shape.begin(), counts.nodes[attr.node_type]);
+      BlockShape shape{counts.nodes[attr.node_type]};
+      shape.append(attr.row_shape);
       at.attrs.push_back(out.add({.name = attr.name,
                                   .store = Store::kNode,
                                   .type = attr.node_type,
                                   .element = attr.view.type,
                                   .shape = shape}));
     }
-    return at;
   }
 
   std::size_t run(const BatchKey& batch_key) {
@@ -143,13 +149,15 @@ struct BatchMaker::Impl {
     for (std::int64_t original : positions.original_id)
       seed_ids.push_back(dataset.dataset_id(seeds.node_type(), original));
     sample = &sampler.sample({.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids});
-    Counts counts{
-        .nodes = {}, .edges = {}, .positions = key.count, .seeds_repeat = !sample->seed_index.empty()};
+    counts.nodes.clear();
+    counts.edges.clear();
+    counts.positions = key.count;
+    counts.seeds_repeat = !sample->seed_index.empty();
     for (const SampledNodes& nodes : sample->nodes)
       counts.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
     for (const SampledEdges& edges : sample->edges)
       counts.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
-    arrays = lay_out(counts, writer);
+    lay_out(counts, writer, arrays);
     return writer.bytes();
   }
 
@@ -231,7 +239,8 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("batch size {} is not between 1 and {}", batch_size, kMaxBatchSize));
   BlockWriter layout;
-  impl_->lay_out(impl_->worst_case(batch_size), layout);
+  Impl::Arrays arrays;
+  impl_->lay_out(impl_->worst_case(batch_size), layout, arrays);
   return layout.bytes();
 }
 

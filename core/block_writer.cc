@@ -8,8 +8,8 @@ namespace hopfeed {
 
 int BlockWriter::add(const BlockArray& array) {
   BlockEntry entry;
-  if (array.name.empty() || array.name.size() >= sizeof(entry.name) || array.shape.size() > 4 ||
-      entries_.size() >= kMaxBlockArrays) {
+  if (array.name.empty() || array.name.size() >= sizeof(entry.name) ||
+      array.shape.size() > BlockShape::kMaxDims || entries_.size() >= kMaxBlockArrays) {
     throw Error(ErrorCode::kInvalid, "no place for array '" + std::string(array.name) + "' in a batch block");
   }
   std::memcpy(entry.name, array.name.data(), array.name.size());

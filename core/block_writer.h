@@ -13,12 +13,31 @@
 
 namespace hopfeed {
 
+/// The shape of an array; of a scalar it is empty. Holds kMaxDims numbers and remembers whether there were more.
+class BlockShape {
+ public:
+  static constexpr std::size_t kMaxDims = 4;
+  BlockShape(std::initializer_list<std::int64_t> dims = {}) { append({dims.begin(), dims.size()}); }
+  void append(std::span<const std::int64_t> dims) {
+    for (std::int64_t dim : dims) {
+      if (size_ < kMaxDims) dims_[size_] = dim;
+      ++size_;
+    }
+  }
+  std::size_t size() const { return size_; }
+  std::int64_t operator[](std::size_t i) const { return dims_[i]; }
+
+ private:
+  std::int64_t dims_[kMaxDims] = {};
+  std::size_t size_ = 0;
+};
+
 struct BlockArray {
   std::string_view name;
   Store store = Store::kBatch;
   int type = 0;
   ElementType element = ElementType::kInt64;
-  std::vector<std::int64_t> shape;  // at most 4 dimensions; empty: a scalar
+  BlockShape shape;
 };
 
 class BlockWriter {

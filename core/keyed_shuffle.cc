@@ -8,31 +8,26 @@
 #include "core/vector_draws.h"
 
 namespace hopfeed {
-namespace {
-
-// The distance from uniform of any two positions falls by about 2^(-rounds/2) (Theorem 2 of the paper, q = 2).
-constexpr int kBaseRounds = 48, kRoundsPerBit = 2;
-
-}  // namespace
 
 KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t epoch)
     : size_(static_cast<std::uint64_t>(size)),
-      key_(stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0})) {
+      key_(stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0})),
+      rounds_(kBaseRounds + kRoundsPerBit * std::bit_width(size_)) {
   const NodeStream partners{
       .key = stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1}),
       .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .epoch = epoch, .hop = 1}),
       .node = 0,
       .tree = 0};
-  const int rounds = kBaseRounds + kRoundsPerBit * std::bit_width(size_);
-  for (int round = 0; round < rounds; ++round)
-    partner_.push_back(draw_below_wide(partners, static_cast<std::uint32_t>(round), size_));
+  for (int round = 0; round < rounds_; ++round)
+    partner_[static_cast<std::size_t>(round)] =
+        draw_below_wide(partners, static_cast<std::uint32_t>(round), size_);
 }
 
 void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) const {
   std::iota(out.begin(), out.end(), first);
   const std::span<std::uint64_t> positions(reinterpret_cast<std::uint64_t*>(out.data()), out.size());
   // Rounds outside, positions inside: the positions are independent, so they go side by side.
-  for (std::uint32_t round = 0; round < partner_.size(); ++round)
+  for (std::uint32_t round = 0; round < static_cast<std::uint32_t>(rounds_); ++round)
     shuffle_round({.partner = partner_[round], .size = size_, .key = key_, .round = round}, positions);
 }
 

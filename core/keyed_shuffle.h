@@ -3,9 +3,9 @@
 // x and its partner K - x (mod n) change places or not, by one keyed bit of the larger of the two. It works for any n, small
 // ones too, where Feistel networks with cycle walking fail the chi-square of ordered pairs.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace hopfeed {
 
@@ -19,7 +19,10 @@ class KeyedShuffle {
 
  private:
   std::uint64_t size_, key_;
-  std::vector<std::uint64_t> partner_;  // K of each round, below size
+  // The distance from uniform of any two positions falls by about 2^(-rounds/2) (Theorem 2 of the paper, q = 2).
+  static constexpr int kBaseRounds = 48, kRoundsPerBit = 2, kMaxRounds = kBaseRounds + kRoundsPerBit * 64;
+  int rounds_;
+  std::array<std::uint64_t, kMaxRounds> partner_;  // K of each round, below size
 };
 
 }  // namespace hopfeed

@@ -1,0 +1,110 @@
+// After it has seen the batches once, a sampler makes them again without asking anybody for memory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "core/batch_maker.h"
+#include "core/neighbor_sampler.h"
+#include "core/scratch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  if (void* memory = std::aligned_alloc(alignment, rounded ? rounded : alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// All of them, so that every allocation of the process is seen.
+void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new[](std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace hopfeed {
+namespace {
+
+struct Case {
+  const char* name;
+  BatchOptions options;
+};
+
+class SteadyState : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SteadyState, BatchesMadeAgain_AllocateNothing) {
+  const testing::TempFolder folder;
+  const testing::TinyGraph graph = testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = 3});
+  testing::write_tiny_dataset(folder.path() / "data", graph);
+  const Dataset dataset(folder.path() / "data");
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
+  const SeedList seeds(ids, {});
+  BatchMaker maker(dataset, seeds, GetParam().options);
+  ScratchArray<std::byte> block;
+  block.reserve(maker.max_block_bytes(64));
+  const auto make_all = [&] {
+    for (std::int64_t first = 0; first + 64 <= seeds.size(); first += 64) {
+      const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = first, .count = 64});
+      maker.write({block.data(), bytes});
+    }
+  };
+  make_all();
+  const std::int64_t before = allocations;
+  make_all();
+  const std::int64_t steady = allocations - before;
+  const std::vector<int> one{1};
+  EXPECT_EQ(allocations - before - steady, 1) << "the counter counts";
+  EXPECT_EQ(steady, 0);
+}
+
+TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
+  const testing::TempFolder folder;
+  testing::write_tiny_dataset(folder.path() / "data",
+                              testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = 4}));
+  const Dataset dataset(folder.path() / "data");
+  NeighborSampler sampler(dataset, GetParam().options);
+  std::vector<std::int64_t> seeds(64);
+  const auto sample_all = [&] {
+    for (std::int64_t first = 0; first < 7; ++first) {
+      for (std::int64_t i = 0; i < 64; ++i) seeds[static_cast<std::size_t>(i)] = first * 64 + i;
+      sampler.sample(
+          {.key = {.seed = 1, .epoch = 0, .first = first, .count = 64}, .seed_type = 0, .seeds = seeds});
+    }
+  };
+  sample_all();
+  const std::size_t bytes = sampler.scratch_bytes();
+  sample_all();
+  EXPECT_EQ(sampler.scratch_bytes(), bytes);
+  EXPECT_GT(bytes, 500u * sizeof(std::uint32_t));
+}
+
+INSTANTIATE_TEST_SUITE_P(Options, SteadyState,
+                         ::testing::Values(Case{"Plain", {.fanouts = {15, 10, 5}}},
+                                           Case{"EdgeIds", {.fanouts = {5, 5}, .edge_ids = true}},
+                                           Case{"Replacement", {.fanouts = {5, 5}, .replace = true}},
+                                           Case{"AllNeighbors", {.fanouts = {-1, -1}}},
+                                           Case{"LargeFanout", {.fanouts = {40, 40}}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace hopfeed
