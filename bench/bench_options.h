@@ -22,6 +22,8 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
+  bool gpu = false;            // limits: of the card instead of the host
+  std::int64_t row_bytes = 0;  // limits: of the gathered rows; 0: those of the dataset
 };
 
 /// The report of one benchmark: one flat object, its keys explained in docs/benchmarks.md.

@@ -1,9 +1,9 @@
 // hopfeed-bench: each subcommand measures one part and prints one JSON line. docs/benchmarks.md says what the keys mean.
-#include <fstream>
 #include <iostream>
 
 #include "bench/bench_options.h"
 #include "core/batch_options.h"
+#include "core/program/json_report.h"
 #include "core/program/program_main.h"
 
 int main(int argc, char** argv) {
@@ -54,19 +54,26 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     sub.add_flag("--e-id", options.edge_ids, "With original edge positions");
     sub.add_flag("--verify", options.verify, "Check what was computed");
+    if (command.run == bench_limits) {
+      sub.add_flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
+      sub.add_option("--row-bytes", options.row_bytes,
+                     "Size of the gathered rows; default: the dataset's features")
+          ->check(CLI::Range(1, 1 << 20));
+    }
     sub.add_option("--json", json, "Also write the line to this file");
   }
   return program_main(app, argc, argv, [&] {
     options.fanouts = parse_fanouts(fanouts);
+    BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it
     options.huge_pages = parse_huge_pages(huge_pages);
     options.topology = output == "topology";
+    JsonReport report_file(json);  // opened first: an hour of measuring is not lost to a wrong name
     for (const Command& command : commands) {
       if (!app.got_subcommand(command.name)) continue;
       Report report = command.run(options);
       report["bench"] = command.name;
-      const std::string line = report.dump() + "\n";
-      std::cout << line << std::flush;
-      if (!json.empty()) std::ofstream(json) << line;
+      std::cout << report.dump() << std::endl;
+      report_file.write(report);
     }
     return 0;
   });

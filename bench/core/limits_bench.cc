@@ -1,33 +1,97 @@
-// hopfeed-bench limits: this machine's own figures, one core and all.
+// hopfeed-bench limits: this machine's own figures, one core and all, on 4 KiB and on 2 MiB pages; the card's with --gpu.
 #include <thread>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
+#include "bench/core/gpu_limits.h"
 #include "bench/core/limits.h"
 #include "core/dataset.h"
+#include "core/error.h"
+#include "core/scratch.h"
 
 namespace hopfeed::bench {
+namespace {
+
+Report gpu_report() {
+  const GpuLimits limits = measure_gpu_limits({});
+  Report gathers = Report::array();
+  for (const GpuGather& gather : limits.uva_gathers)
+    gathers.push_back({{"row_bytes", gather.row_bytes},
+                       {"ids_sorted", gather.sorted},
+                       {"bytes_per_s", gather.bytes_per_s}});
+  const auto works = [](const std::string& error) { return error.empty() ? Report(true) : Report(error); };
+  return {{"card", limits.card},
+          {"cuda_driver", limits.driver_version},
+          {"cuda_runtime", limits.runtime_version},
+          {"host_to_device_bytes_per_s", limits.host_to_device_bytes},
+          {"device_copy_bytes_per_s", limits.device_copy_bytes},
+          {"uva_reads_4_per_s", limits.uva_reads_4},
+          {"uva_reads_32_per_s", limits.uva_reads_32},
+          {"device_reads_4_per_s", limits.device_reads_4},
+          {"device_reads_32_per_s", limits.device_reads_32},
+          {"uva_gathers", gathers},
+          {"hash_inserts_per_s", limits.hash_inserts},
+          {"pins_sealed_memfd", works(limits.memfd_error)},
+          {"ipc_memory_and_events", works(limits.ipc_error)}};
+}
+
+double random_reads(const CscView& csc, const LimitOptions& limit) {
+  if (csc.index_type != ElementType::kInt32)
+    throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices; these are int64");
+  return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
+                             static_cast<std::size_t>(csc.parts[0].num_edges)},
+                            limit)
+      .per_s;
+}
+
+// Rows of the size asked for, in memory of our own; without one the dataset's own attribute.
+struct Rows {
+  Rows(const Dataset& dataset, std::int64_t row_bytes) {
+    if (row_bytes == 0) {
+      count = dataset.num_nodes(0);
+      view = dataset.attr(0, "x");
+      return;
+    }
+    constexpr std::size_t kBytes = std::size_t{1} << 30;
+    memory.reserve(kBytes);
+    std::fill_n(memory.data(), kBytes, std::byte{1});  // untouched pages would all be the zero page
+    count = static_cast<std::int64_t>(kBytes) / row_bytes;
+    offsets[1] = count;
+    part = memory.data();
+    view = {
+        .parts = {&part, 1}, .partition_offsets = offsets, .row_bytes = row_bytes, .stride_bytes = row_bytes};
+  }
+  ScratchArray<std::byte> memory;
+  std::int64_t offsets[2] = {0, 0};
+  const std::byte* part = nullptr;
+  std::int64_t count = 0;
+  NodeAttrView view;
+};
+
+}  // namespace
 
 Report bench_limits(const BenchOptions& options) {
-  const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
-  const CscView csc = dataset.csc(0);
+  if (options.gpu) return gpu_report();
+  const auto folder = dataset_folder(options);
+  const Dataset small_pages(folder, {.huge_pages = HugePages::kNever}),
+      huge_pages(folder, {.huge_pages = options.huge_pages == HugePages::kNever ? HugePages::kAuto
+                                                                                : options.huge_pages});
+  const Rows rows(huge_pages, options.row_bytes);
   Report report;
   for (const int threads : {1, static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))}) {
     const LimitOptions limit{.threads = threads, .seconds = options.seconds};
-    Report& part = report[threads == 1 ? "one_core" : "all_cores"];
-    part["threads"] = threads;
-    if (csc.index_type == ElementType::kInt32) {
-      part["random_reads_per_s"] = random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
-                                                       static_cast<std::size_t>(csc.parts[0].num_edges)},
-                                                      limit)
-                                       .per_s;
-    }
-    const NodeAttrView x = dataset.attr(0, "x");
-    part["row_bytes"] = x.row_bytes;
-    part["row_gather_bytes_per_s"] = row_gather_bytes_per_s(x, dataset.num_nodes(0), limit).per_s;
-    part["copy_bytes_per_s"] = copy_bytes_per_s(limit).per_s;
-    part["sequential_bytes_per_s"] = sequential_bytes_per_s(limit).per_s;
+    report[threads == 1 ? "one_core" : "all_cores"] = {
+        {"threads", threads},
+        {"random_reads_per_s_4_KiB_pages", random_reads(small_pages.csc(0), limit)},
+        {"random_reads_per_s_2_MiB_pages", random_reads(huge_pages.csc(0), limit)},
+        {"row_bytes", rows.view.row_bytes},
+        {"row_gather_bytes_per_s", row_gather_bytes_per_s(rows.view, rows.count, limit).per_s},
+        {"copy_bytes_per_s", copy_bytes_per_s(limit).per_s},
+        {"sequential_bytes_per_s", sequential_bytes_per_s(limit).per_s}};
   }
+  const PageUse use = huge_pages.page_use();
+  report["huge_page_bytes"] = use.huge;
+  report["resident_bytes"] = use.resident;
   return report;
 }
 

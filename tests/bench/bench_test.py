@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Each benchmark on a tiny graph: one JSON line with the keys that docs/benchmarks.md names, verified, and clear refusals."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BENCH = sys.argv.pop() if len(sys.argv) > 1 else "hopfeed-bench"
+GRAPH = ["--nodes", "3000", "--edges", "30000", "--features", "8", "--seconds", "0.05", "--batch-size", "64"]
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="hopfeed-test-")
+        self.addCleanup(self.folder.cleanup)
+
+    def run_bench(self, *arguments):
+        return subprocess.run([BENCH, *arguments], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
+
+    def report(self, *arguments):
+        result = self.run_bench(*arguments, *GRAPH)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("\n"), 1, result.stdout)
+        return json.loads(result.stdout)
+
+    def refusal(self, *arguments):
+        result = self.run_bench(*arguments)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.stdout, "")
+        lines = result.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        return lines[0]
+
+    def test_limits_are_of_one_core_and_of_all_on_both_page_sizes(self):
+        report = self.report("limits", "--row-bytes", "512")
+        for cores in ("one_core", "all_cores"):
+            part = report[cores]
+            self.assertEqual(part["row_bytes"], 512)
+            for key in ("random_reads_per_s_4_KiB_pages", "random_reads_per_s_2_MiB_pages", "row_gather_bytes_per_s",
+                        "copy_bytes_per_s", "sequential_bytes_per_s"):
+                self.assertGreater(part[key], 0)
+        self.assertEqual(report["one_core"]["threads"], 1)
+
+    def test_sampler_is_verified_in_each_output(self):
+        for output in ("topology", "batch"):
+            for edge_ids in ([], ["--e-id"]):
+                report = self.report("sampler", "--output", output, "--verify", "--threads", "2", *edge_ids)
+                self.assertTrue(report["verified"])
+                self.assertEqual("e_id" in report["fields"], output == "batch" and bool(edge_ids))
+                for key in ("edges_per_s", "seeds_per_s", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
+                            "limit_edges_per_s", "fraction_of_limit", "scratch_bytes"):
+                    self.assertGreater(report[key], 0, key)
+                # Batches of 64 seeds with [15, 10, 5]: at most 15 edges a seed in the first hop alone.
+                self.assertLessEqual(report["edges_per_batch"], 64 * (15 + 150 + 750))
+                self.assertGreater(report["nodes_per_batch"], 64)
+
+    def test_gather_is_verified(self):
+        report = self.report("gather", "--verify")
+        self.assertTrue(report["verified"])
+        self.assertEqual(report["row_bytes"], 32)
+        for key in ("bytes_per_s", "fraction_of_limit", "ms_per_batch"):
+            self.assertGreater(report[key], 0, key)
+
+    def test_the_line_is_also_written_to_a_file(self):
+        path = os.path.join(self.folder.name, "report.json")
+        report = self.report("gather", "--json", path)
+        with open(path) as file:
+            self.assertEqual(json.load(file), report)
+
+    def test_a_generated_graph_is_made_once(self):
+        self.report("gather")
+        result = self.run_bench("gather", *GRAPH)
+        self.assertEqual(result.returncode, 0)
+        self.assertNotIn("Generating", result.stderr)
+
+    def test_what_cannot_be_measured_is_refused_by_name(self):
+        self.assertIn("no dataset folder /nowhere", self.refusal("sampler", "--data", "/nowhere"))
+        self.assertIn("/nowhere/report.json", self.refusal("gather", *GRAPH, "--json", "/nowhere/report.json"))
+        self.assertIn("fanout 0", self.refusal("sampler", *GRAPH, "--fanouts", "0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
