@@ -107,7 +107,9 @@ struct WorkerRecord {
   std::atomic<std::int64_t> batches;        // published
   std::atomic<std::int64_t> sampling;       // nanoseconds spent on them
   std::atomic<std::int64_t> gathering;      // nanoseconds, without the wait for a grant
-  std::byte reserved[192];
+  // Of the dataset's arrays as this worker maps them, when it last looked: bytes in memory, and those on 2 MiB pages.
+  std::atomic<std::uint64_t> dataset_resident, dataset_huge;
+  std::byte reserved[176];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

@@ -46,6 +46,12 @@ void WorkerPort::report_ready() {
   ring();
 }
 
+void WorkerPort::note_pages(const PageUse& dataset) {
+  WorkerRecord& record = view_.worker(worker_);
+  record.dataset_resident.store(dataset.resident);
+  record.dataset_huge.store(dataset.huge);
+}
+
 void WorkerPort::report_failure(ErrorCode code, std::string_view message) {
   WorkerRecord& record = view_.worker(worker_);
   record.error_code = 1 + static_cast<std::uint32_t>(code);

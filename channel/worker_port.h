@@ -11,6 +11,7 @@
 #include "channel/channel_view.h"
 #include "channel/slot_pool.h"
 #include "core/error.h"
+#include "core/huge_pages.h"
 
 namespace hopfeed {
 
@@ -28,6 +29,8 @@ class WorkerPort {
   WorkerPort(ChannelView view, std::uint32_t worker, int doorbell);
 
   void report_ready();
+  /// How the dataset lies in this process, for stats.
+  void note_pages(const PageUse& dataset);
   /// The worker cannot serve at all: what is wrong, for the loader to throw.
   void report_failure(ErrorCode code, std::string_view message);
   bool terminating() const { return view_.control().terminate.load() != 0; }

@@ -38,6 +38,10 @@ HugePages parse_huge_pages(const std::string& text) {
   throw Error(ErrorCode::kInvalid, "huge pages '" + text + "' are none of auto, never, always");
 }
 
+std::string to_string(HugePages policy) {
+  return policy == HugePages::kNever ? "never" : policy == HugePages::kAlways ? "always" : "auto";
+}
+
 PageUse page_use(std::span<const std::span<const std::byte>> ranges) {
   const auto overlaps = [&](std::uintptr_t from, std::uintptr_t to) {
     return std::any_of(ranges.begin(), ranges.end(), [&](std::span<const std::byte> range) {

@@ -15,6 +15,7 @@ enum class HugePages { kAuto, kNever, kAlways };
 
 /// "auto", "never" or "always". Throws kInvalid.
 HugePages parse_huge_pages(const std::string& text);
+std::string to_string(HugePages policy);
 
 /// How the mappings that overlap a range are backed, in bytes of them.
 struct PageUse {

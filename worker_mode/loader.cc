@@ -205,7 +205,8 @@ class Loader::Impl {
                           .seed = options_.seed,
                           .worker = 0,
                           .parent = 0,
-                          .cores = {}};
+                          .cores = {},
+                          .huge_pages = to_string(options_.huge_pages)};
     supervision.cores = worker_cores(options_);
     supervision.seeds_fd = seeds_fd_.get();
     supervision.batch_deadline = options_.batch_deadline;

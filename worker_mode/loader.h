@@ -58,6 +58,7 @@ struct LoaderOptions {
   /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores;
+  HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every worker
   /// A worker that fills one batch for longer is killed, and the batch made again.
   std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
@@ -88,7 +89,8 @@ struct LoaderStats {
   std::int64_t worker_deaths = 0;
   std::int64_t batches_remade = 0;  // planned again after a death
   WaitTimes waits;                  // seconds that next() and the workers waited
-  std::size_t channel_bytes = 0;    // allocated now
+  PageUse dataset_pages;  // of the worker that has most of the dataset in its memory, when it last looked
+  std::size_t channel_bytes = 0;  // allocated now
 };
 
 class Loader {

@@ -180,10 +180,17 @@ std::int64_t LoaderChannel::next_position() const {
 
 LoaderStats LoaderChannel::stats() const {
   const std::lock_guard lock(mutex_);
+  PageUse pages;
+  for (std::uint32_t i = 0; i < view_.shape().num_workers; ++i) {
+    const WorkerRecord& worker = view_.worker(i);
+    if (worker.dataset_resident.load() > pages.resident)
+      pages = {.resident = worker.dataset_resident.load(), .huge = worker.dataset_huge.load()};
+  }
   return {.batches = view_.control().loader.batches.load(),
           .worker_deaths = worker_deaths_,
           .batches_remade = batches_remade_,
           .waits = wait_times(view_),
+          .dataset_pages = pages,
           .channel_bytes = ChannelView::fixed_bytes(view_.shape()) + pool_.granted()};
 }
 

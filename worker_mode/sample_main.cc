@@ -181,6 +181,8 @@ int sample_epochs(const SampleArguments& arguments) {
                 {"workers_waited_for_memory", stats.waits.for_memory},
                 {"channel_bytes", stats.channel_bytes},
                 {"channel_huge_bytes", channel_huge_bytes()},
+                {"dataset_resident_bytes", stats.dataset_pages.resident},
+                {"dataset_huge_bytes", stats.dataset_pages.huge},
                 {"worker_deaths", stats.worker_deaths},
                 {"batches_remade", stats.batches_remade}});
   return 0;
@@ -191,6 +193,11 @@ void add_options(CLI::App& app, SampleArguments& a) {
   app.add_option("DIR", o.dataset, "Dataset folder")->required();
   app.add_option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all")->capture_default_str();
   app.add_option("--batch-size", o.batch_size, "Seeds per batch and rank")->capture_default_str();
+  app.add_option_function<std::string>(
+         "--huge-pages", [&o](const std::string& text) { o.huge_pages = parse_huge_pages(text); },
+         "2 MiB pages for the dataset: auto asks for them, always fails where there are none")
+      ->check(CLI::IsMember({"auto", "never", "always"}))
+      ->default_str("auto");
   app.add_option("--epochs", a.epochs, "Epochs to run, from epoch 0")->capture_default_str();
   app.add_option("--seed", o.seed, "Seed of all random numbers")->capture_default_str();
   app.add_option("--split", o.split, "Seeds: this split of the dataset")->capture_default_str();

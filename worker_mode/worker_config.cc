@@ -18,7 +18,8 @@ std::string WorkerConfig::to_json() const {
                             {"seed", seed},
                             {"worker", worker},
                             {"parent", parent},
-                            {"cores", cores}};
+                            {"cores", cores},
+                            {"huge_pages", huge_pages}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -37,6 +38,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
+    json.at("huge_pages").get_to(config.huge_pages);
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorrupt,

@@ -25,9 +25,10 @@ struct WorkerConfig {
   bool seeds_inherited = false;
   bool shuffle = true;
   std::uint64_t seed = 0;
-  std::uint32_t worker = 0;  // number of its record in the channel
-  std::int64_t parent = 0;   // pid of the loader's process
-  std::vector<int> cores;    // it runs on these; empty: anywhere
+  std::uint32_t worker = 0;         // number of its record in the channel
+  std::int64_t parent = 0;          // pid of the loader's process
+  std::vector<int> cores;           // it runs on these; empty: anywhere
+  std::string huge_pages = "auto";  // of the dataset, as core/huge_pages.h names them
 
   std::string to_json() const;
   /// Throws kCorrupt.

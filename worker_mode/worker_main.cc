@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -135,7 +136,7 @@ void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_
 
 void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
   place_on(config.cores);
-  const Dataset dataset(config.dataset);
+  const Dataset dataset(config.dataset, {.huge_pages = parse_huge_pages(config.huge_pages)});
   if (dataset.meta().fingerprint != config.fingerprint) {
     throw Error(
         ErrorCode::kInvalid,
@@ -146,8 +147,12 @@ void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
                        {.node_type = node_type, .shuffle = config.shuffle});
   BatchMaker maker(dataset, seeds, config.batch);
   port.report_ready();
-  while (!port.terminating() && parent.alive()) {
-    if (const std::optional<Claim> claim = port.claim(kNap)) serve(port, *claim, maker, config.seed, parent);
+  for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
+    const std::optional<Claim> claim = port.claim(kNap);
+    if (!claim) continue;
+    serve(port, *claim, maker, config.seed, parent);
+    // Asking the kernel takes milliseconds, so it is asked ever more seldom.
+    if (std::has_single_bit(++batches)) port.note_pages(dataset.page_use());
   }
 }
 
