@@ -47,6 +47,7 @@ class MemfdMemory final : public ChannelMemory {
       if (size >= kHugePageBytes) map(file, huge_page_hint(size));
       if (data_ == nullptr) map(file, nullptr);
     } catch (const bi::interprocess_exception& error) {
+      if (error.get_native_error() == EMFILE) throw_errno("cannot map the channel", EMFILE);
       throw Error(
           ErrorCode::kNoSpace,
           fmt::format(

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 #include "core/error.h"
 #include "core/limits.h"
 
@@ -28,9 +30,13 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
     : folder_(folder), options_(options) {
   const std::filesystem::path meta_path = folder_ / "meta.json";
   std::error_code error;
-  if (!std::filesystem::is_directory(folder_, error))
-    throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
-  if (!std::filesystem::exists(meta_path, error)) {
+  const bool is_folder = std::filesystem::is_directory(folder_, error);
+  if (error && error.value() != ENOENT && error.value() != ENOTDIR)
+    throw_errno("cannot open the dataset folder " + folder_.string(), error.value());
+  if (!is_folder) throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
+  const bool has_meta = std::filesystem::exists(meta_path, error);
+  if (error && error.value() != ENOENT) throw_errno("cannot open " + meta_path.string(), error.value());
+  if (!has_meta) {
     throw Error(ErrorCode::kNotFound,
                 folder_.string() +
                     " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");

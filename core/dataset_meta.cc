@@ -2,6 +2,7 @@
 #include "core/dataset_meta.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
@@ -19,6 +20,17 @@ using nlohmann::json;
 constexpr const char* kFormatName = "hopfeed-dataset";
 
 std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+// The manifest's checksum covers the text itself, its own digits taken as zeros. It is the first field, so its place is known.
+constexpr std::string_view kChecksumHead = "{\n \"checksum\": \"", kNoChecksum = "0000000000000000";
+
+void check_checksum(const std::string& text, const std::string& path) {
+  if (seal_meta(text) == text) return;
+  throw Error(
+      ErrorCode::kCorrupt,
+      path +
+          " was changed after it was written: its 'checksum' is missing or another; make the dataset again");
+}
 
 // Reads fields and names the file and the field in every complaint.
 class Reader {
@@ -216,6 +228,13 @@ void check_name(const std::string& name, const char* what) {
   }
 }
 
+std::string seal_meta(std::string text) {
+  if (!text.starts_with(kChecksumHead) || text.size() < kChecksumHead.size() + kNoChecksum.size()) return "";
+  text.replace(kChecksumHead.size(), kNoChecksum.size(), kNoChecksum);
+  text.replace(kChecksumHead.size(), kNoChecksum.size(), hex64(XXH3_64bits(text.data(), text.size())));
+  return text;
+}
+
 DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
@@ -228,6 +247,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
                 fmt::format("{} has dataset version {}, this hopfeed reads version {}: import the data again",
                             path, version, kDatasetVersion));
   }
+  check_checksum(text, path);
   DatasetMeta meta;
   meta.name = in.text("name");
   meta.fingerprint = in.text("fingerprint");
@@ -275,7 +295,8 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
 }
 
 std::string format_meta(const DatasetMeta& meta) {
-  json document = {{"format", kFormatName},
+  json document = {{"checksum", kNoChecksum},
+                   {"format", kFormatName},
                    {"version", kDatasetVersion},
                    {"name", meta.name},
                    {"fingerprint", meta.fingerprint},
@@ -320,7 +341,7 @@ std::string format_meta(const DatasetMeta& meta) {
   json& files = document["files"] = json::object();
   for (const auto& [name, file] : meta.files)
     files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
-  return document.dump(1) + "\n";
+  return seal_meta(document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }

@@ -21,7 +21,7 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 1;
+inline constexpr int kDatasetVersion = 2;
 
 struct NodeAttrMeta {
   std::string name;  // "x", "y", ...
@@ -85,6 +85,8 @@ struct DatasetMeta {
 /// Reads and validates meta.json (types, limits, sums, names); throws kCorrupt or kVersion naming file and field.
 DatasetMeta parse_meta(const std::string& json, const std::string& path);
 std::string format_meta(const DatasetMeta& meta);
+/// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that field.
+std::string seal_meta(std::string json);
 
 /// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without "__".
 void check_name(const std::string& name, const char* what);

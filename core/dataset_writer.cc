@@ -2,23 +2,23 @@
 #include "core/dataset_writer.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
+#include <fstream>
 
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "core/limits.h"
 #include "core/owned_fd.h"
+#include "core/temporary_owner.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
 namespace {
 
-// Temporary folders are called .NAME.tmp-PID: a later writer can tell whether their maker still lives.
+// Temporary folders are called .NAME.tmp-OWNER: a later writer can tell whether their maker still lives.
 std::string temporary_prefix(const fs::path& target) { return "." + target.filename().string() + ".tmp-"; }
 
 void sweep_dead_writers(const fs::path& target) {
@@ -26,10 +26,22 @@ void sweep_dead_writers(const fs::path& target) {
   for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path())) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(prefix, 0) != 0) continue;
-    int pid = 0;
-    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
-    if (pid > 0 && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
-      fs::remove_all(entry.path());
+    const std::string owner = name.substr(prefix.size());
+    if (owner == temporary_owner() || is_abandoned(owner, entry.path())) fs::remove_all(entry.path());
+  }
+}
+
+/// A dataset inside a dataset would be part of it by accident: removed with it, and never verified.
+void refuse_inside_dataset(const fs::path& target) {
+  for (fs::path folder = target.parent_path(); folder != folder.parent_path();
+       folder = folder.parent_path()) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(folder / "meta.json", ignored)) continue;
+    std::ifstream file(folder / "meta.json");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (text.find("\"hopfeed-dataset\"") == std::string::npos) continue;
+    throw Error(ErrorCode::kInvalid, target.string() + " lies inside the dataset " + folder.string() +
+                                         "; choose a folder beside it");
   }
 }
 
@@ -65,10 +77,11 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
     if (!fs::exists(target_ / "meta.json"))
       throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
   }
+  refuse_inside_dataset(target_);
   fs::create_directories(target_.parent_path(), error);
   if (error) throw_errno("cannot create " + target_.parent_path().string(), error.value());
   sweep_dead_writers(target_);
-  temporary_ = target_.parent_path() / (temporary_prefix(target_) + std::to_string(::getpid()));
+  temporary_ = target_.parent_path() / (temporary_prefix(target_) + temporary_owner());
   fs::create_directory(temporary_, error);
   if (error) throw_errno("cannot create " + temporary_.string(), error.value());
   FAILPOINT("dataset.write");

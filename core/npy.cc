@@ -112,7 +112,8 @@ class Scanner {
       if (value > kMaxEdges) corrupt(path_, "a dimension is too large");
       value = value * 10 + (text_[digits] - '0');
     }
-    if (digits == 0) corrupt(path_, "its shape has no number where one belongs");
+    if (digits == 0 || (digits > 1 && text_[0] == '0'))
+      corrupt(path_, "its shape has no number where one belongs");
     text_.remove_prefix(digits);
     return value;
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cache/parallel_ranges.h"
+#include "core/error.h"
 #include "core/fingerprint.h"
 
 namespace hopfeed {
@@ -177,6 +178,11 @@ void Builder::write_attr(int number) {
     writer_.close(path, std::move(file));
   }
   if (nonfinite > 0) result_.nonfinite[attr.name] = nonfinite;
+  if (nonfinite > 0 && options_.reject_nonfinite) {
+    throw Error(ErrorCode::kInvalid,
+                "attribute " + attr.name + " has " + std::to_string(nonfinite) +
+                    " values that are NaN or infinite; clean the input or leave out --reject-nonfinite");
+  }
 }
 
 template <class Index, class EdgeId>

@@ -16,6 +16,7 @@ struct DatasetBuildOptions {
   CutMeta cut;          // method, fanouts, batch size, seed; edges_cut is filled in
   std::string made_by;  // the command line
   int threads = 1;
+  bool reject_nonfinite = false;  // kInvalid behind the first attribute that holds NaN or infinity
 };
 
 struct DatasetBuildResult {

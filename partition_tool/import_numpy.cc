@@ -136,6 +136,7 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
     auto array = std::make_shared<const NpyArray>(path);
     if (array->header().shape.empty()) refuse(path, "it has no rows");
     const std::int64_t rows = array->header().shape[0];
+    if (rows == 0) refuse(path, "it has no rows; give one per node");
     if (num_nodes == 0) num_nodes = rows;
     if (rows != num_nodes)
       refuse(path, fmt::format("it has {} rows, but there are {} nodes", rows, num_nodes));

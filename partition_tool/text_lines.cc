@@ -28,6 +28,9 @@ T parse_number(const TextLines& lines, std::string_view field) {
 TextLines::TextLines(const std::filesystem::path& path)
     : path_(path), file_(gzopen(path.c_str(), "rbe")), buffer_(kBufferBytes) {
   if (file_ == nullptr) throw_errno("cannot open " + path.string(), errno != 0 ? errno : ENOMEM);
+  if (path.extension() == ".gz" &&
+      std::filesystem::file_size(path) == 0)  // zlib would read it as a text of no lines
+    throw Error(ErrorCode::kCorrupt, path.string() + " is empty, which no gzip file is; fetch it again");
   gzbuffer(file_, 1 << 17);
 }
 

@@ -134,7 +134,11 @@ class Loader::Impl {
                                        : dataset.split(node_type, options.split),
                          {.node_type = node_type, .shuffle = options.shuffle});
     num_seeds_ = seeds.size();
-    (void)deal(0);  // more ranks than seeds: say so now
+    require(
+        deal(0).steps() > 0,  // more ranks than seeds: deal() says so
+        fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
+                    "batch_size or leave drop_last out",
+                    num_seeds_, options.world_size, options.batch_size));
     const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
     const ChannelPlan plan = plan_channel(
         options, {.worst_block = worst, .available = available_memory(), .local_world = local_ranks().world});

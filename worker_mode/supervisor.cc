@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "channel/futex.h"
 
@@ -44,7 +45,12 @@ Supervisor::Supervisor(std::shared_ptr<LoaderChannel> channel, SupervisorOptions
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw_errno("cannot start a thread for the sampling workers", error.code().value());
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 namespace hopfeed {
 namespace {
@@ -32,7 +33,12 @@ ProgressBar::ProgressBar(std::string label, std::uint64_t total, ProgressBarOpti
       begin_(std::chrono::steady_clock::now()),
       drawn_(begin_) {}
 
-ProgressBar::~ProgressBar() { finish(); }
+ProgressBar::~ProgressBar() { std::uncaught_exceptions() > 0 ? abandon() : finish(); }
+
+void ProgressBar::abandon() {
+  if (line_open_) std::fputc('\n', stderr);
+  line_open_ = false;
+}
 
 void ProgressBar::set(std::uint64_t done, std::uint64_t total) {
   done_ = done;
@@ -66,6 +72,7 @@ void ProgressBar::draw(bool last) {
   if (!note_.empty()) line += "  " + note_;
   std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(), last || !terminal_ ? "\n" : "");
   std::fflush(stderr);
+  line_open_ = terminal_ && !last;
 }
 
 }  // namespace hopfeed

@@ -16,7 +16,7 @@ class ProgressBar {
  public:
   /// `total` 0: unknown, only counts and rate are shown.
   ProgressBar(std::string label, std::uint64_t total, ProgressBarOptions options = {});
-  ~ProgressBar();  // finishes
+  ~ProgressBar();  // finishes; where an error flies by, only ends the line that is drawn
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
@@ -30,10 +30,11 @@ class ProgressBar {
 
  private:
   void draw(bool last);
+  void abandon();
   std::string label_, note_;
   std::uint64_t total_ = 0, done_ = 0;
   ProgressBarOptions options_;
-  bool terminal_ = false, finished_ = false;
+  bool terminal_ = false, finished_ = false, line_open_ = false;
   std::chrono::steady_clock::time_point begin_, drawn_;
 };
 

@@ -32,7 +32,8 @@ void report_dataset(const std::string& folder, const DatasetBuildResult& result,
              folder, node.count, edge.count, node.num_classes, meta.partitions,
              meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, seconds);
   for (const auto& [attr, count] : result.nonfinite)
-    fmt::print("warning: attribute {} has {} values that are NaN or infinite\n", attr, count);
+    fmt::print(stderr, "hopfeed-partition: warning: attribute {} has {} values that are NaN or infinite\n",
+               attr, count);
   json.write({{"dataset", folder},
               {"made_by", meta.made_by},
               {"nodes", node.count},
@@ -57,15 +58,12 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   const RawGraph graph = import(bars.progress());
   const NodeOrder order = order_nodes(graph, {}, 1, hotness, bars.progress());
   const CutMeta cut{.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};
-  const DatasetBuildResult result = build_dataset(
-      writer, graph, order, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
-      bars.progress());
-  if (options.reject_nonfinite && !result.nonfinite.empty()) {
-    const auto& [attr, count] = *result.nonfinite.begin();
-    throw Error(ErrorCode::kInvalid, fmt::format("attribute {} has {} values that are NaN or infinite; clean "
-                                                 "the input or leave out --reject-nonfinite",
-                                                 attr, count));
-  }
+  const DatasetBuildResult result = build_dataset(writer, graph, order,
+                                                  {.cut = cut,
+                                                   .made_by = options.command_line,
+                                                   .threads = options.threads,
+                                                   .reject_nonfinite = options.reject_nonfinite},
+                                                  bars.progress());
   writer.commit(result.meta);
   bars.finish();
   report_dataset(options.folder, result,

@@ -148,6 +148,8 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
       "destination node 3, but there are 3");
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {-1, 1}, {2, 1}); }, "source node -1");
   refused([&](auto& o) { o.num_nodes = 4; }, "x.npy: it has 3 rows, but there are 4");
+  refused([&](auto& o) { save<float>(o.features, {}, {0, 2}); }, "x.npy: it has no rows");
+  refused([&](auto& o) { save<std::int64_t>(o.labels, {}, {0}); }, "y.npy: it has no rows");
   refused([&](auto& o) { save<float>(o.features, {1, 2, 3}); }, "[N, F]");
   refused([&](auto& o) { save<std::int64_t>(o.features, {1, 2, 3}, {3, 1}); }, "float16, float32 or float64");
   refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2}); }, "y.npy: it has 2 rows");
@@ -253,6 +255,11 @@ TEST_F(ImportOgb, ACutOffFileIsCorrupt) {
   const fs::path path = folder_.path() / "raw/edge.csv.gz";
   fs::resize_file(path, fs::file_size(path) - 12);
   expect_refused([&] { import_ogb(options(), no_progress); }, "edge.csv.gz", ErrorCode::kCorrupt);
+}
+
+TEST_F(ImportOgb, AFileOfNoBytesIsNoEmptySplit) {
+  fs::resize_file(folder_.path() / "split/time/train.csv.gz", 0);
+  expect_refused([&] { import_ogb(options(), no_progress); }, "train.csv.gz is empty", ErrorCode::kCorrupt);
 }
 
 TEST_F(ImportOgb, MissingFilesAndSchemesAreNamed) {

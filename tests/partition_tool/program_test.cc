@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "core/npy.h"
 #include "tests/partition_tool/run_program.h"
@@ -178,8 +179,11 @@ TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
          "out_of_range.npy: edge 2 has source node 7");
   refuse("import numpy d --edge-index e.npy --features nan.npy --reject-nonfinite",
          "attribute x has 2 values that are NaN");
-  const ToolResult counted = succeed("import numpy d --edge-index e.npy --features nan.npy --json d.json");
-  EXPECT_NE(counted.out.find("2 values that are NaN"), std::string::npos);
+  const ToolResult counted = run("import numpy d --edge-index e.npy --features nan.npy --json d.json");
+  EXPECT_EQ(counted.exit_code, 0);
+  EXPECT_EQ(counted.complaint(),
+            "hopfeed-partition: warning: attribute x has 2 values that are NaN or infinite\n");
+  EXPECT_EQ(counted.out.find("NaN"), std::string::npos) << "standard output is for results";
   EXPECT_EQ(read_json("d.json")["nonfinite"]["x"], 2);
   succeed("verify d");
 }
@@ -246,20 +250,28 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   std::ofstream(x, std::ios::binary) << bytes;
   refuse("partition d out --parts 2", "fingerprint");
   std::string meta = testing::file_bytes(work() / "d/meta.json");
-  meta.replace(meta.find("\"version\": 1"), 12, "\"version\": 9");
+  meta.replace(meta.find("\"version\": 2"), 12, "\"version\": 9");
   std::ofstream(work() / "d/meta.json", std::ios::binary) << meta;
   refuse("partition d out --parts 2", "version 9");
   refuse("verify d", "version 9");
 }
 
-TEST_F(PartitionProgram, TermSignalStopsItCleanly) {
-  // The temporary folder is there from the start; the signal is seen at the next progress report.
-  const ToolResult result = shell(
-      "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
-      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -TERM $pid; "
-      "wait $pid");
-  EXPECT_EQ(result.exit_code, 130) << result.err;
-  EXPECT_EQ(listing(work()), std::set<std::string>{}) << result.err;
+// F35: at any moment, by any of the signals; two in quick succession (launchers and `timeout` send them so) are one wish.
+TEST_F(PartitionProgram, StopSignalsAtRandomMoments_LeaveNothing) {
+  const std::uint32_t seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  for (const char* signals : {"-TERM", "-INT", "-HUP", "-TERM $pid; sleep 0.002; kill -TERM"}) {
+    // The temporary folder is there from the start; the signal is seen at the next progress report.
+    const std::string delay = "0.0" + std::to_string(10 + random() % 90);
+    const ToolResult result = shell(
+        "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
+        "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; sleep " +
+        delay + "; kill " + signals + " $pid; wait $pid");
+    EXPECT_EQ(result.exit_code, 130) << signals << " after " << delay << " s\n" << result.err;
+    EXPECT_EQ(result.complaint(), "hopfeed-partition: interrupted; nothing half-written is left\n");
+    EXPECT_EQ(listing(work()), std::set<std::string>{}) << signals << "\n" << result.err;
+  }
 }
 
 TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
@@ -270,21 +282,6 @@ TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
   EXPECT_EQ(listing(work()).size(), 1U);
   make_small("d");
   EXPECT_EQ(listing(work()), std::set<std::string>{"d"});
-}
-
-TEST_F(PartitionProgram, AFullDiskIsOneLine) {
-  if (testing::run_shell(scratch_.path(), "unshare -m mount -t tmpfs -o size=1m tmpfs " + work().string())
-          .exit_code != 0) {
-    GTEST_SKIP() << "needs the right to mount a small file system (unshare -m)";
-  }
-  const ToolResult result =
-      testing::run_shell(scratch_.path(), "unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs " +
-                                              work().string() + " && cd " + work().string() +
-                                              " && {} generate d --nodes 20000 --edges 200000 --features 16 "
-                                              "--classes 4 --seed 1; code=$?; ls -A; exit $code'");
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.complaint().find("No space left on device"), std::string::npos) << result.err;
-  EXPECT_EQ(result.out, "");  // nothing is listed
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_F(Stop, SignalsAtRandomMoments_TheCheckpointStandsAndTheLastRunEndsAsIfNoth
     const std::string mark = new_mark();
     BackgroundProgram program(quietly(training("stopped", epochs)), {mark});
     wait_for_processes(mark, 2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
     if (stops < 5) program.signal(std::array{SIGINT, SIGTERM, SIGHUP}[random() % 3]);
     code = program.wait(60s);
     EXPECT_TRUE(code == 0 || code == 130) << code;

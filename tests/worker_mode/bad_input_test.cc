@@ -60,6 +60,13 @@ TEST_F(BadInput, MoreTrainersThanSeeds_IsRefused) {
          "3 seeds from position 0 on cannot be dealt to 4 trainers");
 }
 
+TEST_F(BadInput, DropLastThatDropsAll_IsRefused) {
+  expect(refused([](auto& o) { o.drop_last = true, o.batch_size = 231; }),
+         "drop_last leaves no batch: 230 seeds are less than a round of 1 batches of 231");
+  expect(refused([](auto& o) { o.drop_last = true, o.batch_size = 116, o.world_size = 2; }),
+         "drop_last leaves no batch");
+}
+
 TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
   const LoaderOptions o = options();
   Loader loader(o);

@@ -118,6 +118,35 @@ TEST_F(HostFaults, AddressSpaceOfAnySize_GivesTheBatchesOrOneLine) {
 
 // ---- files
 
+TEST_F(HostFaults, AnyNumberOfOpenFiles_GivesTheBatchesOrOneLine) {
+  const std::string want = whole_epoch();
+  int refused = 0, whole = 0;
+  for (int files = 4; files < 110; files += files < 12 ? 1 : 7) {
+    const testing::ProgramResult result = shell("ulimit -n " + std::to_string(files) + "; exec " + command());
+    if (result.err.find("error while loading shared libraries") != std::string::npos)
+      continue;  // not in our hands
+    if (result.exit_code == 0) {
+      EXPECT_EQ(result.out, want) << files << " files";
+      ++whole;
+      continue;
+    }
+    expect_one_line(result, std::to_string(files) + " files");
+    EXPECT_NE(result.err.find("open files"), std::string::npos) << files << ": " << result.err;
+    ++refused;
+  }
+  EXPECT_GT(refused, 2);
+  EXPECT_GT(whole, 2);
+}
+
+TEST_F(HostFaults, FolderThatCannotBeLookedInto_IsNotTakenForMissing) {
+  const testing::TempFolder scratch;
+  std::filesystem::create_symlink("b", scratch.path() / "a");
+  std::filesystem::create_symlink("a", scratch.path() / "b");
+  const testing::ProgramResult result = shell(command(scratch.path() / "a"));
+  expect_one_line(result, "links in a circle");
+  EXPECT_NE(result.err.find("Too many levels of symbolic links"), std::string::npos) << result.err;
+}
+
 // F27
 TEST_F(HostFaults, FileTruncatedWhileWorkersReadIt_IsOneLineThatNamesIt) {
   for (const char* name : {"part-0000/nodes/node/x.npy", "part-0000/edges/node__to__node/indices.npy",

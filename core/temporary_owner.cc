@@ -1,0 +1,65 @@
+// See temporary_owner.h. Formats: proc(5).
+#include "core/temporary_owner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::hours kUntouched{24};
+
+/// Boot and pid namespace: within one of these a pid means one process at a time.
+std::string place() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code ignored;
+  std::string name_space = fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
+  std::erase_if(name_space, [](char c) { return c < '0' || c > '9'; });
+  return boot.substr(0, boot.find('-')) + "-" + name_space;
+}
+
+/// Clock ticks from boot to the start of a process; empty where there is none.
+std::string start_time(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t bracket = text.rfind(')');  // the program's name may hold anything
+  if (bracket == std::string::npos) return "";
+  std::istringstream fields(text.substr(bracket + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  return field;
+}
+
+bool untouched_for_long(const fs::path& folder) {
+  std::error_code error;
+  fs::file_time_type last = fs::last_write_time(folder, error);
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    const fs::file_time_type time = it->last_write_time(gone);
+    if (!gone) last = std::max(last, time);
+  }
+  return !error && fs::file_time_type::clock::now() - last > kUntouched;
+}
+
+}  // namespace
+
+std::string temporary_owner() {
+  const std::string pid = std::to_string(getpid());
+  return place() + "-" + pid + "-" + start_time(pid);
+}
+
+bool is_abandoned(const std::string& owner, const fs::path& folder) {
+  const std::size_t start = owner.rfind('-');
+  const std::size_t pid = start == std::string::npos || start == 0 ? start : owner.rfind('-', start - 1);
+  if (pid == std::string::npos || owner.substr(0, pid) != place()) return untouched_for_long(folder);
+  return start_time(owner.substr(pid + 1, start - pid - 1)) != owner.substr(start + 1);
+}
+
+}  // namespace hopfeed
