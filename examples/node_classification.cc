@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,47 +45,37 @@ struct Arguments {
   std::string json;
 };
 
-void add_options(CLI::App& app, Arguments& a) {
+void add_options(CommandLine& line, Arguments& a) {
   TrainingOptions& t = a.training;
-  app.add_option("--data", t.loader.dataset, "Dataset folder")->required();
-  app.add_option("--out", t.out,
-                 "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
-  app.add_option("--epochs", t.epochs, "Passes over the training nodes")->capture_default_str();
-  app.add_option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all")
-      ->capture_default_str();
-  app.add_option("--hops", a.hops, "Use that many of the fanouts; 0: features alone");
-  app.add_option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer")->capture_default_str();
-  app.add_option("--hidden", t.hidden, "Width of the hidden layers")->capture_default_str();
-  app.add_option("--dropout", t.dropout, "Share of hidden units dropped while training")
-      ->capture_default_str();
-  app.add_option("--lr", t.lr, "Adam's learning rate")->capture_default_str();
-  app.add_option("--weight-decay", t.weight_decay, "Adam's L2 penalty")->capture_default_str();
-  app.add_option("--seed", t.seed, "Seed of sampling, initial parameters and dropout")->capture_default_str();
-  app.add_option("--num-workers", t.loader.num_workers, "Sampling processes per trainer")
-      ->capture_default_str();
-  app.add_option("--channel-size", t.loader.channel_size,
-                 "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
-      ->transform(CLI::AsSizeValue(false));
-  app.add_option("--cores", a.cores,
-                 "Cores of this machine to share out among trainers and workers (0,1,2); default: all")
-      ->delimiter(',');
-  app.add_option("--threads", a.threads, "Threads of each trainer while training")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  app.add_flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
-  app.add_option("--checkpoint-every", t.checkpoint_every,
-                 "Steps between checkpoints; 0: after each epoch only")
-      ->capture_default_str();
-  app.add_flag("--resume", a.resume,
-               "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
-  app.add_option("--backend", a.backend,
-                 "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)")
-      ->capture_default_str();
-  app.add_option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86'400));
-  app.add_option("--trainers", a.trainers, "Refuse to start with another number of trainers");
-  app.add_option("--json", a.json, "Write the summary to this file too");
+  line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
+  line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
+  line.option("--epochs", t.epochs, "Passes over the training nodes");
+  line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
+  line.option("--hops", a.hops, "Use that many of the fanouts; 0: features alone");
+  line.option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer");
+  line.option("--hidden", t.hidden, "Width of the hidden layers");
+  line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
+  line.option("--lr", t.lr, "Adam's learning rate");
+  line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
+  line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
+  line.option("--num-workers", t.loader.num_workers, "Sampling processes per trainer");
+  line.size_option(
+      "--channel-size", t.loader.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  line.cores_option("--cores", a.cores,
+                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
+  line.option("--threads", a.threads, "Threads of each trainer while training", {.min = 1, .max = 1024});
+  line.flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
+  line.option("--checkpoint-every", t.checkpoint_every,
+              "Steps between checkpoints; 0: after each epoch only");
+  line.flag("--resume", a.resume,
+            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  line.option("--backend", a.backend,
+              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
+  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
+              {.min = 1, .max = 86'400});
+  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+  line.option("--json", a.json, "Write the summary to this file too");
 }
 
 /// This process and its workers each on cores of their own, where there are enough. Returns the cores that
@@ -201,7 +190,7 @@ nlohmann::json options_json(const Arguments& a) {
           {"checkpoint_every", t.checkpoint_every}};
 }
 
-int run(Arguments& arguments) {
+void run(Arguments& arguments) {
   TrainingOptions& training = arguments.training;
   training.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
   training.loader.batch.validate();
@@ -239,7 +228,7 @@ int run(Arguments& arguments) {
   const std::string title = features_alone ? "features alone" : "GraphSAGE";
   TrainingResult result = train(world, training, callbacks(title, training.epochs, world));
   leave_if_stopped(result, training.out);
-  if (world.rank() != 0) return 0;
+  if (world.rank() != 0) return;
 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
@@ -253,7 +242,6 @@ int run(Arguments& arguments) {
   summary_file.write(to_json(summary));
   json_file.write(to_json(summary));
   std::fputs(to_table(summary).c_str(), stdout);
-  return 0;
 }
 
 bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
@@ -273,18 +261,15 @@ int main(int argc, char** argv) {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
   c10::initLogging();
-  CLI::App app(
+  CommandLine line(
+      "node_classification",
       "Trains GraphSAGE on a dataset through sampling workers and shared memory, and a model on the features "
       "alone\n"
       "beside it; then computes the exact accuracy of both for all nodes.\n\n"
       "Example: torchrun --no-python --nproc-per-node=2 node_classification --data quickstart/dataset --out "
-      "quickstart",
-      "node_classification");
+      "quickstart");
   Arguments arguments;
-  add_options(app, arguments);
-  return program_main(app, argc, argv, [&] {
-    int status = 0;
-    translate_torch_errors("training", [&] { status = run(arguments); });
-    return status;
-  });
+  add_options(line, arguments);
+  line.action([&] { translate_torch_errors("training", [&] { run(arguments); }); });
+  return program_main(line, argc, argv);
 }

@@ -165,7 +165,9 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
       refuse(options.labels, "labels must have the shape [N] or [N, 1]");
     set_labels(graph, read_labels(*labels));
   }
-  for (const auto& [name, path] : options.splits) graph.splits[name] = read_split(path, num_nodes);
+  for (const auto& [name, path] : options.splits) {
+    if (!path.empty()) graph.splits[name] = read_split(path, num_nodes);
+  }
   graph.csc = edges_to_csc(edges.source, edges.destination, num_nodes,
                            {.keep_edge_ids = options.keep_edge_ids,
                             .threads = options.threads,

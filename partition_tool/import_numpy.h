@@ -15,7 +15,7 @@ struct NumpyImportOptions {
   std::filesystem::path labels;  // [N] or [N, 1] integers, or floats with integral values; negative or NaN:
                                  // unlabelled; empty: none
   std::map<std::string, std::filesystem::path>
-      splits;  // name -> [S] int32 or int64 node ids, or a mask [N] of bool
+      splits;  // name -> [S] int32 or int64 node ids, or a mask [N] of bool; an empty path: no such split
   std::int64_t num_nodes =
       0;  // 0: as many rows as features or labels have, else the largest id in the edges + 1
   bool keep_edge_ids = true;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/program/json_report.h"
+#include "core/program/parse_option.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/seed_list.h"
@@ -32,47 +32,12 @@ namespace {
 
 struct SampleArguments {
   LoaderOptions loader;
-  std::string fanouts = "15,10,5";
-  std::string cores;
+  std::string fanouts = "15,10,5", huge_pages = "auto";
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   bool no_shuffle = false;
   std::string at, dump, json;
 };
-
-/// Splits at commas and reads whole numbers; throws kInvalid naming the option and the part.
-std::vector<std::int64_t> numbers(const std::string& text, const char* option) {
-  std::vector<std::int64_t> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::int64_t value = 0;
-    const auto [rest, error] = std::from_chars(text.data() + begin, text.data() + end, value);
-    if (error != std::errc{} || rest != text.data() + end) {
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("{}: '{}' is no whole number", option, text.substr(begin, end - begin)));
-    }
-    values.push_back(value);
-    begin = end + 1;
-  }
-  return values;
-}
-
-/// "0,2-4" -> {0, 2, 3, 4}.
-std::vector<int> parse_cores(const std::string& text) {
-  std::vector<int> cores;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const std::size_t dash = part.find('-', 1);
-    const std::int64_t low = numbers(part.substr(0, dash), "--cores")[0];
-    const std::int64_t high = dash == std::string::npos ? low : numbers(part.substr(dash + 1), "--cores")[0];
-    if (low < 0 || high < low || high >= 65'536)
-      throw Error(ErrorCode::kInvalid, fmt::format("--cores: '{}' is no range of cores", part));
-    for (std::int64_t core = low; core <= high; ++core) cores.push_back(static_cast<int>(core));
-    begin = end + 1;
-  }
-  return cores;
-}
 
 void print_line(const BatchView& batch) {
   std::printf("%ld %ld %ld %ld %ld %016lx\n", batch.key().epoch, batch.key().first, batch.key().count,
@@ -97,10 +62,10 @@ struct BlockBuffer {
 };
 
 /// Makes the one batch of --at here, without workers.
-int sample_one(const SampleArguments& arguments) {
+void sample_one(const SampleArguments& arguments) {
   JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
-  const std::vector<std::int64_t> at = numbers(arguments.at, "--at");
+  const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   const Dataset dataset(o.dataset);
@@ -119,7 +84,6 @@ int sample_one(const SampleArguments& arguments) {
                 {"bytes", block.size},
                 {"digest", fmt::format("{:016x}", view.digest())},
                 {"dump", arguments.dump}});
-  return 0;
 }
 
 struct Totals {
@@ -152,11 +116,9 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
                        .shares_of(seconds, seconds * static_cast<double>(loader.worker_pids().size()))));
 }
 
-int sample_epochs(const SampleArguments& arguments) {
+void sample_epochs(const SampleArguments& arguments) {
   if (!arguments.dump.empty())
     throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
-  if (arguments.epochs < 1)
-    throw Error(ErrorCode::kInvalid, fmt::format("--epochs is {}; at least 1", arguments.epochs));
   JsonReport report(arguments.json);
   Loader loader(arguments.loader);
   Totals totals;
@@ -185,41 +147,37 @@ int sample_epochs(const SampleArguments& arguments) {
                 {"dataset_huge_bytes", stats.dataset_pages.huge},
                 {"worker_deaths", stats.worker_deaths},
                 {"batches_remade", stats.batches_remade}});
-  return 0;
 }
 
-void add_options(CLI::App& app, SampleArguments& a) {
+void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
-  app.add_option("DIR", o.dataset, "Dataset folder")->required();
-  app.add_option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all")->capture_default_str();
-  app.add_option("--batch-size", o.batch_size, "Seeds per batch and rank")->capture_default_str();
-  app.add_option_function<std::string>(
-         "--huge-pages", [&o](const std::string& text) { o.huge_pages = parse_huge_pages(text); },
-         "2 MiB pages for the dataset: auto asks for them, always fails where there are none")
-      ->check(CLI::IsMember({"auto", "never", "always"}))
-      ->default_str("auto");
-  app.add_option("--epochs", a.epochs, "Epochs to run, from epoch 0")->capture_default_str();
-  app.add_option("--seed", o.seed, "Seed of all random numbers")->capture_default_str();
-  app.add_option("--split", o.split, "Seeds: this split of the dataset")->capture_default_str();
-  app.add_option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
-  app.add_option("--start", a.start, "Seed position where the first epoch begins (a resumed run)")
-      ->capture_default_str();
-  app.add_option("--rank", o.rank, "Which trainer's batches")->capture_default_str();
-  app.add_option("--world-size", o.world_size, "Trainers that share an epoch")->capture_default_str();
-  app.add_option("--num-workers", o.num_workers, "Sampling processes")->capture_default_str();
-  app.add_option("--channel-size", o.channel_size,
-                 "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available")
-      ->transform(CLI::AsSizeValue(false));
-  app.add_option("--cores", a.cores, "Cores of the workers, dealt in turn (0,2-3); default: shared out");
-  app.add_flag("--replace", o.batch.replace, "Draw with replacement");
-  app.add_flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
-  app.add_flag("--drop-last", o.drop_last, "Drop the incomplete last round");
-  app.add_flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
-  app.add_flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
-  app.add_option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
-  app.add_option("--dump", a.dump,
-                 "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
-  app.add_option("--json", a.json, "Write a report of the run to this file");
+  line.option("DIR", o.dataset, "Dataset folder", {.required = true});
+  line.option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all");
+  line.option("--batch-size", o.batch_size, "Seeds per batch and rank");
+  line.option("--huge-pages", a.huge_pages,
+              "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
+              {.one_of = {"auto", "never", "always"}});
+  line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
+  line.option("--seed", o.seed, "Seed of all random numbers");
+  line.option("--split", o.split, "Seeds: this split of the dataset");
+  line.option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
+  line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)");
+  line.option("--rank", o.rank, "Which trainer's batches");
+  line.option("--world-size", o.world_size, "Trainers that share an epoch");
+  line.option("--num-workers", o.num_workers, "Sampling processes");
+  line.size_option(
+      "--channel-size", o.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  line.cores_option("--cores", o.cores, "Cores of the workers, dealt in turn (0,2-3); default: shared out");
+  line.flag("--replace", o.batch.replace, "Draw with replacement");
+  line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
+  line.flag("--drop-last", o.drop_last, "Drop the incomplete last round");
+  line.flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
+  line.flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
+  line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
+  line.option("--dump", a.dump,
+              "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
+  line.option("--json", a.json, "Write a report of the run to this file");
 }
 
 }  // namespace
@@ -227,21 +185,22 @@ void add_options(CLI::App& app, SampleArguments& a) {
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
-  CLI::App app(
+  CommandLine line(
+      "hopfeed-sample",
       "Samples mini-batches of a dataset and prints one line for each: epoch first count nodes edges "
       "digest.\n"
       "The digest (XXH3-64) covers the whole block: equal lines mean equal bytes, whatever the number of "
       "workers,\n"
       "ranks or partitions.\n\nExample: hopfeed-sample data --fanouts 15,10,5 --batch-size 1024 --seed 1 "
-      "--num-workers 2",
-      "hopfeed-sample");
+      "--num-workers 2");
   SampleArguments arguments;
-  add_options(app, arguments);
+  add_options(line, arguments);
   stop_on_signals();
-  return program_main(app, argc, argv, [&] {
+  line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
-    arguments.loader.cores = parse_cores(arguments.cores);
+    arguments.loader.huge_pages = parse_huge_pages(arguments.huge_pages);
     arguments.loader.shuffle = !arguments.no_shuffle;
-    return arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);
+    arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);
   });
+  return program_main(line, argc, argv);
 }

@@ -150,6 +150,8 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
   refuse("generate d --nodes 10 --edges -1 --features 1 --classes 2 --seed 1", "--edges");
   refuse("generate d --nodes 10 --edges 20 --features 1 --classes 11 --seed 1", "--classes");
   refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed -1", "--seed");
+  refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 18446744073709551616",
+         "--seed is '18446744073709551616'; give a whole number from 0 to 18446744073709551615");
   refuse(good + " --homophily 2", "--homophily");
   refuse(good + " --threads 0", "--threads");
   refuse(good + " --batch-size 0", "--batch-size");

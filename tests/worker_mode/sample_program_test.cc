@@ -138,7 +138,10 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(sample({"--at", "1,2"}), "EPOCH,FIRST,COUNT");
   expect_refused(sample({"--at", "0,229,16"}), "229");
   expect_refused(sample({"--dump", "x"}), "--at");
-  expect_refused(sample({"--epochs", "0"}), "--epochs is 0");
+  expect_refused(sample({"--epochs", "0"}), "--epochs is '0'");
+  expect_refused(sample({"--rank", "99999999999999999999"}), "--rank is '9999");
+  expect_refused(sample({"--start", "1e20"}), "--start is '1e20'");
+  expect_refused(sample({"--channel-size", "-5"}), "--channel-size is '-5'");
   expect_refused(testing::run_program({testing::program("hopfeed-sample"), "/no/such/folder"}),
                  "/no/such/folder");
   expect_refused(testing::run_program({testing::program("hopfeed-sample")}), "DIR");

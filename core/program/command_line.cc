@@ -1,0 +1,176 @@
+// See command_line.h.
+#include "core/program/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/program/parse_option.h"
+
+namespace hopfeed {
+namespace {
+
+/// The name that messages use: the first of "--threads,--num-workers".
+std::string first_name(const std::string& names) { return names.substr(0, names.find(',')); }
+
+template <class T>
+T whole_number(const std::string& text, const std::string& name, const OptionRules& rules) {
+  std::int64_t min = rules.positive ? 1 : rules.min, max = rules.max;
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return parse_whole<T>(text, name, rules.positive ? 1 : 0);
+  } else {
+    min = std::max<std::int64_t>(min, std::numeric_limits<T>::min());
+    max = std::min<std::int64_t>(max, std::numeric_limits<T>::max());
+    return parse_whole<T>(text, name, static_cast<T>(min), static_cast<T>(max));
+  }
+}
+
+}  // namespace
+
+struct CommandLine::App {
+  std::unique_ptr<CLI::App> own;  // of the program; commands belong to their parent
+  CLI::App* cli;
+};
+
+CommandLine::CommandLine(const std::string& program, const std::string& description) : name_(program) {
+  auto own = std::make_unique<CLI::App>(description, program);
+  CLI::App* cli = own.get();
+  cli->require_subcommand(0, 1);  // that one is there is checked in run(): so a mistyped one is named
+  app_ = std::make_unique<App>(App{std::move(own), cli});
+}
+
+CommandLine::CommandLine(const std::string& name, CommandLine& parent, const std::string& description)
+    : name_(parent.name_ + " " + name) {
+  CLI::App* cli = parent.app_->cli->add_subcommand(name, description);
+  cli->require_subcommand(0, 1);
+  app_ = std::make_unique<App>(App{nullptr, cli});
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add(const std::string& names, const std::string& help, const char* type,
+                      const std::string& shown, const OptionRules& rules,
+                      std::function<void(const std::string& text)> take) {
+  CLI::Option* option = app_->cli->add_option(
+      names,
+      [take = std::move(take)](const CLI::results_t& texts) {
+        take(texts.front());
+        return true;
+      },
+      help);
+  option->type_name(type)->required(rules.required);
+  if (!rules.required && !shown.empty()) option->default_str(shown);
+}
+
+void CommandLine::option(const std::string& names, std::string& value, const std::string& help,
+                         OptionRules rules) {
+  const std::string type = rules.one_of.empty() ? "TEXT" : fmt::format("{}", fmt::join(rules.one_of, "|"));
+  add(names, help, type.c_str(), value, rules,
+      [&value, rules, name = first_name(names)](const std::string& text) {
+        if (!rules.one_of.empty() && std::ranges::find(rules.one_of, text) == rules.one_of.end()) {
+          throw Error(ErrorCode::kInvalid,
+                      fmt::format("{} is '{}'; give one of: {}", name, text, fmt::join(rules.one_of, ", ")));
+        }
+        value = text;
+      });
+}
+
+void CommandLine::option(const std::string& names, std::filesystem::path& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "PATH", value.string(), rules, [&value](const std::string& text) { value = text; });
+}
+
+void CommandLine::option(const std::string& names, std::optional<std::string>& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "TEXT", "", rules, [&value](const std::string& text) { value = text; });
+}
+
+void CommandLine::option(const std::string& names, int& value, const std::string& help, OptionRules rules) {
+  add(names, help, "NUMBER", std::to_string(value), rules,
+      [&value, rules, name = first_name(names)](const std::string& text) {
+        value = whole_number<int>(text, name, rules);
+      });
+}
+
+void CommandLine::option(const std::string& names, std::int64_t& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "NUMBER", std::to_string(value), rules,
+      [&value, rules, name = first_name(names)](const std::string& text) {
+        value = whole_number<std::int64_t>(text, name, rules);
+      });
+}
+
+void CommandLine::option(const std::string& names, std::uint64_t& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "NUMBER", std::to_string(value), rules,
+      [&value, rules, name = first_name(names)](const std::string& text) {
+        value = whole_number<std::uint64_t>(text, name, rules);
+      });
+}
+
+void CommandLine::option(const std::string& names, std::optional<std::int64_t>& value,
+                         const std::string& help, OptionRules rules) {
+  add(names, help, "NUMBER", "", rules, [&value, rules, name = first_name(names)](const std::string& text) {
+    value = whole_number<std::int64_t>(text, name, rules);
+  });
+}
+
+void CommandLine::option(const std::string& names, double& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "NUMBER", fmt::format("{}", value), rules,
+      [&value, rules, name = first_name(names)](const std::string& text) {
+        const double given = parse_real(text, name);
+        if (rules.positive && !(given > 0))
+          throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give a number above 0", name, text));
+        value = given;
+      });
+}
+
+void CommandLine::size_option(const std::string& names, std::size_t& value, const std::string& help) {
+  add(names, help, "SIZE", value == 0 ? "" : std::to_string(value), {},
+      [&value, name = first_name(names)](const std::string& text) { value = parse_size(text, name); });
+}
+
+void CommandLine::cores_option(const std::string& names, std::vector<int>& value, const std::string& help) {
+  add(names, help, "CORES", "", {},
+      [&value, name = first_name(names)](const std::string& text) { value = parse_cores(text, name); });
+}
+
+void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
+  app_->cli->add_flag(names, value, help);
+}
+
+CommandLine& CommandLine::command(const std::string& name, const std::string& description) {
+  commands_.emplace_back(new CommandLine(name, *this, description));
+  return *commands_.back();
+}
+
+void CommandLine::action(std::function<void()> action) { action_ = std::move(action); }
+
+bool CommandLine::parse(int argc, char** argv) {
+  try {
+    app_->cli->parse(argc, argv);
+    return true;
+  } catch (const CLI::Success& asked) {
+    app_->cli->exit(asked);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kInvalid, fmt::format("{} (see {} --help)", error.what(), name_));
+  }
+}
+
+void CommandLine::run() {
+  for (const auto& command : commands_) {
+    if (command->app_->cli->parsed()) return command->run();
+  }
+  if (action_) return action_();
+  std::vector<std::string> names;
+  for (const auto& command : commands_) names.push_back(command->app_->cli->get_name());
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("name a command: {} (see {} --help)", fmt::join(names, ", "), name_));
+}
+
+}  // namespace hopfeed

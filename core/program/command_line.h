@@ -1,0 +1,75 @@
+// The options and commands of a program. CLI11 stands behind it and is seen by command_line.cc alone: it costs as much to
+// compile as all the rest of a program, and its own conversions let numbers wrap and clamp.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hopfeed {
+
+/// What an option demands of its value.
+struct OptionRules {
+  bool required = false;
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();  // of whole numbers
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  bool positive = false;            // of any number
+  std::vector<std::string> one_of;  // of texts; empty: any
+};
+
+/// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the value holds when
+/// the option is added is its default, and --help shows it (std::optional: none).
+class CommandLine {
+ public:
+  CommandLine(const std::string& program, const std::string& description);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  void option(const std::string& names, std::string& value, const std::string& help, OptionRules rules = {});
+  void option(const std::string& names, std::filesystem::path& value, const std::string& help,
+              OptionRules rules = {});
+  void option(const std::string& names, std::optional<std::string>& value, const std::string& help,
+              OptionRules rules = {});
+  void option(const std::string& names, int& value, const std::string& help, OptionRules rules = {});
+  void option(const std::string& names, std::int64_t& value, const std::string& help, OptionRules rules = {});
+  void option(const std::string& names, std::uint64_t& value, const std::string& help,
+              OptionRules rules = {});
+  void option(const std::string& names, std::optional<std::int64_t>& value, const std::string& help,
+              OptionRules rules = {});
+  void option(const std::string& names, double& value, const std::string& help, OptionRules rules = {});
+  /// Bytes: 1000000, 512M, 4G. A default of 0 is not shown, it stands for a choice made later.
+  void size_option(const std::string& names, std::size_t& value, const std::string& help);
+  /// Numbers of cores: 0,2-3.
+  void cores_option(const std::string& names, std::vector<int>& value, const std::string& help);
+  void flag(const std::string& names, bool& value, const std::string& help);
+
+  /// A command behind this one; it lives as long as this one does.
+  CommandLine& command(const std::string& name, const std::string& description);
+  /// What is done where this command (without commands: this program) is chosen.
+  void action(std::function<void()> action);
+
+  const std::string& name() const { return name_; }
+  /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
+  bool parse(int argc, char** argv);
+  /// Does what was chosen. Throws kInvalid where a command is missing.
+  void run();
+
+ private:
+  struct App;
+  CommandLine(const std::string& name, CommandLine& parent, const std::string& description);
+  /// An option whose text `take` reads; `shown` is its default.
+  void add(const std::string& names, const std::string& help, const char* type, const std::string& shown,
+           const OptionRules& rules, std::function<void(const std::string& text)> take);
+
+  std::string name_;  // "hopfeed-partition import"
+  std::unique_ptr<App> app_;
+  std::vector<std::unique_ptr<CommandLine>> commands_;
+  std::function<void()> action_;
+};
+
+}  // namespace hopfeed

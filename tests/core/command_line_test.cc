@@ -1,0 +1,150 @@
+// What all programs take from a command line: numbers that fit or are refused, sizes, lists, cores, commands.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+#include "core/program/command_line.h"
+#include "core/program/parse_option.h"
+
+namespace hopfeed {
+namespace {
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+    return "no error";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// A program with one option of each kind and two commands.
+struct Program {
+  Program() {
+    line.option("--threads", threads, "Threads", {.min = 1, .max = 1024});
+    line.option("--nodes", nodes, "Nodes", {.positive = true});
+    line.option("--seed", seed, "Seed");
+    line.option("--hops", hops, "Hops");
+    line.option("--lr", lr, "Rate", {.positive = true});
+    line.option("--method", method, "Method", {.one_of = {"metis", "random"}});
+    line.size_option("--channel-size", size, "Bytes");
+    line.cores_option("--cores", cores, "Cores");
+    line.flag("--replace", replace, "Replace");
+  }
+  void parse(std::vector<std::string> words) {
+    words.insert(words.begin(), "prog");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    line.parse(static_cast<int>(argv.size()), argv.data());
+  }
+  std::string refused(const std::vector<std::string>& words) {
+    return error_of([&] { parse(words); });
+  }
+
+  CommandLine line{"prog", "A program"};
+  int threads = 1;
+  std::int64_t nodes = 1;
+  std::uint64_t seed = 0;
+  std::optional<std::int64_t> hops;
+  double lr = 0.1;
+  std::string method = "metis";
+  std::size_t size = 0;
+  std::vector<int> cores;
+  bool replace = false;
+};
+
+TEST(CommandLine, ValuesThatFit_AreTaken) {
+  Program program;
+  program.parse({"--threads", "1024", "--nodes=9223372036854775807", "--seed", "18446744073709551615",
+                 "--hops", "-3", "--lr", "1e-3", "--method", "random", "--channel-size", "4G", "--cores",
+                 "0,2-4", "--replace"});
+  EXPECT_EQ(program.threads, 1024);
+  EXPECT_EQ(program.nodes, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(program.seed, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(program.hops, -3);
+  EXPECT_EQ(program.lr, 1e-3);
+  EXPECT_EQ(program.method, "random");
+  EXPECT_EQ(program.size, std::size_t{4} << 30);
+  EXPECT_EQ(program.cores, (std::vector<int>{0, 2, 3, 4}));
+  EXPECT_TRUE(program.replace);
+}
+
+TEST(CommandLine, NumbersThatDoNotFit_AreRefusedAndNeverWrapOrClamp) {
+  for (const char* text : {"-1", "18446744073709551616", "1e20", "0x10", "1.5", "", " 1", "seven"}) {
+    Program program;
+    EXPECT_EQ(program.refused({"--seed", text}),
+              std::string("--seed is '") + text + "'; give a whole number from 0 to 18446744073709551615");
+    EXPECT_EQ(program.seed, 0u);
+  }
+  Program program;
+  EXPECT_EQ(program.refused({"--threads", "0"}), "--threads is '0'; give a whole number from 1 to 1024");
+  EXPECT_EQ(program.refused({"--threads", "1025"}),
+            "--threads is '1025'; give a whole number from 1 to 1024");
+  EXPECT_EQ(program.refused({"--nodes", "0"}),
+            "--nodes is '0'; give a whole number from 1 to 9223372036854775807");
+  EXPECT_EQ(program.refused({"--hops", "9223372036854775808"}),
+            "--hops is '9223372036854775808'; give a whole number from -9223372036854775808 to "
+            "9223372036854775807");
+  EXPECT_EQ(program.refused({"--lr", "nan"}), "--lr is 'nan'; give a number");
+  EXPECT_EQ(program.refused({"--lr", "1e999"}), "--lr is '1e999'; give a number");
+  EXPECT_EQ(program.refused({"--lr", "0"}), "--lr is '0'; give a number above 0");
+}
+
+TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {
+  Program program;
+  EXPECT_EQ(program.refused({"--method", "best"}), "--method is 'best'; give one of: metis, random");
+  for (const char* text : {"-5", "5X", "G", "99999999999999999999", "16777216T", "4GiBs", "1.5G"}) {
+    EXPECT_EQ(program.refused({"--channel-size", text}),
+              std::string("--channel-size is '") + text + "'; give bytes, like 1000000, 512M or 4G");
+  }
+  for (const char* text : {"5-2", "-1", "1,,2", "1,", "a", "0-70000", "1-", "1-2-3"}) {
+    EXPECT_EQ(program.refused({"--cores", text}),
+              std::string("--cores is '") + text + "'; give numbers of cores, like 0,2-3");
+  }
+  EXPECT_NE(program.refused({"--colour", "blue"}).find("--colour"), std::string::npos);
+  EXPECT_NE(program.refused({"--seed", "1", "--seed", "2"}).find("--seed"), std::string::npos);
+}
+
+TEST(CommandLine, SizesHaveUnitsOf1024) {
+  EXPECT_EQ(parse_size("1000000", "--s"), 1'000'000u);
+  EXPECT_EQ(parse_size("2k", "--s"), 2'048u);
+  EXPECT_EQ(parse_size("512M", "--s"), std::size_t{512} << 20);
+  EXPECT_EQ(parse_size("4GB", "--s"), std::size_t{4} << 30);
+  EXPECT_EQ(parse_size("1tib", "--s"), std::size_t{1} << 40);
+}
+
+TEST(CommandLine, ListsAreWholeNumbers) {
+  EXPECT_EQ(parse_list("0,-5,16", "--at"), (std::vector<std::int64_t>{0, -5, 16}));
+  EXPECT_EQ(error_of([] { parse_list("1,,2", "--at"); }),
+            "--at is '1,,2'; give whole numbers with commas between them");
+}
+
+TEST(CommandLine, ACommandIsDone_AndAMissingOrMistypedOneIsNamed) {
+  const auto run = [](std::vector<std::string> words) -> std::string {
+    CommandLine line("prog", "A program");
+    std::string done;
+    CommandLine& import = line.command("import", "Imports");
+    import.command("csv", "From text").action([&] { done = "csv"; });
+    import.command("numpy", "From arrays").action([&] { done = "numpy";
+});
+line.command("verify", "Checks").action([&] { done = "verify"; });
+words.insert(words.begin(), "prog");
+std::vector<char*> argv;
+for (std::string& word : words) argv.push_back(word.data());
+const std::string error = error_of([&] {
+  line.parse(static_cast<int>(argv.size()), argv.data());
+  line.run();
+});
+return error == "no error" ? done : error;
+};
+EXPECT_EQ(run({"import", "numpy"}), "numpy");
+EXPECT_EQ(run({"verify"}), "verify");
+EXPECT_EQ(run({}), "name a command: import, verify (see prog --help)");
+EXPECT_EQ(run({"import"}), "name a command: csv, numpy (see prog import --help)");
+EXPECT_NE(run({"verfy"}).find("verfy"), std::string::npos);
+EXPECT_NE(run({"import", "tsv"}).find("tsv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hopfeed
