@@ -5,10 +5,10 @@
 #include <xxhash.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/limits.h"
 
 namespace hopfeed {
@@ -33,12 +33,12 @@ std::string BatchOptions::to_json() const {
                          {"dataset_ids", dataset_ids},
                          {"attrs", nullptr}};
   if (attrs) json["attrs"] = *attrs;
-  return json.dump();  // keys sorted, no spaces: one text per value
+  return json_text(json);  // keys sorted, no spaces: one text per value
 }
 
 BatchOptions BatchOptions::from_json(const std::string& text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = parse_json(text);
     BatchOptions options{.fanouts = json.at("fanouts"),
                          .replace = json.at("replace"),
                          .edge_ids = json.at("edge_ids"),

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/limits.h"
 
 namespace hopfeed {
@@ -56,8 +56,8 @@ class Reader {
                           ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
                           : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < lo || value.get<std::int64_t>() > hi) {
-      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key, value.dump().substr(0, 40),
-                       lo, hi));
+      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key,
+                       json_text(value).substr(0, 40), lo, hi));
     }
     return value.get<std::int64_t>();
   }
@@ -236,7 +236,7 @@ std::string seal_meta(std::string text) {
 }
 
 DatasetMeta parse_meta(const std::string& text, const std::string& path) {
-  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json document = parse_json(text);
   if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
   const Reader in(document, path, "");
   if (in.text("format") != kFormatName)
@@ -341,7 +341,7 @@ std::string format_meta(const DatasetMeta& meta) {
   json& files = document["files"] = json::object();
   for (const auto& [name, file] : meta.files)
     files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
-  return seal_meta(document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  return seal_meta(json_text(document, 1) + "\n");
 }
 
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }

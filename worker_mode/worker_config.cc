@@ -1,31 +1,24 @@
 // See worker_config.h.
 #include "worker_mode/worker_config.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{{"dataset", dataset},
-                            {"fingerprint", fingerprint},
-                            {"batch", batch.to_json()},
-                            {"node_type", node_type},
-                            {"split", split},
-                            {"seeds_inherited", seeds_inherited},
-                            {"shuffle", shuffle},
-                            {"seed", seed},
-                            {"worker", worker},
-                            {"parent", parent},
-                            {"cores", cores},
-                            {"huge_pages", huge_pages}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const nlohmann::json json{{"dataset", dataset},       {"fingerprint", fingerprint},
+                            {"batch", batch.to_json()}, {"node_type", node_type},
+                            {"split", split},           {"seeds_inherited", seeds_inherited},
+                            {"shuffle", shuffle},       {"seed", seed},
+                            {"worker", worker},         {"parent", parent},
+                            {"cores", cores},           {"huge_pages", huge_pages}};
+  return json_text(json);
 }
 
 WorkerConfig WorkerConfig::from_json(const std::string& text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = parse_json(text);
     WorkerConfig config;
     json.at("dataset").get_to(config.dataset);
     json.at("fingerprint").get_to(config.fingerprint);

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ JsonReport::JsonReport(const std::string& path) : path_(path) {
 
 void JsonReport::write(const nlohmann::json& report) {
   if (temporary_.empty()) return;
-  const std::string text = report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(report, 1) + "\n";
   std::FILE* file = std::fopen(temporary_.c_str(), "wbe");
   if (!file) throw_errno("--json: cannot write " + path_.string(), errno);
   const bool written =

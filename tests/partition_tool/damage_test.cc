@@ -6,9 +6,9 @@
 
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "tests/partition_tool/made_dataset.h"
 #include "tests/support/processes.h"
 
@@ -222,7 +222,7 @@ void for_each_field(const json& value, const json::json_pointer& path,
 
 // A manifest whose checksum is right and whose content is not: by a program that writes it wrongly, or by malice.
 TEST_F(Damage, EveryFieldOfTheManifestThatIsMissingOrOfAnotherKind_IsNamed) {
-  const json good = json::parse(testing::file_bytes(folder_.path() / "d/meta.json"));
+  const json good = parse_json(testing::file_bytes(folder_.path() / "d/meta.json"));
   int fields = 0;
   for_each_field(good, json::json_pointer(), [&](const json::json_pointer& path, const std::string& key) {
     if (key == "checksum") return;
@@ -232,15 +232,16 @@ TEST_F(Damage, EveryFieldOfTheManifestThatIsMissingOrOfAnotherKind_IsNamed) {
     const json::json_pointer parent = path.parent_pointer();
     const bool a_list = !parent.empty() && (parent.back() == "files" || parent.back() == "splits");
     if (!a_list) {  // an entry less is another manifest, not a broken one
-      EXPECT_NE(refusal_of_meta(seal_meta(missing.dump(1) + "\n")).find("'" + key + "'"), std::string::npos)
-          << path << " is missing: " << refusal_of_meta(seal_meta(missing.dump(1) + "\n"));
+      EXPECT_NE(refusal_of_meta(seal_meta(json_text(missing, 1) + "\n")).find("'" + key + "'"),
+                std::string::npos)
+          << path << " is missing: " << refusal_of_meta(seal_meta(json_text(missing, 1) + "\n"));
     }
     for (const json& wrong :
          {json(nullptr), json(-7), json(1e300), json(true), json("?"), json::array({1}), json::object()}) {
       if (wrong.type() == good[path].type() || (wrong.is_number() && good[path].is_number())) continue;
       json bad = good;
       bad[path] = wrong;
-      const std::string refusal = refusal_of_meta(seal_meta(bad.dump(1) + "\n"));
+      const std::string refusal = refusal_of_meta(seal_meta(json_text(bad, 1) + "\n"));
       EXPECT_NE(refusal.find(key), std::string::npos) << path << " = " << wrong << ": " << refusal;
     }
   });
@@ -248,11 +249,11 @@ TEST_F(Damage, EveryFieldOfTheManifestThatIsMissingOrOfAnotherKind_IsNamed) {
 }
 
 TEST_F(Damage, NumbersOfTheManifestThatCannotBe_AreNamed) {
-  const json good = json::parse(testing::file_bytes(folder_.path() / "d/meta.json"));
+  const json good = parse_json(testing::file_bytes(folder_.path() / "d/meta.json"));
   const auto refused = [&](const char* path, const json& value, const char* part) {
     json bad = good;
     bad[json::json_pointer(path)] = value;
-    const std::string refusal = refusal_of_meta(seal_meta(bad.dump(1) + "\n"));
+    const std::string refusal = refusal_of_meta(seal_meta(json_text(bad, 1) + "\n"));
     EXPECT_NE(refusal.find(part), std::string::npos) << path << " = " << value << ": " << refusal;
   };
   for (const json& huge : {json(INT64_MAX), json(UINT64_MAX), json(INT64_MIN), json(-1), json(1.5)}) {

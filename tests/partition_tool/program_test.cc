@@ -5,9 +5,9 @@
 
 #include <array>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json_text.h"
 #include "core/npy.h"
 #include "tests/partition_tool/run_program.h"
 
@@ -47,7 +47,7 @@ class PartitionProgram : public ::testing::Test {
     EXPECT_NE(complaint.find(part), std::string::npos) << command << "\n" << complaint;
     EXPECT_EQ(listing(work()), before) << command;
   }
-  json read_json(const std::string& name) const { return json::parse(testing::file_bytes(work() / name)); }
+  json read_json(const std::string& name) const { return parse_json(testing::file_bytes(work() / name)); }
   void write(const std::string& name, const std::string& text) const {
     fs::create_directories((work() / name).parent_path());
     std::ofstream(work() / name, std::ios::binary) << text;
