@@ -145,9 +145,8 @@ struct BatchMaker::Impl {
   std::size_t run(const BatchKey& batch_key) {
     key = batch_key;
     seeds.seeds(key, positions);
-    seed_ids.clear();
-    for (std::int64_t original : positions.original_id)
-      seed_ids.push_back(dataset.dataset_id(seeds.node_type(), original));
+    seed_ids.resize(positions.original_id.size());
+    dataset.dataset_ids(seeds.node_type(), positions.original_id, seed_ids);
     sample = &sampler.sample({.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids});
     counts.nodes.clear();
     counts.edges.clear();

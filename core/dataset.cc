@@ -187,17 +187,35 @@ PageUse Dataset::page_use() const {
 }
 
 std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const {
-  const NodeTypeMeta& node = meta_.node_types[node_type];
-  if (original_id < 0 || original_id >= node.count) {
-    throw Error(ErrorCode::kInvalid, fmt::format("node {} is out of range: node type '{}' of {} has {} nodes",
-                                                 original_id, node.name, folder_.string(), node.count));
-  }
-  const NpyArray& ids = nodes_[node_type].new_ids;
-  const std::int64_t id = node.new_id_type == ElementType::kInt32 ? ids.as<std::int32_t>()[original_id]
-                                                                  : ids.as<std::int64_t>()[original_id];
-  if (id < 0 || id >= node.count)
-    corrupt(ids.path(), fmt::format("entry {} is {}, out of range", original_id, id));
+  std::int64_t id = 0;
+  dataset_ids(node_type, {&original_id, 1}, {&id, 1});
   return id;
+}
+
+void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
+                          std::span<std::int64_t> out) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  const NpyArray& array = nodes_[node_type].new_ids;
+  const auto look_up = [&]<class Id>(const Id* ids) {
+    for (std::int64_t original_id :
+         original_ids) {  // checked first, so that all look-ups can be under way at once
+      if (original_id < 0 || original_id >= node.count) {
+        throw Error(ErrorCode::kInvalid,
+                    fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id,
+                                node.name, folder_.string(), node.count));
+      }
+      __builtin_prefetch(ids + original_id);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = ids[original_ids[i]];
+      if (out[i] < 0 || out[i] >= node.count)
+        corrupt(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
+    }
+  };
+  if (node.new_id_type == ElementType::kInt32)
+    look_up(reinterpret_cast<const std::int32_t*>(array.bytes().data()));  // checked when it was opened
+  else
+    look_up(reinterpret_cast<const std::int64_t*>(array.bytes().data()));
 }
 
 std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const {

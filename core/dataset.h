@@ -42,6 +42,8 @@ class Dataset {
 
   /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the table is.
   std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
+  /// out[i] = dataset id of original_ids[i].
+  void dataset_ids(int node_type, std::span<const std::int64_t> original_ids, std::span<std::int64_t> out) const;
   /// The inverse, by the row records of the first edge type that ends at the node type (kUnsupported where none does).
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 

@@ -131,7 +131,6 @@ class RowExpander {
     const std::size_t first = edges_.num_edges;
     std::size_t num_read = 0, num_inserted = 0;
     for (std::uint32_t i = 0; i < kGroup; ++i) {
-      if (i < to_fetch) fetch(fetch_from + i);
       if (i < to_look) looked.total += look(look_from + i, looked.rows[i]);
       if (i < drawn.count) place(drawn, drawn.rows[i], at, edge_at);
       for (const std::size_t end = read.total * (i + 1) / kGroup; num_read < end; ++num_read)
@@ -143,6 +142,8 @@ class RowExpander {
     if (options_.edge_ids) read_edge_ids(inserted);
     edges_.num_edges += inserted.total;
     looked.count = to_look;
+    // Here, so that the draws have cache misses to run beside.
+    for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
     if (looked.total > 0 && options_.fanout >= 0 && options_.fanout <= kMaxLaneDraws) draw_in_lanes(looked);
   }
 

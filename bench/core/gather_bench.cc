@@ -23,8 +23,8 @@ std::vector<std::vector<std::int64_t>> sampled_nodes(const Dataset& dataset, con
   const std::int64_t count = std::min(options.batch_size, seeds.size());
   for (std::int64_t epoch = 0; epoch < 8; ++epoch) {
     seeds.seeds({.seed = 1, .epoch = epoch, .first = 0, .count = count}, positions);
-    std::vector<std::int64_t> ids;
-    for (std::int64_t original : positions.original_id) ids.push_back(dataset.dataset_id(0, original));
+    std::vector<std::int64_t> ids(positions.original_id.size());
+    dataset.dataset_ids(0, positions.original_id, ids);
     const Sample& sample = sampler.sample(
         {.key = {.seed = 1, .epoch = epoch, .first = 0, .count = count}, .seed_type = 0, .seeds = ids});
     batches.emplace_back(sample.nodes[0].dataset_ids.begin(), sample.nodes[0].dataset_ids.end());

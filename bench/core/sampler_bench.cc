@@ -45,8 +45,8 @@ struct Worker {
 
   SampleRequest request(const BatchKey& k) {
     seeds.seeds(k, positions);
-    ids.clear();
-    for (std::int64_t original : positions.original_id) ids.push_back(data.dataset_id(0, original));
+    ids.resize(positions.original_id.size());
+    data.dataset_ids(0, positions.original_id, ids);
     return {.key = k, .seed_type = 0, .seeds = ids};
   }
 
