@@ -39,6 +39,7 @@ TEST_P(Channel, FormattedChannel_IsOpenedWithTheSameShape) {
   EXPECT_EQ(other.shape().slot_stride, 8 * kPageBytes);
 }
 
+// F9
 TEST_P(Channel, HalfMadeWrongVersionOrWrongSize_IsAnErrorAtOnce) {
   open(kSmall, kRoomy);
   auto code_of_open = [&] {
@@ -195,6 +196,7 @@ TEST_P(Channel, DeadOwnersSlot_IsPlannedAgainWithTheSameBatch) {
   EXPECT_EQ(pool_->reclaim(1), 0);
 }
 
+// F11
 TEST_P(Channel, OwnerWordThatNamesAPid_IsNobodysSlot) {
   open(kSmall, kRoomy);
   pool_->plan(batch(0));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "channel/futex.h"
+#include "core/failpoint.h"
 #include "tests/channel/conformance_fixture.h"
 
 namespace hopfeed {
@@ -145,6 +146,17 @@ TEST_P(CrowdedChannel, ThreeWorkers_EveryBatchArrivesOnceInOrderAndWhole) { run(
 
 TEST_P(CrowdedChannel, WorkersDieAtAnyStep_EveryBatchArrivesOnceInOrderAndWhole) {
   EXPECT_GT(run({.deaths_per_mille = 400, .batches_read = {300}}), 20);
+}
+
+// F36
+TEST_P(CrowdedChannel, ThreadsGiveWayAtEachFailpoint_EveryBatchArrivesOnceInOrderAndWhole) {
+  if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)";
+  setenv("HOPFEED_FAIL",
+         "channel.before_claim=yield@*,channel.after_claim=yield@*,channel.after_ask=yield@*,"
+         "channel.before_publish=yield@*,channel.after_publish=yield@*",
+         1);
+  run({.deaths_per_mille = 200, .batches_read = {3, 40, 300}});
+  unsetenv("HOPFEED_FAIL");
 }
 
 TEST_P(CrowdedChannel, EpochsAreLeftEarly_TheNextOneIsWhole) {

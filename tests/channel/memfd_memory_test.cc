@@ -31,6 +31,7 @@ std::string message_of(const std::function<void()>& call) {
   return "no error";
 }
 
+// F8
 TEST_F(MemfdMemory, PeerCannotTruncateOrGrowIt) {
   const auto memory = make_shared_memory(16 * kPageBytes);
   const pid_t child =
@@ -72,6 +73,7 @@ TEST_F(MemfdMemory, HasNoNameAndLeavesNoDescriptorBehind) {
   EXPECT_EQ(entries("/proc/self/fd"), descriptors);
 }
 
+// F9
 TEST_F(MemfdMemory, AttachingToSomethingElse_IsAnError) {
   EXPECT_NE(message_of([] { attach_shared_memory(9'999); }).find("corrupt"), std::string::npos);
   const int plain = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -95,6 +97,7 @@ TEST_F(MemfdMemory, LargeRangesCostNothingUntilReserved) {
   EXPECT_EQ(memory->allocated(), 0U);
 }
 
+// F7
 TEST_F(MemfdMemory, RefusedReservation_IsAnErrorAndNoSignal) {
   if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)";
   const auto memory = make_shared_memory(16 * kPageBytes);

@@ -1,7 +1,8 @@
-// All interleavings of a small pool: workers that may die between any two steps, a loader that plans, grants,
+// F36: all interleavings of a small pool: workers that may die between any two steps, a loader that plans, grants,
 // hands out, takes back and leaves an epoch. The states are explored depth first with the real SlotPool and
 // WorkerPort over heap memory; a state is the bytes of the channel, the pool and where each worker stands. In
 // each of them
+//   - a word has changed only as the table says (slot_transitions.h),
 //   - every batch that is planned and not taken lies in exactly one slot,
 //   - the memory granted is within channel_size + allowance,
 //   - a trainer that holds nothing is never told that its batch cannot have memory,
@@ -19,6 +20,7 @@
 #include "channel/memory.h"
 #include "channel/slot_pool.h"
 #include "channel/worker_port.h"
+#include "tests/channel/slot_transitions.h"
 #include "tests/support/watchdog.h"
 
 namespace hopfeed {
@@ -141,10 +143,18 @@ class Model {
     return true;
   }
 
-  bool pump(ModelState& s) {
+  // What the loader does between two looks at the channel, in three steps: workers may go on in between.
+  bool sweep(ModelState& s) {
     s.pool.sweep();
+    return true;
+  }
+  bool grant(ModelState& s) {
     s.pool.serve_grants();
-    while (s.planned < options_.pages.size() && s.pool.plan(batch(s.first_sequence + s.planned))) ++s.planned;
+    return true;
+  }
+  bool plan(ModelState& s) {
+    if (s.planned == options_.pages.size() || !s.pool.plan(batch(s.first_sequence + s.planned))) return false;
+    ++s.planned;
     return true;
   }
 
@@ -188,10 +198,14 @@ class Model {
     if (number < 2 * options_.workers) return crash(s, number - options_.workers);
     switch (number - 2 * options_.workers) {
       case 0:
-        return pump(s);
+        return sweep(s);
       case 1:
-        return take(s);
+        return grant(s);
       case 2:
+        return plan(s);
+      case 3:
+        return take(s);
+      case 4:
         return release(s);
       default:
         return leave(s);
@@ -204,11 +218,15 @@ class Model {
     const std::vector<std::byte> bytes(memory_->data(), memory_->data() + memory_->size());
     const std::string here = fingerprint(state);
     bool something_happens = false;
-    for (std::uint32_t number = 0; number < 2 * options_.workers + 4; ++number) {
+    for (std::uint32_t number = 0; number < 2 * options_.workers + 6; ++number) {
       ModelState next = state;
-      if (step(next, number) && fingerprint(next) != here) {
+      const std::vector<SlotWord> before = words();
+      const bool stepped = step(next, number);
+      const bool by_worker = number < options_.workers && state.workers[number].phase != Phase::kDead;
+      check_transitions(before, by_worker ? Actor::kWorker : Actor::kLoader);
+      if (stepped && fingerprint(next) != here) {
         const bool is_crash = number >= options_.workers && number < 2 * options_.workers,
-                   leaves = number == 2 * options_.workers + 3;
+                   leaves = number == 2 * options_.workers + 5;
         something_happens |= !is_crash && !leaves;  // neither is a way out to count on
         visit(next);
       }
@@ -217,6 +235,21 @@ class Model {
     if (something_happens) return;
     ++ends_;
     EXPECT_EQ(state.taken, options_.pages.size()) << "deadlock: " << describe(state);
+  }
+
+  std::vector<SlotWord> words() const {
+    std::vector<SlotWord> all;
+    for (std::uint32_t i = 0; i < options_.slots; ++i) all.push_back(word(i));
+    return all;
+  }
+
+  void check_transitions(const std::vector<SlotWord>& before, Actor by) const {
+    for (std::uint32_t i = 0; i < options_.slots; ++i) {
+      const SlotWord after = word(i);
+      EXPECT_TRUE(after == before[i] || in_table({.from = before[i].state, .to = after.state, .by = by}))
+          << "slot " << i << " from " << static_cast<int>(before[i].state) << " to "
+          << static_cast<int>(after.state);
+    }
   }
 
   void check(const ModelState& s) const {

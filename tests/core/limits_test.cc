@@ -24,6 +24,7 @@ ErrorCode code_of(Body body) {
   return ErrorCode::kIo;
 }
 
+// F30
 TEST(Limits, Fanouts) {
   EXPECT_NO_THROW(BatchOptions({.fanouts = {kMaxFanout, 1, -1}}).validate());
   for (std::int64_t bad : {std::int64_t{0}, std::int64_t{-2}, kMaxFanout + 1, INT64_MAX, INT64_MIN}) {

@@ -86,6 +86,7 @@ TEST_F(Cycle6, NoHopsGiveTheSeedsAlone) {
   EXPECT_EQ(block.view().num_sampled_edges().size(), 0u);
 }
 
+// F30
 TEST_F(Cycle6, SeedsOutOfRangeAreNamed) {
   for (std::int64_t bad : {std::int64_t{-1}, std::int64_t{6}, std::int64_t{1} << 40}) {
     try {
@@ -98,6 +99,7 @@ TEST_F(Cycle6, SeedsOutOfRangeAreNamed) {
   }
 }
 
+// F30
 TEST(NeighborSampler, NodesWithoutNeighboursGiveNoEdges) {
   testing::TempFolder folder;
   testing::TinyGraph graph;

@@ -109,6 +109,7 @@ void expect_equal(const BatchView& batch, const Expected& expected, const testin
   }
 }
 
+// F30
 TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
   std::mt19937_64 random(20'261'121);
   const auto below = [&](std::int64_t n) {

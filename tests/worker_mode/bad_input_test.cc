@@ -44,6 +44,7 @@ TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
          "not found: the worker program /no/such/program");
 }
 
+// F30
 TEST_F(BadInput, SeedsOutOfRange_AreNamed) {
   EXPECT_EQ(refused([](auto& o) {
               o.seeds = {{3, 400}};
@@ -76,6 +77,7 @@ TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
   EXPECT_EQ(loaded(loader), expected(o));
 }
 
+// F7
 TEST_F(BadInput, TooLittleMemory_IsOneLineWithNeededAvailableAndKnob) {
   const std::string error = refused([](auto& o) { o.channel_size = std::size_t{1} << 44; });
   expect(error, "no space: the channel (channel_size 16384 GiB and one worst-case batch of ");

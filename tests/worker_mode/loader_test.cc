@@ -290,6 +290,7 @@ TEST_F(LoaderTest, HeldBatchTakesTheMemoryOfTheNext_IsAnErrorThatSaysSo) {
   EXPECT_TRUE(loader.next());
 }
 
+// F10
 TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   Loader loader(options());
   loader.begin_epoch(0);

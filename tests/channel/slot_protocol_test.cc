@@ -1,0 +1,49 @@
+// F36: the model of slot_protocol.h holds, and does not without any one of its rules.
+#include "tests/channel/slot_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/processes.h"
+#include "tests/support/watchdog.h"
+
+namespace hopfeed {
+namespace {
+
+using slot_protocol::Bug;
+using slot_protocol::Protocol;
+using slot_protocol::ProtocolOptions;
+
+class SlotProtocol : public testing::WatchedTest<300> {
+ protected:
+  static void holds(const ProtocolOptions& options) {
+    Protocol protocol(options);
+    EXPECT_EQ(protocol.explore(), "");
+    std::printf("%zu states (more batches with HOPFEED_LONG_TESTS=1)\n", protocol.states());
+    EXPECT_GT(protocol.states(), 10'000U) << "it did explore";
+  }
+  /// What the checks say about a protocol with one rule broken.
+  static std::string fault_with(Bug bug) {
+    return Protocol({.batches = 3, .crashes = 1, .may_leave = true, .bug = bug}).explore();
+  }
+};
+
+TEST_F(SlotProtocol, DeathsBeforeAnyAccess_EveryBatchArrivesOnceAndWhole) {
+  holds({.batches = static_cast<std::uint8_t>(testing::long_tests() ? 4 : 3),
+         .crashes = static_cast<std::uint8_t>(testing::long_tests() ? 2 : 1)});
+}
+
+TEST_F(SlotProtocol, EpochLeftBesideADeathBeforeAnyAccess_TheNextIsWhole) {
+  holds(
+      {.batches = static_cast<std::uint8_t>(testing::long_tests() ? 3 : 2), .crashes = 1, .may_leave = true});
+}
+
+TEST_F(SlotProtocol, EachRuleIsNeeded_WithoutItSomethingIsCaught) {
+  EXPECT_NE(fault_with(Bug::kSameGeneration), "");
+  EXPECT_NE(fault_with(Bug::kWordBeforeRecord), "");
+  EXPECT_NE(fault_with(Bug::kReclaimFromLiving), "");
+  EXPECT_NE(fault_with(Bug::kReadyBeforeWhole), "");
+  EXPECT_NE(fault_with(Bug::kFilledWordIgnored), "");
+}
+
+}  // namespace
+}  // namespace hopfeed
