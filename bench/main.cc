@@ -24,7 +24,11 @@ int main(int argc, char** argv) {
       {"limits", "This machine: random reads, row gather, copy and sequential reads, one and all cores",
        bench_limits},
       {"sampler", "Sampled edges per second and their share of the limit", bench_sampler},
-      {"gather", "Feature rows gathered per second and their share of the limit", bench_gather}};
+      {"gather", "Feature rows gathered per second and their share of the limit", bench_gather},
+      {"loader", "Batches per second from worker processes, and their share of sampler and gather",
+       bench_loader},
+      {"startup", "Time until workers are ready, their own memory, opening a dataset of 100 GB",
+       bench_startup}};
   for (const Command& command : commands) {
     CommandLine& sub = line.command(command.name, command.help);
     sub.option("--data", options.data,

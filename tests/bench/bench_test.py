@@ -48,7 +48,7 @@ class Bench(unittest.TestCase):
         for output in ("topology", "batch"):
             for edge_ids in ([], ["--e-id"]):
                 report = self.report("sampler", "--output", output, "--verify", "--threads", "2", *edge_ids)
-                self.assertTrue(report["verified"])
+                self.assertEqual(report["verified_batches"], 2)
                 self.assertEqual("e_id" in report["fields"], output == "batch" and bool(edge_ids))
                 for key in ("edges_per_s", "seeds_per_s", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
                             "limit_edges_per_s", "fraction_of_limit", "scratch_bytes"):
@@ -59,9 +59,22 @@ class Bench(unittest.TestCase):
 
     def test_gather_is_verified(self):
         report = self.report("gather", "--verify")
-        self.assertTrue(report["verified"])
+        self.assertEqual(report["verified_batches"], 1)
         self.assertEqual(report["row_bytes"], 32)
         for key in ("bytes_per_s", "fraction_of_limit", "ms_per_batch"):
+            self.assertGreater(report[key], 0, key)
+
+    def test_loader_gives_the_batches_that_one_thread_makes(self):
+        report = self.report("loader", "--verify", "--num-workers", "2")
+        self.assertEqual(report["verified_batches"], 4)
+        self.assertEqual(report["num_workers"], 2)
+        for key in ("batches_per_s", "bytes_per_s", "fraction_of_limit", "times_one_worker", "channel_bytes"):
+            self.assertGreater(report[key], 0, key)
+        self.assertGreaterEqual(report["wait_fraction"], 0)
+
+    def test_startup_opens_100_GB(self):
+        report = self.report("startup")
+        for key in ("open_dataset_ms", "loader_with_one_worker_ready_and_ended_ms", "worker_own_bytes", "open_100_GB_ms"):
             self.assertGreater(report[key], 0, key)
 
     def test_the_line_is_also_written_to_a_file(self):

@@ -1,0 +1,125 @@
+// hopfeed-bench loader: whole batches, features included, from sampling worker processes to a trainer that only takes them.
+//
+// The limit is what the workers would reach if they did nothing but `sampler --output batch` and `gather`: both are measured
+// in the same run, before and after, with as many threads as there are workers.
+#include <algorithm>
+
+#include "bench/bench_data.h"
+#include "bench/bench_options.h"
+#include "bench/measure.h"
+#include "core/batch_maker.h"
+#include "core/error.h"
+#include "core/scratch.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed::bench {
+namespace {
+
+// Milliseconds of CPU that a batch costs without a loader.
+double ms_per_batch(const BenchOptions& options) {
+  BenchOptions batch = options;
+  batch.topology = false;
+  return bench_sampler(batch)["ms_per_batch"].get<double>() +
+         bench_gather(batch)["ms_per_batch"].get<double>();
+}
+
+LoaderOptions loader_options(const BenchOptions& options, int workers) {
+  LoaderOptions loader;
+  loader.dataset = dataset_folder(options).string();
+  loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
+  loader.batch_size = options.batch_size;
+  loader.seed = 1;
+  loader.num_workers = workers;
+  loader.huge_pages = options.huge_pages;
+  return loader;
+}
+
+struct LoaderRun {
+  double seconds = 0, batches = 0, bytes = 0;
+  std::int64_t verified = 0;
+  LoaderStats stats;
+  double batches_per_s() const { return batches / seconds; }
+};
+
+// The same batch by one thread and no channel.
+class Verifier {
+ public:
+  explicit Verifier(const LoaderOptions& options)
+      : dataset_(options.dataset),
+        seeds_(dataset_.split(0, options.split), {}),
+        maker_(dataset_, seeds_, options.batch) {}
+  void operator()(const BatchView& batch) {
+    const std::size_t bytes = maker_.sample(batch.key());
+    block_.reserve(bytes);
+    maker_.write({block_.data(), bytes});
+    if (BatchView({block_.data(), bytes}).digest() != batch.digest())
+      throw Error(ErrorCode::kCorrupt, "a batch from the loader differs from the one made without it");
+  }
+
+ private:
+  Dataset dataset_;
+  SeedList seeds_;
+  BatchMaker maker_;
+  ScratchArray<std::byte> block_;
+};
+
+/// Epoch after epoch until the time is over; the first rounds of all slots warm caches and pages and do not count.
+LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) {
+  Loader loader(options);
+  std::optional<Verifier> verifier;
+  if (verify) verifier.emplace(options);
+  LoaderRun run;
+  const std::int64_t warm = 3 * (2 * options.num_workers + 2),
+                     verified = verify ? std::min<std::int64_t>(warm, 4) : 0;
+  std::int64_t taken = 0;
+  double begin = 0;
+  LoaderStats before;
+  for (std::int64_t epoch = 0; begin == 0 || now() - begin < seconds; ++epoch) {
+    loader.begin_epoch(epoch);
+    while (std::optional<Batch> batch = loader.next()) {
+      if (taken < verified) (*verifier)(batch->view()), ++run.verified;
+      if (++taken > warm) {
+        run.batches += 1;
+        run.bytes += static_cast<double>(batch->view().bytes().size());
+      } else if (taken == warm) {
+        begin = now();
+        before = loader.stats();
+      }
+      if (begin != 0 && now() - begin >= seconds) break;
+    }
+  }
+  run.seconds = now() - begin;
+  run.stats = loader.stats();
+  run.stats.waits = run.stats.waits - before.waits;
+  return run;
+}
+
+}  // namespace
+
+Report bench_loader(const BenchOptions& options) {
+  const double ms_before = ms_per_batch(options);
+  const LoaderRun run = run_loader(loader_options(options, options.threads), options.seconds, options.verify);
+  const double one =
+      options.threads == 1
+          ? run.batches_per_s()
+          : run_loader(loader_options(options, 1), options.seconds, options.verify).batches_per_s();
+  const double ms = (ms_before + ms_per_batch(options)) / 2, limit = 1e3 * options.threads / ms;
+  const double worker_seconds = run.seconds * options.threads;
+  return {{"num_workers", options.threads},
+          {"batches_per_s", run.batches_per_s()},
+          {"bytes_per_s", run.bytes / run.seconds},
+          {"bytes_per_batch", run.bytes / run.batches},
+          {"ms_per_batch_without_loader", ms},
+          {"limit_batches_per_s", limit},
+          {"fraction_of_limit", run.batches_per_s() / limit},
+          {"times_one_worker", run.batches_per_s() / one},
+          {"wait_fraction", run.stats.waits.trainer() / run.seconds},
+          {"workers_waited_for_slot_fraction", run.stats.waits.for_slot / worker_seconds},
+          {"workers_waited_for_memory_fraction", run.stats.waits.for_memory / worker_seconds},
+          {"channel_bytes", run.stats.channel_bytes},
+          {"resident_bytes", run.stats.dataset_pages.resident},
+          {"huge_page_bytes", run.stats.dataset_pages.huge},
+          {"verified_batches", run.verified}};
+}
+
+}  // namespace hopfeed::bench

@@ -1,0 +1,96 @@
+// hopfeed-bench startup: how long until a worker is ready, what another worker costs the machine in memory, and how long a
+// dataset of 100 GB takes to open.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "bench/bench_data.h"
+#include "bench/bench_options.h"
+#include "bench/measure.h"
+#include "bench/worker_mode/sparse_dataset.h"
+#include "core/dataset.h"
+#include "core/error.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed::bench {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRepetitions = 9;
+constexpr std::int64_t kSparseNodes = 250'000'000, kSparseFeatures = 100,
+                       kSparseEdges = 1'000'000'000;  // 100 GB of features
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+template <class Body>
+double median_ms(Body body) {
+  std::vector<double> times;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const double begin = now();
+    body();
+    times.push_back(1e3 * (now() - begin));
+  }
+  return median(std::move(times));
+}
+
+// Memory that exists because of this process alone: what is shared (dataset, channel) is not in it.
+std::size_t own_bytes(int pid) {
+  std::ifstream rollup("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  std::size_t kib = 0;
+  for (std::string line; std::getline(rollup, line);) {
+    if (line.starts_with("Pss_Anon:")) kib += std::stoull(line.substr(9));
+  }
+  return kib * 1024;
+}
+
+LoaderOptions loader_options(const BenchOptions& options) {
+  LoaderOptions loader;
+  loader.dataset = dataset_folder(options).string();
+  loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
+  loader.batch_size = options.batch_size;
+  loader.num_workers = options.threads;
+  return loader;
+}
+
+double open_sparse_ms() {
+  std::string folder = (fs::temp_directory_path() / "hopfeed-bench-XXXXXX").string();
+  if (!::mkdtemp(folder.data()))
+    throw_errno("cannot create a folder in " + fs::temp_directory_path().string(), errno);
+  write_sparse_dataset(fs::path(folder) / "data", kSparseNodes, kSparseFeatures, kSparseEdges);
+  std::int64_t nodes = 0;
+  const double ms = median_ms([&] { nodes = Dataset(fs::path(folder) / "data").num_nodes(0); });
+  fs::remove_all(folder);
+  if (nodes != kSparseNodes)
+    throw Error(ErrorCode::kCorrupt, "the sparse dataset was not opened as it was written");
+  return ms;
+}
+
+}  // namespace
+
+Report bench_startup(const BenchOptions& options) {
+  const LoaderOptions all = loader_options(options);
+  LoaderOptions one = all;
+  one.num_workers = 1;
+  const double dataset_ms = median_ms([&] { Dataset dataset(all.dataset); });
+  const double one_ms = median_ms([&] { Loader loader(one); });
+  const double all_ms = options.threads == 1 ? one_ms : median_ms([&] { Loader loader(all); });
+  Loader loader(all);
+  loader.begin_epoch(0);
+  for (int i = 0; i < 8 * options.threads && loader.next(); ++i) {
+  }
+  std::size_t largest = 0;
+  for (int pid : loader.worker_pids()) largest = std::max(largest, own_bytes(pid));
+  return {{"num_workers", options.threads},
+          {"open_dataset_ms", dataset_ms},
+          {"loader_with_one_worker_ready_and_ended_ms", one_ms},
+          {"loader_with_all_workers_ready_and_ended_ms", all_ms},
+          {"worker_own_bytes", largest},
+          {"open_100_GB_ms", open_sparse_ms()}};
+}
+
+}  // namespace hopfeed::bench
