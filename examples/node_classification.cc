@@ -27,6 +27,7 @@
 #include "trainer/trainer.h"
 #include "trainer/world.h"
 #include "worker_mode/core_placement.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -42,7 +43,7 @@ struct Arguments {
   std::int64_t timeout_s = 300;
   std::optional<std::int64_t> trainers;
   int threads = 1;
-  std::string json;
+  std::string trace, json;
 };
 
 void add_options(CommandLine& line, Arguments& a) {
@@ -75,6 +76,9 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
               {.min = 1, .max = 86'400});
   line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+  line.option(
+      "--trace", a.trace,
+      "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it");
   line.option("--json", a.json, "Write the summary to this file too");
 }
 
@@ -174,6 +178,25 @@ ModelReport evaluate(const std::string& title, TrainingResult& result, const Dat
       .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
+/// This trainer's part of the trace; the trainers of one machine share a file. None where `path` is empty.
+std::unique_ptr<TraceFile> open_trace(const std::string& path, const World& world) {
+  if (path.empty()) return nullptr;
+  const LocalRanks local = local_ranks();
+  const std::int64_t first = world.rank() - local.rank;
+  return std::make_unique<TraceFile>(TraceOptions{.path = trace_of_machine(path, first),
+                                                  .rank = world.rank(),
+                                                  .first_rank = first,
+                                                  .num_ranks = local.world});
+}
+
+void finish_trace(TraceFile* trace, World& world) {
+  if (trace == nullptr) return;
+  trace->close();
+  world.sum({0});  // all have closed theirs
+  if (local_ranks().rank == 0) trace->join();
+  world.sum({0});  // joined: the parts may go
+}
+
 nlohmann::json options_json(const Arguments& a) {
   const TrainingOptions& t = a.training;
   return {{"fanouts", t.loader.batch.fanouts},
@@ -217,6 +240,9 @@ void run(Arguments& arguments) {
   JsonReport summary_file(reports && !training.out.empty() ? (training.out / "summary.json").string() : "");
   JsonReport json_file(reports ? arguments.json : "");
 
+  const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
+  training.trace = trace.get();
+
   std::optional<TrainingResult> baseline;
   if (!arguments.no_baseline && !features_alone) {
     TrainingOptions alone = training;
@@ -228,6 +254,7 @@ void run(Arguments& arguments) {
   const std::string title = features_alone ? "features alone" : "GraphSAGE";
   TrainingResult result = train(world, training, callbacks(title, training.epochs, world));
   leave_if_stopped(result, training.out);
+  finish_trace(trace.get(), world);
   if (world.rank() != 0) return;
 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine

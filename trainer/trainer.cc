@@ -47,6 +47,7 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
   loader.seed = options.seed;
   loader.rank = world.rank();
   loader.world_size = world.size();
+  if (options.trace != nullptr) loader.observer = options.trace->observer(options.name + " " + split);
   return loader;
 }
 

@@ -15,6 +15,7 @@
 #include "trainer/model.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/trace_file.h"
 
 namespace hopfeed {
 
@@ -39,6 +40,7 @@ struct TrainingOptions {
   std::string name = "model";
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
   Resume resume = Resume::kAfterRestart;
+  TraceFile* trace = nullptr;  // gets the batches of all loaders; null: no trace
 };
 
 /// The running epoch, after each step.

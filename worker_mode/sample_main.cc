@@ -26,6 +26,7 @@
 #include "core/program/progress_bar.h"
 #include "core/seed_list.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/trace_file.h"
 
 namespace hopfeed {
 namespace {
@@ -36,7 +37,7 @@ struct SampleArguments {
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   bool no_shuffle = false;
-  std::string at, dump, json;
+  std::string at, dump, trace, json;
 };
 
 void print_line(const BatchView& batch) {
@@ -120,7 +121,13 @@ void sample_epochs(const SampleArguments& arguments) {
   if (!arguments.dump.empty())
     throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
   JsonReport report(arguments.json);
-  Loader loader(arguments.loader);
+  std::optional<TraceFile> trace;
+  LoaderOptions options = arguments.loader;
+  if (!arguments.trace.empty()) {
+    trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.rank, .first_rank = options.rank});
+    options.observer = trace->observer(options.split);
+  }
+  Loader loader(options);
   Totals totals;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t epoch = 0; epoch < arguments.epochs; ++epoch) {
@@ -128,6 +135,10 @@ void sample_epochs(const SampleArguments& arguments) {
     flush_lines();
   }
   const double seconds = seconds_since(begin);
+  if (trace) {
+    trace->close();
+    trace->join();
+  }
   const LoaderStats stats = loader.stats();
   report.write({{"epochs", arguments.epochs},
                 {"batches", totals.batches},
@@ -177,6 +188,9 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
   line.option("--dump", a.dump,
               "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
+  line.option("--trace", a.trace,
+              "Write a Chrome trace of the run to this file: when each worker sampled and gathered, and when "
+              "next() waited; Perfetto opens it");
   line.option("--json", a.json, "Write a report of the run to this file");
 }
 

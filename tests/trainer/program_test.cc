@@ -10,6 +10,7 @@
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 #include "tests/trainer/training_options.h"
+#include "tests/worker_mode/trace_check.h"
 
 namespace hopfeed {
 namespace {
@@ -125,6 +126,24 @@ TEST_F(ProgramTest, ADamagedCheckpointIsNamedAndLeftAlone) {
   std::filesystem::resize_file(checkpoint, 1'000);
   expect_refused(small_run({"--no-baseline", "--out", out.string(), "--resume"}), "model.checkpoint");
   EXPECT_EQ(std::filesystem::file_size(checkpoint), 1'000u);
+}
+
+TEST_F(ProgramTest, ATraceHoldsAllTrainersAndTheirWorkers) {
+  const std::filesystem::path out = folder_.path() / "trace";
+  std::filesystem::create_directory(out);
+  const auto results = trainer_tests::run_ranks(
+      {program("node_classification"), "--data", data_.string(), "--fanouts", "4,3", "--batch-size", "50",
+       "--hidden", "16", "--epochs", "2", "--trace", (out / "trace.json").string()},
+      2);
+  for (const ProgramResult& result : results) ASSERT_EQ(result.status, 0) << result.output;
+  const testing::TraceSummary trace = testing::check_trace(out / "trace.json");
+  for (const char* rank : {"0 ", "1 "}) {
+    for (const char* track : {"trainer", "baseline train worker 0", "baseline valid worker 0",
+                              "model train worker 0", "model valid worker 0"})
+      EXPECT_TRUE(trace.tracks.contains(std::string(rank) + track)) << rank << track;
+  }
+  EXPECT_EQ(trace.tracks.size(), 10U);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 1) << "one file for all ranks";
 }
 
 TEST_F(ProgramTest, TheOwnTrainingLoopRuns) {

@@ -7,6 +7,7 @@
 
 #include "core/batch_view.h"
 #include "tests/worker_mode/loader_fixture.h"
+#include "tests/worker_mode/trace_check.h"
 
 namespace hopfeed {
 namespace {
@@ -121,6 +122,37 @@ TEST_F(SampleProgram, Json_ReportsTheRun) {
   std::ifstream stored(file);
   const std::string text((std::istreambuf_iterator<char>(stored)), {});
   EXPECT_NE(text.find("\"batches\": 15"), std::string::npos) << text;
+}
+
+TEST_F(SampleProgram, Trace_HasEachBatchOnceOnATrackPerWorkerAndRank) {
+  const testing::TempFolder alone;
+  const std::filesystem::path file = alone.path() / "trace.json";
+  EXPECT_EQ(
+      sample({"--epochs", "2", "--num-workers", "2", "--rank", "1", "--world-size", "2", "--trace", file})
+          .err,
+      "");
+  const testing::TraceSummary trace = testing::check_trace(file);
+  LoaderOptions o = options();
+  o.rank = 1;
+  o.world_size = 2;
+  EXPECT_EQ(trace.batches, 2 * expected(o).size());
+  EXPECT_EQ(trace.made, trace.batches) << "each once";
+  EXPECT_EQ(trace.epochs, (std::set<std::int64_t>{0, 1}));
+  EXPECT_EQ(trace.ranks, std::set<std::int64_t>{1});
+  EXPECT_TRUE(trace.tracks.contains("1 trainer"));
+  EXPECT_TRUE(trace.tracks.contains("1 train worker 0") || trace.tracks.contains("1 train worker 1"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(alone.path()), {}), 1) << "the trace alone";
+}
+
+TEST_F(SampleProgram, TraceThatCannotBeWritten_LeavesNothingHalfWritten) {
+  expect_refused(sample({"--trace", "/no/such/folder/trace.json"}), "/no/such/folder/trace.json");
+  expect_refused(sample({"--trace", folder()}), "--trace");
+  const testing::TempFolder folder;
+  const testing::ProgramResult result =
+      shell("ulimit -f 400; " + command() + " --epochs 100 --trace " + (folder.path() / "t.json").string());
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("t.json"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
