@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
        bench_limits},
       {"sampler", "Sampled edges per second and their share of the limit", bench_sampler},
       {"gather", "Feature rows gathered per second and their share of the limit", bench_gather},
+      {"channel", "Microseconds from publication to the trainer's view, small batches per second, idle CPU",
+       bench_channel},
       {"loader", "Batches per second from worker processes, and their share of sampler and gather",
        bench_loader},
       {"startup", "Time until workers are ready, their own memory, opening a dataset of 100 GB",

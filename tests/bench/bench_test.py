@@ -72,6 +72,14 @@ class Bench(unittest.TestCase):
             self.assertGreater(report[key], 0, key)
         self.assertGreaterEqual(report["wait_fraction"], 0)
 
+    def test_channel_counts_handovers_of_large_and_small_batches(self):
+        report = self.report("channel")
+        for key in ("bytes_per_s", "batches_per_s", "bytes_per_batch"):
+            self.assertGreater(report[key], 0, key)
+        self.assertLess(report["small_bytes_per_batch"], 2048)
+        self.assertGreaterEqual(report["handover_us_p99"], report["handover_us_median"])
+        self.assertGreaterEqual(report["idle_cpu_fraction"], 0)
+
     def test_startup_opens_100_GB(self):
         report = self.report("startup")
         for key in ("open_dataset_ms", "loader_with_one_worker_ready_and_ended_ms", "worker_own_bytes", "open_100_GB_ms"):

@@ -1,0 +1,123 @@
+// hopfeed-bench channel: what the way from a worker's publication to the trainer's view costs, whatever the batch's size; how
+// many small batches pass in a second; and what waiting costs.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "bench/bench_data.h"
+#include "bench/bench_options.h"
+#include "bench/measure.h"
+#include "core/error.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed::bench {
+namespace {
+
+constexpr std::int64_t kWarmBatches = 16;
+
+double at(std::vector<double> values, double quantile) {
+  if (values.empty()) return 0;
+  const auto index = static_cast<std::size_t>(quantile * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(index), values.end());
+  return values[index];
+}
+
+// User and system time of a process so far.
+double cpu_seconds(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(text.substr(text.rfind(')') + 2));  // behind the name, which may hold anything
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+LoaderOptions loader_options(const BenchOptions& options) {
+  LoaderOptions loader;
+  loader.dataset = dataset_folder(options).string();
+  loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
+  loader.batch_size = options.batch_size;
+  loader.num_workers = 1;  // one, so that the trainer is there before the batch is
+  loader.huge_pages = options.huge_pages;
+  return loader;
+}
+
+// Seeds and their ids only: a block of about a kilobyte.
+LoaderOptions small_batches(const BenchOptions& options) {
+  LoaderOptions loader = loader_options(options);
+  loader.batch = {.fanouts = {}, .attrs = std::vector<std::string>{}};
+  loader.batch_size = std::min<std::int64_t>(options.batch_size, 8);
+  loader.num_slots = 64;
+  return loader;
+}
+
+struct Run {
+  double seconds = 0, batches = 0, bytes = 0;
+  std::vector<double> handover_us;  // of batches that next() was already waiting for
+};
+
+Run take_batches(const LoaderOptions& options, double seconds) {
+  Loader loader(options);
+  Run run;
+  std::int64_t taken = 0;
+  double begin = 0;
+  for (std::int64_t epoch = 0; begin == 0 || now() - begin < seconds; ++epoch) {
+    loader.begin_epoch(epoch);
+    for (;;) {
+      const double asked = now();
+      const std::optional<Batch> batch = loader.next();
+      if (!batch) break;
+      if (++taken == kWarmBatches) begin = now();
+      if (taken <= kWarmBatches) continue;
+      const BatchTimes times = batch->times();
+      if (times.published > asked) run.handover_us.push_back(1e6 * (times.taken - times.published));
+      run.batches += 1;
+      run.bytes += static_cast<double>(batch->view().bytes().size());
+      if (now() - begin >= seconds) break;
+    }
+  }
+  run.seconds = now() - begin;
+  return run;
+}
+
+// All slots are full and nobody takes: the share of a core that loader and workers use meanwhile.
+double idle_cpu_fraction(const LoaderOptions& options, double seconds) {
+  Loader loader(options);
+  loader.begin_epoch(0);
+  loader.next();
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // until the other slots are full
+  const auto used = [&] {
+    double sum = cpu_seconds(getpid());
+    for (int pid : loader.worker_pids()) sum += cpu_seconds(pid);
+    return sum;
+  };
+  const double before = used(), begin = now();
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(std::max(seconds, 1.0)));  // the clock ticks in hundredths
+  return (used() - before) / (now() - begin);
+}
+
+}  // namespace
+
+Report bench_channel(const BenchOptions& options) {
+  const Run large = take_batches(loader_options(options), options.seconds),
+            small = take_batches(small_batches(options), options.seconds);
+  return {{"bytes_per_batch", large.bytes / large.batches},
+          {"bytes_per_s", large.bytes / large.seconds},
+          {"handover_us_median", at(large.handover_us, 0.5)},
+          {"handover_us_p99", at(large.handover_us, 0.99)},
+          {"handovers", large.handover_us.size()},
+          {"small_bytes_per_batch", small.bytes / small.batches},
+          {"batches_per_s", small.batches / small.seconds},
+          {"small_handover_us_median", at(small.handover_us, 0.5)},
+          {"small_handover_us_p99", at(small.handover_us, 0.99)},
+          {"idle_cpu_fraction", idle_cpu_fraction(small_batches(options), options.seconds)}};
+}
+
+}  // namespace hopfeed::bench
