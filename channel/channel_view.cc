@@ -73,10 +73,11 @@ ChannelView ChannelView::open(ChannelMemory& memory) {
     throw Error(ErrorCode::kCorrupt, "the channel has no magic number: half-made, or no hopfeed channel");
   }
   if (control.version != kChannelVersion) {
-    throw Error(ErrorCode::kVersion,
-                fmt::format("the channel is of version {}, this program speaks version {}: install loader "
-                            "and hopfeed-worker together",
-                            control.version, kChannelVersion));
+    throw Error(
+        ErrorCode::kVersion,
+        fmt::format("the channel is of version {}, this program speaks version {}: use the programs of one "
+                    "installation",
+                    control.version, kChannelVersion));
   }
   const ChannelShape shape{
       .num_slots = control.num_slots, .num_workers = control.num_workers, .slot_stride = control.slot_stride};

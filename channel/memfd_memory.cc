@@ -39,11 +39,12 @@ OwnedFd create_memfd() {
 
 class MemfdMemory final : public ChannelMemory {
  public:
-  MemfdMemory(OwnedFd fd, std::size_t size) : fd_(std::move(fd)) {
+  MemfdMemory(OwnedFd fd, std::size_t size, boost::interprocess::mode_t mode)
+      : fd_(std::move(fd)), mode_(mode) {
     size_ = size;
     namespace bi = boost::interprocess;
     try {
-      const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), bi::read_write);
+      const bi::file_mapping file(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), mode_);
       if (size >= kHugePageBytes) map(file, huge_page_hint(size));
       if (data_ == nullptr) map(file, nullptr);
     } catch (const bi::interprocess_exception& error) {
@@ -88,7 +89,7 @@ class MemfdMemory final : public ChannelMemory {
  private:
   void map(const boost::interprocess::file_mapping& file, void* hint) {
     try {
-      boost::interprocess::mapped_region region(file, boost::interprocess::read_write, 0, size_, hint);
+      boost::interprocess::mapped_region region(file, mode_, 0, size_, hint);
       region_.swap(region);
       data_ = static_cast<std::byte*>(region_.get_address());
     } catch (const boost::interprocess::interprocess_exception&) {
@@ -105,19 +106,11 @@ class MemfdMemory final : public ChannelMemory {
   }
 
   OwnedFd fd_;
+  boost::interprocess::mode_t mode_;
   boost::interprocess::mapped_region region_;
 };
 
-}  // namespace
-
-std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size) {
-  OwnedFd fd = create_memfd();
-  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
-    throw_errno(fmt::format("cannot make a channel of {} bytes", size), errno);
-  return std::make_unique<MemfdMemory>(std::move(fd), size);
-}
-
-std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
+std::unique_ptr<ChannelMemory> map_sealed(int fd, boost::interprocess::mode_t mode) {
   struct stat status {};
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0) {
@@ -127,7 +120,24 @@ std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
   if (status.st_size == 0)
     throw Error(ErrorCode::kCorrupt, fmt::format("the channel at file descriptor {} is empty", fd));
   OwnedFd own(fcntl(fd, F_DUPFD_CLOEXEC, 3), "cannot attach to the channel");
-  return std::make_unique<MemfdMemory>(std::move(own), static_cast<std::size_t>(status.st_size));
+  return std::make_unique<MemfdMemory>(std::move(own), static_cast<std::size_t>(status.st_size), mode);
+}
+
+}  // namespace
+
+std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size) {
+  OwnedFd fd = create_memfd();
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+    throw_errno(fmt::format("cannot make a channel of {} bytes", size), errno);
+  return std::make_unique<MemfdMemory>(std::move(fd), size, boost::interprocess::read_write);
+}
+
+std::unique_ptr<ChannelMemory> attach_shared_memory(int fd) {
+  return map_sealed(fd, boost::interprocess::read_write);
+}
+
+std::unique_ptr<ChannelMemory> look_at_shared_memory(int fd) {
+  return map_sealed(fd, boost::interprocess::read_only);
 }
 
 std::size_t channel_huge_bytes() {

@@ -45,6 +45,9 @@ std::unique_ptr<ChannelMemory> make_shared_memory(std::size_t size);
 /// memfd.
 std::unique_ptr<ChannelMemory> attach_shared_memory(int fd);
 
+/// Maps such a memfd read-only, for who only looks; reserve and punch throw. Throws kCorrupt as above.
+std::unique_ptr<ChannelMemory> look_at_shared_memory(int fd);
+
 /// Bytes of all channels of this process that are mapped by huge pages here, as the kernel tells it (smaps).
 std::size_t channel_huge_bytes();
 

@@ -102,11 +102,11 @@ struct WorkerRecord {
   std::atomic<std::int64_t> waited_for_grant;  // nanoseconds, over all incarnations, as all sums here
   std::atomic<std::int64_t> waited_for_slot;   // nanoseconds in which batches were left to plan, but no slot
   std::uint32_t error_code;                    // 1 + ErrorCode, before state kFailed
-  std::uint32_t reserved0;
-  std::atomic<std::int64_t> waiting_since;  // for a slot, not yet in the sum; 0: does not wait
-  std::atomic<std::int64_t> batches;        // published
-  std::atomic<std::int64_t> sampling;       // nanoseconds spent on them
-  std::atomic<std::int64_t> gathering;      // nanoseconds, without the wait for a grant
+  std::atomic<std::uint32_t> pid;              // loader: for people to read, nothing decides on it
+  std::atomic<std::int64_t> waiting_since;     // for a slot, not yet in the sum; 0: does not wait
+  std::atomic<std::int64_t> batches;           // published
+  std::atomic<std::int64_t> sampling;          // nanoseconds spent on them
+  std::atomic<std::int64_t> gathering;         // nanoseconds, without the wait for a grant
   // Of the dataset's arrays as this worker maps them, when it last looked: bytes in memory, and those on 2 MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
   std::byte reserved[176];

@@ -138,6 +138,7 @@ void Supervisor::start(std::size_t number) {
   worker.activity = {};
   const std::lock_guard lock(mutex_);  // from the start on: a worker that is ready is also listed
   worker.process = std::make_unique<WorkerProcess>(options_.program, inherited);
+  record.pid.store(static_cast<std::uint32_t>(worker.process->pid()));
 }
 
 void Supervisor::bury_the_dead() {

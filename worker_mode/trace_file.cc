@@ -6,10 +6,10 @@
 
 #include <cerrno>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace hopfeed {
 namespace {
@@ -106,7 +106,7 @@ int TraceFile::track_of(const std::string& loader, std::uint32_t worker) {
 void TraceFile::add_name(const char* kind, int track, const std::string& name) {
   fmt::format_to(std::back_inserter(buffer_),
                  "{{\"name\":\"{}\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}},\n", kind,
-                 options_.rank, track, nlohmann::json(name).dump());
+                 options_.rank, track, json_text(name));
 }
 
 void TraceFile::flush() {

@@ -1,0 +1,14 @@
+// What hopfeed-top shows of one loader, from two looks at it: rates and shares are of the time between them.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "worker_mode/loader_watch.h"
+
+namespace hopfeed {
+
+/// A few lines of text, each ended.
+std::string screen_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
+nlohmann::json json_of(const LoaderSnapshot& before, const LoaderSnapshot& now);
+
+}  // namespace hopfeed
