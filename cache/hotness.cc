@@ -1,10 +1,8 @@
-// See hotness.h. One hop is one pass over the rows: row u adds log(1 - t(u) p(u)) to each of its
-// in-neighbours. Each thread owns a range of the nodes that are added to and reads all rows, so that no two
-// threads touch one sum and no order changes.
+// See hotness.h. One hop is one pass over the rows: row u offers t(u) p(u) to each of its in-neighbours. Each thread owns a
+// range of the nodes that are written and reads all rows, so that no two threads touch one value and no order changes.
 #include "cache/hotness.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "cache/parallel_ranges.h"
 
@@ -22,16 +20,20 @@ std::vector<double> seed_probability(const HotnessGraph& graph, std::int64_t num
   return p;
 }
 
-/// missed[v] += weight[u] for each in-neighbour v of u, in the order of u.
+/// 1 - (1 - a)(1 - b), exact to the last bits also where both are small, and 1 where one of them is.
+double either(double a, double b) { return a + b * (1 - a); }
+
+/// reached[v] = either(reached[v], offered[u]) for each in-neighbour v of u, in the order of u.
 template <class Id>
 void spread(std::span<const std::int64_t> indptr, std::span<const Id> indices,
-            const std::vector<double>& weight, int threads, std::vector<double>& missed) {
-  parallel_ranges(threads, std::ssize(missed), [&](int, std::int64_t begin, std::int64_t end) {
+            const std::vector<double>& offered, int threads, std::vector<double>& reached) {
+  parallel_ranges(threads, std::ssize(reached), [&](int, std::int64_t begin, std::int64_t end) {
     const auto width = static_cast<std::uint64_t>(end - begin);
-    for (std::int64_t u = 0; u < std::ssize(weight); ++u) {
-      if (weight[u] == 0) continue;
+    for (std::int64_t u = 0; u < std::ssize(offered); ++u) {
+      if (offered[u] == 0) continue;
       for (std::int64_t e = indptr[u]; e < indptr[u + 1]; ++e) {
-        if (static_cast<std::uint64_t>(indices[e] - begin) < width) missed[indices[e]] += weight[u];
+        const std::int64_t v = indices[e];
+        if (static_cast<std::uint64_t>(v - begin) < width) reached[v] = either(reached[v], offered[u]);
       }
     }
   });
@@ -41,29 +43,23 @@ void spread(std::span<const std::int64_t> indptr, std::span<const Id> indices,
 
 std::vector<double> inclusion_probability(const HotnessGraph& graph, const HotnessOptions& options) {
   const std::int64_t num_nodes = std::ssize(graph.indptr) - 1;
-  std::vector<double> reached = seed_probability(graph, num_nodes, options.batch_size);  // p_{h-1}
-  std::vector<double> never(num_nodes), weight(num_nodes), missed;  // logs of 1 - P, 1 - t p, 1 - p_h
-  // log1p(-1) is -infinity and stays so under further sums; -expm1 of it is 1 again.
-  for (std::int64_t v = 0; v < num_nodes; ++v) never[v] = std::log1p(-reached[v]);
+  std::vector<double> reached = seed_probability(graph, num_nodes, options.batch_size);  // p_h
+  std::vector<double> ever = reached, offered(num_nodes);  // P so far, t p_{h-1}
   for (std::int64_t fanout : options.fanouts) {
     parallel_ranges(options.threads, num_nodes, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
         const std::int64_t degree = graph.indptr[u + 1] - graph.indptr[u];
         const double taken =
             fanout < 0 || fanout >= degree ? 1.0 : static_cast<double>(fanout) / static_cast<double>(degree);
-        weight[u] = std::log1p(-taken * reached[u]);
+        offered[u] = taken * reached[u];
       }
     });
-    missed.assign(num_nodes, 0.0);
-    std::visit([&](auto indices) { spread(graph.indptr, indices, weight, options.threads, missed); },
+    reached.assign(num_nodes, 0.0);
+    std::visit([&](auto indices) { spread(graph.indptr, indices, offered, options.threads, reached); },
                graph.indices);
-    for (std::int64_t v = 0; v < num_nodes; ++v) {
-      never[v] += missed[v];
-      reached[v] = -std::expm1(missed[v]);
-    }
+    for (std::int64_t v = 0; v < num_nodes; ++v) ever[v] = either(ever[v], reached[v]);
   }
-  for (double& value : never) value = -std::expm1(value);
-  return never;
+  return ever;
 }
 
 }  // namespace hopfeed

@@ -5,8 +5,8 @@
 //   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h / in-degree(u))
 //   P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
 //
-// Products are sums of log1p in float64. A node's sum runs over u in the order of the rows, whatever the threads, so the
-// result is bit-identical with any number of them. It is stored with the dataset and decides nothing at run time.
+// In float64, each factor folded in by additions and multiplications alone and in the order of the rows: the order of the nodes
+// hangs on it, so the result is bit-identical with any number of threads, on any processor and with any C library.
 #pragma once
 #include <cstdint>
 #include <span>

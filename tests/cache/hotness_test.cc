@@ -84,7 +84,7 @@ TEST(Hotness, FanoutMinusOneTakesAllNeighbours) {
 TEST(Hotness, CertainNodesAreOneAndNeverNaN) {
   const std::vector<std::int64_t> train{2, 3};
   const auto p = inclusion_probability(kDiamond.view(train), {.fanouts = {2, 2, 2}, .batch_size = 1000});
-  for (int v = 0; v < 4; ++v) EXPECT_EQ(p[v], 1.0) << v;  // logs of 0 all the way
+  for (int v = 0; v < 4; ++v) EXPECT_EQ(p[v], 1.0) << v;
 }
 
 TEST(Hotness, NodesOutOfReachAreZero) {

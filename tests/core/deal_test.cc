@@ -118,5 +118,35 @@ TEST(Deal, AResumedRunWithTheSameRanksKeepsTheFullBatches) {
   }
 }
 
+TEST(Deal, ARunResumedWithOtherNumbersOfRanks_SeesEachPositionOnce) {
+  for (std::int64_t seeds = 1; seeds <= 130; ++seeds) {
+    for (std::int64_t batch : {4, 7}) {
+      // Two trainers, three, two again: each run is left after some rounds, the last one goes to the end.
+      for (std::int64_t rounds : {0, 1, 2}) {
+        std::vector<int> seen(static_cast<std::size_t>(seeds));
+        std::int64_t start = 0;
+        for (const bool last : {false, false, true}) {
+          const std::int64_t world = !last && start > 0 ? 3 : 2;
+          if (seeds - start < world && start < seeds) break;  // refused; another test has it
+          const Deal deal({.num_seeds = seeds, .start = start, .batch_size = batch, .world_size = world});
+          const std::int64_t steps = last ? deal.steps() : std::min(rounds, deal.steps());
+          for (std::int64_t step = 0; step < steps; ++step) {
+            for (std::int64_t rank = 0; rank < world; ++rank) {
+              const Deal::Range range = deal.batch(step, rank);
+              for (std::int64_t i = 0; i < range.count; ++i)
+                ++seen[static_cast<std::size_t>(range.first + i)];
+            }
+          }
+          start = deal.position_after(steps);
+        }
+        for (std::int64_t position = 0; position < seeds; ++position)
+          ASSERT_EQ(seen[static_cast<std::size_t>(position)], position < start ? 1 : 0)
+              << seeds << " seeds, batches of " << batch << ", " << rounds << " rounds, position "
+              << position;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hopfeed

@@ -66,6 +66,40 @@ TEST_F(LoaderTest, ResumedRun_GivesWhatWasLeft) {
   EXPECT_EQ(resumed.next_position(), 230);
 }
 
+/// Takes `steps` batches of each rank of `world` from `start` on (all that are left where it is negative), counts their seeds
+/// by original id, and gives the position where a checkpoint would resume.
+std::int64_t count_seeds(LoaderOptions options, std::int64_t world, std::int64_t start, std::int64_t steps,
+                         std::map<std::int64_t, int>& seen) {
+  std::int64_t next = start;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    options.rank = rank;
+    options.world_size = world;
+    options.num_workers = 1;
+    Loader loader(options);
+    loader.begin_epoch(0, start);
+    for (std::int64_t step = 0; step != steps; ++step) {
+      const std::optional<Batch> batch = loader.next();
+      if (!batch) break;
+      for (const std::int64_t node : batch->view().n_id().first(batch->view().key().count)) ++seen[node];
+    }
+    next = loader.next_position();
+  }
+  return next;
+}
+
+TEST_F(LoaderTest, ResumedWithThreeRanksAndWithTwoAgain_EachTrainingNodeComesOnce) {
+  std::map<std::int64_t, int> seen;
+  std::int64_t position = count_seeds(options(), 2, 0, 2, seen);
+  EXPECT_EQ(position, 2 * 2 * 16);
+  position = count_seeds(options(), 3, position, 2, seen);
+  EXPECT_EQ(position, 2 * 2 * 16 + 2 * 3 * 16);
+  EXPECT_EQ(count_seeds(options(), 2, position, -1, seen), 230);
+  std::map<std::int64_t, int> expected;
+  const Dataset dataset(path(1));
+  for (const std::int64_t node : dataset.split(0, "train")) expected[node] = 1;
+  EXPECT_EQ(seen, expected);
+}
+
 TEST_F(LoaderTest, RanksShareTheEpoch_EachSeedPositionOnce) {
   for (const std::int64_t world : {2, 3}) {
     std::map<std::int64_t, std::int64_t> ranges;

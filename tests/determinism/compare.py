@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""One table of digests, all equal: the same batches from builds for different processors, with and without the C library's
+fused multiply-add variants, with 1 and 4 workers, 1 and 3 partitions, before and after a resume.
+
+Usage: compare.py NAME=BIN... [--report FILE.xml]
+
+Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Ten small graphs are written as
+NumPy arrays, imported and cut by each build, and sampled. A row of the table is one set-up, a column one graph, a cell the
+start of the SHA-256 of all that hopfeed-sample printed (a line per batch, with the digest of its bytes). Rows that begin with
+"files" hold the checksums of the dataset's files instead. Exits 1 where a column holds two values.
+"""
+import argparse
+import array
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+BATCH = 8
+# Processors without FMA and AVX2 take other variants of libm's functions, whose last bits differ.
+LIBM = {"": {}, "-fma": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-AVX512F"}}
+WORKERS = (1, 4)
+PARTS = (1, 3)
+SAMPLINGS = (["--fanouts", "4,3", "--e-id"], ["--fanouts", "3,-1", "--replace"])
+
+
+def graphs():
+    """name -> (number of nodes, edges as (source, destination))."""
+    rng = random.Random(5)
+    n = 120
+    pick = lambda: rng.randrange(n)
+    power = [(int(n * rng.random() ** 3), int(n * rng.random() ** 3)) for _ in range(1500)]
+    few = [(pick(), pick()) for _ in range(60)]
+    return {
+        "power-law": (n, power),
+        "star": (n, [(v, 0) for v in range(1, n)] + [(0, v) for v in range(1, n, 2)]),
+        "emptyrows": (n, [(pick(), pick() // 2) for _ in range(500)]),
+        "duplicate": (n, [edge for edge in few for _ in range(1 + edge[0] % 9)]),
+        "one-node": (1, []),
+        "self-loops": (n, [(v, v) for v in range(n)] + few),
+        "isolated": (n, [(pick() // 4, pick() // 4) for _ in range(200)]),
+        "clique": (40, [(u, v) for u in range(40) for v in range(40) if u != v]),
+        "path": (n, [(v, v + 1) for v in range(n - 1)]),
+        "bipartite": (n, [(pick() // 2, n // 2 + pick() // 2) for _ in range(400)]),
+    }
+
+
+def save_npy(path, code, values, shape):
+    descr = {"q": "<i8", "f": "<f4"}[code]
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
+                     + array.array(code, values).tobytes())
+
+
+def write_arrays(folder, nodes, edges):
+    folder.mkdir()
+    rng = random.Random(7)
+    save_npy(folder / "edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
+    save_npy(folder / "x.npy", "f", [rng.gauss(0, 1) for _ in range(7 * nodes)], (nodes, 7))
+    train = list(range(nodes))
+    rng.shuffle(train)
+    save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
+
+
+def run(libm, *arguments):
+    done = subprocess.run([str(a) for a in arguments], env={**os.environ, **LIBM[libm]}, capture_output=True, text=True,
+                          timeout=120)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(str(a) for a in arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def cut_names(nodes):
+    return [f"parts{p}" for p in PARTS if p <= nodes]
+
+
+def make_datasets(program, libm, arrays, target, nodes):
+    """Imports and cuts; returns the checksums of all files of all cuts."""
+    target.mkdir(parents=True)
+    run(libm, program / "hopfeed-partition", "import", "numpy", target / "parts1", "--edge-index", arrays / "edges.npy",
+        "--features", arrays / "x.npy", "--train", arrays / "train.npy", "--fanouts", "4,3", "--batch-size", BATCH)
+    for name in cut_names(nodes)[1:]:
+        run(libm, program / "hopfeed-partition", "partition", target / "parts1", target / name, "--parts", name[5:],
+            "--method", "random", "--seed", 3)
+    files = {name: json.loads((target / name / "meta.json").read_text())["files"] for name in cut_names(nodes)}
+    return digest(json.dumps(files, sort_keys=True))
+
+
+def sample(program, libm, dataset, workers, start, extra):
+    return run(libm, program / "hopfeed-sample", dataset, "--batch-size", BATCH, "--epochs", 2, "--seed", 9, "--num-workers",
+               workers, "--channel-size", "1M", "--start", start, *extra).splitlines()
+
+
+def sample_both(program, libm, dataset, workers, nodes):
+    """Digests of a whole run, and of one that stops in the middle of the first epoch and is resumed there."""
+    middle = max(1, nodes * 2 // 3) // BATCH // 2 * BATCH
+    whole, resumed = [], []
+    for extra in SAMPLINGS:
+        lines = sample(program, libm, dataset, workers, 0, extra)
+        whole += lines
+        resumed += lines[:middle // BATCH] + sample(program, libm, dataset, workers, middle, extra)
+    return digest("\n".join(whole)), digest("\n".join(resumed))
+
+
+def measure_graph(name, nodes, edges, builds, folder):
+    """Set-up -> digest; set-ups that the graph is too small for are left out."""
+    arrays = folder / name
+    write_arrays(arrays, nodes, edges)
+    cells = {}
+    for build, program in builds.items():
+        for libm in LIBM:
+            target = folder / f"{name}-{build}{libm}"
+            cells[f"files {build}{libm}"] = make_datasets(program, libm, arrays, target, nodes)
+            for cut in cut_names(nodes):
+                for workers in WORKERS:
+                    setup = f"{build}{libm} {cut} workers{workers}"
+                    whole, resumed = sample_both(program, libm, target / cut, workers, nodes)
+                    cells[setup] = whole
+                    cells[setup + " resumed"] = resumed
+    return cells
+
+
+def kinds_of(cells):
+    """Files and batches are compared among themselves."""
+    return {kind: {value for setup, value in cells.items() if setup.startswith("files ") == (kind == "files")}
+            for kind in ("files", "batches")}
+
+
+def print_table(table):
+    setups = list(dict.fromkeys(setup for cells in table.values() for setup in cells))
+    width = max(map(len, setups))
+    print(" " * width, *(f"{name[:10]:>10}" for name in table))
+    for setup in setups:
+        print(f"{setup:{width}}", *(f"{cells.get(setup, '-'):>10}" for cells in table.values()))
+
+
+def report(table, path):
+    suite = ElementTree.Element("testsuite", name="determinism")
+    for name, cells in table.items():
+        for kind, values in kinds_of(cells).items():
+            case = ElementTree.SubElement(suite, "testcase", name=f"{name} {kind}")
+            case.set("status", "run" if len(values) == 1 else "fail")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(suite).write(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("builds", nargs="+", metavar="NAME=BIN")
+    parser.add_argument("--report", type=pathlib.Path, help="JUnit file for tests/count_results.py")
+    options = parser.parse_args()
+    builds = {name: pathlib.Path(folder).resolve() for name, folder in (build.split("=", 1) for build in options.builds)}
+    with tempfile.TemporaryDirectory(prefix="hopfeed-determinism-") as scratch, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = {name: pool.submit(measure_graph, name, nodes, edges, builds, pathlib.Path(scratch))
+                for name, (nodes, edges) in graphs().items()}
+        table = {name: job.result() for name, job in jobs.items()}
+    print_table(table)
+    if options.report:
+        report(table, options.report)
+    broken = [f"{name} {kind}" for name, cells in table.items() for kind, values in kinds_of(cells).items() if len(values) > 1]
+    print("all equal" if not broken else f"DIFFERENT: {', '.join(broken)}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
