@@ -109,7 +109,8 @@ struct WorkerRecord {
   std::atomic<std::int64_t> gathering;         // nanoseconds, without the wait for a grant
   // Of the dataset's arrays as this worker maps them, when it last looked: bytes in memory, and those on 2 MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
-  std::byte reserved[176];
+  std::atomic<std::uint32_t> heartbeat;  // grows at least ten times a second while it waits for work or memory
+  std::byte reserved[172];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

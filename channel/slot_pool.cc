@@ -247,17 +247,6 @@ std::vector<SlotPool::Filling> SlotPool::filling() const {
   return result;
 }
 
-std::optional<SlotPool::Planned> SlotPool::lowest_planned() const {
-  std::optional<Planned> lowest;
-  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
-    const SlotWord seen = word(slot);
-    if (seen.state != SlotState::kPlanned) continue;
-    if (lowest && view_.slot(lowest->slot).sequence.load() < view_.slot(slot).sequence.load()) continue;
-    lowest = {.slot = slot, .generation = seen.generation};
-  }
-  return lowest;
-}
-
 std::uint32_t SlotPool::count(SlotState state) const {
   std::uint32_t sum = 0;
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) sum += word(slot).state == state;

@@ -71,12 +71,6 @@ class SlotPool {
     bool waits_for_grant = false;
   };
   std::vector<Filling> filling() const;
-  /// Slot and generation of the lowest PLANNED sequence: what an idle worker should have taken.
-  struct Planned {
-    std::uint32_t slot = 0, generation = 0;
-    friend bool operator==(const Planned&, const Planned&) = default;
-  };
-  std::optional<Planned> lowest_planned() const;
 
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
   struct Stuck {

@@ -98,6 +98,7 @@ std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
   ControlBlock& control = view_.control();
   WorkerRecord& self = view_.worker(worker_);
   const std::uint32_t seen = control.work_event.load();
+  self.heartbeat.fetch_add(1);
   for (int pass = 0; pass < 2; ++pass) {
     while (const std::optional<Candidate> candidate = find_planned()) {
       if (std::optional<Claim> claim = take(*candidate)) return claim;
@@ -140,6 +141,7 @@ WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes,
   SlotRecord& record = view_.slot(claim.slot);
   const std::uint32_t seen = record.grant_event.load();
   if (const Grant answer = grant(claim, bytes); answer != Grant::kWaiting) return answer;
+  view_.worker(worker_).heartbeat.fetch_add(1);
   const std::int64_t begin = monotonic_now();
   futex_wait(record.grant_event, seen, limit);
   const std::int64_t waited = monotonic_now() - begin;

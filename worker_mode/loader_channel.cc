@@ -254,11 +254,6 @@ std::vector<SlotPool::Filling> LoaderChannel::filling() const {
   return pool_.filling();
 }
 
-std::optional<SlotPool::Planned> LoaderChannel::lowest_planned() const {
-  const std::lock_guard lock(mutex_);
-  return pool_.lowest_planned();
-}
-
 void LoaderChannel::terminate() {
   view_.control().terminate.store(1);
   futex_bump(view_.control().work_event);

@@ -60,7 +60,6 @@ class LoaderChannel {
   void fail(const Error& error);
   std::optional<Error> failure() const;
   std::vector<SlotPool::Filling> filling() const;
-  std::optional<SlotPool::Planned> lowest_planned() const;
   bool grants_pending() const { return view_.control().grants_pending.load() != 0; }
   /// Workers are to leave. Irrevocable.
   void terminate();

@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kTick = 500ms;        // looks around at lea
 constexpr std::chrono::milliseconds kPendingTick = 20ms;  // while somebody waits for memory
 constexpr std::chrono::milliseconds kLeave = 500ms;       // for a worker to leave by itself
 constexpr std::chrono::milliseconds kMaxBackoff = 1000ms;
+constexpr std::chrono::milliseconds kNoHeartbeat = 1000ms;  // however short batch_deadline is
 
 /// What a worker said before it left; nothing where it was silent.
 std::optional<Error> reported(const WorkerRecord& record) {
@@ -136,6 +137,7 @@ void Supervisor::start(std::size_t number) {
                                      {.from = channel_->doorbell(), .to = kDoorbellFd}};
   if (config.seeds_inherited) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
   worker.activity = {};
+  worker.active_since = Clock::now();
   const std::lock_guard lock(mutex_);  // from the start on: a worker that is ready is also listed
   worker.process = std::make_unique<WorkerProcess>(options_.program, inherited);
   record.pid.store(static_cast<std::uint32_t>(worker.process->pid()));
@@ -199,12 +201,21 @@ Supervisor::Activity Supervisor::activity_of(std::size_t number,
     return {.kind = Activity::Kind::kStarting};
   for (const SlotPool::Filling& slot : filling) {
     if (slot.owner != workers_[number].incarnation) continue;
-    if (slot.waits_for_grant) return {};  // waits for us
+    if (slot.waits_for_grant) break;  // for us
     return {.kind = Activity::Kind::kFilling, .slot = slot.slot, .generation = slot.generation};
   }
-  const std::optional<SlotPool::Planned> planned = channel_->lowest_planned();
-  if (!planned) return {};
-  return {.kind = Activity::Kind::kIdleBesideWork, .slot = planned->slot, .generation = planned->generation};
+  return {.kind = Activity::Kind::kWaiting, .heartbeat = record.heartbeat.load()};
+}
+
+Supervisor::Clock::duration Supervisor::patience_with(const Activity& activity) const {
+  switch (activity.kind) {
+    case Activity::Kind::kStarting:
+      return options_.start_deadline;
+    case Activity::Kind::kFilling:
+      return options_.batch_deadline;
+    default:
+      return std::max<Clock::duration>(options_.batch_deadline, kNoHeartbeat);
+  }
 }
 
 void Supervisor::kill_the_hung() {
@@ -218,12 +229,9 @@ void Supervisor::kill_the_hung() {
       worker.activity = activity;
       worker.active_since = now;
     }
-    if (activity.kind == Activity::Kind::kNothing) continue;
-    const bool starting = activity.kind == Activity::Kind::kStarting;
     // Its slots go back when the pidfd says that it is dead, no earlier: a hung process may wake up and go on
     // writing.
-    if (now - worker.active_since > (starting ? options_.start_deadline : options_.batch_deadline))
-      worker.process->kill();
+    if (now - worker.active_since > patience_with(activity)) worker.process->kill();
   }
   reclaim_forged(filling);
 }

@@ -46,8 +46,9 @@ class Supervisor {
   using Clock = std::chrono::steady_clock;
   /// What a worker was seen doing; the same thing for too long means that it hangs.
   struct Activity {
-    enum class Kind { kNothing, kStarting, kFilling, kIdleBesideWork } kind = Kind::kNothing;
-    std::uint32_t slot = 0, generation = 0;
+    enum class Kind { kStarting, kFilling, kWaiting } kind = Kind::kStarting;
+    std::uint32_t slot = 0, generation = 0;  // that it fills
+    std::uint32_t heartbeat = 0;             // while it waits, for work or for memory
     friend bool operator==(const Activity&, const Activity&) = default;
   };
   struct Worker {
@@ -66,6 +67,7 @@ class Supervisor {
   void bury_the_dead();
   void count_death(std::size_t number, const std::string& cause);
   void kill_the_hung();
+  Clock::duration patience_with(const Activity& activity) const;
   Activity activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const;
   void reclaim_forged(const std::vector<SlotPool::Filling>& filling);
   void end_workers();

@@ -26,6 +26,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_slot), 16U);
   EXPECT_EQ(offsetof(WorkerRecord, error_code), 24U);
+  EXPECT_EQ(offsetof(WorkerRecord, heartbeat), 80U);
   EXPECT_EQ(offsetof(WorkerRecord, waiting_since), 32U);
   EXPECT_EQ(offsetof(WorkerRecord, batches), 40U);
   EXPECT_EQ(offsetof(WorkerRecord, gathering), 56U);

@@ -1,6 +1,4 @@
-// What the tests of the loader share: a small dataset, options that start quickly, and the oracle. The oracle
-// is the obvious way: one thread deals, samples and hashes batch after batch in this process, with no channel
-// and no workers.
+// What the tests of the loader share: a small dataset, options that start quickly, and nothing left behind.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -18,55 +16,10 @@
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/watchdog.h"
+#include "tests/worker_mode/oracle.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
-
-/// One batch as a line: key, sizes, digest.
-inline std::string line_of(const BatchView& batch) {
-  char text[160];
-  std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first,
-                batch.key().count, batch.num_nodes(), batch.num_edges(), batch.digest());
-  return text;
-}
-
-struct EpochRange {
-  std::int64_t epoch = 0, start = 0;
-};
-
-/// All batches of this rank in one epoch, through the loader.
-inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
-  std::vector<std::string> lines;
-  loader.begin_epoch(range.epoch, range.start);
-  while (const std::optional<Batch> batch = loader.next()) lines.push_back(line_of(batch->view()));
-  return lines;
-}
-
-/// The same by the oracle.
-inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
-  const Dataset dataset(options.dataset);
-  const SeedList seeds(
-      options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(0, options.split),
-      {.node_type = 0, .shuffle = options.shuffle});
-  const Deal deal({.num_seeds = seeds.size(),
-                   .start = range.start,
-                   .batch_size = options.batch_size,
-                   .world_size = options.world_size,
-                   .drop_last = options.drop_last});
-  BatchMaker maker(dataset, seeds, options.batch);
-  std::vector<std::string> lines;
-  for (std::int64_t step = 0; step < deal.steps(); ++step) {
-    const Deal::Range batch = deal.batch(step, options.rank);
-    const std::size_t bytes = maker.sample(
-        {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
-    std::vector<std::byte> buffer(bytes + kBlockAlignment);
-    const std::size_t shift =
-        (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
-    maker.write({buffer.data() + shift, bytes});
-    lines.push_back(line_of(BatchView({buffer.data() + shift, bytes})));
-  }
-  return lines;
-}
 
 /// "code: message" of the Error that a call throws.
 inline std::string error_of(const std::function<void()>& call) {

@@ -139,6 +139,17 @@ TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   EXPECT_EQ(loader.stats().worker_deaths, 2);
 }
 
+// F3: a stopped worker that has nothing in hand holds nobody up, but it is one worker less; it is replaced, too.
+TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
+  LoaderOptions o = options();
+  o.batch_deadline = 200ms;
+  Loader loader(o);
+  ASSERT_EQ(::kill(loader.worker_pids()[0], SIGSTOP), 0);
+  for (std::int64_t epoch = 0; loader.stats().worker_deaths == 0; ++epoch)
+    ASSERT_EQ(loaded(loader, {.epoch = epoch % 3}), expected(o, {.epoch = epoch % 3}));
+  EXPECT_EQ(loader.stats().worker_deaths, 1);
+}
+
 // F3: stopped where it waits for memory, and the epoch is left meanwhile: nobody will grant it anything any more.
 TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
   NEEDS_FAILPOINTS();
@@ -218,8 +229,8 @@ TEST_F(Faults, ProgramThatIsNoWorker_EndsInPeerDied) {
   LoaderOptions o = options();
   o.worker_program = "/bin/true";
   o.max_worker_restarts = 1;
-  EXPECT_NE(error_of([&] { Loader loader(o); }).find("left with exit code 0; 2 deaths in a row"),
-            std::string::npos);
+  const std::string error = error_of([&] { Loader loader(o); });
+  EXPECT_NE(error.find("left with exit code 0; 2 deaths in a row"), std::string::npos);
 }
 
 TEST_F(Faults, ErrorInOneBatch_ComesInItsTurnAndTheNextEpochIsWhole) {

@@ -1,0 +1,65 @@
+// What a loader's batches must be: each as a line with the digest of all its bytes, and the oracle that makes the same lines
+// the obvious way: one thread deals, samples and hashes batch after batch in this process, with no channel and no workers.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/batch_maker.h"
+#include "core/dataset.h"
+#include "core/deal.h"
+#include "core/seed_list.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed {
+
+/// One batch as a line: key, sizes, digest.
+inline std::string line_of(const BatchView& batch) {
+  char text[160];
+  std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first,
+                batch.key().count, batch.num_nodes(), batch.num_edges(), batch.digest());
+  return text;
+}
+
+struct EpochRange {
+  std::int64_t epoch = 0, start = 0;
+};
+
+/// All batches of this rank in one epoch, through the loader.
+inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
+  std::vector<std::string> lines;
+  loader.begin_epoch(range.epoch, range.start);
+  while (const std::optional<Batch> batch = loader.next()) lines.push_back(line_of(batch->view()));
+  return lines;
+}
+
+/// The same by the oracle.
+inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
+  const Dataset dataset(options.dataset);
+  const SeedList seeds(
+      options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(0, options.split),
+      {.node_type = 0, .shuffle = options.shuffle});
+  const Deal deal({.num_seeds = seeds.size(),
+                   .start = range.start,
+                   .batch_size = options.batch_size,
+                   .world_size = options.world_size,
+                   .drop_last = options.drop_last});
+  BatchMaker maker(dataset, seeds, options.batch);
+  std::vector<std::string> lines;
+  for (std::int64_t step = 0; step < deal.steps(); ++step) {
+    const Deal::Range batch = deal.batch(step, options.rank);
+    const std::size_t bytes = maker.sample(
+        {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
+    std::vector<std::byte> buffer(bytes + kBlockAlignment);
+    const std::size_t shift =
+        (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
+    maker.write({buffer.data() + shift, bytes});
+    lines.push_back(line_of(BatchView({buffer.data() + shift, bytes})));
+  }
+  return lines;
+}
+
+}  // namespace hopfeed
