@@ -42,4 +42,37 @@ inline std::int64_t monotonic_now() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+/// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where somebody sleeps, and
+/// who waits looks a little longer before it sleeps, since going to sleep and being woken costs more than a small batch.
+struct SharedEvent {
+  static constexpr std::int64_t kSpinNanoseconds = 20'000;
+
+  std::atomic<std::uint32_t> count;
+  /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is all.
+  std::atomic<std::uint32_t> sleepers;
+
+  std::uint32_t load() const { return count.load(); }
+
+  /// Both this and wait() are sequentially consistent: either the bump sees the sleeper, or the sleeper's kernel sees the bump.
+  void bump(Wake wake = Wake::kAll) {
+    count.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+    syscall(SYS_futex, &count, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
+  }
+
+  /// Until the counter is no longer `seen`, at most `limit`; may return early.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit) {
+    const std::int64_t begin = monotonic_now();
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (count.load(std::memory_order_acquire) != seen) return;
+        __builtin_ia32_pause();
+      }
+    } while (monotonic_now() - begin < kSpinNanoseconds);
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    futex_wait(count, seen, limit);
+    sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+};
+
 }  // namespace hopfeed

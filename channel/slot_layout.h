@@ -35,6 +35,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "channel/futex.h"
+
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
@@ -143,10 +145,10 @@ struct ControlBlock {
   std::uint64_t slot_stride;
   std::uint64_t total_bytes;  // of the whole mapping
   std::byte reserved1[24];
-  alignas(64) std::atomic<std::uint32_t> work_event;    // futex: something was planned, or the end
-  alignas(64) std::atomic<std::uint32_t> loader_event;  // futex: something was published, asked, reported, or
-                                                        // a worker died
-  alignas(64) std::atomic<std::uint32_t> terminate;     // workers leave
+  alignas(64) SharedEvent work_event;                // something was planned, or the end
+  alignas(64) SharedEvent loader_event;              // something was published, asked, reported, or
+                                                     // a worker died
+  alignas(64) std::atomic<std::uint32_t> terminate;  // workers leave
   std::atomic<std::uint32_t>
       grants_pending;  // loader: somebody waits for memory, so tell it of each publication
   alignas(64)

@@ -30,7 +30,7 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   record.abandoned.store(0);
   record.times = SlotTimes{.planned = monotonic_now()};
   set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
-  futex_bump(view_.control().work_event, Wake::kOne);
+  view_.control().work_event.bump(Wake::kOne);
   return true;
 }
 
@@ -229,8 +229,8 @@ int SlotPool::reclaim(std::uint32_t incarnation) {
     set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = seen.generation + 1});
     ++again;
   }
-  futex_bump(view_.control().work_event);
-  futex_bump(view_.control().loader_event);
+  view_.control().work_event.bump();
+  view_.control().loader_event.bump();
   return again;
 }
 

@@ -34,7 +34,7 @@ WorkerPort::WorkerPort(ChannelView view, std::uint32_t worker, int doorbell)
       doorbell_(doorbell) {}
 
 void WorkerPort::ring() {
-  futex_bump(view_.control().loader_event);
+  view_.control().loader_event.bump();
   const std::uint64_t one = 1;
   if (doorbell_ < 0) return;
   // A full counter (EAGAIN) has been rung enough; where the loader is gone the worker sees it by itself.
@@ -108,7 +108,7 @@ std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
     const bool missing =
         control.loader.unplanned.load() > 0;  // else the epoch is planned whole: a rest, no wait
     if (missing) self.waiting_since.store(begin);
-    futex_wait(control.work_event, seen, limit);
+    control.work_event.wait(seen, limit);
     if (!missing) continue;
     self.waiting_since.store(
         0);  // first: who reads in between misses the wait for a moment, never counts it twice
@@ -168,7 +168,7 @@ bool WorkerPort::finish(const Claim& claim) {
   if (view_.control().grants_pending.load() != 0) {
     ring();
   } else {
-    futex_bump(view_.control().loader_event);
+    view_.control().loader_event.bump();
   }
   return true;
 }

@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t kMaxAddressSpace = std::size_t{1}
                                          << 45;  // for the slots of one channel; it costs nothing
 
+// So much is given without being asked for: where batches are so small that memory for all slots costs no more, giving and
+// taking pages back would cost more than the batches.
+constexpr std::size_t kSmallChannel = std::size_t{64} << 20;
+
 std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
   const std::size_t largest =
       std::min(kMaxBlockBytes, kMaxAddressSpace / static_cast<std::size_t>(num_slots));
@@ -45,7 +49,9 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
   plan.pool.channel_size = options.channel_size;
   if (options.channel_size == 0) {
     const std::size_t quarter = std::max(kPageBytes, share / 4);
-    plan.pool.channel_size = stride > quarter / (4 * workers) ? quarter : 4 * workers * stride;
+    const std::size_t four_each = stride > quarter / (4 * workers) ? quarter : 4 * workers * stride,
+                      all_slots = std::min(static_cast<std::size_t>(slots) * stride, kSmallChannel);
+    plan.pool.channel_size = std::min(quarter, std::max(four_each, all_slots));
   }
   plan.pool.allowance = stride;
   const std::vector<std::int64_t>& fanouts = options.batch.fanouts;

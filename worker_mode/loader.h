@@ -51,8 +51,8 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   std::int64_t rank = 0, world_size = 1;
   std::int64_t num_workers = 1;
-  /// Bytes the channel may hold; 0: four worst-case batches per worker, at most a quarter of the memory that
-  /// is available (LOCAL_WORLD_SIZE ranks share it).
+  /// Bytes the channel may hold; 0: four worst-case batches per worker, or one in each slot where that is no
+  /// more than 64 MiB; at most a quarter of the memory that is available (LOCAL_WORLD_SIZE ranks share it).
   std::size_t channel_size = 0;
   std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 * num_workers + 2
   /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and

@@ -108,7 +108,7 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
     }
     lock.unlock();
     view_.control().loader.waiting_since.store(asked);
-    futex_wait(view_.control().loader_event, seen, kNap);
+    view_.control().loader_event.wait(seen, kNap);
     lock.lock();
   }
 }
@@ -241,7 +241,7 @@ void LoaderChannel::fail(const Error& error) {
 
 void LoaderChannel::fail_locked(const Error& error) {
   if (!failure_) failure_ = error;  // the first one is the cause
-  futex_bump(view_.control().loader_event);
+  view_.control().loader_event.bump();
 }
 
 std::optional<Error> LoaderChannel::failure() const {
@@ -256,7 +256,7 @@ std::vector<SlotPool::Filling> LoaderChannel::filling() const {
 
 void LoaderChannel::terminate() {
   view_.control().terminate.store(1);
-  futex_bump(view_.control().work_event);
+  view_.control().work_event.bump();
   for (std::uint32_t slot = 0; slot < view_.shape().num_slots; ++slot)
     futex_bump(view_.slot(slot).grant_event);
 }
@@ -292,7 +292,7 @@ void LoaderChannel::pump() {
 /// Workers that wait for a slot go on counting that as a wait only while there is something left to plan.
 void LoaderChannel::tell_unplanned(std::int64_t batches) {
   ControlBlock& control = view_.control();
-  if (control.loader.unplanned.exchange(batches) > 0 && batches == 0) futex_bump(control.work_event);
+  if (control.loader.unplanned.exchange(batches) > 0 && batches == 0) control.work_event.bump();
 }
 
 }  // namespace hopfeed

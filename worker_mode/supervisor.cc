@@ -267,7 +267,7 @@ void Supervisor::wait_until_ready() {
                       "raise start_deadline",
                       ready, options_.start_deadline.count(), options_.program));
     }
-    futex_wait(view.control().loader_event, seen, 50ms);
+    view.control().loader_event.wait(seen, 50ms);
   }
 }
 

@@ -28,7 +28,7 @@ class Crowd {
   }
   ~Crowd() {
     view_.control().terminate = 1;
-    futex_bump(view_.control().work_event);
+    view_.control().work_event.bump();
     for (std::uint32_t w = 0; w < restarted_.size(); ++w) restarted_[w] = true;
     for (std::thread& thread : threads_) thread.join();
   }
@@ -61,7 +61,7 @@ class Crowd {
       }
       if (port.terminating()) return;
       died_[w] = true;
-      futex_bump(view_.control().loader_event);
+      view_.control().loader_event.bump();
       while (!restarted_[w].exchange(false)) std::this_thread::yield();
     }
   }
@@ -118,7 +118,7 @@ class CrowdedChannel : public Channel {
         EXPECT_LE(pool_->granted(), 20 * kPageBytes + 8 * kPageBytes);
         const auto finished = pool_->find_ready(first + read);
         if (!finished) {
-          futex_wait(view_->control().loader_event, seen, 20ms);
+          view_->control().loader_event.wait(seen, 20ms);
           continue;
         }
         pool_->take(finished->slot);

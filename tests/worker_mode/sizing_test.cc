@@ -66,6 +66,15 @@ TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
   EXPECT_EQ(plan.needed, ChannelView::fixed_bytes(plan.shape) + 90 * kMiB);
 }
 
+TEST(ChannelSizing, Default_HoldsASmallBatchInEachSlot) {
+  LoaderOptions options = two_workers();
+  options.num_slots = 32;
+  EXPECT_EQ(plan_channel(options, {.worst_block = 1'000, .available = gib(16)}).pool.channel_size,
+            32 * kPageBytes);
+  EXPECT_EQ(plan_channel(options, {.worst_block = 4 * kMiB, .available = gib(16)}).pool.channel_size,
+            64 * kMiB);
+}
+
 TEST(ChannelSizing, Default_IsAtMostAQuarterOfTheMemoryThatRanksShare) {
   EXPECT_EQ(
       plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16)}).pool.channel_size,
