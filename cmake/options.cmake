@@ -13,10 +13,13 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
 
 function(hopfeed_target name)
   set(cxx_flags -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
-    -fpch-preprocess   # ccache knows precompiled headers only with it
-    -Wno-restrict   # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
     -Wno-missing-field-initializers   # options structs are initialised by name, the rest has defaults
     -ffp-contract=off)   # the same sums on every processor
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND cxx_flags
+      -fpch-preprocess   # ccache knows precompiled headers only with it
+      -Wno-restrict)     # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
+  endif()
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>" "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
@@ -27,6 +30,9 @@ if(HOPFEED_SANITIZE STREQUAL "address")
 elseif(HOPFEED_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
+elseif(HOPFEED_SANITIZE STREQUAL "fuzzer")   # clang's libFuzzer, for the targets of tests/fuzz
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
 elseif(NOT HOPFEED_SANITIZE STREQUAL "")
-  message(FATAL_ERROR "HOPFEED_SANITIZE is '${HOPFEED_SANITIZE}'; use address, thread or leave it empty")
+  message(FATAL_ERROR "HOPFEED_SANITIZE is '${HOPFEED_SANITIZE}'; use address, thread, fuzzer or leave it empty")
 endif()

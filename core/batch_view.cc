@@ -99,6 +99,18 @@ ArrayView BatchView::get(std::string_view name, Store store, int type_number) co
   return view;
 }
 
+std::int64_t BatchView::batch_size() const {
+  const auto values = get("batch_size", Store::kNode).as<std::int64_t>();
+  if (values.empty()) corrupt("'batch_size' is empty");
+  return values[0];
+}
+
+std::int64_t BatchView::num_edges() const {
+  const auto shape = edge_index().shape;
+  if (shape.size() != 2) corrupt("'edge_index' has not two dimensions");
+  return shape[1];
+}
+
 std::uint64_t BatchView::digest() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
 
 }  // namespace hopfeed

@@ -46,9 +46,7 @@ class BatchView {
   ArrayView get(std::string_view name, Store store, int type_number = 0) const;
 
   // The fields of a homogeneous batch (docs/batch.md).
-  std::int64_t batch_size() const {
-    return get("batch_size", Store::kNode).as<std::int64_t>()[0];
-  }  // distinct seeds
+  std::int64_t batch_size() const;  // distinct seeds; kCorrupt where the array is empty
   std::span<const std::int64_t> n_id() const { return get("n_id", Store::kNode).as<std::int64_t>(); }
   std::span<const std::int64_t> input_id() const { return get("input_id", Store::kNode).as<std::int64_t>(); }
   ArrayView edge_index() const { return get("edge_index", Store::kEdge); }  // int64 [2, E]
@@ -59,7 +57,7 @@ class BatchView {
     return get("num_sampled_edges", Store::kEdge).as<std::int64_t>();
   }
   std::int64_t num_nodes() const { return static_cast<std::int64_t>(n_id().size()); }
-  std::int64_t num_edges() const { return edge_index().shape[1]; }
+  std::int64_t num_edges() const;  // kCorrupt where edge_index has not two dimensions
   /// XXH3-64 of the whole block.
   std::uint64_t digest() const;
 

@@ -12,6 +12,7 @@ Usage: tests/run.sh [PART...]
   determinism   one table of digests, all equal: the programs of release and of a build for this processor alone
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          the same under ThreadSanitizer
+  fuzz          the reader of datasets and the view of batches under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
 Without PART all but dev run. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
@@ -22,12 +23,12 @@ HELP
 parts=()
 for argument in "$@"; do
   case $argument in
-    release | determinism | asan | tsan | dev) parts+=("$argument") ;;
+    release | determinism | asan | tsan | fuzz | dev) parts+=("$argument") ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
   esac
 done
-((${#parts[@]})) || parts=(release determinism asan tsan)
+((${#parts[@]})) || parts=(release determinism asan tsan fuzz)
 
 cd "$root" || exit
 step "Installing what is missing"
@@ -64,6 +65,25 @@ compare_builds() {
   run tests/determinism/compare.py x86-64-v2=build/release/bin native=build/native/bin --report "$1/ctest.xml"
 }
 
+# fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
+fuzz_targets() {
+  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status failed=() found=$root/build/fuzz/found
+  build_preset fuzz fuzz_dataset fuzz_batch_block || return
+  for name in dataset batch_block; do
+    mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"
+    run "build/fuzz/bin/fuzz_$name" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=4096 -verbosity=0 \
+      -artifact_prefix="$found/$name/" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" || failed+=("$name")
+  done
+  {
+    printf '<testsuite name="fuzz">\n'
+    for name in dataset batch_block; do
+      [[ " ${failed[*]} " == *" $name "* ]] && status=fail || status=run
+      printf '<testcase classname="fuzz" name="%s" status="%s"/>\n' "$name" "$status"
+    done
+    printf '</testsuite>\n'
+  } >"$1/ctest.xml"
+}
+
 results=()
 for part in "${parts[@]}"; do
   begin=$SECONDS
@@ -72,7 +92,11 @@ for part in "${parts[@]}"; do
   rm -rf "$folder"
   mkdir -p "$folder/gtest"
   results+=("$folder")
-  if [[ $part == determinism ]]; then compare_builds "$folder"; else run_tests "$part" "$folder"; fi
+  case $part in
+    determinism) compare_builds "$folder" ;;
+    fuzz) fuzz_targets "$folder" ;;
+    *) run_tests "$part" "$folder" ;;
+  esac
   say "$part took $(((SECONDS - begin + 59) / 60)) min"
 done
 

@@ -1,0 +1,60 @@
+// Any bytes as a batch block: BatchView refuses them, or all that it then shows lies inside them.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/batch_view.h"
+#include "core/error.h"
+
+namespace {
+
+struct Free {
+  void operator()(std::byte* bytes) const {
+    ::operator delete[](bytes, std::align_val_t{hopfeed::kBlockAlignment});
+  }
+};
+
+/// Reads the first and the last byte of everything, so that the sanitizer sees where it lies.
+unsigned touch(const hopfeed::BatchView& batch) {
+  unsigned sum = 0;
+  for (int i = 0; i < batch.num_arrays(); ++i) {
+    const hopfeed::ArrayView array = batch.array(i);
+    sum += static_cast<unsigned>(array.name.size() + array.shape.size());
+    if (!array.bytes.empty())
+      sum += static_cast<unsigned>(array.bytes.front()) + static_cast<unsigned>(array.bytes.back());
+    sum += static_cast<unsigned>(batch.find(array.name, array.store, array.type_number).bytes.size());
+  }
+  return sum + static_cast<unsigned>(batch.digest());
+}
+
+/// The fields of a batch by their names, each of which may be missing or of another kind.
+template <class Read>
+void try_reading(Read read) {
+  try {
+    [[maybe_unused]] volatile auto value = read();
+  } catch (const hopfeed::Error&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::unique_ptr<std::byte[], Free> block(static_cast<std::byte*>(
+      ::operator new[](std::max<std::size_t>(size, 1), std::align_val_t{hopfeed::kBlockAlignment})));
+  if (size > 0) std::memcpy(block.get(), data, size);
+  try {
+    const hopfeed::BatchView batch({block.get(), size});
+    [[maybe_unused]] volatile unsigned sum = touch(batch);
+    try_reading([&] { return batch.batch_size(); });
+    try_reading([&] { return batch.num_nodes(); });
+    try_reading([&] { return batch.num_edges(); });
+    try_reading([&] { return batch.input_id().size(); });
+    try_reading([&] { return batch.num_sampled_nodes().size(); });
+    try_reading([&] { return batch.num_sampled_edges().size(); });
+  } catch (const hopfeed::Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,96 @@
+// Any bytes in the place of one file of a dataset: the first byte says which (0: the manifest, whose checksum is then put
+// right, or nothing behind it would ever be reached), the rest is its content. Opening, verifying and sampling refuse it with
+// an Error or work.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "core/batch_maker.h"
+#include "core/dataset.h"
+#include "core/error.h"
+#include "core/seed_list.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace hopfeed;
+
+/// A dataset whose files lie in memory: each is a link to a memfd, so that another content costs no disk.
+class Files {
+ public:
+  Files() {
+    testing::TinyGraph graph = testing::ring_graph(6);
+    graph.x_width = 3;
+    for (int i = 0; i < 18; ++i) graph.x.push_back(static_cast<float>(i) / 2);
+    graph.y = {0, 1, 2, 0, 1, -1};
+    graph.num_classes = 3;
+    graph.splits = {{"train", {4, 1, 0}}, {"valid", {2, 5}}};
+    testing::write_tiny_dataset(dataset(), graph);
+    std::vector<fs::path> paths{dataset() / "meta.json"};
+    for (const auto& entry : fs::recursive_directory_iterator(dataset())) {
+      if (entry.path().extension() == ".npy") paths.push_back(entry.path());
+    }
+    std::sort(paths.begin() + 1, paths.end());
+    for (const fs::path& path : paths) {
+      std::ifstream in(path, std::ios::binary);
+      contents_.emplace_back((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+      memfds_.push_back(memfd_create("fuzz", MFD_CLOEXEC));
+      put(contents_.size() - 1, contents_.back());
+      fs::remove(path);
+      fs::create_symlink("/proc/self/fd/" + std::to_string(memfds_.back()), path);
+    }
+  }
+  fs::path dataset() const { return folder_.path() / "data"; }
+  std::size_t count() const { return contents_.size(); }
+  void put(std::size_t file, const std::string& content) const {
+    if (ftruncate(memfds_[file], static_cast<off_t>(content.size())) != 0 ||
+        pwrite(memfds_[file], content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
+      std::abort();
+  }
+  void put_back(std::size_t file) const { put(file, contents_[file]); }
+
+ private:
+  testing::TempFolder folder_;
+  std::vector<std::string> contents_;
+  std::vector<int> memfds_;
+};
+
+void sample(const Dataset& dataset) {
+  const SeedList seeds(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+  BatchMaker maker(dataset, seeds, {.fanouts = {2, -1}, .edge_ids = true});
+  const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = seeds.size()});
+  std::vector<std::byte> buffer(bytes + kBlockAlignment);
+  const std::size_t shift =
+      (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
+  maker.write({buffer.data() + shift, bytes});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Files files;
+  if (size == 0) return 0;
+  const std::size_t file = data[0] % files.count();
+  std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (const std::string sealed = file == 0 ? seal_meta(content) : ""; !sealed.empty()) content = sealed;
+  files.put(file, content);
+  try {
+    const Dataset dataset(files.dataset());
+    try {
+      dataset.verify([](std::uint64_t, std::uint64_t) {});
+    } catch (const Error&) {
+    }
+    sample(dataset);
+  } catch (const Error&) {
+  }
+  files.put_back(file);
+  return 0;
+}
