@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/batch_view.h"
-#include "trainer/mean_aggregation.h"
+#include "trainer/compressed_rows.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {

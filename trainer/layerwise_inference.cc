@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "trainer/batch_tensors.h"
+#include "trainer/mean_aggregation.h"
 
 namespace hopfeed {
 namespace {

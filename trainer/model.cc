@@ -24,8 +24,9 @@ SageConvImpl::SageConvImpl(std::int64_t in, std::int64_t out)
     : lin_l_(register_module("lin_l", linear(in, out, true))),
       lin_r_(register_module("lin_r", linear(in, out, false))) {}
 
-torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows& rows) {
-  return lin_l_->forward(mean_aggregate(x, rows)) + lin_r_->forward(x.narrow(0, 0, rows.num_rows()));
+torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows& rows,
+                                    const Activation& activation) {
+  return sage_layer(x, rows, {lin_l_->weight, lin_l_->bias, lin_r_->weight}, activation);
 }
 
 torch::Tensor SageConvImpl::message(const torch::Tensor& x) { return torch::matmul(x, lin_l_->weight.t()); }
@@ -59,14 +60,10 @@ std::int64_t GraphSageImpl::num_layers() const {
   return options_.hops > 0 ? options_.hops : kPerceptronLayers;
 }
 
-torch::Tensor GraphSageImpl::activate(const torch::Tensor& h) {
-  return is_training() && options_.dropout > 0 ? relu_dropout(h, options_.dropout) : torch::relu(h);
-}
-
 torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
   for (std::int64_t l = 0; l < num_layers(); ++l) {
     h = perceptron_[l]->forward(h);
-    if (l + 1 < num_layers()) h = activate(h);
+    if (l + 1 < num_layers()) h = relu_dropout(h, drop());
   }
   return h;
 }
@@ -83,8 +80,9 @@ torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
   const CompressedRows rows = batch.rows();
   torch::Tensor h = batch.x.to(dtype);  // no copy where the stored type is the model's
   for (std::int64_t l = 0; l < options_.hops; ++l) {
-    h = convs_[l]->forward(h, rows.prefix(batch.num_expanded(options_.hops - l)));
-    if (l + 1 < options_.hops) h = activate(h);
+    const Activation activation =
+        l + 1 < options_.hops ? Activation{.relu = true, .drop = drop()} : Activation{};
+    h = convs_[l]->forward(h, rows.prefix(batch.num_expanded(options_.hops - l)), activation);
   }
   return h;
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/batch_tensors.h"
-#include "trainer/mean_aggregation.h"
+#include "trainer/sage_layer.h"
 
 namespace hopfeed {
 
@@ -22,7 +22,7 @@ class SageConvImpl : public torch::nn::Module {
  public:
   SageConvImpl(std::int64_t in, std::int64_t out);
   /// x [sources, in] -> [rows, out]; row i is node i.
-  torch::Tensor forward(const torch::Tensor& x, const CompressedRows& rows);
+  torch::Tensor forward(const torch::Tensor& x, const CompressedRows& rows, const Activation& activation);
 
   // The same in two halves, for layer-wise inference: forward = mean over neighbours of message(x_u), plus
   // self(x_v).
@@ -59,7 +59,7 @@ class GraphSageImpl : public torch::nn::Module {
   torch::Tensor perceptron(torch::Tensor h);
 
  private:
-  torch::Tensor activate(const torch::Tensor& h);
+  double drop() const { return is_training() ? options_.dropout : 0; }
   ModelOptions options_;
   std::vector<SageConv> convs_;
   std::vector<torch::nn::Linear> perceptron_;

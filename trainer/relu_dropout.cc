@@ -14,24 +14,17 @@ namespace {
 
 constexpr std::int64_t kGrain = 256;  // rows handed to a thread at a time
 
-std::uint64_t next_key() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
-}
-
 struct ReluDropout : torch::autograd::Function<ReluDropout> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& input,
                                double drop) {
     const torch::Tensor x = input.contiguous();
     torch::Tensor out = torch::empty_like(x);
-    const std::uint64_t key = next_key();
+    const DropRule rule = next_drop_rule(drop);
     const double scale = 1 / (1 - drop);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "relu_dropout", [&] {
       const MatrixView<scalar_t> view{x.const_data_ptr<scalar_t>(), x.size(1), x.size(1)};
       at::parallel_for(0, x.size(0), kGrain, [&](std::int64_t begin, std::int64_t end) {
-        relu_dropout(view, key, static_cast<std::uint32_t>(drop * 0x1p32), static_cast<scalar_t>(scale),
-                     begin, end, out.mutable_data_ptr<scalar_t>());
+        relu_dropout(view, rule, static_cast<scalar_t>(scale), begin, end, out.mutable_data_ptr<scalar_t>());
       });
     });
     context->save_for_backward({out});
@@ -47,6 +40,14 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
 };
 
 }  // namespace
+
+DropRule next_drop_rule(double drop) {
+  if (drop == 0) return {};
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return {.key = at::check_generator<at::CPUGeneratorImpl>(generator)->random64(),
+          .drop = static_cast<std::uint32_t>(drop * 0x1p32)};
+}
 
 torch::Tensor relu_dropout(const torch::Tensor& x, double drop) {
   if (!x.is_cpu())

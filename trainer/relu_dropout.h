@@ -5,7 +5,12 @@
 #pragma once
 #include <torch/torch.h>
 
+#include "trainer/cpu_kernels.h"
+
 namespace hopfeed {
+
+/// Which units a call drops, each with probability `drop`; takes a key from Torch's generator unless that is 0.
+DropRule next_drop_rule(double drop);
 
 /// max(x, 0) with each unit dropped with probability `drop` and the rest scaled by 1 / (1 - drop). x [rows,
 /// width], float32 or float64, on the CPU. Differentiable.

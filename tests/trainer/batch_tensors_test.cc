@@ -5,6 +5,7 @@
 
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
+#include "trainer/mean_aggregation.h"
 
 namespace hopfeed {
 namespace {

@@ -120,8 +120,7 @@ TEST(GraphSageTest, ComputesWhatAnUntrimmedModelComputes) {
   const CompressedRows all = compress_rows(batch.edge_index, batch.num_nodes(), batch.num_nodes());
   torch::Tensor h = batch.x;
   for (std::int64_t l = 0; l < 3; ++l) {
-    h = sage->conv(l).forward(h, all);
-    if (l < 2) h = torch::relu(h);
+    h = sage->conv(l).forward(h, all, {.relu = l < 2});
   }
   EXPECT_LE((sage->forward(batch) - h.narrow(0, 0, 15)).abs().max().item<float>(), 1e-5);
 }

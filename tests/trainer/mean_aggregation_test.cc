@@ -3,33 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "core/error.h"
+#include "tests/trainer/random_edges.h"
 
 namespace hopfeed {
 namespace {
 
-struct Edges {
-  std::int64_t rows, sources;
-  torch::Tensor edge_index;
-};
-
-/// Destinations grouped, some without edges, repeated edges.
-Edges random_edges(std::int64_t rows, std::int64_t sources, std::int64_t max_degree, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<std::int64_t> source, destination;
-  for (std::int64_t d = 0; d < rows; ++d) {
-    const std::int64_t degree = d % 5 == 3 ? 0 : static_cast<std::int64_t>(random() % (max_degree + 1));
-    for (std::int64_t k = 0; k < degree; ++k) {
-      source.push_back(static_cast<std::int64_t>(random() % sources));
-      destination.push_back(d);
-    }
-  }
-  return {rows, sources,
-          torch::stack({torch::tensor(source, torch::kInt64), torch::tensor(destination, torch::kInt64)})
-              .contiguous()};
-}
+using testing::Edges;
+using testing::random_edges;
 
 /// Message by message, in the order of the edges.
 torch::Tensor serial_mean(const torch::Tensor& x, const Edges& edges) {
@@ -116,23 +96,6 @@ TEST(MeanAggregation, APrefixOfTheRowsIsTheRowsOfThePrefix) {
   const CompressedRows rows = compress_rows(edges.edge_index, edges.rows, edges.sources);
   EXPECT_TRUE(torch::equal(mean_aggregate(x, rows.prefix(12)), mean_aggregate(x, rows).narrow(0, 0, 12)));
   EXPECT_EQ(mean_aggregate(x, rows.prefix(0)).size(0), 0);
-}
-
-TEST(CompressRows, RefusesEdgesThatDoNotFit) {
-  const auto refused = [](const torch::Tensor& edge_index) {
-    try {
-      compress_rows(edge_index.contiguous(), 3, 5);
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::kCorrupt;
-    }
-    return false;
-  };
-  EXPECT_TRUE(refused(torch::tensor({{1, 5}, {0, 1}}, torch::kInt64))) << "source too large";
-  EXPECT_TRUE(refused(torch::tensor({{1, -1}, {0, 1}}, torch::kInt64))) << "source negative";
-  EXPECT_TRUE(refused(torch::tensor({{1, 2}, {0, 3}}, torch::kInt64))) << "destination too large";
-  EXPECT_TRUE(refused(torch::tensor({{1, 2}, {-1, 0}}, torch::kInt64))) << "destination negative";
-  EXPECT_TRUE(refused(torch::tensor({{1, 2}, {1, 0}}, torch::kInt64))) << "destinations fall";
-  EXPECT_FALSE(refused(torch::tensor({{1, 4}, {0, 2}}, torch::kInt64)));
 }
 
 }  // namespace

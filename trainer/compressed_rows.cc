@@ -1,0 +1,54 @@
+// See compressed_rows.h.
+#include "trainer/compressed_rows.h"
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace hopfeed {
+
+CompressedRows CompressedRows::prefix(std::int64_t rows) const {
+  return {rowptr.narrow(0, 0, rows + 1), col.narrow(0, 0, rowptr.const_data_ptr<std::int64_t>()[rows])};
+}
+
+CompressedRows CompressedRows::transposed(std::int64_t num_sources) const {
+  const std::int64_t* begin = rowptr.const_data_ptr<std::int64_t>();
+  const std::int64_t* source = col.const_data_ptr<std::int64_t>();
+  const std::int64_t num_edges = begin[num_rows()];
+  CompressedRows result{torch::zeros({num_sources + 1}, torch::kInt64),
+                        torch::empty({num_edges}, torch::kInt64)};
+  std::int64_t* offset = result.rowptr.mutable_data_ptr<std::int64_t>();
+  std::int64_t* destination = result.col.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < num_edges; ++k) ++offset[source[k] + 1];
+  for (std::int64_t s = 0; s < num_sources; ++s) offset[s + 1] += offset[s];
+  std::vector<std::int64_t> next(offset, offset + num_sources);
+  for (std::int64_t d = 0; d < num_rows(); ++d) {
+    for (std::int64_t k = begin[d]; k < begin[d + 1]; ++k) destination[next[source[k]]++] = d;
+  }
+  return result;
+}
+
+CompressedRows compress_rows(const torch::Tensor& edge_index, std::int64_t num_rows,
+                             std::int64_t num_sources) {
+  CompressedRows rows{torch::zeros({num_rows + 1}, torch::kInt64), edge_index[0]};
+  const std::int64_t num_edges = edge_index.size(1);
+  const std::int64_t* source = edge_index.const_data_ptr<std::int64_t>();
+  const std::int64_t* destination = source + num_edges;
+  std::int64_t* end = rows.rowptr.mutable_data_ptr<std::int64_t>() + 1;
+  std::int64_t row = 0;
+  for (std::int64_t k = 0; k < num_edges; ++k) {
+    if (destination[k] < row || destination[k] >= num_rows || source[k] < 0 || source[k] >= num_sources) {
+      throw Error(ErrorCode::kCorrupt,
+                  "edge_index: edge " + std::to_string(k) + " (" + std::to_string(source[k]) + " to " +
+                      std::to_string(destination[k]) + ") does not fit a batch of " +
+                      std::to_string(num_sources) + " nodes, " + std::to_string(num_rows) +
+                      " of them expanded, in the order of destinations");
+    }
+    while (row < destination[k]) end[row++] = k;
+  }
+  while (row < num_rows) end[row++] = num_edges;
+  return rows;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,27 @@
+// The edges of a batch as compressed rows: row d holds the sources of the edges into node d, in the order of the batch.
+#pragma once
+#include <torch/torch.h>
+
+#include <cstdint>
+
+namespace hopfeed {
+
+/// The edges of a batch, grouped by destination. A layer uses a prefix of the rows.
+struct CompressedRows {
+  torch::Tensor rowptr;  // int64 [rows + 1]
+  torch::Tensor col;     // int64 [edges]: local source of each edge, in the order of the rows
+
+  std::int64_t num_rows() const { return rowptr.size(0) - 1; }
+  /// The first `rows` rows; shares memory.
+  CompressedRows prefix(std::int64_t rows) const;
+  /// For each source the destinations of its edges, in the order of the edges (stable counting sort).
+  CompressedRows transposed(std::int64_t num_sources) const;
+};
+
+/// From PyG's edge_index (int64 [2, E]: row 0 sources, row 1 destinations, non-decreasing), for destinations
+/// 0 .. num_rows - 1 and sources below num_sources. `col` is a view of edge_index. Throws kCorrupt where an
+/// id is out of range or destinations fall.
+CompressedRows compress_rows(const torch::Tensor& edge_index, std::int64_t num_rows,
+                             std::int64_t num_sources);
+
+}  // namespace hopfeed
