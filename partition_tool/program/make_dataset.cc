@@ -23,14 +23,14 @@ HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_si
   return {.fanouts = checked.fanouts, .batch_size = batch_size, .threads = threads};
 }
 
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds,
+void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
                     JsonReport& json) {
   const DatasetMeta& meta = result.meta;
   const NodeTypeMeta& node = meta.node_types[0];
   const EdgeTypeMeta& edge = meta.edge_types[0];
   fmt::print("{}: {} nodes, {} edges, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n",
              folder, node.count, edge.count, node.num_classes, meta.partitions,
-             meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, seconds);
+             meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, times.seconds);
   for (const auto& [attr, count] : result.nonfinite)
     fmt::print(stderr, "hopfeed-partition: warning: attribute {} has {} values that are NaN or infinite\n",
                attr, count);
@@ -46,7 +46,8 @@ void report_dataset(const std::string& folder, const DatasetBuildResult& result,
               {"edges_cut", meta.cut.edges_cut},
               {"fingerprint", meta.fingerprint},
               {"nonfinite", result.nonfinite},
-              {"seconds", seconds}});
+              {"seconds", times.seconds},
+              {"cut_seconds", times.cut_seconds}});
 }
 
 void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
@@ -67,7 +68,8 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   writer.commit(result.meta);
   bars.finish();
   report_dataset(options.folder, result,
-                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), json);
+                 {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()},
+                 json);
 }
 
 }  // namespace hopfeed

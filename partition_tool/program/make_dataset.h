@@ -29,8 +29,13 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
 /// Fanouts and batch size of --fanouts and --batch-size, checked.
 HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_size, int threads);
 
-/// Says what was written, on stdout and as JSON; `seconds` is the time it took.
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, double seconds,
+struct DatasetTimes {
+  double seconds = 0;      // all of it
+  double cut_seconds = 0;  // of the partitioner alone
+};
+
+/// Says what was written, on stdout and as JSON.
+void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
                     JsonReport& json);
 
 }  // namespace hopfeed

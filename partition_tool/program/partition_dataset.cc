@@ -33,9 +33,12 @@ void partition_dataset(const CutOptions& options) {
   const RawGraph graph = read_dataset(input, options.threads, bars.progress());
   const PartitionOptions how{
       .partitions = static_cast<int>(options.parts), .seed = options.seed, .threads = options.threads};
+  const auto cut_begin = std::chrono::steady_clock::now();
   const std::vector<std::int32_t> partition_of = options.method == "metis"
                                                      ? partition_by_metis(graph, how, bars.progress())
                                                      : partition_randomly(graph, how);
+  const double cut_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - cut_begin).count();
   const NodeOrder order = order_nodes(graph, partition_of, how.partitions, hotness, bars.progress());
   const CutMeta cut{.method = options.method,
                     .fanouts = hotness.fanouts,
@@ -52,8 +55,15 @@ void partition_dataset(const CutOptions& options) {
   }
   writer.commit(result.meta);
   bars.finish();
+  fmt::print("{} cut {} of {} edges ({:.1f}%) in {:.1f} s\n", options.method, result.meta.cut.edges_cut,
+             result.meta.edge_types[0].count,
+             100.0 * static_cast<double>(result.meta.cut.edges_cut) /
+                 static_cast<double>(std::max<std::int64_t>(1, result.meta.edge_types[0].count)),
+             cut_seconds);
   report_dataset(options.output, result,
-                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), json);
+                 {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+                  .cut_seconds = cut_seconds},
+                 json);
 }
 
 }  // namespace hopfeed

@@ -97,6 +97,7 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
   succeed("partition two three --parts 3 --method random");
   EXPECT_EQ(read_json("two.json")["fingerprint"], fingerprint);
   EXPECT_GT(read_json("two.json")["edges_cut"], 0);
+  EXPECT_GT(read_json("two.json")["cut_seconds"], 0);
   for (const char* name : {"whole", "two", "three"}) {
     const ToolResult verified = succeed(std::string("verify ") + name + " --json verify.json");
     EXPECT_NE(verified.out.find("ok"), std::string::npos);
