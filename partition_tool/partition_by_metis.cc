@@ -3,11 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <metis.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <numeric>
+#include <thread>
 
 #include "cache/parallel_ranges.h"
 #include "core/error.h"
@@ -98,27 +106,59 @@ std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
   return weights;
 }
 
-/// METIS complains about partitions without nodes on standard output, which is not its to write to.
-class QuietStdout {
+/// What METIS is given and gives back. It lies in memory that the process which runs METIS shares with ours.
+struct MetisAnswer {
+  int status;
+  idx_t partition_of[1];  // [N]
+};
+
+class SharedAnswer {
  public:
-  QuietStdout() : saved_(::dup(STDOUT_FILENO)) {
-    std::fflush(stdout);
-    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (saved_ >= 0 && nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
-    if (nowhere >= 0) ::close(nowhere);
+  explicit SharedAnswer(std::int64_t num_nodes)
+      : bytes_(sizeof(MetisAnswer) + static_cast<std::size_t>(num_nodes) * sizeof(idx_t)),
+        at_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (at_ == MAP_FAILED) throw_errno("cannot get memory for METIS's answer", errno);
   }
-  ~QuietStdout() {
-    std::fflush(stdout);
-    if (saved_ < 0) return;
-    ::dup2(saved_, STDOUT_FILENO);
-    ::close(saved_);
-  }
-  QuietStdout(const QuietStdout&) = delete;
-  QuietStdout& operator=(const QuietStdout&) = delete;
+  ~SharedAnswer() { ::munmap(at_, bytes_); }
+  SharedAnswer(const SharedAnswer&) = delete;
+  SharedAnswer& operator=(const SharedAnswer&) = delete;
+  MetisAnswer& operator*() { return *static_cast<MetisAnswer*>(at_); }
 
  private:
-  int saved_;
+  std::size_t bytes_;
+  void* at_;
 };
+
+/// Runs `work` in a forked copy of this process and calls `wait` now and then meanwhile; where that throws, the copy is killed.
+/// METIS cannot be interrupted, takes many times the memory of the graph, and complains on standard output: all that stays in
+/// the copy. Only for callers that have no other threads at the moment. Returns the status as waitpid gives it.
+int run_in_copy(const std::function<void()>& work, const std::function<void()>& wait) {
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid(), copy = ::fork();
+  if (copy < 0) throw_errno("cannot start a process for METIS", errno);
+  if (copy == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);  // the parent decides
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    if (::getppid() != parent || nowhere < 0) ::_exit(1);
+    ::dup2(nowhere, STDOUT_FILENO);
+    ::dup2(nowhere, STDERR_FILENO);
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  try {
+    while (::waitpid(copy, &status, WNOHANG) == 0) {
+      wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  } catch (...) {
+    ::kill(copy, SIGKILL);
+    ::waitpid(copy, &status, 0);
+    throw;
+  }
+  return status;
+}
 
 void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions) {
   std::vector<char> filled(static_cast<std::size_t>(partitions));
@@ -147,15 +187,24 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   METIS_SetDefaultOptions(settings);
   settings[METIS_OPTION_NUMBERING] = 0;
   settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7FFF'FFFF);
-  const QuietStdout quiet;
-  const int status = METIS_PartGraphKway(&count, &constraints, undirected.xadj.data(),
-                                         undirected.adjncy.data(), weights.data(), nullptr, nullptr, &parts,
-                                         nullptr, imbalance.data(), settings, &cut, partition_of.data());
-  if (status == METIS_ERROR_MEMORY)
+  SharedAnswer shared(graph.num_nodes());
+  MetisAnswer& answer = *shared;
+  const int ended = run_in_copy(
+      [&] {
+        answer.status = METIS_PartGraphKway(
+            &count, &constraints, undirected.xadj.data(), undirected.adjncy.data(), weights.data(), nullptr,
+            nullptr, &parts, nullptr, imbalance.data(), settings, &cut, answer.partition_of);
+      },
+      [&] {
+        progress({"Partitioning with METIS", "nodes", 0, nodes});
+      });
+  const int status = answer.status;
+  if (ended != 0 || status == METIS_ERROR_MEMORY)  // killed, most likely by the kernel for want of memory
     throw Error(ErrorCode::kNoSpace, "METIS ran out of memory; use --method random or a machine with more");
   if (status != METIS_OK)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("METIS refused the graph (status {}); use --method random", status));
+  std::copy_n(answer.partition_of, partition_of.size(), partition_of.begin());
   require_no_empty_partition(partition_of, options.partitions);
   progress({"Partitioning with METIS", "nodes", nodes, nodes});
   return partition_of;

@@ -277,6 +277,17 @@ TEST_F(PartitionProgram, StopSignalsAtRandomMoments_LeaveNothing) {
   }
 }
 
+TEST_F(PartitionProgram, TermSignalInsideMetis_StopsItCleanlyToo) {
+  succeed("generate d --nodes 50000 --edges 1000000 --features 1 --classes 4 --seed 1");
+  // METIS runs in a process of its own, which is there while it works.
+  const ToolResult result = shell(
+      "{} partition d cut --parts 64 & pid=$!; for i in $(seq 2000); do child=$(cat "
+      "/proc/$pid/task/$pid/children); [ -n \"$child\" ] && break; sleep 0.01; done; kill -TERM $pid; wait "
+      "$pid; code=$?; [ -n \"$child\" ] && ! kill -0 $child 2>/dev/null && exit $code; exit 99");
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(listing(work()), std::set<std::string>{"d"}) << result.err;
+}
+
 TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
   shell(
       "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
