@@ -202,8 +202,10 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   if (ended != 0 || status == METIS_ERROR_MEMORY)  // killed, most likely by the kernel for want of memory
     throw Error(ErrorCode::kNoSpace, "METIS ran out of memory; use --method random or a machine with more");
   if (status != METIS_OK)
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("METIS refused the graph (status {}); use --method random", status));
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("METIS gave up (status {}), most often for want of memory; use --method random "
+                            "or a machine with more",
+                            status));
   std::copy_n(answer.partition_of, partition_of.size(), partition_of.begin());
   require_no_empty_partition(partition_of, options.partitions);
   progress({"Partitioning with METIS", "nodes", nodes, nodes});

@@ -1,6 +1,4 @@
 // The trainer in a program outside of hopfeed: makes a model and counts its parameters.
-#include <torch/torch.h>
-
 #include <cstdio>
 
 #include "trainer/model.h"
