@@ -76,7 +76,7 @@ class Soak {
     options_.num_workers = arguments.workers;
     options_.channel_size = 1 << 20;
     options_.batch_deadline = kHung;
-    options_.start_deadline = 2s;
+    options_.start_deadline = 10s;
     options_.max_worker_restarts = 1'000'000'000;
     for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch)
       oracle_.push_back(expected(options_, {.epoch = epoch}));
