@@ -11,6 +11,7 @@
 #include "cache/parallel_ranges.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "partition_tool/graph_memory.h"
 
 namespace hopfeed {
 namespace {
@@ -62,6 +63,9 @@ Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t n
   if (num_edges > kMaxEdges)
     throw Error(ErrorCode::kInvalid, fmt::format("{}: {} edges are more than hopfeed takes ({})",
                                                  options.origin, num_edges, kMaxEdges));
+  require_graph_memory(
+      {.num_nodes = num_nodes, .num_edges = num_edges, .stored_edge_ids = options.keep_edge_ids},
+      options.origin, "--no-edge-ids saves some, else use a machine with more");
   const auto report = [&](std::int64_t passes) {
     progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges),
               static_cast<std::uint64_t>(4 * num_edges)});

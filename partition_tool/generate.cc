@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/keyed_random.h"
 #include "core/limits.h"
+#include "partition_tool/graph_memory.h"
 #include "partition_tool/random_permutation.h"
 
 namespace hopfeed {
@@ -204,6 +205,8 @@ void validate(const GenerateOptions& o) {
 
 RawGraph generate_graph(const GenerateOptions& options, const Progress& progress) {
   validate(options);
+  require_graph_memory({.num_nodes = options.num_nodes, .num_edges = options.num_edges},
+                       "the generated graph", "lower --nodes or --edges");
   const auto planted = std::make_shared<const Planted>(options);
   RawGraph graph;
   graph.name = "generated";

@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "channel/channel_view.h"
-#include "channel/memory_limits.h"
 #include "channel/slot_pool.h"
+#include "core/memory_limits.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {

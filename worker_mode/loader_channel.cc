@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "channel/futex.h"
-#include "channel/memory_limits.h"
+#include "core/memory_limits.h"
 
 namespace hopfeed {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "channel/memory_limits.h"
+#include "core/memory_limits.h"
 
 namespace hopfeed {
 namespace {

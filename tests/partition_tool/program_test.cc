@@ -166,6 +166,12 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
   refuse("generate file/d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "file", 1);
 }
 
+// F31. Two terabytes at the least; nothing is reserved, and the line says what to change.
+TEST_F(PartitionProgram, GraphLargerThanTheMemory_IsRefusedBeforeItIsMade) {
+  refuse("generate big --nodes 100000000000 --edges 10", "the generated graph needs ", 1);
+  refuse("generate big --nodes 10 --edges 1000000000000", "lower --nodes or --edges", 1);
+}
+
 TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
   save<std::int64_t>("e.npy", {2, 0, 2, 1, 1, 0}, {2, 3});
   save<float>("x.npy", {1, 2, 3, 4, 5, 6}, {3, 2});

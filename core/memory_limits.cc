@@ -1,7 +1,7 @@
 // See memory_limits.h. Formats: proc(5), kernel documentation cgroup-v1/memory and cgroup-v2. What a cgroup
 // uses includes page cache that the kernel gives up on demand; as MemAvailable does, we count file pages on
 // the LRU lists as available (shared memory is not on those lists).
-#include "channel/memory_limits.h"
+#include "core/memory_limits.h"
 
 #include <fmt/format.h>
 

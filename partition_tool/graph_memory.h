@@ -1,0 +1,25 @@
+// What a graph takes in memory while a dataset is made of it, asked of the machine before any of it is allocated: an overrun is
+// a kill and no error.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/memory_limits.h"
+
+namespace hopfeed {
+
+struct GraphSize {
+  std::int64_t num_nodes = 0;
+  std::int64_t num_edges = 0;
+  bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
+};
+
+/// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and labels are
+/// streamed and not in it.
+std::uint64_t graph_bytes(const GraphSize& size);
+
+/// Throws kNoSpace naming `what`, both sizes and `knobs` where the machine or its cgroups have less.
+void require_graph_memory(const GraphSize& size, const std::string& what, const std::string& knobs,
+                          const AvailableMemory& available = available_memory());
+
+}  // namespace hopfeed
