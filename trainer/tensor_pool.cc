@@ -38,7 +38,8 @@ class Pool {
     const std::lock_guard lock(mutex_);
     used_ -= block.bytes();
     const std::size_t bytes = block.bytes();
-    free_.emplace(bytes, std::move(block));
+    free_.emplace_hint(free_.lower_bound(bytes), bytes,
+                       std::move(block));  // the first of its size to go again
   }
 
   TensorPoolStats stats() {
