@@ -40,8 +40,10 @@ endif()
 # The wheel's include folder also holds headers of libraries that Torch was built with, {fmt} of another version among
 # them: units that include Torch do without {fmt}.
 add_library(hopfeed_torch INTERFACE)
-target_include_directories(hopfeed_torch SYSTEM INTERFACE
-  ${HOPFEED_TORCH_ROOT}/include ${HOPFEED_TORCH_ROOT}/include/torch/csrc/api/include ${GLOO_INCLUDE})
+set(HOPFEED_TORCH_INCLUDE ${HOPFEED_TORCH_ROOT}/include ${HOPFEED_TORCH_ROOT}/include/torch/csrc/api/include ${GLOO_INCLUDE}
+  CACHE INTERNAL "what a unit with Torch includes")
+# The installed package adds them by itself (hopfeedConfig.cmake.in): CMake exports no path inside the sources, and .venv is one.
+target_include_directories(hopfeed_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${HOPFEED_TORCH_INCLUDE}>")
 target_compile_definitions(hopfeed_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 # -fopenmp: at::parallel_for is serial without it.
 target_compile_options(hopfeed_torch INTERFACE -fopenmp)
