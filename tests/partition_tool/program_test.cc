@@ -168,8 +168,8 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
 
 // F31. Two terabytes at the least; nothing is reserved, and the line says what to change.
 TEST_F(PartitionProgram, GraphLargerThanTheMemory_IsRefusedBeforeItIsMade) {
-  refuse("generate big --nodes 100000000000 --edges 10", "the generated graph needs ", 1);
-  refuse("generate big --nodes 10 --edges 1000000000000", "lower --nodes or --edges", 1);
+  refuse("generate big --nodes 100000000000 --edges 10 --features 4 --classes 2 --seed 1", "the generated graph needs ", 1);
+  refuse("generate big --nodes 10 --edges 1000000000000 --features 4 --classes 2 --seed 1", "lower --nodes or --edges", 1);
 }
 
 TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
