@@ -23,16 +23,21 @@ T parse_number(const TextLines& lines, std::string_view field) {
   return value;
 }
 
+gzFile open_text(const std::filesystem::path& path) {
+  std::error_code unreadable;  // gzopen says why
+  if (path.extension() == ".gz" &&
+      std::filesystem::file_size(path, unreadable) == 0)  // zlib: a text of no lines
+    throw Error(ErrorCode::kCorrupt, path.string() + " is empty, which no gzip file is; fetch it again");
+  const gzFile file = gzopen(path.c_str(), "rbe");
+  if (file == nullptr) throw_errno("cannot open " + path.string(), errno != 0 ? errno : ENOMEM);
+  gzbuffer(file, 1 << 17);
+  return file;
+}
+
 }  // namespace
 
 TextLines::TextLines(const std::filesystem::path& path)
-    : path_(path), file_(gzopen(path.c_str(), "rbe")), buffer_(kBufferBytes) {
-  if (file_ == nullptr) throw_errno("cannot open " + path.string(), errno != 0 ? errno : ENOMEM);
-  if (path.extension() == ".gz" &&
-      std::filesystem::file_size(path) == 0)  // zlib would read it as a text of no lines
-    throw Error(ErrorCode::kCorrupt, path.string() + " is empty, which no gzip file is; fetch it again");
-  gzbuffer(file_, 1 << 17);
-}
+    : path_(path), file_(open_text(path)), buffer_(kBufferBytes) {}
 
 TextLines::~TextLines() {
   if (file_ != nullptr) gzclose_r(file_);
