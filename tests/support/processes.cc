@@ -141,10 +141,13 @@ std::string BackgroundProgram::read_line() {
 
 std::string BackgroundProgram::read_rest() { return read_to_end(std::exchange(out_, -1)); }
 
-void BackgroundProgram::signal(int number) const { ::kill(pid_, number); }
+void BackgroundProgram::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);  // -1, of one that has ended, would be every process there is
+}
 
 int BackgroundProgram::wait(std::chrono::milliseconds limit) {
   const auto give_up = std::chrono::steady_clock::now() + limit;
+  if (pid_ < 0) return -1;
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > give_up) return -1;
