@@ -1,5 +1,5 @@
 // hopfeed-bench-trainer: the cost of a training step on batches in memory, one JSON line. docs/benchmarks.md says what the
-// keys mean; compare_with_pyg.sh runs PyG on the same batches.
+// keys mean; sage_step_pyg.py runs PyG on the batches and first parameters that --dump stores.
 #include <filesystem>
 #include <iostream>
 #include <string>
