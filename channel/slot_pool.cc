@@ -11,7 +11,7 @@
 namespace hopfeed {
 
 SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options)
-    : memory_(&memory), view_(view), options_(options) {
+    : memory_(&memory), view_(view), options_(options), slot_of_(view.shape().num_slots) {
   for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);  // slot 0 is planned first
 }
 
@@ -21,6 +21,7 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   if (free_.empty()) return false;
   const std::uint32_t slot = free_.back();
   free_.pop_back();
+  slot_of_[batch.sequence % num_slots()] = slot;
   SlotRecord& record = view_.slot(slot);
   record.sequence.store(batch.sequence);
   record.epoch.store(batch.epoch);
@@ -47,15 +48,17 @@ void SlotPool::abandon() {
       seen = SlotWord::unpack(expected);  // a worker was quicker
     }
     if (seen.state != SlotState::kFilling && seen.state != SlotState::kReady) continue;
-    view_.slot(slot).abandoned.store(1);
+    if (view_.slot(slot).abandoned.exchange(1) == 0) ++abandoned_;
     futex_bump(view_.slot(slot).grant_event);
   }
   sweep();
 }
 
 void SlotPool::sweep() {
-  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
-    if (word(slot).state == SlotState::kReady && view_.slot(slot).abandoned.load() != 0) free_slot(slot);
+  for (std::uint32_t slot = 0; abandoned_ > 0 && slot < num_slots(); ++slot) {
+    if (word(slot).state != SlotState::kReady || view_.slot(slot).abandoned.load() == 0) continue;
+    --abandoned_;
+    free_slot(slot);
   }
 }
 
@@ -69,12 +72,6 @@ std::size_t with_headroom(std::size_t wanted) {
 }
 
 }  // namespace
-
-std::size_t SlotPool::granted() const {
-  std::size_t sum = 0;
-  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) sum += view_.slot(slot).granted.load();
-  return sum;
-}
 
 bool SlotPool::waits_for_grant(std::uint32_t slot) const {
   const SlotRecord& record = view_.slot(slot);
@@ -121,6 +118,7 @@ bool SlotPool::try_grant(std::uint32_t slot) {
   }
   memory_->reserve(view_.slot_offset(slot) + had, target - had);
   record.granted.store(target);
+  granted_ += target - had;
   futex_bump(record.grant_event);
   return true;
 }
@@ -160,6 +158,7 @@ void SlotPool::punch(std::uint32_t slot) {
   SlotRecord& record = view_.slot(slot);
   if (record.granted.load() == 0) return;
   memory_->punch(view_.slot_offset(slot), record.granted.load());
+  granted_ -= record.granted.load();
   record.granted.store(0);
 }
 
@@ -172,28 +171,24 @@ void SlotPool::punch_all_but_held() {
 // ---- handing out and taking back
 
 std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) const {
-  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
-    const SlotRecord& record = view_.slot(slot);
-    if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence ||
-        record.abandoned.load() != 0)
-      continue;
-    if (record.error_code != 0) {
-      const std::string_view text(record.error, strnlen(record.error, sizeof(record.error)));
-      return Finished{.slot = slot,
-                      .block = {},
-                      .error = Error(static_cast<ErrorCode>(record.error_code - 1), std::string(text))};
-    }
-    if (record.used > record.granted.load()) {
-      return Finished{
-          .slot = slot,
-          .block = {},
-          .error = Error(ErrorCode::kCorrupt, "slot " + std::to_string(slot) +
-                                                  " of the channel says that it holds "
-                                                  "more than it was granted; restart the loader")};
-    }
-    return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
+  const std::uint32_t slot = slot_of_[sequence % num_slots()];
+  const SlotRecord& record = view_.slot(slot);
+  if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence ||
+      record.abandoned.load() != 0)
+    return {};
+  const auto refused = [&](ErrorCode code, std::string text) {
+    return Finished{.slot = slot, .block = {}, .error = Error(code, std::move(text))};
+  };
+  if (record.error_code != 0) {
+    return refused(static_cast<ErrorCode>(record.error_code - 1),
+                   std::string(record.error, strnlen(record.error, sizeof(record.error))));
   }
-  return {};
+  if (record.used > record.granted.load()) {
+    return refused(ErrorCode::kCorrupt, "slot " + std::to_string(slot) +
+                                            " of the channel says that it holds more than it was granted; "
+                                            "restart the loader");
+  }
+  return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
 }
 
 void SlotPool::take(std::uint32_t slot) {
@@ -222,6 +217,7 @@ int SlotPool::reclaim(std::uint32_t incarnation) {
     SlotRecord& record = view_.slot(slot);
     record.wanted.store(0);
     if (record.abandoned.load() != 0) {
+      --abandoned_;
       free_slot(slot);
       continue;
     }

@@ -84,7 +84,7 @@ class SlotPool {
   /// FREE slots, the last freed at the back.
   const std::vector<std::uint32_t>& free_order() const { return free_; }
   /// Bytes granted to all slots.
-  std::size_t granted() const;
+  std::size_t granted() const { return granted_; }
   /// Memory given back in slots that nobody views. For the end: no worker lives, nothing is planned again.
   void punch_all_but_held();
   const ChannelView& view() const { return view_; }
@@ -105,6 +105,10 @@ class SlotPool {
   ChannelView view_;
   SlotPoolOptions options_;
   std::vector<std::uint32_t> free_;  // FREE slots, the last freed at the back
+  // Where each batch was planned: sequence s in slot_of_[s % num_slots], since no more of them have a slot at a time.
+  std::vector<std::uint32_t> slot_of_;
+  std::uint32_t abandoned_ = 0;  // FILLING and READY slots whose epoch was left
+  std::size_t granted_ = 0;      // bytes, over all slots
 };
 
 }  // namespace hopfeed

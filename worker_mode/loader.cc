@@ -181,11 +181,13 @@ class Loader::Impl {
 
  private:
   void require_own_process() const {
-    require(channel_->in_own_process(),
-            fmt::format(
-                "process {} was forked from the one that this loader belongs to, and forks have none of its "
-                "threads; make a loader in each process",
-                getpid()));
+    if (channel_->in_own_process()) return;
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format(
+            "process {} was forked from the one that this loader belongs to, and forks have none of its "
+            "threads; make a loader in each process",
+            getpid()));
   }
 
   Deal deal(std::int64_t start) const {

@@ -25,6 +25,7 @@
 #include <string>
 
 #include "channel/channel_view.h"
+#include "channel/futex.h"
 #include "channel/memory.h"
 #include "channel/worker_port.h"
 #include "core/batch_maker.h"
@@ -43,21 +44,27 @@ constexpr std::chrono::milliseconds kNap{
     100};  // the longest that a dead parent or a lost wake-up goes unnoticed
 
 /// The loader's process. The kernel's death signal comes at once, but only if the parent lived when it was
-/// asked for; the pidfd is looked at between batches.
+/// asked for; the pidfd is looked at between batches, no more than once in kLook: small batches take less than a look.
 class Parent {
  public:
   explicit Parent(std::int64_t pid) {
     pidfd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
     alive_ = pidfd_ && getppid() == pid;  // asked too late: we were given to another parent already
   }
-  bool alive() const {
+  bool alive() {
+    const std::int64_t now = monotonic_now();
+    if (now < look_again_) return alive_;
+    look_again_ = now + kLook;
     pollfd poller{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
-    return alive_ && poll(&poller, 1, 0) == 0;
+    alive_ = alive_ && poll(&poller, 1, 0) == 0;
+    return alive_;
   }
 
  private:
+  static constexpr std::int64_t kLook = 10'000'000;  // nanoseconds
   OwnedFd pidfd_;
   bool alive_ = false;
+  std::int64_t look_again_ = 0;
 };
 
 std::string read_all(int fd) {
@@ -91,8 +98,7 @@ void place_on(const std::vector<int>& cores) {
 }
 
 /// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
-void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed,
-                const Parent& parent) {
+void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, Parent& parent) {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
   const std::size_t bytes = maker.sample(
@@ -120,8 +126,7 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::ui
 
 /// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn
 /// comes.
-void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed,
-           const Parent& parent) {
+void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, Parent& parent) {
   try {
     make_batch(port, claim, maker, seed, parent);
   } catch (const Error& error) {
@@ -134,7 +139,7 @@ void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_
   }
 }
 
-void work(WorkerPort& port, const WorkerConfig& config, const Parent& parent) {
+void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   place_on(config.cores);
   const Dataset dataset(config.dataset, {.huge_pages = parse_huge_pages(config.huge_pages)});
   if (dataset.meta().fingerprint != config.fingerprint) {
@@ -173,7 +178,7 @@ int worker_main() {
   signal(SIGPIPE, SIG_IGN);
   FAILPOINT("worker.start");
   const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
-  const Parent parent(config.parent);
+  Parent parent(config.parent);
   if (!parent.alive()) return 1;
   const std::unique_ptr<ChannelMemory> memory = attach_shared_memory(kChannelFd);
   WorkerPort port(ChannelView::open(*memory), config.worker, kDoorbellFd);
