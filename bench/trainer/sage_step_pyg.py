@@ -8,7 +8,7 @@ Prints one JSON line with the keys of that program, for each way to hand a batch
   csr        bipartite, with the sampler's sorted edges as a torch.sparse CSR matrix, which skips the messages
   edge_index bipartite, with the same edges as a torch_geometric.EdgeIndex that knows its order
 
-Usage: sage_step_pyg.py FOLDER [--ways full,trim,...] [--threads N] [--seconds S]     FOLDER is what --dump of hopfeed-bench-trainer made
+FOLDER is what --dump of hopfeed-bench-trainer made
 """
 import argparse
 import json
@@ -116,7 +116,7 @@ def measure(folder, batches, way, args):
     steps, begin = [], time.perf_counter()
     while time.perf_counter() - begin < args.seconds or not steps:
         steps += [take_step(model, optimizer, batch, way)[1] for batch in batches]
-    report = {"bench": "trainer-pyg", "way": way, "threads": args.threads, "dropout": args.dropout, "torch": torch.__version__,
+    report = {"bench": "trainer-pyg", "way": way, "label": args.label, "threads": args.threads, "dropout": args.dropout, "torch": torch.__version__,
               "pyg": torch_geometric.__version__, "steps": len(steps), "losses": losses}
     for unit, name in enumerate(("cpu_ms", "wall_ms")):
         report[name] = statistics.median(sum(part[unit] for part in step) for step in steps)
@@ -129,6 +129,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--ways", default="full,trim,bipartite,csr,edge_index")
+    parser.add_argument("--label", default="", help="put into the line, to tell runs in different environments apart")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--dropout", type=float, default=0)
