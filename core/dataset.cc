@@ -97,6 +97,7 @@ void Dataset::open_edges(int edge_type) {
     CscPart part;
     part.num_rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
     part.num_edges = edge.partition_edges[p];
+    part.first_edge = p == 0 ? 0 : files.parts.back().first_edge + files.parts.back().num_edges;
     files.rows.push_back(open_array(rows_path(p, edge)));
     require_shape(files.rows.back(), {part.num_rows + 1});
     part.rows = files.rows.back().as<RowRecord>().data();

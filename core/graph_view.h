@@ -24,6 +24,7 @@ struct CscPart {
       nullptr;  // [num_edges] int32 or int64 (CscView::edge_id_type), or null: position of the edge in the import
   std::int64_t num_rows = 0;
   std::int64_t num_edges = 0;
+  std::int64_t first_edge = 0;  // edges of the partitions before it
 };
 
 /// One edge type over all partitions.

@@ -110,12 +110,16 @@ struct NeighborSampler::Impl {
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
     stream.purpose = Purpose::kRetries;
     draws.retry_key = stream_key(stream);
-    const ExpandOptions expand_options{
-        .fanout = options.fanouts[hop], .replace = options.replace, .edge_ids = options.edge_ids};
+    const PickOptions pick{.fanout = options.fanouts[hop], .replace = options.replace, .stream = draws};
+    const ExpandEnds ends{.csc = view,
+                          .dst = dst.local,
+                          .dst_original_ids = dst.original_ids,
+                          .src = src.local,
+                          .edges = edges[edge_type]};
     const auto run = [&]<class Index>(Index, auto& relabel) {
-      RowExpander<Index, std::decay_t<decltype(relabel)>>(view, expand_options, draws, expand_scratch,
-                                                          dst.local, dst.original_ids, src.local, relabel,
-                                                          edges[edge_type])
+      RowExpander<Index, std::decay_t<decltype(relabel)>, UniformPicker>(
+          ends, {.edge_ids = options.edge_ids}, UniformPicker(pick, expand_scratch.picks), relabel,
+          expand_scratch)
           .expand(dst.expanded, frontier_end);
     };
     try {
@@ -192,9 +196,8 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes();
-  for (const auto& group : s.expand_scratch.placed) bytes += group.at.bytes() + group.edge_at.bytes();
-  for (const EdgeScratch& edge : s.edges)
-    bytes += edge.sources.bytes() + edge.edge_ids.bytes() + edge.per_dst.bytes();
+  bytes += s.expand_scratch.bytes();
+  for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
     bytes += node.local.ids.bytes() + node.original_ids.bytes();
     bytes += std::visit([](const auto& relabel) { return relabel.bytes(); }, node.relabel);

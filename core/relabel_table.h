@@ -39,6 +39,7 @@ struct LocalNodes {
 
 class DirectRelabel {
  public:
+  static constexpr bool kTrees = false;
   explicit DirectRelabel(std::int64_t num_nodes)
       : size_(static_cast<std::size_t>(num_nodes)),
         id_bits_(std::bit_width(static_cast<std::uint64_t>(num_nodes))) {
@@ -100,6 +101,7 @@ class DirectRelabel {
 
 class HashRelabel {
  public:
+  static constexpr bool kTrees = false;
   explicit HashRelabel(std::int64_t /*num_nodes*/) { resize(16); }
 
   void begin_batch(LocalNodes& nodes) {
@@ -167,6 +169,13 @@ class HashRelabel {
   int slot_bits_ = 0, id_bits_ = 0;
   std::uint32_t generation_ = 0;
   ScratchArray<std::uint32_t> table_;
+};
+
+/// For disjoint batches: a node that several trees reach has a local id in each. Ids are tree << node_bits | node.
+class TreeRelabel : public HashRelabel {
+ public:
+  static constexpr bool kTrees = true;
+  using HashRelabel::HashRelabel;
 };
 
 }  // namespace hopfeed

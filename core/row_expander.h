@@ -4,8 +4,8 @@
 // Groups of kGroup destinations pass five stages, five groups in flight, a row of each in turn: what waits for memory and what
 // computes alternate in short steps, so that the core always has as many cache misses under way as it can.
 //   fetch   prefetch the row record
-//   look    read offsets and original id; after the last row of the group, draw positions for all (core/vector_draws.h)
-//   place   turn positions into addresses, prefetch the neighbours
+//   look    read offsets and original id; after the last row of the group, draw for all (a picker's business)
+//   place   pick positions, turn them into addresses, prefetch the neighbours
 //   read    read the neighbours, prefetch what the relabel table has of them
 //   insert  give them local ids in order of first appearance
 // Addresses instead of positions travel between the stages, so that partitions cost nothing after `look`.
@@ -14,14 +14,12 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/drawn_rows.h"
 #include "core/error.h"
 #include "core/graph_view.h"
-#include "core/keyed_random.h"
-#include "core/pick_set.h"
 #include "core/relabel_table.h"
-#include "core/sampling_rule.h"
 #include "core/scratch.h"
-#include "core/vector_draws.h"
+#include "core/uniform_picker.h"
 
 namespace hopfeed {
 
@@ -29,8 +27,13 @@ namespace hopfeed {
 struct EdgeScratch {
   ScratchArray<std::uint32_t> sources;  // local ids, all hops
   ScratchArray<std::int64_t> edge_ids;
-  ScratchArray<std::uint32_t> per_dst;  // one count per expanded destination
+  ScratchArray<std::int64_t> positions;  // of the edges in the dataset's order
+  ScratchArray<std::uint32_t> per_dst;   // one count per expanded destination
   std::size_t num_edges = 0;
+
+  std::size_t bytes() const {
+    return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
+  }
 };
 
 /// Where damage was found; the caller knows the file names.
@@ -42,60 +45,61 @@ struct DamagedRow {
 };
 
 struct ExpandOptions {
-  std::int64_t fanout = -1;
-  bool replace = false;
-  bool edge_ids = false;
+  bool edge_ids = false;   // gather original edge positions
+  bool positions = false;  // and positions in the dataset's order
+  int node_bits = 0;       // in disjoint batches an id is tree << node_bits | node
 };
 
 /// Scratch that all edge types of a sampler share.
 struct ExpandScratch {
-  static constexpr std::uint32_t kGroup = DrawRows::kRows;
-  struct Row {
-    std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
-    std::uint64_t degree, drawn, original_id;
-    static constexpr std::uint32_t kNoLane = ~0u;
-    std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
-  };
-  /// One group between `look` and `place`.
-  struct Drawn {
-    Row rows[kGroup];
-    DrawPicks picks;
-    std::uint32_t count = 0;  // of the rows
-    std::size_t total = 0;    // of what they drew
-  };
   /// One group from `place` to `insert`.
   struct Placed {
-    ScratchArray<std::uint64_t> at;       // address of each drawn index; once read, the neighbour
-    ScratchArray<std::uint64_t> edge_at;  // address of each drawn edge id
+    ScratchArray<std::uint64_t> at;        // address of each drawn index; once read, the neighbour
+    ScratchArray<std::uint64_t> edge_at;   // address of each drawn edge id
+    ScratchArray<std::int64_t> positions;  // of each drawn edge
+    ScratchArray<std::uint64_t> trees;     // of each drawn edge, shifted to where it belongs in an id
     std::size_t total = 0;
   };
-  Drawn drawn[2];
+  DrawnGroup drawn[2];
   Placed placed[3];
-  DrawRows lanes;
-  ScratchArray<std::uint32_t> picks;
-  ScratchArray<std::uint64_t> wide_picks;
-  PickSet pick_set;
+  PickScratch picks;
+
+  std::size_t bytes() const {
+    std::size_t sum = picks.bytes();
+    for (const Placed& group : placed)
+      sum += group.at.bytes() + group.edge_at.bytes() + group.positions.bytes() + group.trees.bytes();
+    return sum;
+  }
 };
 
-template <class Index, class Relabel>
+/// The edge type to expand, and the nodes at its ends.
+struct ExpandEnds {
+  const CscView& csc;
+  LocalNodes& dst;
+  ScratchArray<std::int64_t>& dst_original_ids;
+  LocalNodes& src;
+  EdgeScratch& edges;
+};
+
+template <class Index, class Relabel, class Picker>
 class RowExpander {
  public:
-  static constexpr std::uint32_t kGroup = ExpandScratch::kGroup;
+  static constexpr std::uint32_t kGroup = DrawnGroup::kRows;
+  static constexpr bool kTrees = Relabel::kTrees;
 
-  RowExpander(const CscView& csc, const ExpandOptions& options, NodeStream stream, ExpandScratch& scratch,
-              LocalNodes& dst, ScratchArray<std::int64_t>& dst_original_ids, LocalNodes& src,
-              Relabel& relabel, EdgeScratch& edges)
-      : csc_(csc),
+  RowExpander(const ExpandEnds& ends, const ExpandOptions& options, Picker picker, Relabel& relabel,
+              ExpandScratch& scratch)
+      : csc_(ends.csc),
         options_(options),
-        stream_(stream),
         scratch_(scratch),
-        dst_(dst),
-        dst_original_ids_(dst_original_ids),
-        src_(src),
+        picker_(picker),
+        dst_(ends.dst),
+        dst_original_ids_(ends.dst_original_ids),
+        src_(ends.src),
         relabel_(relabel),
-        edges_(edges),
-        edge_id_bytes_(element_bytes(csc.edge_id_type)),
-        num_src_(static_cast<std::uint64_t>(csc.num_src_nodes)) {}
+        edges_(ends.edges),
+        edge_id_bytes_(element_bytes(csc_.edge_id_type)),
+        num_src_(static_cast<std::uint64_t>(csc_.num_src_nodes)) {}
 
   /// Expands destinations with local ids [lo, hi). Throws DamagedRow.
   void expand(std::uint32_t lo, std::uint32_t hi) {
@@ -103,53 +107,69 @@ class RowExpander {
     num_rows_ = hi - lo;
     edges_.per_dst.reserve(hi);
     dst_original_ids_.reserve(hi);
-    for (Drawn& group : scratch_.drawn) group.count = 0, group.total = 0;
+    for (DrawnGroup& group : scratch_.drawn) group.count = 0, group.most = 0;
     for (Placed& group : scratch_.placed) group.total = 0;
     const std::uint32_t groups = (num_rows_ + kGroup - 1) / kGroup;
     for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4; ++step) run(step);
   }
 
  private:
-  using Row = ExpandScratch::Row;
-  using Drawn = ExpandScratch::Drawn;
   using Placed = ExpandScratch::Placed;
+
+  // The next place in each array of a group that is being placed.
+  struct Cursor {
+    std::uint64_t *at, *edge_at;
+    std::int64_t* positions;
+    std::uint64_t* trees;
+  };
 
   // Step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4.
   void run(std::uint32_t step) {
-    Drawn &looked = scratch_.drawn[step % 2], &drawn = scratch_.drawn[(step + 1) % 2];
+    DrawnGroup &looked = scratch_.drawn[step % 2], &drawn = scratch_.drawn[(step + 1) % 2];
     Placed &placed = scratch_.placed[step % 3], &read = scratch_.placed[(step + 2) % 3],
            &inserted = scratch_.placed[(step + 1) % 3];
     const std::uint32_t to_fetch = rows_of(step), to_look = step > 0 ? rows_of(step - 1) : 0,
                         fetch_from = lo_ + step * kGroup, look_from = fetch_from - kGroup;
-    looked.total = 0;
-    placed.total = drawn.total;
-    placed.at.reserve(drawn.total);
-    if (options_.edge_ids) placed.edge_at.reserve(drawn.total);
+    looked.most = 0;
+    looked.first = look_from;
+    Cursor cursor = begin_placing(placed, drawn.most);
     make_room(inserted.total);
-    std::uint64_t *at = placed.at.data(), *edge_at = placed.edge_at.data();
     typename Relabel::Inserter inserter(relabel_, src_, edges_.sources.data());
     const std::size_t first = edges_.num_edges;
     std::size_t num_read = 0, num_inserted = 0;
     for (std::uint32_t i = 0; i < kGroup; ++i) {
-      if (i < to_look) looked.total += look(look_from + i, looked.rows[i]);
-      if (i < drawn.count) place(drawn, drawn.rows[i], at, edge_at);
+      if (i < to_look) looked.most += look(look_from + i, looked.rows[i]);
+      if (i < drawn.count) place(drawn, i, cursor);
       for (const std::size_t end = read.total * (i + 1) / kGroup; num_read < end; ++num_read)
-        inserter.prefetch(read_neighbor(read.at[num_read]));
+        inserter.prefetch(read_neighbor(read, num_read));
       for (const std::size_t end = inserted.total * (i + 1) / kGroup; num_inserted < end; ++num_inserted)
         inserter.insert(inserted.at[num_inserted], first + num_inserted);
     }
     inserter.close();
     if (options_.edge_ids) read_edge_ids(inserted);
+    if (options_.positions)
+      std::copy_n(inserted.positions.data(), inserted.total, edges_.positions.data() + first);
     edges_.num_edges += inserted.total;
     looked.count = to_look;
+    placed.total = static_cast<std::size_t>(cursor.at - placed.at.data());
     // Here, so that the draws have cache misses to run beside.
     for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
-    if (looked.total > 0 && options_.fanout >= 0 && options_.fanout <= kMaxLaneDraws) draw_in_lanes(looked);
+    if (to_look > 0) picker_.draw(looked);
   }
 
-  std::uint64_t read_neighbor(std::uint64_t& at) const {
+  Cursor begin_placing(Placed& placed, std::size_t most) const {
+    placed.at.reserve(most);
+    if (options_.edge_ids) placed.edge_at.reserve(most);
+    if (options_.positions) placed.positions.reserve(most);
+    if constexpr (kTrees) placed.trees.reserve(most);
+    return {placed.at.data(), placed.edge_at.data(), placed.positions.data(), placed.trees.data()};
+  }
+
+  std::uint64_t read_neighbor(Placed& group, std::size_t i) const {
+    std::uint64_t& at = group.at[i];
     const auto node = static_cast<std::uint64_t>(std::int64_t{*reinterpret_cast<const Index*>(at)});
     if (node >= num_src_) throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(node)};
+    if constexpr (kTrees) return at = group.trees[i] | node;
     return at = node;
   }
 
@@ -160,19 +180,28 @@ class RowExpander {
                : static_cast<std::uint32_t>(std::min<std::uint64_t>(kGroup, num_rows_ - begin));
   }
 
+  std::int64_t node_of(std::uint32_t local) const {
+    if constexpr (kTrees) return dst_.ids[local] & ((std::int64_t{1} << options_.node_bits) - 1);
+    return dst_.ids[local];
+  }
+  std::uint32_t tree_of(std::uint32_t local) const {
+    if constexpr (kTrees) return static_cast<std::uint32_t>(dst_.ids[local] >> options_.node_bits);
+    return 0;
+  }
+
   int partition(std::int64_t node) const {
     return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node);
   }
 
   void fetch(std::uint32_t local) const {
-    const std::int64_t node = dst_.ids[local];
+    const std::int64_t node = node_of(local);
     const int p = partition(node);
     __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
 
   // Reads one row record and checks it: a damaged offset must never become an address.
-  std::size_t look(std::uint32_t local, Row& row) {
-    const std::int64_t node = dst_.ids[local];
+  std::size_t look(std::uint32_t local, DrawnRow& row) {
+    const std::int64_t node = node_of(local);
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
     const std::int64_t r = node - csc_.partition_offsets[p];
@@ -182,108 +211,60 @@ class RowExpander {
       throw DamagedRow{DamagedRow::What::kOffsets, p, r, 0};
     const std::int64_t original = part.rows[r].original_id;
     dst_original_ids_[local] = original;
-    row = {.index_at = reinterpret_cast<std::uint64_t>(part.indices) + begin * sizeof(Index),
-           .edge_at = reinterpret_cast<std::uint64_t>(part.edge_ids) + begin * edge_id_bytes_,
-           .degree = end - begin,
-           .drawn = num_drawn(end - begin, options_.fanout, options_.replace),
-           .original_id = static_cast<std::uint64_t>(original)};
-    edges_.per_dst[local] = static_cast<std::uint32_t>(row.drawn);
-    return row.drawn;
+    row.index_at = reinterpret_cast<std::uint64_t>(part.indices) + begin * sizeof(Index);
+    row.edge_at = reinterpret_cast<std::uint64_t>(part.edge_ids) + begin * edge_id_bytes_;
+    row.position = static_cast<std::uint64_t>(part.first_edge) + begin;
+    row.degree = end - begin;
+    row.original_id = static_cast<std::uint64_t>(original);
+    row.tree = tree_of(local);
+    row.lane = DrawnRow::kNoLane;
+    picker_.look(row, p, static_cast<std::int64_t>(begin));
+    return row.most;
   }
 
-  bool takes_all(const Row& row) const {
-    return options_.fanout < 0 || (row.drawn == row.degree && !options_.replace);
-  }
-
-  // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it gets no lane.
-  void draw_in_lanes(Drawn& group) {
-    DrawRows& lanes = scratch_.lanes;
-    lanes.count = 0;
-    std::uint32_t row_of[kGroup];
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      const Row& row = group.rows[i];
-      row_of[lanes.count] = i;
-      lanes.node[lanes.count] = row.original_id;
-      lanes.degree[lanes.count] = row.degree;
-      lanes.count += row.drawn > 0 && !takes_all(row) && row.degree <= UINT32_MAX;
+  void place(const DrawnGroup& group, std::uint32_t i, Cursor& cursor) {
+    const DrawnRow& row = group.rows[i];
+    std::uint64_t drawn = 0;
+    if (row.most > 0) {
+      picker_.pick(group, row, [&](std::uint64_t count, auto position) {
+        drawn = count;
+        place_at(row, cursor, count, position);
+      });
     }
-    if (lanes.count == 0) return;
-    const std::uint32_t again =
-        draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
-                  options_.replace ? Replacement::kWith : Replacement::kWithout, stream_, group.picks);
-    for (std::uint32_t lane = 0; lane < lanes.count; ++lane)
-      if ((again >> lane & 1) == 0) group.rows[row_of[lane]].lane = lane;
-  }
-
-  void place(const Drawn& group, const Row& row, std::uint64_t*& at, std::uint64_t*& edge_at) {
-    if (row.lane != Row::kNoLane) {
-      const std::uint64_t* picks = group.picks.pick + row.lane;
-      place_at(row, at, edge_at, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
-    } else if (takes_all(row)) {
-      place_at(row, at, edge_at, [](std::uint64_t j) { return j; });
-    } else if (row.drawn > 0 && row.degree <= UINT32_MAX) {
-      const std::uint32_t* picks = pick(row);
-      place_at(row, at, edge_at, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
-    } else if (row.drawn > 0) {
-      const std::uint64_t* picks = pick_wide(row);
-      place_at(row, at, edge_at, [picks](std::uint64_t j) { return picks[j]; });
-    }
+    edges_.per_dst[group.first + i] = static_cast<std::uint32_t>(drawn);
   }
 
   template <class Position>
-  void place_at(const Row& row, std::uint64_t*& at, std::uint64_t*& edge_at, Position position) const {
-    const std::uint64_t count = row.drawn, begin = row.index_at;
+  void place_at(const DrawnRow& row, Cursor& cursor, std::uint64_t count, Position position) const {
+    const std::uint64_t begin = row.index_at;
+    std::uint64_t* at = cursor.at;
     for (std::uint64_t j = 0; j < count; ++j) {
       at[j] = begin + position(j) * sizeof(Index);
       __builtin_prefetch(reinterpret_cast<const void*>(at[j]));
     }
-    at += count;
+    cursor.at += count;
+    if constexpr (kTrees) {
+      std::fill_n(cursor.trees, count, std::uint64_t{row.tree} << options_.node_bits);
+      cursor.trees += count;
+    }
+    if (options_.positions) {
+      for (std::uint64_t j = 0; j < count; ++j)
+        cursor.positions[j] = static_cast<std::int64_t>(row.position + position(j));
+      cursor.positions += count;
+    }
     if (!options_.edge_ids) return;
     for (std::uint64_t j = 0; j < count; ++j) {
-      edge_at[j] = row.edge_at + position(j) * edge_id_bytes_;
-      __builtin_prefetch(reinterpret_cast<const void*>(edge_at[j]));
+      cursor.edge_at[j] = row.edge_at + position(j) * edge_id_bytes_;
+      __builtin_prefetch(reinterpret_cast<const void*>(cursor.edge_at[j]));
     }
-    edge_at += count;
-  }
-
-  NodeStream stream_of(const Row& row) const {
-    return {stream_.key, stream_.retry_key, row.original_id, stream_.tree};
-  }
-
-  const std::uint32_t* pick(const Row& row) {
-    const std::uint32_t k = static_cast<std::uint32_t>(row.drawn),
-                        degree = static_cast<std::uint32_t>(row.degree);
-    scratch_.picks.reserve(k + 4);
-    std::uint32_t* picks = scratch_.picks.data();
-    if (options_.replace) {
-      pick_with_replacement(stream_of(row), degree, k, picks);
-    } else if (k <= kMaxLaneDraws) {
-      LinearSeen seen;
-      pick_without_replacement(stream_of(row), degree, k, picks, seen);
-    } else {
-      scratch_.pick_set.begin(k);
-      pick_without_replacement(stream_of(row), degree, k, picks, scratch_.pick_set);
-    }
-    return picks;
-  }
-
-  const std::uint64_t* pick_wide(const Row& row) {
-    const std::uint32_t k = static_cast<std::uint32_t>(row.drawn);
-    scratch_.wide_picks.reserve(k);
-    std::uint64_t* picks = scratch_.wide_picks.data();
-    if (options_.replace) {
-      pick_with_replacement_wide(stream_of(row), row.degree, k, picks);
-    } else {
-      scratch_.pick_set.begin(k);
-      pick_without_replacement_wide(stream_of(row), row.degree, k, picks, scratch_.pick_set);
-    }
-    return picks;
+    cursor.edge_at += count;
   }
 
   void make_room(std::size_t more) {
     relabel_.make_room(src_, more);
     edges_.sources.reserve(edges_.num_edges + more);
     if (options_.edge_ids) edges_.edge_ids.reserve(edges_.num_edges + more);
+    if (options_.positions) edges_.positions.reserve(edges_.num_edges + more);
   }
 
   void read_edge_ids(const Placed& group) {
@@ -297,8 +278,8 @@ class RowExpander {
 
   const CscView& csc_;
   const ExpandOptions options_;
-  const NodeStream stream_;
   ExpandScratch& scratch_;
+  Picker picker_;
   LocalNodes& dst_;
   ScratchArray<std::int64_t>& dst_original_ids_;
   LocalNodes& src_;

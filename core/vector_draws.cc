@@ -57,10 +57,11 @@ template <Replacement kReplacement>
 std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
   const Lanes64 d;
   const std::size_t lanes = hn::Lanes(d);
-  const Vector low_half = hn::Set(d, 0xFFFFFFFF), one = hn::Set(d, 1), tree = hn::Set(d, keys.tree);
+  const Vector low_half = hn::Set(d, 0xFFFFFFFF), one = hn::Set(d, 1);
   std::uint32_t again = 0;
   for (std::size_t i = 0; i < rows.count; i += lanes) {
-    const Vector node = hn::Load(d, rows.node + i), degree = hn::Load(d, rows.degree + i);
+    const Vector node = hn::Load(d, rows.node + i), degree = hn::Load(d, rows.degree + i),
+                 tree = hn::Load(d, rows.tree + i);
     Vector bound = kReplacement == Replacement::kWith ? degree : hn::Sub(degree, hn::Set(d, k - 1));
     Mask doubtful = hn::MaskFromVec(hn::Zero(d));
     for (std::uint32_t j = 0; j < k;) {

@@ -13,6 +13,7 @@ struct DrawRows {
   static constexpr std::uint32_t kRows = 16;
   alignas(64) std::uint64_t node[kRows];    // original ids
   alignas(64) std::uint64_t degree[kRows];  // below 2^32
+  alignas(64) std::uint64_t tree[kRows];    // positions of seeds in disjoint batches, else 0
   std::uint32_t count = 0;                  // of the above; the lanes behind them may hold anything
 };
 
@@ -26,7 +27,7 @@ struct DrawPicks {
 
 enum class Replacement : std::uint32_t { kWithout, kWith };
 
-/// k draws of each row, 1 <= k <= kMaxLaneDraws. `keys.node` is not looked at. Returns the rows (bit i: row i) with a draw
+/// k draws of each row, 1 <= k <= kMaxLaneDraws. `keys.node` and `keys.tree` are not looked at. Returns the rows (bit i: row i) with a draw
 /// that may fall into the biased remainder of its range: about one in 2^32 / degree, to be drawn again by
 /// core/sampling_rule.h.
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,

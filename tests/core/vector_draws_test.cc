@@ -21,20 +21,21 @@ class EachTarget : public ::testing::TestWithParam<std::int64_t> {
 
 std::vector<std::int64_t> targets() { return hwy::SupportedAndGeneratedTargets(); }
 
-NodeStream keys_of(std::uint64_t seed, std::uint32_t tree) {
+NodeStream keys_of(std::uint64_t seed) {
   return {.key = stream_key({.seed = seed}),
           .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed}),
           .node = 0,
-          .tree = tree};
+          .tree = 0};
 }
 
 // Draws for `count` made-up rows both ways. Rows that the lanes leave to the serial rule must be the doubtful ones.
 void expect_serial_draws(std::mt19937_64& random, std::uint32_t count, std::uint32_t k,
                          std::uint64_t max_degree, Replacement replacement) {
-  const NodeStream keys = keys_of(random(), static_cast<std::uint32_t>(random()));
+  const NodeStream keys = keys_of(random());
   DrawRows rows{};
   rows.count = count;
   for (std::uint32_t i = 0; i < count; ++i) {
+    rows.tree[i] = static_cast<std::uint32_t>(random());
     rows.node[i] = i % 2 ? random() : random() % 1000;  // ids of more than 32 bits too
     const std::uint64_t least = replacement == Replacement::kWith ? 1 : k + 1;
     rows.degree[i] = std::max<std::uint64_t>(least, random() % max_degree + 1);
@@ -45,6 +46,7 @@ void expect_serial_draws(std::mt19937_64& random, std::uint32_t count, std::uint
   for (std::uint32_t i = 0; i < count; ++i) {
     NodeStream stream = keys;
     stream.node = rows.node[i];
+    stream.tree = static_cast<std::uint32_t>(rows.tree[i]);
     const auto degree = static_cast<std::uint32_t>(rows.degree[i]);
     std::vector<std::uint32_t> serial(k + 4);
     LinearSeen seen;

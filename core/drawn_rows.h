@@ -1,0 +1,57 @@
+// What a sampler holds between the stages of its pipeline (row_expander.h): rows that were looked at, and what pickers
+// (uniform_picker.h, weighted_picker.h, temporal_picker.h) draw for them.
+#pragma once
+#include <cstdint>
+
+#include "core/pick_set.h"
+#include "core/scratch.h"
+#include "core/vector_draws.h"
+
+namespace hopfeed {
+
+/// One destination's row, between `look` and `place`.
+struct DrawnRow {
+  std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
+  std::uint64_t position;           // of its first edge in the edge type, all partitions one after the other
+  std::uint64_t degree;
+  std::uint64_t most;  // of the neighbours that it may give
+  std::uint64_t original_id;
+  std::uint64_t extra_at;  // the picker's: address of what it reads of the row's first edge
+  std::uint32_t tree;      // position of the seed in a disjoint batch, else 0
+  static constexpr std::uint32_t kNoLane = ~0u;
+  std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
+};
+
+/// The rows of one group.
+struct DrawnGroup {
+  static constexpr std::uint32_t kRows = DrawRows::kRows;
+  DrawnRow rows[kRows];
+  DrawPicks picks;
+  std::uint32_t first = 0;  // local id of the first
+  std::uint32_t count = 0;  // of the rows
+  std::size_t most = 0;     // of what they may give together
+};
+
+/// Scratch of the pickers, shared by all edge types of a sampler.
+struct PickScratch {
+  DrawRows lanes;
+  ScratchArray<std::uint32_t> picks;
+  ScratchArray<std::uint64_t> wide_picks;
+  ScratchArray<std::uint64_t> sums;
+  PickSet pick_set;
+
+  std::size_t bytes() const { return picks.bytes() + wide_picks.bytes() + sums.bytes(); }
+};
+
+/// How many neighbours a destination gives in this hop, and the keys of its draws.
+struct PickOptions {
+  std::int64_t fanout = -1;
+  bool replace = false;
+  NodeStream stream;  // node and tree are the row's
+
+  NodeStream stream_of(const DrawnRow& row) const {
+    return {stream.key, stream.retry_key, row.original_id, row.tree};
+  }
+};
+
+}  // namespace hopfeed
