@@ -29,8 +29,9 @@ fs::path cache_folder() {
 
 fs::path dataset_folder(const BenchOptions& options) {
   if (!options.data.empty()) return options.data;
-  const fs::path folder = cache_folder() / fmt::format("generated-v{}-{}-{}-{}", kDatasetVersion,
-                                                       options.nodes, options.edges, options.features);
+  const fs::path folder =
+      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}", kGeneratorVersion, kDatasetVersion,
+                                   options.nodes, options.edges, options.features);
   if (fs::exists(folder / "meta.json")) return folder;
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string step;

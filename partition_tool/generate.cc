@@ -66,15 +66,16 @@ struct Planted {
   std::int64_t class_of(std::int64_t node) const { return rank(node) % options.num_classes; }
 };
 
-/// Row offsets of the nodes. Ranks share the edges as the increments of G(y) = 2 sqrt(y) - y, y from z0 / M
-/// to 1: its slope y^(-1/2) - 1 is the power law, ends at 0, and is cut off below z0.
+/// Row offsets of the nodes. Ranks share the edges as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M
+/// to 1: its slope y^(-1/2) - 4/5 is the power law, cut off below z0.
 std::vector<std::int64_t> planted_degrees(const Planted& planted) {
   const auto num_nodes = static_cast<std::uint64_t>(planted.options.num_nodes),
              num_edges = static_cast<std::uint64_t>(planted.options.num_edges);
   const std::uint64_t z0 = 1 + num_nodes / 65'536, end = num_nodes + z0;
   constexpr Wide kOne = Wide{1} << 38;  // fixed point; 4 * 2^76 * 2^48 nodes stay below 2^127
   const auto g = [&](std::uint64_t y) {
-    return integer_sqrt(4 * kOne * kOne * y / end) - static_cast<std::uint64_t>(kOne * y / end);
+    return integer_sqrt(4 * kOne * kOne * y / end) -
+           static_cast<std::uint64_t>(4 * kOne * y / (5 * Wide{end}));
   };
   const std::uint64_t low = g(z0), span = g(end) - low;
   std::vector<std::int64_t> indptr(num_nodes + 1);
@@ -95,7 +96,16 @@ std::vector<std::int64_t> planted_degrees(const Planted& planted) {
   return indptr;
 }
 
-/// The sources of one node: one block of random words for each edge.
+/// A rank below `count` from 48 random bits. t is even on [1/8, 1), so t^5 on [2^-15, 1) has the density x^(-4/5); the
+/// cut-off keeps the first rank from being everybody's neighbour.
+std::uint64_t draw_rank(std::uint64_t random, std::uint64_t count) {
+  const std::uint64_t t = (std::uint64_t{1} << 61) + 7 * (random << 13);  // in units of 2^-64
+  const std::uint64_t t2 = high_product(t, t), x = high_product(high_product(t2, t2), t);
+  const std::uint64_t cut = count / 32'767;
+  return high_product(x, count + cut) - cut;  // floor(x (count + cut)) >= cut, as x >= 2^-15
+}
+
+/// The sources of one node: half a block of random words for each edge.
 template <class Id>
 void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64_t node, std::span<Id> row) {
   NodeStream stream = stream_of(planted.options.seed, kSources);
@@ -103,15 +113,15 @@ void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64
   const auto own = static_cast<std::uint64_t>(planted.class_of(node));
   const auto classes = static_cast<std::uint64_t>(planted.options.num_classes),
              nodes = static_cast<std::uint64_t>(planted.options.num_nodes);
-  const auto keep = static_cast<std::uint64_t>(planted.options.homophily * 4294967296.0);
+  const auto keep = static_cast<std::uint64_t>(planted.options.homophily * 65'536.0);
   const std::uint64_t own_size = (nodes - own + classes - 1) / classes;
+  RandomWords words{};
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const RandomWords words = stream.words(static_cast<std::uint32_t>(i));
-    const std::uint64_t u = std::uint64_t{words.word[1]} << 32 | words.word[2];
-    const std::uint64_t squared = high_product(u, u);  // density x^(-1/2) on [0, 1)
-    const std::uint64_t rank =
-        words.word[0] < keep ? high_product(squared, own_size) * classes + own : high_product(squared, nodes);
-    row[i] = node_of[rank];
+    if (i % 2 == 0) words = stream.words(static_cast<std::uint32_t>(i / 2));
+    const std::uint64_t random = std::uint64_t{words.word[i % 2 * 2]} << 32 | words.word[i % 2 * 2 + 1];
+    const bool stay = (random & 0xFFFF) < keep;
+    row[i] =
+        node_of[stay ? draw_rank(random >> 16, own_size) * classes + own : draw_rank(random >> 16, nodes)];
   }
 }
 
