@@ -24,19 +24,25 @@ std::vector<double> seed_probability(const HotnessGraph& graph, std::int64_t num
 double either(double a, double b) { return a + b * (1 - a); }
 
 /// reached[v] = either(reached[v], offered[u]) for each in-neighbour v of u, in the order of u.
-template <class Id>
-void spread(std::span<const std::int64_t> indptr, std::span<const Id> indices,
-            const std::vector<double>& offered, int threads, std::vector<double>& reached) {
-  parallel_ranges(threads, std::ssize(reached), [&](int, std::int64_t begin, std::int64_t end) {
-    const auto width = static_cast<std::uint64_t>(end - begin);
-    for (std::int64_t u = 0; u < std::ssize(offered); ++u) {
-      if (offered[u] == 0) continue;
-      for (std::int64_t e = indptr[u]; e < indptr[u + 1]; ++e) {
-        const std::int64_t v = indices[e];
-        if (static_cast<std::uint64_t>(v - begin) < width) reached[v] = either(reached[v], offered[u]);
+void spread(const HotnessGraph& graph, const std::vector<double>& offered, const HotnessOptions& options,
+            std::int64_t hop, std::vector<double>& reached) {
+  const auto offers = [&](std::int64_t u) { return offered[u] != 0; };
+  const auto spread_block = [&](std::int64_t first, std::int64_t last, auto indices) {
+    parallel_ranges(options.threads, std::ssize(reached), [&](int, std::int64_t begin, std::int64_t end) {
+      const auto width = static_cast<std::uint64_t>(end - begin);
+      for (std::int64_t u = first; u < last; ++u) {
+        if (!offers(u)) continue;
+        for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e) {
+          const std::int64_t v = indices[e - graph.indptr[first]];
+          if (static_cast<std::uint64_t>(v - begin) < width) reached[v] = either(reached[v], offered[u]);
+        }
       }
-    }
-  });
+    });
+    if (options.progress)
+      options.progress(hop * graph.indptr.back() + graph.indptr[last],
+                       std::ssize(options.fanouts) * graph.indptr.back());
+  };
+  for_row_blocks(graph.indptr, graph.indices, options.threads, offers, spread_block);
 }
 
 }  // namespace
@@ -45,7 +51,8 @@ std::vector<double> inclusion_probability(const HotnessGraph& graph, const Hotne
   const std::int64_t num_nodes = std::ssize(graph.indptr) - 1;
   std::vector<double> reached = seed_probability(graph, num_nodes, options.batch_size);  // p_h
   std::vector<double> ever = reached, offered(num_nodes);  // P so far, t p_{h-1}
-  for (std::int64_t fanout : options.fanouts) {
+  for (std::int64_t hop = 0; hop < std::ssize(options.fanouts); ++hop) {
+    const std::int64_t fanout = options.fanouts[hop];
     parallel_ranges(options.threads, num_nodes, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
         const std::int64_t degree = graph.indptr[u + 1] - graph.indptr[u];
@@ -55,8 +62,7 @@ std::vector<double> inclusion_probability(const HotnessGraph& graph, const Hotne
       }
     });
     reached.assign(num_nodes, 0.0);
-    std::visit([&](auto indices) { spread(graph.indptr, indices, offered, options.threads, reached); },
-               graph.indices);
+    spread(graph, offered, options, hop, reached);
     for (std::int64_t v = 0; v < num_nodes; ++v) ever[v] = either(ever[v], reached[v]);
   }
   return ever;

@@ -9,20 +9,19 @@
 // hangs on it, so the result is bit-identical with any number of threads, on any processor and with any C library.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <variant>
 #include <vector>
 
-namespace hopfeed {
+#include "cache/neighbour_rows.h"
 
-/// Node or edge ids of either width, by reference.
-using IdSpan = std::variant<std::span<const std::int32_t>, std::span<const std::int64_t>>;
+namespace hopfeed {
 
 /// A homogeneous graph in any numbering: the in-neighbours of u are indices[indptr[u] .. indptr[u + 1]), all
 /// in [0, N).
 struct HotnessGraph {
   std::span<const std::int64_t> indptr;  // [N + 1]
-  IdSpan indices;                        // [E]
+  NeighbourRows indices;                 // [E]
   std::span<const std::int64_t> train;   // training nodes, repeats count once; empty: every node is one
 };
 
@@ -30,6 +29,8 @@ struct HotnessOptions {
   std::vector<std::int64_t> fanouts{15, 10, 5};  // from the seeds outwards; -1 takes all neighbours
   std::int64_t batch_size = 1024;
   int threads = 1;
+  /// Told how many edges were read of how many, each hop reading all; may throw to stop.
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
 /// P(v) for every node, in the graph's numbering: [N], each in [0, 1].

@@ -43,6 +43,7 @@ class Reader {
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::kCorrupt, path_ + ": " + (where_.empty() ? "the document" : where_) + " " + what);
   }
+  bool has(const char* key) const { return value_.contains(key); }
   const json& at(const char* key) const {
     const auto it = value_.find(key);
     if (it == value_.end()) fail(fmt::format("lacks '{}'", key));
@@ -265,6 +266,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   meta.cut.batch_size = cut.integer("batch_size", 1, kMaxBatchSize);
   meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
   meta.cut.seed = cut.hex("seed");
+  if (cut.has("metis_degree")) meta.cut.metis_degree = cut.integer("metis_degree", 1, kMaxEdges);
   for (const json& item : in.array("node_types", kMaxTypes)) {
     meta.node_types.push_back(read_node_type(
         in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
@@ -309,6 +311,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"batch_size", meta.cut.batch_size},
                      {"edges_cut", meta.cut.edges_cut},
                      {"seed", hex64(meta.cut.seed)}}}};
+  if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
   json& nodes = document["node_types"] = json::array();
   for (const NodeTypeMeta& node : meta.node_types) {
     json attrs = json::array();

@@ -59,6 +59,7 @@ struct CutMeta {
   std::int64_t batch_size = 1024;
   std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;
+  std::int64_t metis_degree = 0;  // METIS saw about this many neighbours of each node; 0: all, or not METIS
 };
 
 struct FileMeta {

@@ -190,10 +190,9 @@ void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId
                        std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids) {
   const Csc& csc = graph_.csc;
   const std::int64_t begin = csc.indptr[original], degree = csc.indptr[original + 1] - begin;
-  const auto& imported =
-      std::get<std::vector<Index>>(csc.indices);  // ids of the same nodes, so of the same width
   const auto& new_ids = std::get<std::vector<Index>>(order_.new_ids);
-  sources.assign(imported.begin() + begin, imported.begin() + begin + degree);
+  csc.read_row(original, std::span(indices, degree));
+  sources.assign(indices, indices + degree);
   const int p = partition_of(order_.partition_offsets, new_ids[original]);
   const std::int64_t own_begin = begin_of(p), own_end = own_begin + rows_of(p);
   for (std::int64_t k = 0; k < degree; ++k) {

@@ -1,5 +1,5 @@
 // The shared last stage of import, generate and partition: a graph and an order to the files of a dataset
-// folder, streamed block by block, so that beside the graph's rows only a few megabytes are in memory.
+// folder, streamed block by block, so that beside the graph (rows that it makes are not held) only a few megabytes are in memory.
 #pragma once
 #include <map>
 #include <string>

@@ -64,7 +64,7 @@ Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t n
     throw Error(ErrorCode::kInvalid, fmt::format("{}: {} edges are more than hopfeed takes ({})",
                                                  options.origin, num_edges, kMaxEdges));
   require_graph_memory(
-      {.num_nodes = num_nodes, .num_edges = num_edges, .stored_edge_ids = options.keep_edge_ids},
+      {.num_nodes = num_nodes, .held_edges = num_edges, .stored_edge_ids = options.keep_edge_ids},
       options.origin, "--no-edge-ids saves some, else use a machine with more");
   const auto report = [&](std::int64_t passes) {
     progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges),

@@ -1,4 +1,5 @@
-// See generate.h. Only the rows are made in memory; features are computed while they are written.
+// See generate.h. What lies in memory are the ranks and degrees of the nodes; rows and features are computed whenever
+// they are read.
 #include "partition_tool/generate.h"
 
 #include <fmt/format.h>
@@ -66,33 +67,49 @@ struct Planted {
   std::int64_t class_of(std::int64_t node) const { return rank(node) % options.num_classes; }
 };
 
-/// Row offsets of the nodes. Ranks share the edges as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M
-/// to 1: its slope y^(-1/2) - 4/5 is the power law, cut off below z0.
-std::vector<std::int64_t> planted_degrees(const Planted& planted) {
-  const auto num_nodes = static_cast<std::uint64_t>(planted.options.num_nodes),
-             num_edges = static_cast<std::uint64_t>(planted.options.num_edges);
-  const std::uint64_t z0 = 1 + num_nodes / 65'536, end = num_nodes + z0;
-  constexpr Wide kOne = Wide{1} << 38;  // fixed point; 4 * 2^76 * 2^48 nodes stay below 2^127
-  const auto g = [&](std::uint64_t y) {
-    return integer_sqrt(4 * kOne * kOne * y / end) -
-           static_cast<std::uint64_t>(4 * kOne * y / (5 * Wide{end}));
-  };
-  const std::uint64_t low = g(z0), span = g(end) - low;
-  std::vector<std::int64_t> indptr(num_nodes + 1);
+/// Ranks share the edges as the increments of G(y) = 2 sqrt(y) - 4/5 y, y from z0 / M to 1: its slope y^(-1/2) - 4/5 is
+/// the power law, cut off below z0.
+class PlantedDegrees {
+ public:
+  PlantedDegrees(std::int64_t num_nodes, std::int64_t num_edges)
+      : num_nodes_(static_cast<std::uint64_t>(num_nodes)),
+        num_edges_(static_cast<std::uint64_t>(num_edges)),
+        z0_(1 + num_nodes_ / 65'536),
+        end_(num_nodes_ + z0_),
+        low_(g(z0_)),
+        span_(g(end_) - low_) {}
+
+  /// Edges of the first `ranks` ranks, short of what rounding takes back.
+  std::uint64_t upto(std::uint64_t ranks) const {
+    if (ranks == num_nodes_) return num_edges_;
+    return static_cast<std::uint64_t>(Wide{num_edges_} * (std::max(g(ranks + z0_), low_) - low_) / span_);
+  }
+
+ private:
+  std::uint64_t g(std::uint64_t y) const {
+    constexpr Wide kOne = Wide{1} << 38;  // fixed point; 4 * 2^76 * 2^48 nodes stay below 2^127
+    return integer_sqrt(4 * kOne * kOne * y / end_) -
+           static_cast<std::uint64_t>(4 * kOne * y / (5 * Wide{end_}));
+  }
+  std::uint64_t num_nodes_, num_edges_, z0_, end_, low_, span_;
+};
+
+/// Row offsets of the nodes.
+std::vector<std::int64_t> planted_rows(const Planted& planted) {
+  const PlantedDegrees degrees(planted.options.num_nodes, planted.options.num_edges);
+  std::vector<std::int64_t> indptr(planted.options.num_nodes + 1);
   std::uint64_t given = 0;
   std::visit(
       [&](const auto& nodes) {
-        for (std::uint64_t rank = 0; rank < num_nodes; ++rank) {
-          const auto upto =
-              static_cast<std::uint64_t>(Wide{num_edges} * (std::max(g(rank + 1 + z0), low) - low) / span);
-          const std::uint64_t next = std::clamp(upto, given, num_edges);  // rounding must not take edges back
-          indptr[nodes[rank] + 1] =
-              static_cast<std::int64_t>((rank + 1 == num_nodes ? num_edges : next) - given);
+        for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+          const std::uint64_t next =
+              std::max(degrees.upto(rank + 1), given);  // rounding must not take edges back
+          indptr[nodes[rank] + 1] = static_cast<std::int64_t>(next - given);
           given = next;
         }
       },
       planted.node_of);
-  for (std::uint64_t v = 0; v < num_nodes; ++v) indptr[v + 1] += indptr[v];
+  for (std::int64_t v = 0; v < planted.options.num_nodes; ++v) indptr[v + 1] += indptr[v];
   return indptr;
 }
 
@@ -123,28 +140,6 @@ void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64
     row[i] =
         node_of[stay ? draw_rank(random >> 16, own_size) * classes + own : draw_rank(random >> 16, nodes)];
   }
-}
-
-void draw_rows(const Planted& planted, Csc& csc, const Progress& progress) {
-  constexpr std::int64_t kBlock = 1 << 16;
-  const int threads = planted.options.threads;
-  std::visit(
-      [&](auto& indices) {
-        using Id = std::decay_t<decltype(indices[0])>;
-        const auto& node_of = std::get<std::vector<Id>>(planted.node_of);
-        for (std::int64_t first = 0; first < csc.num_nodes(); first += kBlock) {
-          const std::int64_t rows = std::min(kBlock, csc.num_nodes() - first);
-          parallel_ranges(threads, rows, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t v = first + begin; v < first + end; ++v) {
-              draw_row<Id>(planted, node_of, v,
-                           std::span(indices).subspan(csc.indptr[v], csc.indptr[v + 1] - csc.indptr[v]));
-            }
-          });
-          progress({"Generating edges", "edges", static_cast<std::uint64_t>(csc.indptr[first + rows]),
-                    static_cast<std::uint64_t>(csc.num_edges())});
-        }
-      },
-      csc.indices);
 }
 
 /// One feature row: per feature the sum of four random bytes around 0 (standard deviation 148), plus or minus
@@ -213,18 +208,33 @@ void validate(const GenerateOptions& o) {
 
 }  // namespace
 
+std::uint64_t generate_bytes(const GenerateOptions& o) {
+  const std::uint64_t longest_row = PlantedDegrees(o.num_nodes, o.num_edges).upto(1),
+                      id = id_bytes(o.num_nodes), writers = std::min<std::int64_t>(o.threads, o.num_nodes);
+  // Rank and node of each other, and the splits; the longest row as it is made, written and fingerprinted.
+  return graph_bytes({.num_nodes = o.num_nodes}) + static_cast<std::uint64_t>(o.num_nodes) * (2 * id + 8) +
+         longest_row * (2 * id + id_bytes(o.num_edges) + 16 * writers);
+}
+
 RawGraph generate_graph(const GenerateOptions& options, const Progress& progress) {
   validate(options);
-  require_graph_memory({.num_nodes = options.num_nodes, .num_edges = options.num_edges},
-                       "the generated graph", "lower --nodes or --edges");
+  require_memory(generate_bytes(options), available_memory(), "the generated graph",
+                 "lower --nodes or --edges");
+  const auto nodes = static_cast<std::uint64_t>(options.num_nodes);
+  progress({"Dealing ranks and degrees", "nodes", 0, nodes});
   const auto planted = std::make_shared<const Planted>(options);
   RawGraph graph;
   graph.name = "generated";
   graph.num_classes = options.num_classes;
-  graph.csc.indptr = planted_degrees(*planted);
-  graph.csc.indices = make_id_array(options.num_edges, options.num_nodes);
+  graph.csc.indptr = planted_rows(*planted);
+  std::visit(
+      [&]<class Id>(const std::vector<Id>& node_of) {
+        graph.csc.make_row = MakeRow<Id>([planted, &node_of](std::int64_t node, std::span<Id> row) {
+          draw_row(*planted, node_of, node, row);
+        });
+      },
+      planted->node_of);
   graph.csc.edge_id_kind = options.keep_edge_ids ? EdgeIds::kPositions : EdgeIds::kNone;
-  draw_rows(*planted, graph.csc, progress);
   if (options.num_features > 0) {
     graph.attrs.push_back({.name = "x",
                            .type = ElementType::kFloat32,
@@ -241,6 +251,7 @@ RawGraph generate_graph(const GenerateOptions& options, const Progress& progress
                            std::memcpy(row.data(), &label, sizeof label);
                          }});
   deal_splits(options, graph);
+  progress({"Dealing ranks and degrees", "nodes", nodes, nodes});
   return graph;
 }
 

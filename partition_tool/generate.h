@@ -35,7 +35,12 @@ struct GenerateOptions {
   int threads = 1;
 };
 
-/// Throws kInvalid naming the option that is out of range.
+/// Bytes of memory at the least that a dataset of this graph takes to make: by the nodes, and by the edges only of the longest
+/// row. The options must be in range.
+std::uint64_t generate_bytes(const GenerateOptions& options);
+
+/// Rows and features are made whenever they are read. Throws kInvalid naming the option that is out of range, kNoSpace where
+/// generate_bytes() are not to be had.
 RawGraph generate_graph(const GenerateOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

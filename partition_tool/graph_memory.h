@@ -10,9 +10,12 @@ namespace hopfeed {
 
 struct GraphSize {
   std::int64_t num_nodes = 0;
-  std::int64_t num_edges = 0;
+  std::int64_t held_edges = 0;   // in memory as rows; a generated graph holds none
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };
+
+/// Of an id below `bound`.
+std::uint64_t id_bytes(std::int64_t bound);
 
 /// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and labels are
 /// streamed and not in it.

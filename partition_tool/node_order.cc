@@ -44,11 +44,14 @@ NodeOrder order_nodes(const RawGraph& graph, std::span<const std::int32_t> parti
                   .hotness = std::vector<double>(num_nodes)};
   group_by_partition(partition_of, partitions, order);
   for (int p = 0; p < partitions; ++p) {
-    progress({"Computing hotness", "partitions", static_cast<std::uint64_t>(p),
-              static_cast<std::uint64_t>(partitions)});
     const std::vector<std::int64_t> train = own_training_nodes(graph, partition_of, p);
+    HotnessOptions reported = options;
+    reported.progress = [&](std::int64_t done, std::int64_t total) {
+      progress({"Computing hotness", "edges", static_cast<std::uint64_t>(p * total + done),
+                static_cast<std::uint64_t>(partitions * total)});
+    };
     const std::vector<double> hot = inclusion_probability(
-        {.indptr = graph.csc.indptr, .indices = view(graph.csc.indices), .train = train}, options);
+        {.indptr = graph.csc.indptr, .indices = graph.csc.rows(), .train = train}, reported);
     const auto begin = order.original.begin() + order.partition_offsets[p],
                end = order.original.begin() + order.partition_offsets[p + 1];
     std::sort(begin, end,
@@ -62,8 +65,6 @@ NodeOrder order_nodes(const RawGraph& graph, std::span<const std::int32_t> parti
           new_ids[order.original[i]] = static_cast<std::decay_t<decltype(new_ids[0])>>(i);
       },
       order.new_ids);
-  progress({"Computing hotness", "partitions", static_cast<std::uint64_t>(partitions),
-            static_cast<std::uint64_t>(partitions)});
   return order;
 }
 

@@ -1,5 +1,4 @@
-// See partition_nodes.h. The undirected graph is built in METIS's own arrays: count both ends of every edge,
-// fill, then sort each row and keep each neighbour once.
+// See partition_nodes.h. METIS's arrays come from undirected_graph.h; METIS itself runs in a process of its own.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <metis.h>
@@ -14,85 +13,17 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <numeric>
 #include <thread>
+#include <type_traits>
 
-#include "cache/parallel_ranges.h"
 #include "core/error.h"
 #include "partition_tool/partition_nodes.h"
+#include "partition_tool/undirected_graph.h"
 
 namespace hopfeed {
 namespace {
 
-static_assert(sizeof(idx_t) == 4, "built for the METIS of Debian, with 32-bit numbers");
-
-struct UndirectedGraph {
-  std::vector<idx_t> xadj;    // [N + 1]
-  std::vector<idx_t> adjncy;  // both directions of each edge
-};
-
-void require_fit(const char* what, std::int64_t count, const PartitionOptions& options) {
-  if (count <= options.metis_limit) return;
-  throw Error(
-      ErrorCode::kUnsupported,
-      fmt::format(
-          "the symmetrised graph has {} {}, but METIS counts with 32 bits (at most {}); use --method random",
-          count, what, options.metis_limit));
-}
-
-template <class Id, class Visit>
-void for_each_edge(const Csc& csc, const std::vector<Id>& indices, const Visit& visit) {
-  for (std::int64_t v = 0; v < csc.num_nodes(); ++v) {
-    for (std::int64_t e = csc.indptr[v]; e < csc.indptr[v + 1]; ++e) {
-      if (indices[e] != v) visit(static_cast<idx_t>(v), static_cast<idx_t>(indices[e]));
-    }
-  }
-}
-
-/// Sorts each row and drops repeats, then closes the gaps.
-void sort_and_compact(const std::vector<std::int64_t>& begin, UndirectedGraph& graph,
-                      const PartitionOptions& options) {
-  const std::int64_t num_nodes = std::ssize(begin) - 1;
-  std::vector<idx_t> degree(num_nodes);
-  parallel_ranges(options.threads, num_nodes, [&](int, std::int64_t first, std::int64_t last) {
-    for (std::int64_t v = first; v < last; ++v) {
-      const auto row = graph.adjncy.begin() + begin[v], end = graph.adjncy.begin() + begin[v + 1];
-      std::sort(row, end);
-      degree[v] = static_cast<idx_t>(std::unique(row, end) - row);
-    }
-  });
-  const std::int64_t total = std::accumulate(degree.begin(), degree.end(), std::int64_t{0});
-  require_fit("directed edges", total, options);
-  graph.xadj.assign(num_nodes + 1, 0);
-  for (std::int64_t v = 0; v < num_nodes; ++v) {
-    std::copy_n(graph.adjncy.begin() + begin[v], degree[v], graph.adjncy.begin() + graph.xadj[v]);
-    graph.xadj[v + 1] = graph.xadj[v] + degree[v];
-  }
-  graph.adjncy.resize(total);
-}
-
-UndirectedGraph symmetrise(const Csc& csc, const PartitionOptions& options) {
-  require_fit("nodes", csc.num_nodes(), options);
-  std::vector<std::int64_t> begin(csc.num_nodes() + 1), next;
-  UndirectedGraph graph;
-  std::visit(
-      [&](const auto& indices) {
-        for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
-          ++begin[v + 1];
-          ++begin[u + 1];
-        });
-        for (std::int64_t v = 0; v < csc.num_nodes(); ++v) begin[v + 1] += begin[v];
-        next.assign(begin.begin(), begin.end() - 1);
-        graph.adjncy.resize(begin.back());
-        for_each_edge(csc, indices, [&](idx_t v, idx_t u) {
-          graph.adjncy[next[v]++] = u;
-          graph.adjncy[next[u]++] = v;
-        });
-      },
-      csc.indices);
-  sort_and_compact(begin, graph, options);
-  return graph;
-}
+static_assert(std::is_same_v<idx_t, std::int32_t>, "built for the METIS of Debian, with 32-bit numbers");
 
 /// One weight per node, a second one where there are training nodes to balance.
 std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
@@ -191,9 +122,10 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   MetisAnswer& answer = *shared;
   const int ended = run_in_copy(
       [&] {
-        answer.status = METIS_PartGraphKway(
-            &count, &constraints, undirected.xadj.data(), undirected.adjncy.data(), weights.data(), nullptr,
-            nullptr, &parts, nullptr, imbalance.data(), settings, &cut, answer.partition_of);
+        answer.status =
+            METIS_PartGraphKway(&count, &constraints, undirected.offsets.data(), undirected.neighbours.data(),
+                                weights.data(), nullptr, undirected.weights.data(), &parts, nullptr,
+                                imbalance.data(), settings, &cut, answer.partition_of);
       },
       [&] {
         progress({"Partitioning with METIS", "nodes", 0, nodes});

@@ -12,6 +12,7 @@ struct PartitionOptions {
   int partitions = 1;
   std::uint64_t seed = 0;
   int threads = 1;
+  std::int64_t metis_degree = 0;  // METIS sees about this many neighbours of each node; 0: all
   std::int64_t metis_limit =
       (std::int64_t{1} << 31) - 1;  // nodes and directed edges that METIS can number; tests lower it
 };
@@ -19,9 +20,17 @@ struct PartitionOptions {
 /// Nodes dealt at random, sizes differing by at most one: [N] by imported id.
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
 
+/// How much of a graph METIS can be given.
+struct MetisFit {
+  std::int64_t degree = 0;        // for PartitionOptions::metis_degree; 0: all fits
+  std::uint64_t whole_bytes = 0;  // of memory that the whole graph would take, an estimate
+};
+
+/// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none does.
+MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
+
 /// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998): few
-/// edges cut, nodes and training nodes balanced. METIS gets the symmetrised graph without loops and parallel
-/// edges. Throws kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of
+/// edges cut, nodes and training nodes balanced. METIS gets the graph of undirected_graph.h. Throws kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of
 /// memory.
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "cache/hotness.h"
+#include "cache/neighbour_rows.h"
 #include "core/element_type.h"
 
 namespace hopfeed {
@@ -24,6 +24,9 @@ inline IdArray make_id_array(std::int64_t size, std::int64_t bound) {
   if (bound <= std::int64_t{1} << 31) return std::vector<std::int32_t>(size);
   return std::vector<std::int64_t>(size);
 }
+
+/// Ids of either width, by reference.
+using IdSpan = std::variant<std::span<const std::int32_t>, std::span<const std::int64_t>>;
 
 inline IdSpan view(const IdArray& ids) {
   return std::visit([](const auto& items) { return IdSpan(std::span(items)); }, ids);
@@ -46,12 +49,26 @@ enum class EdgeIds {
 /// In-neighbours by destination; inside a row the imported order.
 struct Csc {
   std::vector<std::int64_t> indptr;  // [N + 1]
-  IdArray indices;                   // [E] source nodes, imported ids
+  IdArray indices;                   // [E] source nodes, imported ids; empty where `make_row` gives them
+  std::variant<std::monostate, MakeRow<std::int32_t>, MakeRow<std::int64_t>> make_row;
   EdgeIds edge_id_kind = EdgeIds::kNone;
   IdArray edge_ids;  // [E] where kStored: positions in the imported edge list
 
   std::int64_t num_nodes() const { return std::ssize(indptr) - 1; }
   std::int64_t num_edges() const { return indptr.empty() ? 0 : indptr.back(); }
+
+  /// For passes over all rows.
+  NeighbourRows rows() const {
+    if (const auto* narrow = std::get_if<MakeRow<std::int32_t>>(&make_row)) return *narrow;
+    if (const auto* wide = std::get_if<MakeRow<std::int64_t>>(&make_row)) return *wide;
+    return std::visit([](auto items) { return NeighbourRows(items); }, view(indices));
+  }
+  /// One row, in ids of the width that `num_nodes` needs.
+  template <class Id>
+  void read_row(std::int64_t v, std::span<Id> out) const {
+    if (const auto* make = std::get_if<MakeRow<Id>>(&make_row)) return (*make)(v, out);
+    std::copy_n(std::get<std::vector<Id>>(indices).begin() + indptr[v], out.size(), out.begin());
+  }
 };
 
 /// One node attribute. Rows are asked for while they are written, so that a mapped or computed one never lies

@@ -82,7 +82,7 @@ void copy_edge_ids(const Dataset& dataset, const CscView& view, int p, int threa
 void read_edges(const Dataset& dataset, const CscView& view, int threads, const Progress& progress,
                 Csc& csc) {
   require_graph_memory(
-      {.num_nodes = view.num_dst_nodes, .num_edges = view.num_edges, .stored_edge_ids = view.has_edge_ids},
+      {.num_nodes = view.num_dst_nodes, .held_edges = view.num_edges, .stored_edge_ids = view.has_edge_ids},
       "to cut " + dataset.folder().string(), "use a machine with more");
   const std::vector<std::int64_t> original = read_rows(dataset, view, csc);
   csc.indices = make_id_array(view.num_edges, view.num_src_nodes);

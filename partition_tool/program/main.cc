@@ -1,6 +1,7 @@
 // hopfeed-partition: makes, cuts, shows and checks datasets. Here are the options of its commands; the work
 // lies in the files beside this one, which know no command line.
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 #include <thread>
@@ -39,25 +40,30 @@ void add_json_option(CommandLine& command, std::string& json) {
   command.option("--json", json, "Write a report of what was done to this file");
 }
 
-/// The options that import and generate have in common.
-void add_make_options(CommandLine& command, MakeOptions& make) {
-  command.option("DIR", make.folder, "Dataset folder to make", {.required = true});
-  command.option("--fanouts", make.fanouts, "Fanouts that the node order is computed for");
-  command.option("--batch-size", make.batch_size, "Batch size that the node order is computed for");
-  command.flag("--no-edge-ids", make.no_edge_ids,
-               "Store no edge ids (saves up to half of the graph; batches then cannot carry e_id)");
-  command.flag("--reject-nonfinite", make.reject_nonfinite,
-               "Refuse features that are NaN or infinite, instead of counting them");
-  command.flag("--overwrite", make.overwrite, "Replace a dataset that is in DIR");
-  add_json_option(command, make.json);
-  add_threads_option(command, make.threads);
+/// The options that all commands have which write a dataset. `otherwise`: what stands in where fanouts or batch size are not
+/// given.
+void add_write_options(CommandLine& command, const char* folder, WriteOptions& options,
+                       const char* otherwise) {
+  const auto order = [&](const char* what) {
+    return fmt::format("{} that the node order is computed for; default: {}", what, otherwise);
+  };
+  command.option(folder, options.folder, "Dataset folder to make", {.required = true});
+  command.option("--fanouts", options.fanouts, order("Fanouts"));
+  command.option("--batch-size", options.batch_size, order("Batch size"));
+  command.flag("--overwrite", options.overwrite, fmt::format("Replace a dataset that is in {}", folder));
+  add_json_option(command, options.json);
+  add_threads_option(command, options.threads);
 }
 
 /// Runs `import(options)` and the shared stage where the command is chosen.
 template <class Options>
 void make_by(CommandLine& command, Choices& choices, Options& options,
              RawGraph (*import)(const Options&, const Progress&)) {
-  add_make_options(command, choices.make);
+  add_write_options(command, "DIR", choices.make, "15,10,5 and 1024");
+  command.flag("--no-edge-ids", choices.make.no_edge_ids,
+               "Store no edge ids (saves up to half of the graph; batches then cannot carry e_id)");
+  command.flag("--reject-nonfinite", choices.make.reject_nonfinite,
+               "Refuse features that are NaN or infinite, instead of counting them");
   command.action([&choices, &options, import] {
     options.keep_edge_ids = !choices.make.no_edge_ids;
     options.threads = choices.make.threads;
@@ -131,19 +137,16 @@ void add_partition(CommandLine& line, Choices& choices) {
       line.command("partition", "Cut a dataset into partitions; batches stay the same whatever the cut");
   CutOptions& options = choices.cut;
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
-  command.option("OUT", options.output, "Dataset folder to make", {.required = true});
+  add_write_options(command, "OUT", options, "that of DIR");
   command.option("--parts", options.parts, "Number of partitions", {.required = true});
   command.option("--method", options.method,
                  "metis: few edges cut, training nodes balanced; random: nodes dealt evenly",
                  {.one_of = {"metis", "random"}});
+  command.option(
+      "--metis-degree", options.metis_degree,
+      "METIS sees about this many neighbours of each node, 0: all; default: all, or as many as memory allows",
+      {.min = 0, .max = 1'000'000'000});
   command.option("--seed", options.seed, "Another seed makes another cut");
-  command.option("--fanouts", options.fanouts,
-                 "Fanouts that the node order is computed for; default: those of DIR");
-  command.option("--batch-size", options.batch_size,
-                 "Batch size that the node order is computed for; default: that of DIR");
-  command.flag("--overwrite", options.overwrite, "Replace a dataset that is in OUT");
-  add_json_option(command, options.json);
-  add_threads_option(command, options.threads);
   command.action([&choices] { partition_dataset(choices.cut); });
 }
 

@@ -13,14 +13,15 @@
 
 namespace hopfeed {
 
-HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_size, int threads) {
+HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults) {
   BatchOptions checked;
-  checked.fanouts = parse_fanouts(fanouts);
+  checked.fanouts = options.fanouts ? parse_fanouts(*options.fanouts) : defaults.fanouts;
   checked.validate();
+  const std::int64_t batch_size = options.batch_size.value_or(defaults.batch_size);
   if (batch_size < 1 || batch_size > kMaxBatchSize)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("--batch-size {} is out of range (1 to {})", batch_size, kMaxBatchSize));
-  return {.fanouts = checked.fanouts, .batch_size = batch_size, .threads = threads};
+  return {.fanouts = checked.fanouts, .batch_size = batch_size, .threads = options.threads};
 }
 
 void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
@@ -44,6 +45,7 @@ void report_dataset(const std::string& folder, const DatasetBuildResult& result,
               {"partition_offsets", node.partition_offsets},
               {"method", meta.cut.method},
               {"edges_cut", meta.cut.edges_cut},
+              {"metis_degree", meta.cut.metis_degree},
               {"fingerprint", meta.fingerprint},
               {"nonfinite", result.nonfinite},
               {"seconds", times.seconds},
@@ -52,7 +54,7 @@ void report_dataset(const std::string& folder, const DatasetBuildResult& result,
 
 void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
   const auto begin = std::chrono::steady_clock::now();
-  const HotnessOptions hotness = hotness_options(options.fanouts, options.batch_size, options.threads);
+  const HotnessOptions hotness = hotness_options(options);
   JsonReport json(options.json);
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;

@@ -2,32 +2,37 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "cache/hotness.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {
 
-/// DIR and the options that import and generate have in common.
-struct MakeOptions {
+/// What every command takes that writes a dataset.
+struct WriteOptions {
   std::string folder;
-  std::string fanouts = "15,10,5";
-  std::int64_t batch_size = 1024;
+  std::optional<std::string> fanouts;      // that the node order is computed for
+  std::optional<std::int64_t> batch_size;  // likewise
   bool overwrite = false;
-  bool no_edge_ids = false;
-  bool reject_nonfinite = false;
   int threads = 1;
   std::string json;
   std::string command_line;  // noted in the dataset
 };
 
+struct MakeOptions : WriteOptions {
+  bool no_edge_ids = false;
+  bool reject_nonfinite = false;
+};
+
 /// Runs `import`, then the shared stage, into a dataset of one partition.
 void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import);
 
-/// Fanouts and batch size of --fanouts and --batch-size, checked.
-HotnessOptions hotness_options(const std::string& fanouts, std::int64_t batch_size, int threads);
+/// --fanouts and --batch-size, checked; what was not given is taken from `defaults`.
+HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults = {});
 
 struct DatasetTimes {
   double seconds = 0;      // all of it

@@ -4,17 +4,15 @@
 #include <optional>
 #include <string>
 
+#include "partition_tool/program/make_dataset.h"
+
 namespace hopfeed {
 
-struct CutOptions {
-  std::string input, output, method = "metis", json;
-  std::optional<std::string> fanouts;      // of the node order; default: the input's
-  std::optional<std::int64_t> batch_size;  // likewise
+struct CutOptions : WriteOptions {  // fanouts and batch size: those of the input by default
+  std::string input, method = "metis";
   std::int64_t parts = 1;
   std::uint64_t seed = 0;
-  bool overwrite = false;
-  int threads = 1;
-  std::string command_line;  // noted in the dataset
+  std::optional<std::int64_t> metis_degree;  // default: what memory allows
 };
 
 /// Throws kCorrupt, and leaves nothing behind, where what was read is not what the input's fingerprint names.

@@ -88,6 +88,8 @@ void show_dataset(const ShowOptions& options) {
   fmt::print("made by: {}\n", meta.made_by);
   fmt::print("cut: {}, {} edges cut; order: hotness for fanouts {} and batch size {}\n", meta.cut.method,
              meta.cut.edges_cut, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
+  if (meta.cut.metis_degree > 0)
+    fmt::print("METIS saw about {} neighbours of each node (--metis-degree)\n", meta.cut.metis_degree);
   json out = {{"dataset", options.folder},
               {"name", meta.name},
               {"made_by", meta.made_by},
@@ -98,7 +100,8 @@ void show_dataset(const ShowOptions& options) {
                 {"edges_cut", meta.cut.edges_cut},
                 {"fanouts", meta.cut.fanouts},
                 {"batch_size", meta.cut.batch_size},
-                {"seed", meta.cut.seed}}},
+                {"seed", meta.cut.seed},
+                {"metis_degree", meta.cut.metis_degree}}},
               {"class_names", meta.class_names}};
   for (const NodeTypeMeta& node : meta.node_types) out["node_types"].push_back(show_node_type(meta, node));
   for (int t = 0; t < dataset.num_edge_types(); ++t) out["edge_types"].push_back(show_edge_type(dataset, t));

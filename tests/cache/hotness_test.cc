@@ -152,5 +152,18 @@ TEST(Hotness, WideIdsGiveTheSameBits) {
             inclusion_probability(graph.view(train), {.batch_size = 1}));
 }
 
+TEST(Hotness, RowsThatAreMadeGiveTheSameBits) {
+  const Graph graph = random_graph(1'000, 20'000, 9);
+  const std::vector<std::int64_t> train{1, 5, 999};
+  const HotnessGraph made{.indptr = graph.indptr,
+                          .indices = MakeRow<std::int32_t>([&](std::int64_t v, std::span<std::int32_t> row) {
+                            std::copy_n(graph.indices.begin() + graph.indptr[v], row.size(), row.begin());
+                          }),
+                          .train = train};
+  for (int threads : {1, 3})
+    EXPECT_EQ(inclusion_probability(made, {.batch_size = 2, .threads = threads}),
+              inclusion_probability(graph.view(train), {.batch_size = 2}));
+}
+
 }  // namespace
 }  // namespace hopfeed

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "partition_tool/generate.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
+#include "partition_tool/undirected_graph.h"
 #include "tests/core/made_batch.h"
 #include "tests/partition_tool/made_dataset.h"
 
@@ -125,7 +127,7 @@ TEST_F(PartitionTest, EachPartitionIsOrderedByWhatItsOwnTrainingNodesSee) {
     }
     ASSERT_FALSE(own.empty());
     const auto hot =
-        inclusion_probability({.indptr = graph.csc.indptr, .indices = view(graph.csc.indices), .train = own},
+        inclusion_probability({.indptr = graph.csc.indptr, .indices = graph.csc.rows(), .train = own},
                               {.fanouts = {3, 2}, .batch_size = 8});
     for (std::int64_t i = node.partition_offsets[p]; i < node.partition_offsets[p + 1]; ++i) {
       const std::int64_t v = dataset.original_id(0, i);
@@ -224,6 +226,102 @@ TEST(PartitionByMetis, WhatDoesNotFitIn32BitsIsRefused) {
       EXPECT_NE(std::string(error.what()).find("--method random"), std::string::npos);
     }
   }
+}
+
+/// 20 classes of 100 nodes, a degree of about 100 in the undirected graph.
+RawGraph dense_graph() {
+  return generate_graph(
+      {.num_nodes = 2'000, .num_edges = 100'000, .num_classes = 4, .seed = 3, .homophily = 0.9}, no_progress);
+}
+
+TEST(UndirectedGraph, WithoutThinning_AnEdgeWeighsWhatItStandsFor) {
+  testing::TinyGraph tiny;
+  tiny.num_nodes = 4;
+  tiny.src = {0, 1, 0, 2, 3};
+  tiny.dst = {1, 0, 1, 1, 3};  // 0 and 1 thrice, 1 and 2 once, a loop
+  const UndirectedGraph graph = symmetrise(testing::raw_graph_of(tiny).csc, {});
+  EXPECT_EQ(graph.offsets, (std::vector<std::int32_t>{0, 1, 3, 4, 4}));
+  EXPECT_EQ(graph.neighbours, (std::vector<std::int32_t>{1, 0, 2, 1}));
+  EXPECT_EQ(graph.weights, (std::vector<std::int32_t>{3, 3, 1, 1}));
+}
+
+TEST(UndirectedGraph, Thinned_KeepsAboutAsManyNeighboursAndAllOfTheWeight) {
+  const RawGraph graph = dense_graph();
+  const UndirectedGraph whole = symmetrise(graph.csc, {}), thin = symmetrise(graph.csc, {.metis_degree = 10});
+  const auto weight = [](const UndirectedGraph& g) {
+    return std::accumulate(g.weights.begin(), g.weights.end(), 0.0);
+  };
+  EXPECT_NEAR(weight(thin) / weight(whole), 1, 0.05);
+  EXPECT_LT(thin.neighbours.size(), whole.neighbours.size() / 4);
+  EXPECT_LE(thin.neighbours.size(), 2'000U * 2 * 11);
+  for (std::int32_t v = 0; v < 2'000; ++v) {  // each edge both ways, with one weight
+    for (std::int32_t e = thin.offsets[v]; e < thin.offsets[v + 1]; ++e) {
+      const std::int32_t u = thin.neighbours[e];
+      const auto row = thin.neighbours.begin() + thin.offsets[u],
+                 end = thin.neighbours.begin() + thin.offsets[u + 1];
+      const auto back = std::lower_bound(row, end, v);
+      ASSERT_TRUE(back != end && *back == v);
+      ASSERT_EQ(thin.weights[back - thin.neighbours.begin()], thin.weights[e]);
+    }
+  }
+}
+
+TEST(UndirectedGraph, Thinned_IsAFunctionOfSeedAndDegree) {
+  const RawGraph graph = dense_graph();
+  const auto neighbours = [&](std::uint64_t seed, std::int64_t degree, int threads) {
+    return symmetrise(graph.csc, {.seed = seed, .threads = threads, .metis_degree = degree}).neighbours;
+  };
+  EXPECT_EQ(neighbours(1, 10, 1), neighbours(1, 10, 3));
+  EXPECT_NE(neighbours(1, 10, 1), neighbours(2, 10, 1));
+  EXPECT_NE(neighbours(1, 10, 1), neighbours(1, 11, 1));
+  EXPECT_EQ(neighbours(1, 1'000'000, 1), symmetrise(graph.csc, {}).neighbours);
+}
+
+TEST(PartitionByMetis, OnAThinnedGraph_CutsFarLessThanRandom) {
+  const RawGraph graph = dense_graph();
+  std::vector<std::int64_t> cut;
+  for (const auto& partition_of :
+       {partition_randomly(graph, {.partitions = 4, .seed = 1}),
+        partition_by_metis(graph, {.partitions = 4, .seed = 1, .metis_degree = 8}, no_progress)}) {
+    cut.push_back(0);
+    for_row_blocks(
+        graph.csc.indptr, graph.csc.rows(), 1, [](std::int64_t) { return true; },
+        [&](std::int64_t first, std::int64_t last, auto ids) {
+          for (std::int64_t v = first; v < last; ++v) {
+            for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e)
+              cut.back() += partition_of[v] != partition_of[ids[e - graph.csc.indptr[first]]];
+          }
+        });
+  }
+  EXPECT_NEAR(static_cast<double>(cut[0]) / 100'000, 0.75, 0.02);
+  EXPECT_LT(cut[1], cut[0] / 2);
+}
+
+TEST(FitMetis, TheDegreeFollowsTheMemory) {
+  const RawGraph graph = dense_graph();
+  const MetisFit whole = fit_metis(graph, {}, std::uint64_t{1} << 40);
+  EXPECT_EQ(whole.degree, 0);
+  EXPECT_GT(whole.whole_bytes, 200'000u * 16);
+  EXPECT_EQ(fit_metis(graph, {}, whole.whole_bytes).degree, 0);
+  const std::int64_t most = fit_metis(graph, {}, whole.whole_bytes - 1).degree,
+                     half = fit_metis(graph, {}, whole.whole_bytes / 2).degree;
+  EXPECT_GT(half, 1);
+  EXPECT_GT(most, half);
+  EXPECT_EQ(fit_metis(graph, {}, whole.whole_bytes / 2).degree, half);
+  try {
+    fit_metis(graph, {}, 1'000);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
+    EXPECT_NE(std::string(error.what()).find("--method random"), std::string::npos) << error.what();
+  }
+}
+
+TEST(FitMetis, WhatDoesNotFitIn32BitsIsThinned) {
+  const RawGraph graph = dense_graph();
+  const MetisFit fit = fit_metis(graph, {.metis_limit = 50'000}, std::uint64_t{1} << 40);
+  EXPECT_GT(fit.degree, 0);
+  EXPECT_LE(symmetrise(graph.csc, {.metis_degree = fit.degree}).neighbours.size(), 50'000U);
 }
 
 TEST(ReadDataset, EdgeIdsAreLeftOutWhereTheInputHasNone) {

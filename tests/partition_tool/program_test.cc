@@ -1,5 +1,8 @@
 // The real program: what it makes, and that bad input is one line, an exit code and nothing left behind.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -133,8 +136,8 @@ TEST_F(PartitionProgram, OverwriteReplacesADatasetAndNothingElse) {
   write("other/file", "mine");
   refuse("generate other --nodes 10 --edges 20 --features 1 --classes 2 --seed 1 --overwrite",
          "not a hopfeed dataset");
-  succeed(
-      "partition d d --parts 2 --overwrite");  // onto itself: read through the old maps, replaced at the end
+  // Onto itself: read through the old maps, replaced at the end.
+  succeed("partition d d --parts 2 --method random --overwrite");
   EXPECT_EQ(Dataset(work() / "d").meta().partitions, 2);
 }
 
@@ -168,8 +171,52 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
 
 // F31. Two terabytes at the least; nothing is reserved, and the line says what to change.
 TEST_F(PartitionProgram, GraphLargerThanTheMemory_IsRefusedBeforeItIsMade) {
-  refuse("generate big --nodes 100000000000 --edges 10 --features 4 --classes 2 --seed 1", "the generated graph needs ", 1);
-  refuse("generate big --nodes 10 --edges 1000000000000 --features 4 --classes 2 --seed 1", "lower --nodes or --edges", 1);
+  refuse("generate big --nodes 100000000000 --edges 10 --features 4 --classes 2 --seed 1",
+         "the generated graph needs ", 1);
+  refuse("generate big --nodes 10 --edges 1000000000000 --features 4 --classes 2 --seed 1",
+         "lower --nodes or --edges", 1);
+}
+
+TEST_F(PartitionProgram, AThinnedMetisCut_IsRecordedAndMadeAgainByItsDegree) {
+  make_small("d");
+  succeed("partition d a --parts 3 --metis-degree 2 --json a.json");
+  succeed("partition d b --parts 3 --metis-degree 2 --threads 1 --json b.json");
+  succeed("partition d whole --parts 3 --json whole.json");
+  EXPECT_EQ(read_json("a.json")["metis_degree"], 2);
+  EXPECT_EQ(read_json("whole.json")["metis_degree"], 0);
+  EXPECT_EQ(read_json("a.json")["partition_offsets"], read_json("b.json")["partition_offsets"]);
+  EXPECT_EQ(read_json("a.json")["edges_cut"], read_json("b.json")["edges_cut"]);
+  EXPECT_EQ(read_json("a.json")["fingerprint"], read_json("whole.json")["fingerprint"]);
+  EXPECT_NE(succeed("inspect a").out.find("METIS saw about 2 neighbours of each node"), std::string::npos);
+  EXPECT_EQ(succeed("inspect whole").out.find("METIS saw"), std::string::npos);
+  EXPECT_EQ(Dataset(work() / "a").meta().cut.metis_degree, 2);
+}
+
+// 20 times the edges, 40 MB of them if they were held.
+TEST_F(PartitionProgram, GeneratesInMemoryThatDoesNotGrowWithTheEdges) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep what was freed and shadow what was touched";
+#endif
+  const auto peak_kib = [&](const std::string& edges) {
+    struct rusage usage {};
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::string program = (fs::path(std::getenv("HOPFEED_BIN")) / "hopfeed-partition").string(),
+                        folder = (work() / edges).string();
+      const int nowhere = ::open("/dev/null", O_WRONLY);
+      ::dup2(nowhere, STDOUT_FILENO);
+      ::dup2(nowhere, STDERR_FILENO);
+      ::execl(program.c_str(), program.c_str(), "generate", folder.c_str(), "--nodes", "20000", "--edges",
+              edges.c_str(), "--features", "4", "--classes", "4", "--seed", "1", "--threads", "2", nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    EXPECT_EQ(::wait4(child, &status, 0, &usage), child);
+    EXPECT_EQ(status, 0);
+    return usage.ru_maxrss;
+  };
+  const auto few = peak_kib("500000"), many = peak_kib("10000000");
+  EXPECT_LT(many, few + 24 * 1024) << few << " KiB for half a million edges";
 }
 
 TEST_F(PartitionProgram, BadNumpyInputIsRefused) {
@@ -252,6 +299,7 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   refuse("partition d out --parts 2 --method best", "best");
   refuse("partition d d --parts 2", "--overwrite");
   refuse("partition d out --parts 2 --fanouts 0", "fanout");
+  refuse("partition d out --parts 2 --metis-degree -1", "--metis-degree");
   // A damaged attribute is caught by the fingerprint before the result is there.
   const fs::path x = work() / "d/part-0000/nodes/node/x.npy";
   std::string bytes = testing::file_bytes(x);
