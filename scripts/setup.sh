@@ -1,27 +1,30 @@
 #!/usr/bin/env bash
-# Installs what hopfeed needs and the machine lacks: system packages by apt (debian-packages.txt), Python packages by pip
-# into .venv (requirements.txt). Says what and why; does nothing the second time.
+# Installs what hopfeed needs and the machine lacks: system packages by apt (debian-packages.txt, for fuzzing also
+# debian-packages-fuzz.txt), Python packages by pip into .venv (requirements.txt). Says what and why; does nothing the second time.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<HELP
-Usage: scripts/setup.sh [--without-torch]
+Usage: scripts/setup.sh [--without-torch] [--with-fuzz]
 
 Installs what is missing of
   scripts/debian-packages.txt   with apt-get, as root or through sudo
   scripts/requirements.txt      with pip, into the folder .venv of this checkout (about 5 GB, most of it Torch)
 
   --without-torch   leave out the second part: enough to build and test everything but the trainer
+  --with-fuzz       also the compiler that tests/run.sh fuzz needs (scripts/debian-packages-fuzz.txt)
   --help            this text
 HELP
 }
 
 with_torch=yes
+package_lists=("$root/scripts/debian-packages.txt")
 for argument in "$@"; do
   case $argument in
     --without-torch) with_torch=no ;;
+    --with-fuzz) package_lists+=("$root/scripts/debian-packages-fuzz.txt") ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown option '$argument' (see scripts/setup.sh --help)" ;;
   esac
@@ -49,7 +52,7 @@ find_distribution() {
 }
 
 # --- system packages --------------------------------------------------------------------------------------------------
-# Prints "name why" for each package of the list that dpkg does not have.
+# Prints "name why" for each package of the lists that dpkg does not have.
 missing_packages() {
   local line name ubuntu_name installed
   installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
@@ -58,7 +61,7 @@ missing_packages() {
     [[ -n $name ]] || continue
     [[ $distribution != ubuntu-* || -z $ubuntu_name ]] || name=$ubuntu_name
     grep -qxF -- "$name" <<<"$installed" || printf '%s %s\n' "$name" "${line#*# }"
-  done <"$root/scripts/debian-packages.txt"
+  done < <(cat "${package_lists[@]}")
 }
 
 # Says in one sentence why apt failed, by what it wrote into the log.

@@ -34,6 +34,7 @@ cd "$root" || exit
 step "Installing what is missing"
 setup_options=(--without-torch)
 [[ ! " ${parts[*]} " =~ " "(release|determinism)" " ]] || setup_options=()
+[[ ! " ${parts[*]} " == *" fuzz "* ]] || setup_options+=(--with-fuzz)
 scripts/setup.sh "${setup_options[@]}" || exit
 
 # ThreadSanitizer of g++ 12 wants its shadow memory where newer kernels may randomise mappings to; this holds them still.
