@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/mean_aggregation.h"
+#include "trainer/tensor_pool.h"
 
 namespace hopfeed {
 namespace {
@@ -162,6 +163,7 @@ class Inference {
 
 torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset,
                                   const InferenceProgress& progress) {
+  release_tensor_pool();  // of the training, which may have kept as much as inference needs
   const torch::NoGradGuard no_gradients;
   const bool was_training = model->is_training();
   model->eval();

@@ -42,6 +42,12 @@ class Pool {
                        std::move(block));  // the first of its size to go again
   }
 
+  void release() {
+    const std::lock_guard lock(mutex_);
+    free_.clear();
+    total_ = peak_ = used_;
+  }
+
   TensorPoolStats stats() {
     const std::lock_guard lock(mutex_);
     return {.used_bytes = used_, .free_bytes = total_ - used_, .peak_bytes = peak_};
@@ -81,5 +87,6 @@ torch::Tensor pooled_tensor(c10::IntArrayRef shape, torch::Dtype dtype) {
 }
 
 TensorPoolStats tensor_pool_stats() { return pool().stats(); }
+void release_tensor_pool() { pool().release(); }
 
 }  // namespace hopfeed

@@ -17,8 +17,12 @@ struct TensorPoolStats {
   std::size_t used_bytes = 0;  // held by tensors now
   std::size_t free_bytes =
       0;  // kept for the next ones; with the used never more than 1.5 times what was used at once
-  std::size_t peak_bytes = 0;  // most ever used at once
+  std::size_t peak_bytes = 0;  // most used at once since the start or the last release
 };
 TensorPoolStats tensor_pool_stats();
+
+/// Gives what is kept for the next tensors back to the system, before something that needs the memory for itself. What tensors
+/// hold stays theirs.
+void release_tensor_pool();
 
 }  // namespace hopfeed

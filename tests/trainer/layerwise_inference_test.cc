@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
+#include "trainer/tensor_pool.h"
 
 namespace hopfeed {
 namespace {
@@ -77,6 +78,16 @@ TEST_P(LayerwiseInferenceTest, ProgressEndsAtItsTotal) {
   });
   EXPECT_EQ(last, of);
   EXPECT_GT(of, 0u);
+}
+
+TEST_P(LayerwiseInferenceTest, WhatTrainingKeptIsGivenBackBefore) {
+  pooled_tensor({16 << 20}, torch::kUInt8);
+  ASSERT_GE(tensor_pool_stats().free_bytes, std::size_t{16} << 20);
+  std::size_t kept = ~std::size_t{0};
+  layerwise_inference(model(1), *dataset_, [&](std::uint64_t, std::uint64_t) {
+    kept = std::min(kept, tensor_pool_stats().free_bytes);
+  });
+  EXPECT_LT(kept, std::size_t{16} << 20);
 }
 
 TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {

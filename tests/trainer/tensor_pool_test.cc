@@ -60,6 +60,18 @@ TEST(TensorPool, KeepsNoMoreThanHalfOfWhatWasUsedAtOnce) {
   EXPECT_EQ(tensor_pool_stats().used_bytes, 0U);
 }
 
+TEST(TensorPool, Released_KeepsNothingButWhatTensorsHold) {
+  const torch::Tensor held = pooled_tensor({kLarge}, torch::kFloat32).fill_(3);
+  const std::size_t used = tensor_pool_stats().used_bytes;
+  pooled_tensor({8 * kLarge}, torch::kFloat32);
+  EXPECT_GE(tensor_pool_stats().free_bytes, 8 * kLarge * sizeof(float));
+  release_tensor_pool();
+  EXPECT_EQ(tensor_pool_stats().free_bytes, 0U);
+  EXPECT_EQ(tensor_pool_stats().used_bytes, used);
+  EXPECT_EQ(tensor_pool_stats().peak_bytes, used);
+  EXPECT_TRUE(torch::all(held == 3).item<bool>());
+}
+
 TEST(TensorPool, ThreadsTakeAndGiveBackAtWill) {
   std::vector<std::thread> threads;
   std::array<bool, 4> intact{};
