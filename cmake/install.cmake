@@ -10,7 +10,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hopfeed)
 set(libraries core cache channel worker_config worker_mode partition_tool)
-set(programs hopfeed-worker hopfeed-sample hopfeed-partition)
+set(programs hopfeed-worker hopfeed-sample hopfeed-top hopfeed-partition)
 set(header_folders core cache channel worker_mode partition_tool)
 if(HOPFEED_TORCH)
   list(APPEND libraries torch trainer)

@@ -59,6 +59,7 @@ struct BatchMaker::Impl {
   const std::uint64_t options_hash;
   std::uint64_t fingerprint[2];
   NeighborSampler sampler;
+  const std::size_t tables = sampler.scratch_bytes();  // before its first batch
   std::vector<AttrSource> attrs;
   std::vector<int> rows_of;  // per node type: an edge type whose row records name its original ids, or -1
 
@@ -241,6 +242,15 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   Impl::Arrays arrays;
   impl_->lay_out(impl_->worst_case(batch_size), layout, arrays);
   return layout.bytes();
+}
+
+BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
+  const auto counts = impl_->worst_case(batch_size);
+  const std::size_t seeds =
+      6 * sizeof(std::int64_t) * static_cast<std::size_t>(counts.positions);  // three vectors
+  return {.tables = impl_->tables,
+          .at_most = seeds + impl_->sampler.max_scratch_bytes(
+                                 {.nodes = counts.nodes, .edges = counts.edges, .seeds = counts.positions})};
 }
 
 }  // namespace hopfeed

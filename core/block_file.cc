@@ -1,38 +1,19 @@
 // See block_file.h. An .npz file is a zip archive of .npy files, stored without compression as numpy.savez does; libzip
-// writes it (zip64 included) into a temporary file and renames, as store_raw does for plain blocks.
+// makes it, zip64 included.
 #include "core/block_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zip.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/npy.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
 namespace {
-
-void store_raw(const BatchView& batch, const fs::path& path) {
-  const std::string temporary = path.string() + ".tmp-" + std::to_string(::getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wbe");
-  if (!file) throw_errno("cannot create " + temporary, errno);
-  const bool written =
-      std::fwrite(batch.bytes().data(), 1, batch.bytes().size(), file) == batch.bytes().size() &&
-      std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
-  const int error = errno;
-  std::fclose(file);
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int cause = written ? errno : error;
-    std::remove(temporary.c_str());
-    throw_errno("cannot write " + path.string(), cause);
-  }
-}
 
 // "x" in a batch of one node and one edge type; "node1.x", "edge0.edge_index" where there are several.
 std::string entry_name(const BatchView& batch, const ArrayView& array) {
@@ -43,25 +24,31 @@ std::string entry_name(const BatchView& batch, const ArrayView& array) {
   return prefix + std::string(array.name) + ".npy";
 }
 
+/// Made in memory, since libzip's own temporary file would stay behind a killed process.
 class Archive {
  public:
-  explicit Archive(const fs::path& path) : path_(path) {
-    int code = 0;
-    archive_ = ::zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
-    if (archive_) return;
+  Archive() {
     zip_error_t error;
-    ::zip_error_init_with_code(&error, code);
+    ::zip_error_init(&error);
+    bytes_ = ::zip_source_buffer_create(nullptr, 0, 0, &error);
+    archive_ = bytes_ ? ::zip_open_from_source(bytes_, ZIP_TRUNCATE, &error) : nullptr;
+    if (archive_) {
+      ::zip_source_keep(bytes_);
+      return;
+    }
+    ::zip_source_free(bytes_);
     const std::string text = ::zip_error_strerror(&error);
     ::zip_error_fini(&error);
-    throw Error(ErrorCode::kIo, "cannot create " + path.string() + ": " + text);
+    throw Error(ErrorCode::kNoSpace, "cannot make a zip archive in memory: " + text);
   }
   ~Archive() {
     if (archive_) ::zip_discard(archive_);
+    ::zip_source_free(bytes_);
   }
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // `head` and `body` must stay until finish().
+  // `head` and `body` must stay until write_to().
   void add(const std::string& name, const std::string& head, std::span<const std::byte> body) {
     const zip_buffer_fragment_t fragments[2] = {
         {reinterpret_cast<zip_uint8_t*>(const_cast<char*>(head.data())), head.size()},
@@ -75,44 +62,53 @@ class Archive {
     }
     if (::zip_set_file_compression(archive_, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) != 0) fail();
   }
-  void finish() {
+  void write_to(AtomicFile& file) {
     if (::zip_close(archive_) != 0) fail();
     archive_ = nullptr;
+    std::vector<std::byte> buffer(std::size_t{1} << 20);
+    if (::zip_source_open(bytes_) != 0) fail_reading();
+    zip_int64_t got;
+    while ((got = ::zip_source_read(bytes_, buffer.data(), buffer.size())) > 0)
+      file.write(std::span(buffer).first(static_cast<std::size_t>(got)));
+    if (got < 0) fail_reading();
+    ::zip_source_close(bytes_);
   }
 
  private:
   [[noreturn]] void fail() const {
-    throw Error(ErrorCode::kIo, "cannot write " + path_.string() + ": " + ::zip_strerror(archive_));
+    throw Error(ErrorCode::kIo, std::string("cannot make a zip archive: ") + ::zip_strerror(archive_));
   }
-  fs::path path_;
+  [[noreturn]] void fail_reading() const {
+    throw Error(ErrorCode::kIo, std::string("cannot make a zip archive: ") +
+                                    ::zip_error_strerror(::zip_source_error(bytes_)));
+  }
+  zip_source_t* bytes_ = nullptr;
   zip_t* archive_ = nullptr;
 };
 
-void store_npz(const BatchView& batch, const fs::path& path) {
+void store_npz(const BatchView& batch, AtomicFile& file) {
   std::vector<std::string> heads;
   for (int i = 0; i < batch.num_arrays(); ++i) {
     const ArrayView array = batch.array(i);
     heads.push_back(npy_head(npy_descr(array.type), {array.shape.begin(), array.shape.end()}));
   }
-  Archive archive(path);
+  Archive archive;
   for (int i = 0; i < batch.num_arrays(); ++i) {
     const ArrayView array = batch.array(i);
     archive.add(entry_name(batch, array), heads[static_cast<std::size_t>(i)], array.bytes);
   }
-  archive.finish();
+  archive.write_to(file);
 }
 
 }  // namespace
 
 void store_block(const BatchView& batch, const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-    throw Error(ErrorCode::kInvalid, path.string() + " is no regular file; name a file to store the batch in");
-  }
+  AtomicFile file(path);
   if (path.extension() == ".npz")
-    store_npz(batch, path);
+    store_npz(batch, file);
   else
-    store_raw(batch, path);
+    file.write(batch.bytes());
+  file.commit();
 }
 
 }  // namespace hopfeed

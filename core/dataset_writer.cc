@@ -2,34 +2,20 @@
 #include "core/dataset_writer.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <stdio.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "core/limits.h"
-#include "core/owned_fd.h"
 #include "core/temporary_owner.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;
 namespace {
-
-// Temporary folders are called .NAME.tmp-OWNER: a later writer can tell whether their maker still lives.
-std::string temporary_prefix(const fs::path& target) { return "." + target.filename().string() + ".tmp-"; }
-
-void sweep_dead_writers(const fs::path& target) {
-  const std::string prefix = temporary_prefix(target);
-  for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path())) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(prefix, 0) != 0) continue;
-    const std::string owner = name.substr(prefix.size());
-    if (owner == temporary_owner() || is_abandoned(owner, entry.path())) fs::remove_all(entry.path());
-  }
-}
 
 /// A dataset inside a dataset would be part of it by accident: removed with it, and never verified.
 void refuse_inside_dataset(const fs::path& target) {
@@ -43,22 +29,6 @@ void refuse_inside_dataset(const fs::path& target) {
     throw Error(ErrorCode::kInvalid, target.string() + " lies inside the dataset " + folder.string() +
                                          "; choose a folder beside it");
   }
-}
-
-void sync_folder(const fs::path& folder) {
-  const OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) throw_errno("cannot open " + folder.string(), errno);
-  if (::fsync(fd.get()) != 0) throw_errno("cannot sync " + folder.string(), errno);
-}
-
-void write_synced(const fs::path& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wbxe");
-  if (!file) throw_errno("cannot create " + path.string(), errno);
-  FAILPOINT("dataset.write");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-                       std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
-  const int error = errno;
-  if (std::fclose(file) != 0 || !written) throw_errno("cannot write " + path.string(), error);
 }
 
 }  // namespace
@@ -80,8 +50,8 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
   refuse_inside_dataset(target_);
   fs::create_directories(target_.parent_path(), error);
   if (error) throw_errno("cannot create " + target_.parent_path().string(), error.value());
-  sweep_dead_writers(target_);
-  temporary_ = target_.parent_path() / (temporary_prefix(target_) + temporary_owner());
+  sweep_abandoned(target_);
+  temporary_ = temporary_beside(target_);
   fs::create_directory(temporary_, error);
   if (error) throw_errno("cannot create " + temporary_.string(), error.value());
   FAILPOINT("dataset.write");
@@ -117,8 +87,10 @@ void DatasetWriter::commit(DatasetMeta meta) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
     if (entry.is_directory()) sync_folder(entry.path());
   }
-  write_synced(temporary_ / "meta.json", text);
-  sync_folder(temporary_);
+  AtomicFile manifest(temporary_ / "meta.json");
+  FAILPOINT("dataset.write");
+  manifest.write(text);
+  manifest.commit();
   if (FAILPOINT("dataset.write")) throw_errno("cannot write " + target_.string(), ENOSPC);
   // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
   const bool replaces = fs::exists(target_);

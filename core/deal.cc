@@ -9,22 +9,14 @@
 #include "core/limits.h"
 
 namespace hopfeed {
-namespace {
-
-void require(bool valid, const std::string& message) {
-  if (!valid) throw Error(ErrorCode::kInvalid, message);
-}
-
-}  // namespace
-
 Deal::Deal(const DealOptions& options) : options_(options) {
   const std::int64_t world = options.world_size;
-  require(options.batch_size >= 1 && options.batch_size <= kMaxBatchSize,
-          fmt::format("batch size {} is not between 1 and {}", options.batch_size, kMaxBatchSize));
-  require(world >= 1 && world <= kMaxWorldSize,
-          fmt::format("world size {} is not between 1 and {}", world, kMaxWorldSize));
-  require(options.start >= 0 && options.start <= options.num_seeds,
-          fmt::format("start {} is not between 0 and the {} seeds", options.start, options.num_seeds));
+  require_valid(options.batch_size >= 1 && options.batch_size <= kMaxBatchSize,
+                fmt::format("batch size {} is not between 1 and {}", options.batch_size, kMaxBatchSize));
+  require_valid(world >= 1 && world <= kMaxWorldSize,
+                fmt::format("world size {} is not between 1 and {}", world, kMaxWorldSize));
+  require_valid(options.start >= 0 && options.start <= options.num_seeds,
+                fmt::format("start {} is not between 0 and the {} seeds", options.start, options.num_seeds));
   const std::int64_t left = options.num_seeds - options.start;
   const std::int64_t round = world * options.batch_size;
   full_rounds_ = left / round;
@@ -35,16 +27,16 @@ Deal::Deal(const DealOptions& options) : options_(options) {
     if (share) --full_rounds_;
     spread_seeds_ = rest + (share ? round : 0);
     spread_batches_ = share ? 2 * world : world;
-    require(spread_seeds_ >= spread_batches_,
-            fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
-                        "without an empty batch; use fewer trainers, a larger batch size or drop_last",
-                        left, options.start, world, options.batch_size));
+    require_valid(spread_seeds_ >= spread_batches_,
+                  fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
+                              "without an empty batch; use fewer trainers, a larger batch size or drop_last",
+                              left, options.start, world, options.batch_size));
   }
   steps_ = full_rounds_ + spread_batches_ / world;
 }
 
 Deal::Range Deal::batch(std::int64_t step, std::int64_t rank) const {
-  require(
+  require_valid(
       step >= 0 && step < steps_ && rank >= 0 && rank < options_.world_size,
       fmt::format("no batch at step {} of {} for rank {} of {}", step, steps_, rank, options_.world_size));
   const std::int64_t batch = step * options_.world_size + rank, full = full_rounds_ * options_.world_size;

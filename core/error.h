@@ -30,6 +30,11 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+/// Throws kInvalid with `message` unless `holds`.
+inline void require_valid(bool holds, const std::string& message) {
+  if (!holds) throw Error(ErrorCode::kInvalid, message);
+}
+
 /// Throws kIo (kNoSpace for ENOSPC, EDQUOT and ENOMEM, kNotFound for ENOENT) with `what` and the text of `errno_value`.
 [[noreturn]] void throw_errno(const std::string& what, int errno_value);
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <variant>
 
 #include "core/error.h"
@@ -201,6 +203,34 @@ std::size_t NeighborSampler::scratch_bytes() const {
   for (const NodeScratch& node : s.nodes) {
     bytes += node.local.ids.bytes() + node.original_ids.bytes();
     bytes += std::visit([](const auto& relabel) { return relabel.bytes(); }, node.relabel);
+  }
+  return bytes;
+}
+
+std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const {
+  const Impl& s = *impl_;
+  const auto array = [](std::size_t count, std::size_t size) {
+    return hopfeed::max_scratch_bytes(count * size);
+  };
+  const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0;
+  std::size_t bytes = array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
+  std::size_t largest_group = 0;  // edges of destinations that are expanded together
+  for (std::size_t e = 0; e < s.edges.size(); ++e) {
+    const auto edges = static_cast<std::size_t>(bounds.edges[e]);
+    std::size_t group = 0;
+    for (const std::int64_t fanout : s.options.fanouts)
+      group = std::max(group, fanout < 0 ? edges : ExpandScratch::kGroup * static_cast<std::size_t>(fanout));
+    largest_group = std::max(largest_group, std::min(group, edges));
+    bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
+             array(static_cast<std::size_t>(bounds.nodes[s.csc[e].dst_type]), sizeof(std::uint32_t));
+  }
+  bytes += std::size(s.expand_scratch.placed) *
+           (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id));
+  for (std::size_t t = 0; t < s.nodes.size(); ++t) {
+    const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
+    bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t));
+    bytes += std::visit([&](const auto& relabel) { return relabel.max_bytes(nodes + largest_group); },
+                        s.nodes[t].relabel);
   }
   return bytes;
 }

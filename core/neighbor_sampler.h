@@ -43,6 +43,12 @@ struct SampleRequest {
   std::span<const std::int64_t> seeds;  // dataset ids
 };
 
+/// Bounds of a batch, per type.
+struct SampleBounds {
+  std::span<const std::int64_t> nodes, edges;
+  std::int64_t seeds = 0;
+};
+
 class NeighborSampler {
  public:
   /// `dataset` must outlive the sampler. Throws kInvalid for bad options, kUnsupported for edge ids that are not stored.
@@ -52,6 +58,8 @@ class NeighborSampler {
   const Sample& sample(const SampleRequest& request);
   /// Bytes of scratch held.
   std::size_t scratch_bytes() const;
+  /// What that can come to with batches within `bounds`.
+  std::size_t max_scratch_bytes(const SampleBounds& bounds) const;
 
   struct Impl;
 

@@ -25,4 +25,14 @@ OwnedFd out_of_the_way(const OwnedFd& fd, const char* what) {
   return OwnedFd(moved, what);
 }
 
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 }  // namespace hopfeed

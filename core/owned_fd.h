@@ -1,5 +1,7 @@
 // A file descriptor that closes itself.
 #pragma once
+#include <cstddef>
+#include <span>
 #include <utility>
 
 namespace hopfeed {
@@ -27,5 +29,8 @@ class OwnedFd {
 /// The same open file under a number of at least 64, closed on exec: out of the way of 0 to 2, which a process
 /// may have been started without, and of the numbers that a worker inherits. Throws with `what`.
 OwnedFd out_of_the_way(const OwnedFd& fd, const char* what);
+
+/// Writes all of `bytes`. 0, or the errno of what went wrong.
+[[nodiscard]] int write_all(int fd, std::span<const std::byte> bytes);
 
 }  // namespace hopfeed

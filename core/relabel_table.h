@@ -91,6 +91,7 @@ class DirectRelabel {
     const std::uint32_t generation_, id_mask_;
   };
   std::size_t bytes() const { return table_.bytes(); }
+  std::size_t max_bytes(std::size_t /*nodes*/) const { return table_.bytes(); }
 
  private:
   std::size_t size_;
@@ -141,6 +142,10 @@ class HashRelabel {
   };
 
   std::size_t bytes() const { return table_.bytes(); }
+  /// With so many nodes in a batch.
+  std::size_t max_bytes(std::size_t nodes) const {
+    return max_scratch_bytes(sizeof(std::uint32_t) << std::bit_width(2 * nodes));
+  }
 
  private:
   std::size_t slot(std::int64_t node) const {

@@ -12,6 +12,13 @@
 
 namespace hopfeed {
 
+/// What an array can take that had to grow, step by step, until `bytes` fit.
+inline std::size_t max_scratch_bytes(std::size_t bytes) {
+  const std::size_t grown = bytes + bytes / 2;
+  const std::size_t page = grown >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
+  return (grown + page - 1) / page * page;
+}
+
 template <class T>
 class ScratchArray {
   static_assert(std::is_trivially_copyable_v<T>);

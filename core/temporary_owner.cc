@@ -37,16 +37,28 @@ std::string start_time(const std::string& pid) {
   return field;
 }
 
-bool untouched_for_long(const fs::path& folder) {
+bool untouched_for_long(const fs::path& path) {
   std::error_code error;
-  fs::file_time_type last = fs::last_write_time(folder, error);
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;
-    const fs::file_time_type time = it->last_write_time(gone);
-    if (!gone) last = std::max(last, time);
+  fs::file_time_type last = fs::last_write_time(path, error);
+  if (fs::is_directory(path, error)) {
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      std::error_code gone;
+      const fs::file_time_type time = it->last_write_time(gone);
+      if (!gone) last = std::max(last, time);
+    }
   }
   return !error && fs::file_time_type::clock::now() - last > kUntouched;
 }
+
+bool is_abandoned(const std::string& owner, const fs::path& path) {
+  if (owner == temporary_owner()) return true;
+  const std::size_t start = owner.rfind('-');
+  const std::size_t pid = start == std::string::npos || start == 0 ? start : owner.rfind('-', start - 1);
+  if (pid == std::string::npos || owner.substr(0, pid) != place()) return untouched_for_long(path);
+  return start_time(owner.substr(pid + 1, start - pid - 1)) != owner.substr(start + 1);
+}
+
+std::string temporary_prefix(const fs::path& target) { return "." + target.filename().string() + ".tmp-"; }
 
 }  // namespace
 
@@ -55,11 +67,20 @@ std::string temporary_owner() {
   return place() + "-" + pid + "-" + start_time(pid);
 }
 
-bool is_abandoned(const std::string& owner, const fs::path& folder) {
-  const std::size_t start = owner.rfind('-');
-  const std::size_t pid = start == std::string::npos || start == 0 ? start : owner.rfind('-', start - 1);
-  if (pid == std::string::npos || owner.substr(0, pid) != place()) return untouched_for_long(folder);
-  return start_time(owner.substr(pid + 1, start - pid - 1)) != owner.substr(start + 1);
+fs::path temporary_beside(const fs::path& target) {
+  return target.parent_path() / (temporary_prefix(target) + temporary_owner());
+}
+
+void sweep_abandoned(const fs::path& target) {
+  const std::string prefix = temporary_prefix(target);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  std::error_code ignored;  // where nothing can be listed or removed, writing says so
+  for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(prefix) || !is_abandoned(name.substr(prefix.size()), it->path())) continue;
+    std::error_code stays;
+    fs::remove_all(it->path(), stays);
+  }
 }
 
 }  // namespace hopfeed

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,17 +184,20 @@ std::unique_ptr<TraceFile> open_trace(const std::string& path, const World& worl
   if (path.empty()) return nullptr;
   const LocalRanks local = local_ranks();
   const std::int64_t first = world.rank() - local.rank;
-  return std::make_unique<TraceFile>(TraceOptions{.path = trace_of_machine(path, first),
-                                                  .rank = world.rank(),
-                                                  .first_rank = first,
-                                                  .num_ranks = local.world});
+  return std::make_unique<TraceFile>(
+      TraceOptions{.path = trace_of_machine(path, first), .rank = world.rank()});
 }
 
 void finish_trace(TraceFile* trace, World& world) {
   if (trace == nullptr) return;
-  trace->close();
-  world.sum({0});  // all have closed theirs
-  if (local_ranks().rank == 0) trace->join();
+  TracePart mine = trace->close();
+  const torch::Tensor all = world.gather(torch::from_blob(&mine, {sizeof mine}, torch::kUInt8));
+  const LocalRanks local = local_ranks();
+  if (local.rank == 0) {
+    const std::span parts(static_cast<const TracePart*>(all.const_data_ptr()),
+                          static_cast<std::size_t>(world.size()));
+    trace->join(parts.subspan(static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(local.world)));
+  }
   world.sum({0});  // joined: the parts may go
 }
 

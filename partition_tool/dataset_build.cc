@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #include "cache/parallel_ranges.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
+#include "core/nonfinite.h"
 
 namespace hopfeed {
 namespace {
@@ -17,40 +17,6 @@ namespace {
 constexpr std::int64_t kBlockBytes = 8 << 20;
 constexpr std::int64_t kBlockEdges = 1 << 20;
 constexpr std::int64_t kBlockRows = 1 << 16;
-
-bool is_finite(ElementType type, const std::byte* at) {
-  switch (type) {
-    case ElementType::kFloat32: {
-      float value;
-      std::memcpy(&value, at, sizeof value);
-      return std::isfinite(value);
-    }
-    case ElementType::kFloat64: {
-      double value;
-      std::memcpy(&value, at, sizeof value);
-      return std::isfinite(value);
-    }
-    case ElementType::kFloat16: {
-      std::uint16_t bits;
-      std::memcpy(&bits, at, sizeof bits);
-      return (bits & 0x7C00) != 0x7C00;
-    }
-    case ElementType::kBfloat16: {
-      std::uint16_t bits;
-      std::memcpy(&bits, at, sizeof bits);
-      return (bits & 0x7F80) != 0x7F80;
-    }
-    default:
-      return true;
-  }
-}
-
-std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> row) {
-  const std::size_t width = element_bytes(type);
-  std::int64_t count = 0;
-  for (std::size_t at = 0; at < row.size(); at += width) count += is_finite(type, row.data() + at) ? 0 : 1;
-  return count;
-}
 
 /// One build: what its steps share.
 class Builder {

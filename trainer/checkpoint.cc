@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/owned_fd.h"
 
@@ -27,35 +28,11 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-void sync_path(const std::filesystem::path& path, int flags) {
-  const OwnedFd file(open(path.c_str(), flags | O_CLOEXEC));
-  if (!file || fsync(file.get()) != 0) throw_errno("cannot flush '" + path.string() + "'", errno);
-}
-
-void write_all(const std::filesystem::path& path, const std::string& bytes) {
-  const OwnedFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file) throw_errno("cannot write '" + path.string() + "'", errno);
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t written = write(file.get(), bytes.data() + at, bytes.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_errno("cannot write '" + path.string() + "'", errno);
-    at += static_cast<std::size_t>(written);
-  }
-}
-
 /// The old file stays until the new one is whole on disk.
-void write_and_rename(const std::filesystem::path& path, const std::string& bytes) {
-  const std::filesystem::path temporary = path.string() + ".new";
-  try {
-    write_all(temporary, bytes);
-    sync_path(temporary, O_RDONLY);
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0)
-    throw_errno("cannot rename '" + temporary.string() + "'", errno);
-  sync_path(path.has_parent_path() ? path.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+void replace_file(const std::filesystem::path& path, const std::string& bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 std::string read_all(const std::filesystem::path& path) {
@@ -168,7 +145,7 @@ void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::
   archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
   archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
   archive.write("generators", generators, /*is_buffer=*/true);
-  write_and_rename(path, to_bytes(archive));
+  replace_file(path, to_bytes(archive));
 }
 
 TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model,
@@ -197,7 +174,7 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage mo
 void save_model(const std::filesystem::path& path, GraphSage model) {
   OutputArchive archive;
   model->save(archive);
-  write_and_rename(path, to_bytes(archive));
+  replace_file(path, to_bytes(archive));
 }
 
 void load_model(const std::filesystem::path& path, GraphSage model) {

@@ -10,10 +10,6 @@
 namespace hopfeed {
 namespace {
 
-void require(bool holds, const std::string& message) {
-  if (!holds) throw Error(ErrorCode::kInvalid, message);
-}
-
 torch::nn::Linear linear(std::int64_t in, std::int64_t out, bool bias) {
   return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
 }
@@ -36,15 +32,16 @@ torch::Tensor SageConvImpl::self(const torch::Tensor& x) {
 }
 
 GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
-  require(options.hops >= 0 && options.hops <= kMaxHops,
-          "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
-  require(options.features > 0, "the dataset has no features 'x'; import it with features");
-  require(options.hidden > 0 && options.hidden <= kMaxHidden,
-          "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
-  require(options.classes > 1, "the model needs at least 2 classes, not " + std::to_string(options.classes) +
-                                   "; does the dataset have labels 'y'?");
-  require(options.dropout >= 0 && options.dropout < 1,
-          "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
+  require_valid(options.hops >= 0 && options.hops <= kMaxHops,
+                "hops is " + std::to_string(options.hops) + "; use 0 to " + std::to_string(kMaxHops));
+  require_valid(options.features > 0, "the dataset has no features 'x'; import it with features");
+  require_valid(options.hidden > 0 && options.hidden <= kMaxHidden,
+                "hidden is " + std::to_string(options.hidden) + "; use 1 to " + std::to_string(kMaxHidden));
+  require_valid(options.classes > 1, "the model needs at least 2 classes, not " +
+                                         std::to_string(options.classes) +
+                                         "; does the dataset have labels 'y'?");
+  require_valid(options.dropout >= 0 && options.dropout < 1,
+                "dropout is " + std::to_string(options.dropout) + "; use 0 up to below 1");
   for (std::int64_t l = 0; l < num_layers(); ++l) {
     const std::int64_t in = l == 0 ? options.features : options.hidden;
     const std::int64_t out = l + 1 < num_layers() ? options.hidden : options.classes;
@@ -69,14 +66,14 @@ torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
 }
 
 torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
-  require(batch.x.defined() && batch.x.dim() == 2 && batch.x.size(1) == options_.features,
-          "the batch's x does not have the " + std::to_string(options_.features) +
-              " features that the model was made for");
+  require_valid(batch.x.defined() && batch.x.dim() == 2 && batch.x.size(1) == options_.features,
+                "the batch's x does not have the " + std::to_string(options_.features) +
+                    " features that the model was made for");
   const torch::Dtype dtype = parameters().front().scalar_type();
   if (options_.hops == 0) return perceptron(batch.x.narrow(0, 0, batch.batch_size).to(dtype));
-  require(batch.num_hops() == options_.hops,
-          "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
-              std::to_string(options_.hops) + "; give as many fanouts as hops");
+  require_valid(batch.num_hops() == options_.hops,
+                "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
+                    std::to_string(options_.hops) + "; give as many fanouts as hops");
   const CompressedRows rows = batch.rows();
   torch::Tensor h = batch.x.to(dtype);  // no copy where the stored type is the model's
   for (std::int64_t l = 0; l < options_.hops; ++l) {

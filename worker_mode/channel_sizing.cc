@@ -55,10 +55,11 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
   }
   plan.pool.allowance = stride;
   const std::vector<std::int64_t>& fanouts = options.batch.fanouts;
-  if (std::find(fanouts.begin(), fanouts.end(), -1) != fanouts.end()) {
-    const std::size_t most = share / 4 * 3;
-    plan.pool.allowance =
-        std::min(stride, std::max(kPageBytes, most - std::min(most, plan.pool.channel_size)));
+  const bool bounded = std::find(fanouts.begin(), fanouts.end(), -1) == fanouts.end();
+  const std::size_t scratch = bounded ? input.scratch.at_most : input.scratch.tables;
+  if (!bounded) {
+    const std::size_t most = share / 4 * 3, taken = plan.pool.channel_size + workers * scratch;
+    plan.pool.allowance = std::min(stride, std::max(kPageBytes, most - std::min(most, taken)));
   }
   // Beyond this the sum could wrap, and no machine has it.
   if (plan.pool.channel_size > kMaxAddressSpace) {
@@ -66,11 +67,15 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
                 fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size),
                             format_bytes(kMaxAddressSpace)));
   }
-  plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance;
-  require_memory(plan.needed, available,
-                 fmt::format("the channel (channel_size {} and one worst-case batch of {})",
-                             format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance)),
-                 "lower channel_size, batch_size or fanouts");
+  plan.needed =
+      ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance + workers * scratch;
+  require_memory(
+      plan.needed, available,
+      fmt::format(
+          "the loader (channel_size {}, one worst-case batch of {}, scratch of {} for each of {} workers)",
+          format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance), format_bytes(scratch),
+          workers),
+      "lower channel_size, num_workers, batch_size or fanouts");
   return plan;
 }
 

@@ -5,6 +5,7 @@
 
 #include "channel/channel_view.h"
 #include "channel/slot_pool.h"
+#include "core/batch_maker.h"
 #include "core/memory_limits.h"
 #include "worker_mode/loader.h"
 
@@ -13,11 +14,12 @@ namespace hopfeed {
 struct ChannelPlan {
   ChannelShape shape;
   SlotPoolOptions pool;
-  std::size_t needed = 0;  // bytes at most: records, channel_size and the allowance
+  std::size_t needed = 0;  // bytes at most: records, channel_size, the allowance and the workers' scratch
 };
 
 struct SizingInput {
   std::size_t worst_block = 0;  // BatchMaker::max_block_bytes
+  BatchMaker::Scratch scratch;  // of each worker
   AvailableMemory available;
   int local_world = 1;  // ranks of this machine, each with a loader; the memory is shared out evenly
 };
@@ -25,9 +27,10 @@ struct SizingInput {
 /// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not
 /// suffice.
 ///
-/// With bounded fanouts the allowance is one worst-case slot. With -1 among them the worst case is often the
-/// whole graph, which hardly any batch comes near; there the allowance is cut to what three quarters of the
-/// memory leave, and a batch that is larger than that is an error when it comes.
+/// With bounded fanouts the allowance is one worst-case slot, and each worker's scratch that of a worst-case batch. With -1
+/// among them the worst case is often the whole graph, which hardly any batch comes near; there only the tables count as scratch,
+/// the allowance is cut to what three quarters of the memory leave, and a batch that is larger than that is an error when it
+/// comes.
 ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input);
 
 }  // namespace hopfeed

@@ -32,27 +32,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void require(bool fine, const std::string& message) {
-  if (!fine) throw Error(ErrorCode::kInvalid, message);
-}
-
 void check_options(const LoaderOptions& o) {
   o.batch.validate();
-  require(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize,
-          fmt::format("batch_size is {}; choose 1 to {}", o.batch_size, kMaxBatchSize));
-  require(o.num_workers >= 1 && o.num_workers <= kMaxWorkers,
-          fmt::format("num_workers is {}; choose 1 to {}", o.num_workers, kMaxWorkers));
-  require(o.world_size >= 1 && o.world_size <= kMaxWorldSize,
-          fmt::format("world_size is {}; choose 1 to {}", o.world_size, kMaxWorldSize));
-  require(o.rank >= 0 && o.rank < o.world_size,
-          fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
-  require(o.batch_deadline.count() > 0, "batch_deadline is not above zero");
-  require(o.start_deadline.count() > 0, "start_deadline is not above zero");
-  require(o.max_worker_restarts >= 0,
-          fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
+  require_valid(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize,
+                fmt::format("batch_size is {}; choose 1 to {}", o.batch_size, kMaxBatchSize));
+  require_valid(o.num_workers >= 1 && o.num_workers <= kMaxWorkers,
+                fmt::format("num_workers is {}; choose 1 to {}", o.num_workers, kMaxWorkers));
+  require_valid(o.world_size >= 1 && o.world_size <= kMaxWorldSize,
+                fmt::format("world_size is {}; choose 1 to {}", o.world_size, kMaxWorldSize));
+  require_valid(
+      o.rank >= 0 && o.rank < o.world_size,
+      fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
+  require_valid(o.batch_deadline.count() > 0, "batch_deadline is not above zero");
+  require_valid(o.start_deadline.count() > 0, "start_deadline is not above zero");
+  require_valid(o.max_worker_restarts >= 0,
+                fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
   for (int core : o.cores)
-    require(core >= 0 && core < CPU_SETSIZE,
-            fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
+    require_valid(core >= 0 && core < CPU_SETSIZE,
+                  fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
 }
 
 bool runnable(const fs::path& path) {
@@ -89,9 +86,9 @@ std::string find_worker_program(const std::string& option) {
 
 void check_seeds(const std::vector<std::int64_t>& seeds, const NodeTypeMeta& type) {
   for (std::size_t i = 0; i < seeds.size(); ++i) {
-    require(seeds[i] >= 0 && seeds[i] < type.count,
-            fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i, type.name,
-                        type.count - 1));
+    require_valid(seeds[i] >= 0 && seeds[i] < type.count,
+                  fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i,
+                              type.name, type.count - 1));
   }
 }
 
@@ -134,14 +131,16 @@ class Loader::Impl {
                                        : dataset.split(node_type, options.split),
                          {.node_type = node_type, .shuffle = options.shuffle});
     num_seeds_ = seeds.size();
-    require(
+    require_valid(
         deal(0).steps() > 0,  // more ranks than seeds: deal() says so
         fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
                     "batch_size or leave drop_last out",
                     num_seeds_, options.world_size, options.batch_size));
-    const std::size_t worst = BatchMaker(dataset, seeds, options.batch).max_block_bytes(options.batch_size);
-    const ChannelPlan plan = plan_channel(
-        options, {.worst_block = worst, .available = available_memory(), .local_world = local_ranks().world});
+    const BatchMaker maker(dataset, seeds, options.batch);
+    const ChannelPlan plan = plan_channel(options, {.worst_block = maker.max_block_bytes(options.batch_size),
+                                                    .scratch = maker.scratch(options.batch_size),
+                                                    .available = available_memory(),
+                                                    .local_world = local_ranks().world});
     channel_ = std::make_shared<LoaderChannel>(plan, options);
     if (options.seeds)
       seeds_fd_ =
@@ -162,7 +161,7 @@ class Loader::Impl {
 
   void begin_epoch(std::int64_t epoch, std::int64_t start) {
     require_own_process();
-    require(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
+    require_valid(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
     channel_->begin_epoch(epoch, deal(start));
   }
 
@@ -208,6 +207,7 @@ class Loader::Impl {
                           .split = options_.split,
                           .seeds_inherited = options_.seeds.has_value(),
                           .shuffle = options_.shuffle,
+                          .check_finite = options_.check_finite,
                           .seed = options_.seed,
                           .worker = 0,
                           .parent = 0,

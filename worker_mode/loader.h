@@ -48,6 +48,8 @@ struct LoaderOptions {
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;
+  /// Workers look through each batch, and next() throws kInvalid for one whose node attributes hold NaN or infinity.
+  bool check_finite = false;
   std::uint64_t seed = 0;
   std::int64_t rank = 0, world_size = 1;
   std::int64_t num_workers = 1;

@@ -20,6 +20,7 @@
 #include "core/block_file.h"
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/nonfinite.h"
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"
 #include "core/program/program_main.h"
@@ -76,6 +77,7 @@ void sample_one(const SampleArguments& arguments) {
   BlockBuffer block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write({block.bytes, block.size});
   const BatchView view({block.bytes, block.size});
+  if (o.check_finite) require_finite(view);
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);
   flush_lines();
@@ -124,7 +126,7 @@ void sample_epochs(const SampleArguments& arguments) {
   std::optional<TraceFile> trace;
   LoaderOptions options = arguments.loader;
   if (!arguments.trace.empty()) {
-    trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.rank, .first_rank = options.rank});
+    trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.rank});
     options.observer = trace->observer(options.split);
   }
   Loader loader(options);
@@ -183,6 +185,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.flag("--replace", o.batch.replace, "Draw with replacement");
   line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
   line.flag("--drop-last", o.drop_last, "Drop the incomplete last round");
+  line.flag("--check-finite", o.check_finite, "Refuse a batch with NaN or infinity among its features");
   line.flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
   line.flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");

@@ -1,6 +1,7 @@
 // See trace_file.h.
 #include "worker_mode/trace_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,8 +9,8 @@
 #include <iterator>
 #include <vector>
 
-#include "core/error.h"
 #include "core/json_text.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
 namespace {
@@ -18,45 +19,29 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = 1 << 16;
 constexpr int kTrainerTrack = 0;
+constexpr std::string_view kBegin = "[\n";  // of each part: an array that lacks its end
 
-std::FILE* create(const fs::path& path) {
-  std::FILE* file = std::fopen(path.c_str(), "wbe");
-  if (file == nullptr) throw_errno("--trace: cannot write " + path.string(), errno);
-  return file;
-}
-
-/// Appends the whole of a part. Throws naming the one of the two files that failed.
-void append(std::FILE* to, const fs::path& target, const fs::path& part) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> from(std::fopen(part.c_str(), "rbe"), &std::fclose);
-  if (!from)
-    throw_errno("--trace: cannot read " + part.string() + ", which a rank of this machine wrote", errno);
-  std::vector<char> buffer(kBufferBytes);
-  for (std::size_t got; (got = std::fread(buffer.data(), 1, buffer.size(), from.get())) > 0;) {
-    if (std::fwrite(buffer.data(), 1, got, to) != got)
-      throw_errno("--trace: cannot write " + target.string(), errno);
+void append(AtomicFile& to, const TracePart& part) {
+  const std::string what =
+      fmt::format("--trace: cannot read what rank {} (process {}) wrote", part.rank, part.process);
+  const OwnedFd from(
+      ::open(fmt::format("/proc/{}/fd/{}", part.process, part.descriptor).c_str(), O_RDONLY | O_CLOEXEC),
+      what.c_str());
+  if (::lseek(from.get(), static_cast<off_t>(kBegin.size()), SEEK_SET) < 0) throw_errno(what, errno);
+  std::vector<std::byte> buffer(kBufferBytes);
+  for (ssize_t got; (got = ::read(from.get(), buffer.data(), buffer.size())) != 0;) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(what, errno);
+    to.write(std::span(buffer).first(static_cast<std::size_t>(got)));
   }
-  if (std::ferror(from.get())) throw_errno("--trace: cannot read " + part.string(), EIO);
 }
 
 }  // namespace
 
-TraceFile::TraceFile(TraceOptions options) : options_(std::move(options)), file_(nullptr, &std::fclose) {
-  std::error_code ignored;
-  if (fs::exists(options_.path, ignored) && !fs::is_regular_file(options_.path, ignored))
-    throw Error(ErrorCode::kInvalid,
-                "--trace: " + options_.path.string() + " is no file that can be replaced");
-  file_.reset(create(part(options_.rank)));
+TraceFile::TraceFile(TraceOptions options) : options_(std::move(options)), file_(options_.path, "--trace: ") {
+  buffer_ = kBegin;
   add_name("process_name", kTrainerTrack, fmt::format("rank {} (process {})", options_.rank, getpid()));
   add_name("thread_name", kTrainerTrack, "trainer");
-}
-
-TraceFile::~TraceFile() {
-  std::error_code ignored;
-  fs::remove(part(options_.rank), ignored);
-}
-
-fs::path TraceFile::part(std::int64_t rank) const {
-  return fmt::format("{}.rank{}.tmp", options_.path.string(), rank);
 }
 
 std::function<void(const BatchRecord&)> TraceFile::observer(const std::string& loader) {
@@ -65,7 +50,7 @@ std::function<void(const BatchRecord&)> TraceFile::observer(const std::string& l
 
 void TraceFile::add(const std::string& loader, const BatchRecord& record) {
   const std::lock_guard lock(mutex_);
-  if (!file_) return;
+  if (closed_) return;
   const BatchTimes& t = record.times;
   const int worker = track_of(loader, record.worker);
   const auto microseconds = [](double seconds) { return 1e6 * seconds; };
@@ -109,42 +94,33 @@ void TraceFile::add_name(const char* kind, int track, const std::string& name) {
                  options_.rank, track, json_text(name));
 }
 
+/// Batches are dropped in destructors, so an error waits for close().
 void TraceFile::flush() {
-  if (error_ == 0 && std::fwrite(buffer_.data(), 1, buffer_.size(), file_.get()) != buffer_.size())
-    error_ = errno;
+  try {
+    if (!error_) file_.write(buffer_);
+  } catch (const Error& error) {
+    error_ = error;
+  }
   buffer_.clear();
 }
 
-void TraceFile::close() {
+TracePart TraceFile::close() {
   const std::lock_guard lock(mutex_);
-  if (!file_) return;
   flush();
-  if (std::fclose(file_.release()) != 0 && error_ == 0) error_ = errno;
-  if (error_ != 0) throw_errno("--trace: cannot write " + part(options_.rank).string(), error_);
+  closed_ = true;
+  if (error_) throw *error_;
+  return {.rank = options_.rank, .process = getpid(), .descriptor = file_.fd()};
 }
 
-void TraceFile::join() {
-  const fs::path temporary = options_.path.string() + ".tmp";
-  try {
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(create(temporary), &std::fclose);
-    std::fputs("[\n", file.get());
-    for (std::int64_t rank = options_.first_rank; rank < options_.first_rank + options_.num_ranks; ++rank)
-      append(file.get(), temporary, part(rank));
-    // Behind the comma of the last event: an array has to end with a value.
-    fmt::print(
-        file.get(),
-        "{{\"name\":\"process_labels\",\"ph\":\"M\",\"pid\":{},\"args\":{{\"labels\":\"hopfeed\"}}}}\n]\n",
-        options_.first_rank);
-    const bool failed = std::ferror(file.get()) != 0;
-    if (std::fclose(file.release()) != 0 || failed)
-      throw_errno("--trace: cannot write " + temporary.string(), failed ? EIO : errno);
-    if (std::rename(temporary.c_str(), options_.path.c_str()) != 0)
-      throw_errno("--trace: cannot write " + options_.path.string(), errno);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
+void TraceFile::join(std::span<const TracePart> parts) {
+  for (const TracePart& part : parts) {
+    if (part.rank != options_.rank) append(file_, part);
   }
+  // Behind the comma of the last event: an array has to end with a value.
+  file_.write(fmt::format(
+      "{{\"name\":\"process_labels\",\"ph\":\"M\",\"pid\":{},\"args\":{{\"labels\":\"hopfeed\"}}}}\n]\n",
+      options_.rank));
+  file_.commit();
 }
 
 fs::path trace_of_machine(const fs::path& path, std::int64_t first_rank) {

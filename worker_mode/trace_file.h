@@ -3,52 +3,57 @@
 // for a batch, `use`: until the next one is asked for) and one per worker (`sample`, `gather`). Each batch has
 // one event of each of the four names, with epoch, first and count as arguments.
 //
-// Events go to a part file beside the trace while the program runs, so memory stays small; the ranks of one
-// machine then join their parts into one file, which is there whole or not at all:
+// Events go to a file without a name while the program runs, so memory stays small and a killed run leaves nothing; one rank
+// of the machine then appends the parts of the others to its own, which becomes the trace:
 //
 //   TraceFile trace({.path = "trace.json"});
 //   Loader loader({..., .observer = trace.observer("train")});
 //   ...                      // all batches dropped
-//   trace.close();           // every rank; then all wait for each other,
-//   trace.join();            // the first rank of the machine joins, and all wait for it
+//   part = trace.close();    // every rank; they tell each other their parts,
+//   trace.join(parts);       // one rank joins, and all wait for it
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "core/atomic_file.h"
+#include "core/error.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
 
 struct TraceOptions {
   std::filesystem::path path;
-  std::int64_t rank = 0;        // of this process
-  std::int64_t first_rank = 0;  // the ranks first_rank to first_rank + num_ranks - 1 share the file
-  std::int64_t num_ranks = 1;
+  std::int64_t rank = 0;  // of this process
+};
+
+/// Where the events of a rank lie, for another process of the same user on the same machine.
+struct TracePart {
+  std::int64_t rank = 0, process = 0, descriptor = 0;
 };
 
 class TraceFile {
  public:
-  /// Opens this rank's part, PATH.rankN.tmp. Throws kInvalid or kIo naming the path.
+  /// Throws kInvalid, kNotFound or kIo naming the path where no file can be made there.
   explicit TraceFile(TraceOptions options);
-  /// Removes the part.
-  ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
   /// For LoaderOptions::observer; `loader` names its workers' tracks. The trace must outlive the batches.
   std::function<void(const BatchRecord&)> observer(const std::string& loader);
-  /// No more events of this rank. Throws kIo or kNoSpace where any could not be written.
-  void close();
-  /// Joins the closed parts of all ranks into `path`. Throws kNotFound where one is missing.
-  void join();
+  /// No more events of this rank; its part is there for as long as this object. Throws kIo or kNoSpace where an event could not
+  /// be written.
+  TracePart close();
+  /// Makes `path` of this rank's closed part and those of the others; its own may be among them. Throws kNotFound where one is
+  /// gone.
+  void join(std::span<const TracePart> parts = {});
 
  private:
   struct Span {
@@ -62,14 +67,14 @@ class TraceFile {
   int track_of(const std::string& loader, std::uint32_t worker);
   void add_name(const char* kind, int track, const std::string& name);
   void flush();
-  std::filesystem::path part(std::int64_t rank) const;
 
   const TraceOptions options_;
   std::mutex mutex_;  // guards all below: any thread may drop a batch
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  AtomicFile file_;
+  bool closed_ = false;
   std::string buffer_;
   std::map<std::pair<std::string, std::uint32_t>, int> tracks_;
-  int error_ = 0;  // errno of the first write that failed
+  std::optional<Error> error_;  // of the first write that failed
 };
 
 /// Where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT with the

@@ -7,12 +7,19 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{{"dataset", dataset},       {"fingerprint", fingerprint},
-                            {"batch", batch.to_json()}, {"node_type", node_type},
-                            {"split", split},           {"seeds_inherited", seeds_inherited},
-                            {"shuffle", shuffle},       {"seed", seed},
-                            {"worker", worker},         {"parent", parent},
-                            {"cores", cores},           {"huge_pages", huge_pages}};
+  const nlohmann::json json{{"dataset", dataset},
+                            {"fingerprint", fingerprint},
+                            {"batch", batch.to_json()},
+                            {"node_type", node_type},
+                            {"split", split},
+                            {"seeds_inherited", seeds_inherited},
+                            {"shuffle", shuffle},
+                            {"check_finite", check_finite},
+                            {"seed", seed},
+                            {"worker", worker},
+                            {"parent", parent},
+                            {"cores", cores},
+                            {"huge_pages", huge_pages}};
   return json_text(json);
 }
 
@@ -27,6 +34,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("split").get_to(config.split);
     json.at("seeds_inherited").get_to(config.seeds_inherited);
     json.at("shuffle").get_to(config.shuffle);
+    json.at("check_finite").get_to(config.check_finite);
     json.at("seed").get_to(config.seed);
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);

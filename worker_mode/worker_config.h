@@ -24,6 +24,7 @@ struct WorkerConfig {
   std::string split;      // seeds where not inherited
   bool seeds_inherited = false;
   bool shuffle = true;
+  bool check_finite = false;
   std::uint64_t seed = 0;
   std::uint32_t worker = 0;         // number of its record in the channel
   std::int64_t parent = 0;          // pid of the loader's process

@@ -32,6 +32,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "core/nonfinite.h"
 #include "core/owned_fd.h"
 #include "core/program/bus_error.h"
 #include "core/seed_list.h"
@@ -98,11 +99,14 @@ void place_on(const std::vector<int>& cores) {
 }
 
 /// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
-void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, Parent& parent) {
+void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
+                Parent& parent) {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
-  const std::size_t bytes = maker.sample(
-      {.seed = seed, .epoch = claim.batch.epoch, .first = claim.batch.first, .count = claim.batch.count});
+  const std::size_t bytes = maker.sample({.seed = config.seed,
+                                          .epoch = claim.batch.epoch,
+                                          .first = claim.batch.first,
+                                          .count = claim.batch.count});
   port.note_sampled(claim);
   FAILPOINT("worker.after_sample");
   port.ask(claim, bytes);
@@ -120,15 +124,17 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::ui
     FAILPOINT("worker.mid_write");
   }
   maker.write(port.block(claim, bytes));
+  if (config.check_finite) require_finite(BatchView(port.block(claim, bytes)));
   port.note_gathered(claim);
   port.publish(claim, bytes);
 }
 
 /// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn
 /// comes.
-void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, std::uint64_t seed, Parent& parent) {
+void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
+           Parent& parent) {
   try {
-    make_batch(port, claim, maker, seed, parent);
+    make_batch(port, claim, maker, config, parent);
   } catch (const Error& error) {
     port.publish_error(claim, error.code(), error.what());
   } catch (const std::bad_alloc&) {
@@ -155,7 +161,7 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
     const std::optional<Claim> claim = port.claim(kNap);
     if (!claim) continue;
-    serve(port, *claim, maker, config.seed, parent);
+    serve(port, *claim, maker, config, parent);
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.
     if (std::has_single_bit(++batches)) port.note_pages(dataset.page_use());
   }

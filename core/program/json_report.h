@@ -2,7 +2,11 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+
+#include "core/atomic_file.h"
+#include "core/owned_fd.h"
 
 namespace hopfeed {
 
@@ -15,7 +19,9 @@ class JsonReport {
   void write(const nlohmann::json& report);
 
  private:
-  std::filesystem::path path_, temporary_;
+  const std::string path_;
+  std::optional<AtomicFile> file_;
+  OwnedFd device_;  // a device, a pipe or what /dev/stdout points to is written to, never replaced by a file
 };
 
 }  // namespace hopfeed

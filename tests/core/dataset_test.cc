@@ -287,14 +287,8 @@ TEST(GoldenDataset, OfVersion1_IsRefusedAsSuch) {
 // F26
 TEST(GoldenDataset, OfThisVersion_IsReadAndWrittenByteByByte) {
   testing::TempFolder folder;
-  testing::TinyGraph graph = testing::ring_graph(6);
-  graph.x_width = 3;
-  for (int i = 0; i < 18; ++i) graph.x.push_back(static_cast<float>(i) / 2);
-  graph.y = {0, 1, 2, 0, 1, -1};
-  graph.num_classes = 3;
-  graph.splits = {{"train", {4, 1, 0}}, {"valid", {2, 5}}};
   const fs::path made = folder.path() / "ring", kept = golden("ring-v2");
-  testing::write_tiny_dataset(made, graph);
+  testing::write_tiny_dataset(made, testing::labelled_ring());
   if (std::getenv("HOPFEED_STORE_GOLDEN")) {  // after a meant change of the format
     fs::remove_all(kept);
     fs::copy(made, kept, fs::copy_options::recursive);

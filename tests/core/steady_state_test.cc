@@ -96,6 +96,10 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   sample_all();
   EXPECT_EQ(sampler.scratch_bytes(), bytes);
   EXPECT_GT(bytes, 500u * sizeof(std::uint32_t));
+  const SeedList list(seeds, {});
+  const BatchMaker maker(dataset, list, GetParam().options);
+  EXPECT_GE(bytes, maker.scratch(64).tables);
+  EXPECT_LE(bytes, maker.scratch(64).at_most) << "what memory is checked for at start";
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, SteadyState,

@@ -27,13 +27,7 @@ using namespace hopfeed;
 class Files {
  public:
   Files() {
-    testing::TinyGraph graph = testing::ring_graph(6);
-    graph.x_width = 3;
-    for (int i = 0; i < 18; ++i) graph.x.push_back(static_cast<float>(i) / 2);
-    graph.y = {0, 1, 2, 0, 1, -1};
-    graph.num_classes = 3;
-    graph.splits = {{"train", {4, 1, 0}}, {"valid", {2, 5}}};
-    testing::write_tiny_dataset(dataset(), graph);
+    testing::write_tiny_dataset(dataset(), testing::labelled_ring());
     std::vector<fs::path> paths{dataset() / "meta.json"};
     for (const auto& entry : fs::recursive_directory_iterator(dataset())) {
       if (entry.path().extension() == ".npy") paths.push_back(entry.path());

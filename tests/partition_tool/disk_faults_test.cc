@@ -138,7 +138,7 @@ TEST_F(DiskFaults, KilledAtTheNthSystemCallThatWrites_TheOldOrTheNewIsThere) {
     GTEST_SKIP() << "needs strace, and the right to trace";
   const int step = testing::long_tests() ? 1 : 9;
   std::printf("every %dth system call (each with HOPFEED_LONG_TESTS=1)\n", step);
-  const std::string calls = "write,mkdir,rename,renameat2,fsync,openat,unlinkat";
+  const std::string calls = "write,mkdir,linkat,rename,renameat2,fsync,openat,unlinkat";
   int kills = 0;
   for (int n = 1; n < 2'000; n += step) {
     const ToolResult result = shell("strace -f -qq -o /dev/null -e trace=" + calls + " -e inject=" + calls +

@@ -236,6 +236,12 @@ long cpu_ticks(int pid) {
   return fields.size() < 13 ? 0 : std::stol(fields[11]) + std::stol(fields[12]);
 }
 
+std::size_t resident_bytes(int pid) {
+  std::size_t total = 0, resident = 0;
+  std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 Leftovers Leftovers::now() {
   std::ifstream file("/proc/sysvipc/shm");
   std::size_t segments = 0;

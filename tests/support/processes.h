@@ -60,6 +60,8 @@ bool alive(int pid);
 bool all_gone(const std::vector<int>& pids, std::chrono::milliseconds limit);
 /// Clock ticks of CPU time that a process has used.
 long cpu_ticks(int pid);
+/// Bytes of memory that lie behind its addresses now, those it shares with others included.
+std::size_t resident_bytes(int pid);
 
 /// What may not change over a test: children, descriptors, names in /dev/shm, System V segments.
 struct Leftovers {

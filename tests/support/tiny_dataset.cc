@@ -223,6 +223,16 @@ TinyGraph ring_graph(std::int64_t num_nodes) {
   return graph;
 }
 
+TinyGraph labelled_ring() {
+  TinyGraph graph = ring_graph(6);
+  graph.x_width = 3;
+  for (int i = 0; i < 18; ++i) graph.x.push_back(static_cast<float>(i) / 2);
+  graph.y = {0, 1, 2, 0, 1, -1};
+  graph.num_classes = 3;
+  graph.splits = {{"train", {4, 1, 0}}, {"valid", {2, 5}}};
+  return graph;
+}
+
 TinyCut random_cut(const TinyGraph& graph, int partitions, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TinyCut cut;

@@ -2,9 +2,12 @@
 #include "trainer/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <fstream>
+#include <iterator>
 
 #include "core/error.h"
 #include "tests/support/tiny_dataset.h"
@@ -116,9 +119,17 @@ TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {
 TEST_F(CheckpointTest, AWriteThatFailsLeavesTheOldCheckpoint) {
   SmallRun run;
   save_checkpoint(path_, run.model, run.adam, {.epoch = 1}, kSettings, world_);
-  std::filesystem::create_directory(path_.string() + ".new");  // where the new file would be written
-  EXPECT_EQ(code_of([&] { save_checkpoint(path_, run.model, run.adam, {.epoch = 2}, kSettings, world_); }),
-            ErrorCode::kIo);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 1'000, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const ErrorCode code =
+      code_of([&] { save_checkpoint(path_, run.model, run.adam, {.epoch = 2}, kSettings, world_); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the old one alone";
   EXPECT_EQ(load_checkpoint(path_, run.model, run.adam, kSettings, world_).epoch, 1);
 }
 

@@ -80,9 +80,9 @@ TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
 // F7
 TEST_F(BadInput, TooLittleMemory_IsOneLineWithNeededAvailableAndKnob) {
   const std::string error = refused([](auto& o) { o.channel_size = std::size_t{1} << 44; });
-  expect(error, "no space: the channel (channel_size 16384 GiB and one worst-case batch of ");
+  expect(error, "no space: the loader (channel_size 16384 GiB, one worst-case batch of ");
   expect(error, " are available (limit: ");
-  expect(error, "lower channel_size, batch_size or fanouts");
+  expect(error, "lower channel_size, num_workers, batch_size or fanouts");
 }
 
 /// A copy of the dataset in which one id of a neighbour points outside the graph.

@@ -24,8 +24,7 @@ constexpr bool kSanitized = false;
 class HostFaults : public Faults {
  protected:
   static std::string command(const std::filesystem::path& dataset = path(1)) {
-    return testing::program("hopfeed-sample") + " " + dataset.string() +
-           " --fanouts 4,3 --batch-size 16 --seed 11 --num-workers 2";
+    return sample_line({"--num-workers", "2"}, dataset);
   }
   static testing::ProgramResult shell(const std::string& line) {
     return testing::run_program({"/bin/sh", "-c", line});
@@ -62,6 +61,8 @@ class MemoryGroup {
         std::ofstream file(folder_ / limit);
         if (std::filesystem::exists(folder_ / limit) && (file << bytes << std::flush)) made_ = true;
       }
+      std::ofstream(folder_ / "memory.swappiness") << 0;  // an overrun is a kill, whatever swap there is
+      std::ofstream(folder_ / "memory.swap.max") << 0;
       if (made_) return;
       std::filesystem::remove(folder_, error);
     }
@@ -72,6 +73,11 @@ class MemoryGroup {
       std::this_thread::sleep_for(10ms);  // its last process may still be leaving
   }
   bool made() const { return made_; }
+  /// What this process takes from now on counts. False where that is not allowed.
+  bool take(int pid) const {
+    std::ofstream file(folder_ / "cgroup.procs");
+    return static_cast<bool>(file << pid << std::flush);
+  }
   /// A shell command that joins before it does the rest.
   std::string join() const { return "echo $$ > " + (folder_ / "cgroup.procs").string() + "; exec "; }
 
@@ -88,11 +94,32 @@ TEST_F(HostFaults, ChannelAboveTheMemoryCgroup_IsOneLineAndNoKill) {
   const testing::ProgramResult refused = shell(group.join() + command() + " --channel-size 200M");
   expect_one_line(refused, "200 MB of 60");
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("needs 200 MiB"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("channel_size 200 MiB"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("hopfeed-test-"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("lower channel_size"), std::string::npos) << refused.err;
   const testing::ProgramResult fits = shell(group.join() + command() + " --channel-size 8M");
   EXPECT_EQ(fits.out, whole_epoch()) << fits.err;
+}
+
+// F31, F1: the kernel kills a worker for the memory that its group does not have; the next one is outside of the group.
+TEST_F(HostFaults, WorkerKilledByAMemoryCgroup_TrainerGetsTheSameBytes) {
+  const MemoryGroup group(1 << 20);
+  if (!group.made()) GTEST_SKIP() << "needs the right to make a memory cgroup";
+  const testing::TempFolder scratch;
+  LoaderOptions o = options();
+  o.dataset = (scratch.path() / "larger").string();
+  o.batch.fanouts = {-1, -1};  // a scratch of several times the limit
+  o.batch_size = 1'024;
+  o.channel_size = 64 << 20;
+  testing::write_tiny_dataset(
+      o.dataset, testing::random_graph({.num_nodes = 60'000, .num_edges = 500'000, .num_train = 4'096}));
+  Loader loader(o);
+  for (const int pid : loader.worker_pids()) {
+    if (!group.take(pid)) GTEST_SKIP() << "needs the right to move a process into a memory cgroup";
+  }
+  EXPECT_EQ(loaded(loader), expected(o));
+  EXPECT_GE(loader.stats().worker_deaths, 1);
+  EXPECT_EQ(loader.stats().batches_remade, loader.stats().worker_deaths) << "each died with a batch in hand";
 }
 
 // F31
@@ -198,6 +225,37 @@ TEST_F(HostFaults, NonFiniteFeatures_ArriveBitByBit) {
     for (std::size_t i = 0; i < n_id.size(); ++i)
       ASSERT_EQ(std::memcmp(&x[9 * i], &graph.x[9 * n_id[i]], 9 * sizeof(float)), 0) << "node " << n_id[i];
   }
+}
+
+// F29: whoever asks hears of them, batch by batch; the batches beside are as without the question.
+TEST_F(HostFaults, NonFiniteFeatures_AreNamedToWhomAsksForThem) {
+  testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 9, .num_train = 230});
+  const std::int64_t node =
+      graph.splits.at("train")[40];  // the seed at this position, which no other batch has among its seeds
+  graph.x[static_cast<std::size_t>(9 * node + 7)] = float_of(0xffbfffff);
+  const testing::TempFolder scratch;
+  LoaderOptions o = options();
+  o.dataset = (scratch.path() / "planted").string();
+  o.batch.fanouts = {};
+  o.shuffle = false;
+  o.check_finite = true;
+  testing::write_tiny_dataset(o.dataset, graph, testing::random_cut(graph, 2, 5));
+  const std::vector<std::string> want = expected(o);
+  Loader loader(o);
+  loader.begin_epoch(0);
+  for (std::size_t step : {0, 1}) EXPECT_EQ(line_of(loader.next()->view()), want[step]);
+  const std::string error = error_of([&] { loader.next(); });
+  EXPECT_EQ(error.rfind("invalid: batch (epoch 0, first 32, count 16): attribute 'x' of node " +
+                            std::to_string(node) + " is NaN or infinite in column 7;",
+                        0),
+            0U)
+      << error;
+  EXPECT_EQ(loaded(loader, {.start = 48}), std::vector<std::string>(want.begin() + 3, want.end()));
+  const std::string sample =
+      testing::program("hopfeed-sample") + " " + o.dataset + " --no-shuffle --batch-size 16 --fanouts 1";
+  expect_one_line(shell(sample + " --at 0,32,16 --check-finite"), "--at");
+  EXPECT_EQ(shell(sample + " --at 0,32,16").exit_code, 0);
 }
 
 // ---- clocks

@@ -59,6 +59,23 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     return options;
   }
 
+  /// hopfeed-sample with options() but its number of workers and memory, and `more`.
+  static std::vector<std::string> sample_command(const std::vector<std::string>& more = {},
+                                                 const std::filesystem::path& dataset = path(1)) {
+    std::vector<std::string> command{testing::program("hopfeed-sample"), dataset.string()};
+    for (const char* word : {"--fanouts", "4,3", "--batch-size", "16", "--seed", "11"})
+      command.push_back(word);
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  /// The same as a line for a shell.
+  static std::string sample_line(const std::vector<std::string>& more = {},
+                                 const std::filesystem::path& dataset = path(1)) {
+    std::string line;
+    for (const std::string& word : sample_command(more, dataset)) line += word + " ";
+    return line;
+  }
+
   void SetUp() override { before_ = testing::Leftovers::now(); }
   void TearDown() override { EXPECT_EQ(testing::Leftovers::now(), before_); }
 

@@ -324,20 +324,29 @@ TEST_F(LoaderTest, HeldBatchTakesTheMemoryOfTheNext_IsAnErrorThatSaysSo) {
   EXPECT_TRUE(loader.next());
 }
 
+std::size_t resident_in_all(const Loader& loader) {
+  std::size_t bytes = testing::resident_bytes(getpid());
+  for (int pid : loader.worker_pids()) bytes += testing::resident_bytes(pid);
+  return bytes;
+}
+
 // F10
 TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   Loader loader(options());
+  loaded(loader);  // whatever is made once is made
   loader.begin_epoch(0);
   ASSERT_TRUE(loader.next());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the channel fills up
   const std::size_t bytes = loader.stats().channel_bytes;
   const double full = loader.stats().waits.for_slot;
+  const std::size_t resident = resident_in_all(loader);
   long before = 0, after = 0;
   for (int pid : loader.worker_pids()) before += testing::cpu_ticks(pid);
   std::this_thread::sleep_for(std::chrono::seconds(2));
   for (int pid : loader.worker_pids()) after += testing::cpu_ticks(pid);
   EXPECT_LE(after - before, 4) << "clock ticks of two workers in two seconds";
   EXPECT_EQ(loader.stats().channel_bytes, bytes);
+  EXPECT_LE(resident_in_all(loader), resident + (256 << 10)) << "memory of the loader and its workers";
   EXPECT_GT(loader.stats().waits.for_slot, full) << "the wait is counted";
 }
 

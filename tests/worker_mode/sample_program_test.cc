@@ -15,21 +15,7 @@ namespace {
 class SampleProgram : public LoaderTestWithin<120> {
  protected:
   static testing::ProgramResult sample(const std::vector<std::string>& more, int parts = 1) {
-    std::vector<std::string> arguments{testing::program("hopfeed-sample"),
-                                       path(parts).string(),
-                                       "--fanouts",
-                                       "4,3",
-                                       "--batch-size",
-                                       "16",
-                                       "--seed",
-                                       "11"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return testing::run_program(arguments);
-  }
-  /// The same as a line for a shell.
-  static std::string command() {
-    return testing::program("hopfeed-sample") + " " + path(1).string() +
-           " --fanouts 4,3 --batch-size 16 --seed 11";
+    return testing::run_program(sample_command(more, path(parts)));
   }
   static testing::ProgramResult shell(const std::string& line) {
     return testing::run_program({"/bin/sh", "-c", line});
@@ -144,12 +130,21 @@ TEST_F(SampleProgram, Trace_HasEachBatchOnceOnATrackPerWorkerAndRank) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(alone.path()), {}), 1) << "the trace alone";
 }
 
+TEST_F(SampleProgram, KilledWhileItTraces_LeavesNothing) {
+  const testing::TempFolder alone;
+  testing::BackgroundProgram program(sample_command(
+      {"--epochs", "1000000", "--trace", alone.path() / "t.json", "--json", alone.path() / "r.json"}));
+  program.read_line();
+  program.kill();
+  EXPECT_TRUE(std::filesystem::is_empty(alone.path()));
+}
+
 TEST_F(SampleProgram, TraceThatCannotBeWritten_LeavesNothingHalfWritten) {
   expect_refused(sample({"--trace", "/no/such/folder/trace.json"}), "/no/such/folder/trace.json");
   expect_refused(sample({"--trace", folder()}), "--trace");
   const testing::TempFolder folder;
-  const testing::ProgramResult result =
-      shell("ulimit -f 400; " + command() + " --epochs 100 --trace " + (folder.path() / "t.json").string());
+  const testing::ProgramResult result = shell("ulimit -f 400; " + sample_line() + " --epochs 100 --trace " +
+                                              (folder.path() / "t.json").string());
   EXPECT_NE(result.exit_code, 0);
   EXPECT_NE(result.err.find("t.json"), std::string::npos) << result.err;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -186,7 +181,8 @@ TEST_F(SampleProgram, DumpThatCannotBeWritten_LeavesNothingHalfWritten) {
   const testing::TempFolder folder;
   for (const char* name : {"batch.blk", "batch.npz"}) {
     const std::string file = (folder.path() / name).string();
-    const testing::ProgramResult result = shell("ulimit -f 1; " + command() + " --at 0,0,16 --dump " + file);
+    const testing::ProgramResult result =
+        shell("ulimit -f 1; " + sample_line() + " --at 0,0,16 --dump " + file);
     expect_refused(result, name);
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << name;
   }
@@ -195,14 +191,14 @@ TEST_F(SampleProgram, DumpThatCannotBeWritten_LeavesNothingHalfWritten) {
 TEST_F(SampleProgram, WithoutStandardInputOrOutput_WorkersStillFindTheirChannel) {
   const testing::ProgramResult usual = sample({});
   ASSERT_EQ(usual.exit_code, 0);
-  const testing::ProgramResult no_input = shell(command() + " <&-");
+  const testing::ProgramResult no_input = shell(sample_line() + " <&-");
   EXPECT_EQ(no_input.exit_code, 0) << no_input.err;
   EXPECT_EQ(no_input.out, usual.out);
 }
 
 TEST_F(SampleProgram, AReaderThatLeaves_IsOneLineAndNoDeathBySignal) {
   const testing::ProgramResult result =
-      shell("{ " + command() + " --epochs 2000; echo code $? >&2; } | head -n 1");
+      shell("{ " + sample_line() + " --epochs 2000; echo code $? >&2; } | head -n 1");
   EXPECT_EQ(lines_of(result.out).size(), 1U);
   EXPECT_NE(result.err.find("cannot write to standard output"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("code 1\n"), std::string::npos) << result.err;
@@ -210,7 +206,7 @@ TEST_F(SampleProgram, AReaderThatLeaves_IsOneLineAndNoDeathBySignal) {
 
 TEST_F(SampleProgram, Terminated_EndsWithOneLineAndCode130) {
   const testing::ProgramResult result =
-      shell(command() + " --epochs 1000000 > /dev/null & sleep 3; kill -TERM $!; wait $!");
+      shell(sample_line() + " --epochs 1000000 > /dev/null & sleep 3; kill -TERM $!; wait $!");
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_EQ(lines_of(result.err).size(), 1U) << result.err;
 }

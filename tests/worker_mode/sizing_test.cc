@@ -93,6 +93,28 @@ TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutFor
   EXPECT_LT(plan.needed, std::uint64_t{16} << 30);
 }
 
+TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
+  LoaderOptions options = two_workers();
+  options.num_workers = 4;
+  SizingInput input{.worst_block = 10 * kMiB,
+                    .scratch = {.tables = 100 * kMiB, .at_most = 3'000 * kMiB},
+                    .available = gib(16)};
+  const std::size_t alone = plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}).needed;
+  EXPECT_EQ(plan_channel(options, input).needed, alone + 12'000 * kMiB);
+  input.available = gib(11);
+  try {
+    plan_channel(options, input);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
+    EXPECT_NE(std::string(error.what()).find("scratch of 3000 MiB for each of 4 workers"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("num_workers"), std::string::npos) << error.what();
+  }
+  options.batch.fanouts = {-1};  // hardly any batch comes near the worst case
+  EXPECT_EQ(plan_channel(options, input).needed, alone + 400 * kMiB);
+}
+
 TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
   LoaderOptions options = two_workers();
   options.channel_size = 9'000 * kMiB;

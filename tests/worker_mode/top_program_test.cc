@@ -22,16 +22,7 @@ using namespace std::chrono_literals;
 class TopProgram : public LoaderTestWithin<120> {
  protected:
   static std::vector<std::string> sample(const char* epochs) {
-    return {testing::program("hopfeed-sample"),
-            path(1).string(),
-            "--fanouts",
-            "4,3",
-            "--batch-size",
-            "16",
-            "--num-workers",
-            "2",
-            "--epochs",
-            epochs};
+    return sample_command({"--num-workers", "2", "--epochs", epochs});
   }
   static testing::ProgramResult top(int pid, std::vector<std::string> more = {"--once"}) {
     more.insert(more.begin(), {testing::program("hopfeed-top"), std::to_string(pid)});
@@ -103,10 +94,11 @@ TEST_F(TopProgram, ALoaderThatIsWatched_GivesTheSameLines) {
   const std::string alone = testing::run_program(sample("1")).out;
   testing::BackgroundProgram running(sample("100000"));
   running.read_line();
-  const testing::ProgramResult watched = testing::run_program(
-      {"/bin/sh", "-c",
-       "\"$0\" \"$@\" & \"" + testing::program("hopfeed-top") + "\" $! --once >/dev/null 2>&1; wait $!",
-       sample("1")[0], path(1).string(), "--fanouts", "4,3", "--batch-size", "16"});
+  std::vector<std::string> beside = sample("1");
+  beside.insert(beside.begin(), {"/bin/sh", "-c",
+                                 "\"$0\" \"$@\" & \"" + testing::program("hopfeed-top") +
+                                     "\" $! --once >/dev/null 2>&1; wait $!"});
+  const testing::ProgramResult watched = testing::run_program(beside);
   EXPECT_EQ(watched.out, alone);
 }
 

@@ -15,18 +15,7 @@ using namespace std::chrono_literals;
 class TrainerDies : public Faults {
  protected:
   static std::vector<std::string> trainer() {
-    return {testing::program("hopfeed-sample"),
-            path(1).string(),
-            "--fanouts",
-            "4,3",
-            "--batch-size",
-            "16",
-            "--num-workers",
-            "2",
-            "--channel-size",
-            "8M",
-            "--epochs",
-            "1000000"};
+    return sample_command({"--num-workers", "2", "--channel-size", "8M", "--epochs", "1000000"});
   }
   /// A trainer that runs, and the mark that it and all that it starts carry.
   struct Running {
