@@ -219,13 +219,15 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
     const auto edges = static_cast<std::size_t>(bounds.edges[e]);
     std::size_t group = 0;
     for (const std::int64_t fanout : s.options.fanouts)
-      group = std::max(group, fanout < 0 ? edges : ExpandScratch::kGroup * static_cast<std::size_t>(fanout));
+      group = std::max(group, fanout < 0 ? edges : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
     largest_group = std::max(largest_group, std::min(group, edges));
     bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
              array(static_cast<std::size_t>(bounds.nodes[s.csc[e].dst_type]), sizeof(std::uint32_t));
   }
   bytes += std::size(s.expand_scratch.placed) *
-           (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id));
+               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id)) +
+           array(largest_group, sizeof(std::uint32_t)) +
+           array(largest_group, sizeof(std::uint64_t));  // picks
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {
     const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
     bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t));

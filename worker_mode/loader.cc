@@ -86,9 +86,10 @@ std::string find_worker_program(const std::string& option) {
 
 void check_seeds(const std::vector<std::int64_t>& seeds, const NodeTypeMeta& type) {
   for (std::size_t i = 0; i < seeds.size(); ++i) {
-    require_valid(seeds[i] >= 0 && seeds[i] < type.count,
-                  fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i,
-                              type.name, type.count - 1));
+    if (seeds[i] >= 0 && seeds[i] < type.count) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i,
+                            type.name, type.count - 1));
   }
 }
 
