@@ -101,9 +101,11 @@ void DatasetWriter::commit(DatasetMeta meta) {
   committed_ = true;
   FAILPOINT("dataset.write");
   sync_folder(target_.parent_path());
-  std::error_code
-      ignored;  // the old dataset, now under the temporary name; the next writer sweeps what stays
-  if (replaces) fs::remove_all(temporary_, ignored);
+  try {
+    // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
+    sweep_dead_writers(target_);
+  } catch (const fs::filesystem_error&) {  // the new one is there; the next writer sweeps what stays
+  }
 }
 
 }  // namespace hopfeed

@@ -25,7 +25,7 @@ std::string place() {
   return boot.substr(0, boot.find('-')) + "-" + name_space;
 }
 
-/// Clock ticks from boot to the start of a process; empty where there is none.
+/// Clock ticks from boot to the start of a process; empty where there is none, or only what its parent has not waited for.
 std::string start_time(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -33,7 +33,9 @@ std::string start_time(const std::string& pid) {
   if (bracket == std::string::npos) return "";
   std::istringstream fields(text.substr(bracket + 1));
   std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
+  fields >> field;
+  if (field == "Z" || field == "X") return "";
+  for (int i = 4; i <= 22; ++i) fields >> field;
   return field;
 }
 

@@ -141,7 +141,7 @@ std::int64_t kept_edges(const std::vector<std::int64_t>& by_lower_degree, std::i
 }  // namespace
 
 std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges) {
-  return static_cast<std::uint64_t>(num_nodes) * 300 + static_cast<std::uint64_t>(directed_edges) * 70;
+  return static_cast<std::uint64_t>(num_nodes) * 100 + static_cast<std::uint64_t>(directed_edges) * 80;
 }
 
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available) {

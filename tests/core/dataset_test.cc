@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <set>
@@ -247,6 +248,25 @@ TEST_F(DatasetFolder, AWriterThatLivesKeepsItsFolder) {
   }
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs::exists(writer.temporary_folder()));
+}
+
+TEST_F(DatasetFolder, AKilledWriterThatNobodyWaitedFor_IsDeadAllTheSame) {
+  const pid_t child = fork();
+  if (child == 0) {
+    DatasetWriter left(temp_.path() / "new");
+    _exit(0);  // no destructor
+  }
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, child, &ended, WEXITED | WNOWAIT), 0);  // ended, and still there
+  const auto temporary_folders = [&] {
+    return std::count_if(
+        fs::directory_iterator(temp_.path()), fs::directory_iterator(),
+        [](const auto& entry) { return entry.path().filename().string().starts_with(".new.tmp-"); });
+  };
+  EXPECT_EQ(temporary_folders(), 1);
+  { DatasetWriter writer(temp_.path() / "new"); }
+  EXPECT_EQ(temporary_folders(), 0);
+  waitpid(child, nullptr, 0);
 }
 
 // B on a shared file system: a pid says nothing about processes elsewhere.
