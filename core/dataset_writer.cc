@@ -101,11 +101,8 @@ void DatasetWriter::commit(DatasetMeta meta) {
   committed_ = true;
   FAILPOINT("dataset.write");
   sync_folder(target_.parent_path());
-  try {
-    // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
-    sweep_dead_writers(target_);
-  } catch (const fs::filesystem_error&) {  // the new one is there; the next writer sweeps what stays
-  }
+  // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
+  sweep_abandoned(target_);
 }
 
 }  // namespace hopfeed
