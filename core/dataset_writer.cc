@@ -33,8 +33,9 @@ void refuse_inside_dataset(const fs::path& target) {
 
 }  // namespace
 
-DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options)
-    : target_(fs::absolute(folder).lexically_normal()), options_(options) {
+DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options) : options_(options) {
+  if (folder.empty()) throw Error(ErrorCode::kInvalid, "the dataset folder has no name; give one");
+  target_ = fs::absolute(folder).lexically_normal();
   if (!target_.has_filename()) target_ = target_.parent_path();  // "dir/"
   const std::string name = target_.string();
   std::error_code error;

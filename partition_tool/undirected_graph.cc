@@ -140,6 +140,8 @@ std::int64_t kept_edges(const std::vector<std::int64_t>& by_lower_degree, std::i
 
 }  // namespace
 
+// Measured with 4 parts, 0.3 to 2.4 million nodes and 4 to 115 million directed edges: 47 to 69 bytes an edge, more the larger
+// the graph is, beside 100 a node.
 std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges) {
   return static_cast<std::uint64_t>(num_nodes) * 100 + static_cast<std::uint64_t>(directed_edges) * 80;
 }

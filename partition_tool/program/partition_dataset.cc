@@ -51,6 +51,8 @@ void partition_dataset(const CutOptions& options) {
                 fmt::format("--parts {} is out of range (1 to {}, for {} nodes)", options.parts,
                             std::min(num_nodes, kMaxPartitions), num_nodes));
   }
+  if (options.metis_degree && options.method != "metis")
+    throw Error(ErrorCode::kInvalid, "--metis-degree is for --method metis; leave it out");
   const HotnessOptions hotness =
       hotness_options(options, {.fanouts = meta.cut.fanouts, .batch_size = meta.cut.batch_size});
   JsonReport json(options.json);

@@ -164,6 +164,8 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
     refuse(good + " --fanouts " + fanouts, "fanout");
   refuse(good + " --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "17 hops");
   refuse(good + " --json none/report.json", "none/report.json");
+  refuse("generate '' --nodes 10 --edges 20 --features 1 --classes 2 --seed 1",
+         "the dataset folder has no name");
   write("file", "");
   refuse("generate file --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "not a folder");
   refuse("generate file/d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "file", 1);
@@ -300,6 +302,8 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   refuse("partition d d --parts 2", "--overwrite");
   refuse("partition d out --parts 2 --fanouts 0", "fanout");
   refuse("partition d out --parts 2 --metis-degree -1", "--metis-degree");
+  refuse("partition d out --parts 2 --method random --metis-degree 3",
+         "--metis-degree is for --method metis");
   // A damaged attribute is caught by the fingerprint before the result is there.
   const fs::path x = work() / "d/part-0000/nodes/node/x.npy";
   std::string bytes = testing::file_bytes(x);
