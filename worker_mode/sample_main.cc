@@ -20,6 +20,7 @@
 #include "core/block_file.h"
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/nonfinite.h"
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"
@@ -166,7 +167,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
   line.option("DIR", o.dataset, "Dataset folder", {.required = true});
   line.option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all");
-  line.option("--batch-size", o.batch_size, "Seeds per batch and rank");
+  line.option("--batch-size", o.batch_size, "Seeds per batch and rank", {.min = 1, .max = kMaxBatchSize});
   line.option("--huge-pages", a.huge_pages,
               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
               {.one_of = {"auto", "never", "always"}});
@@ -174,10 +175,10 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--seed", o.seed, "Seed of all random numbers");
   line.option("--split", o.split, "Seeds: this split of the dataset");
   line.option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
-  line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)");
-  line.option("--rank", o.rank, "Which trainer's batches");
-  line.option("--world-size", o.world_size, "Trainers that share an epoch");
-  line.option("--num-workers", o.num_workers, "Sampling processes");
+  line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
+  line.option("--rank", o.rank, "Which trainer's batches", {.min = 0});
+  line.option("--world-size", o.world_size, "Trainers that share an epoch", {.min = 1, .max = kMaxWorldSize});
+  line.option("--num-workers", o.num_workers, "Sampling processes", {.min = 1, .max = kMaxWorkers});
   line.size_option(
       "--channel-size", o.channel_size,
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");

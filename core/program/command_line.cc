@@ -28,6 +28,12 @@ T whole_number(const std::string& text, const std::string& name, const OptionRul
   }
 }
 
+/// An empty text where an empty value stands for an option that was not given: a variable of a script that is not set.
+void refuse_empty(const std::string& text, const std::string& name) {
+  if (text.empty())
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is ''; give a value or leave it out", name));
+}
+
 }  // namespace
 
 struct CommandLine::App {
@@ -70,6 +76,7 @@ void CommandLine::option(const std::string& names, std::string& value, const std
   const std::string type = rules.one_of.empty() ? "TEXT" : fmt::format("{}", fmt::join(rules.one_of, "|"));
   add(names, help, type.c_str(), value, rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
+        if (value.empty()) refuse_empty(text, name);
         if (!rules.one_of.empty() && std::ranges::find(rules.one_of, text) == rules.one_of.end()) {
           throw Error(ErrorCode::kInvalid,
                       fmt::format("{} is '{}'; give one of: {}", name, text, fmt::join(rules.one_of, ", ")));
@@ -80,12 +87,19 @@ void CommandLine::option(const std::string& names, std::string& value, const std
 
 void CommandLine::option(const std::string& names, std::filesystem::path& value, const std::string& help,
                          OptionRules rules) {
-  add(names, help, "PATH", value.string(), rules, [&value](const std::string& text) { value = text; });
+  add(names, help, "PATH", value.string(), rules,
+      [&value, name = first_name(names)](const std::string& text) {
+        refuse_empty(text, name);
+        value = text;
+      });
 }
 
 void CommandLine::option(const std::string& names, std::optional<std::string>& value, const std::string& help,
                          OptionRules rules) {
-  add(names, help, "TEXT", "", rules, [&value](const std::string& text) { value = text; });
+  add(names, help, "TEXT", "", rules, [&value, name = first_name(names)](const std::string& text) {
+    refuse_empty(text, name);
+    value = text;
+  });
 }
 
 void CommandLine::option(const std::string& names, int& value, const std::string& help, OptionRules rules) {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <type_traits>
 
 #include "core/error.h"
 
@@ -42,8 +43,12 @@ void for_each_part(std::string_view text, const Take& take) {
 template <class T>
 T parse_whole(const std::string& text, const std::string& option, T min, T max) {
   T value = 0;
-  if (!read(text, value) || value < min || value > max)
-    refuse(option, text, fmt::format("a whole number from {} to {}", min, max));
+  if (!read(text, value) || value < min || value > max) {
+    const bool any_below = std::is_signed_v<T> && min == std::numeric_limits<T>::min();
+    refuse(option, text,
+           any_below ? fmt::format("a whole number up to {}", max)
+                     : fmt::format("a whole number from {} to {}", min, max));
+  }
   return value;
 }
 template int parse_whole<int>(const std::string&, const std::string&, int, int);

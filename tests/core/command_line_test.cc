@@ -28,6 +28,8 @@ struct Program {
     line.option("--hops", hops, "Hops");
     line.option("--lr", lr, "Rate", {.positive = true});
     line.option("--method", method, "Method", {.one_of = {"metis", "random"}});
+    line.option("--out", out, "Folder");
+    line.option("--text", text, "Text, where it makes a difference");
     line.size_option("--channel-size", size, "Bytes");
     line.cores_option("--cores", cores, "Cores");
     line.flag("--replace", replace, "Replace");
@@ -48,7 +50,8 @@ struct Program {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> hops;
   double lr = 0.1;
-  std::string method = "metis";
+  std::string method = "metis", text = "some";
+  std::filesystem::path out;
   std::size_t size = 0;
   std::vector<int> cores;
   bool replace = false;
@@ -84,8 +87,7 @@ TEST(CommandLine, NumbersThatDoNotFit_AreRefusedAndNeverWrapOrClamp) {
   EXPECT_EQ(program.refused({"--nodes", "0"}),
             "--nodes is '0'; give a whole number from 1 to 9223372036854775807");
   EXPECT_EQ(program.refused({"--hops", "9223372036854775808"}),
-            "--hops is '9223372036854775808'; give a whole number from -9223372036854775808 to "
-            "9223372036854775807");
+            "--hops is '9223372036854775808'; give a whole number up to 9223372036854775807");
   EXPECT_EQ(program.refused({"--lr", "nan"}), "--lr is 'nan'; give a number");
   EXPECT_EQ(program.refused({"--lr", "1e999"}), "--lr is '1e999'; give a number");
   EXPECT_EQ(program.refused({"--lr", "0"}), "--lr is '0'; give a number above 0");
@@ -102,6 +104,8 @@ TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {
     EXPECT_EQ(program.refused({"--cores", text}),
               std::string("--cores is '") + text + "'; give numbers of cores, like 0,2-3");
   }
+  EXPECT_EQ(program.refused({"--out", ""}), "--out is ''; give a value or leave it out");
+  EXPECT_EQ(program.refused({"--text", ""}), "no error") << "empty is not what it is by itself";
   EXPECT_NE(program.refused({"--colour", "blue"}).find("--colour"), std::string::npos);
   EXPECT_NE(program.refused({"--seed", "1", "--seed", "2"}).find("--seed"), std::string::npos);
 }

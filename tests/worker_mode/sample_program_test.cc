@@ -159,7 +159,8 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(sample({"--split", "holiday"}), "holiday");
   expect_refused(sample({"--world-size", "1000"}), "1000 trainers");
   expect_refused(sample({"--rank", "3"}), "rank is 3");
-  expect_refused(sample({"--start", "-1"}), "start -1");
+  expect_refused(sample({"--start", "-1"}), "--start is '-1'");
+  expect_refused(sample({"--json", ""}), "--json is ''; give a value or leave it out");
   expect_refused(sample({"--channel-size", "16384G"}), "lower channel_size");
   expect_refused(sample({"--cores", "5-2"}), "--cores");
   expect_refused(sample({"--at", "1,2"}), "EPOCH,FIRST,COUNT");
