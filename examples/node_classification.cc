@@ -67,6 +67,8 @@ void add_options(CommandLine& line, Arguments& a) {
   line.cores_option("--cores", a.cores,
                     "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
   line.option("--threads", a.threads, "Threads of each trainer while training", {.min = 1, .max = 1024});
+  line.flag("--check-finite", t.loader.check_finite,
+            "End with an error where a batch has NaN or infinity among its features");
   line.flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
   line.option("--checkpoint-every", t.checkpoint_every,
               "Steps between checkpoints; 0: after each epoch only");

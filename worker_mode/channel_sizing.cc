@@ -72,9 +72,9 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
   require_memory(
       plan.needed, available,
       fmt::format(
-          "the loader (channel_size {}, one worst-case batch of {}, scratch of {} for each of {} workers)",
-          format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance), format_bytes(scratch),
-          workers),
+          "the loader (channel_size {}, one worst-case batch of {}, scratch of {} x {} for the workers)",
+          format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance), workers,
+          format_bytes(scratch)),
       "lower channel_size, num_workers, batch_size or fanouts");
   return plan;
 }

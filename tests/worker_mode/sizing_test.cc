@@ -107,7 +107,7 @@ TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
-    EXPECT_NE(std::string(error.what()).find("scratch of 3000 MiB for each of 4 workers"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("scratch of 4 x 3000 MiB for the workers"), std::string::npos)
         << error.what();
     EXPECT_NE(std::string(error.what()).find("num_workers"), std::string::npos) << error.what();
   }
