@@ -39,7 +39,7 @@ struct BatchMaker::Impl {
     int node_type;
     std::string name;
     std::vector<std::int64_t> row_shape;
-    NodeAttrView view;
+    AttrView view;
   };
   // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
@@ -94,7 +94,7 @@ struct BatchMaker::Impl {
   void find_attrs() {
     std::vector<std::string> missing = options.attrs.value_or(std::vector<std::string>{});
     for (int t = 0; t < dataset.num_node_types(); ++t) {
-      for (const NodeAttrMeta& attr : dataset.meta().node_types[t].attrs) {
+      for (const AttrMeta& attr : dataset.meta().node_types[t].attrs) {
         if (options.attrs &&
             std::find(options.attrs->begin(), options.attrs->end(), attr.name) == options.attrs->end())
           continue;

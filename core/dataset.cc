@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/row_gather.h"
 
 namespace hopfeed {
 namespace {
@@ -22,6 +23,21 @@ void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape
     for (std::int64_t d : array.header().shape) found += fmt::format("{},", d);
     corrupt(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
   }
+}
+
+const std::string& name_of(const std::string& name) { return name; }
+const std::string& name_of(const AttrMeta& attr) { return attr.name; }
+
+/// Where `name` is in the list; throws kNotFound: what is missing, and what there is.
+template <class Item, class Missing>
+std::size_t find(const std::vector<Item>& list, const std::string& name, Missing missing) {
+  std::string known;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (name_of(list[i]) == name) return i;
+    known += (i ? ", " : "") + name_of(list[i]);
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{} '{}'; it has: {}", missing(), name, known.empty() ? "none" : known));
 }
 
 }  // namespace
@@ -59,6 +75,13 @@ NpyArray Dataset::open_array(const std::string& relative) const {
   return array;
 }
 
+NpyArray Dataset::open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const {
+  NpyArray array = open_array(relative);
+  array.require_descr(npy_descr(attr.type));
+  require_shape(array, {rows, attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type))});
+  return array;
+}
+
 void Dataset::open_nodes(int node_type) {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   NodeFiles& files = nodes_[node_type];
@@ -75,12 +98,14 @@ void Dataset::open_nodes(int node_type) {
   for (int p = 0; p < meta_.partitions; ++p) {
     const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
     for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-      const NodeAttrMeta& attr = node.attrs[a];
-      NpyArray array = open_array(attr_path(p, node, attr.name));
-      array.require_descr(npy_descr(attr.type));
-      require_shape(array, {rows, attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type))});
-      files.attr_parts[a].push_back(array.bytes().data());
-      files.attrs[a].push_back(std::move(array));
+      files.attrs[a].push_back(
+          open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
+      files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
+    }
+    if (!meta_.has_rows(node)) {
+      files.original_ids.push_back(open_array(original_ids_path(p, node)));
+      files.original_ids.back().require_descr(npy_descr(ElementType::kInt64));
+      require_shape(files.original_ids.back(), {rows});
     }
     files.hotness.push_back(open_array(hotness_path(p, node)));
     files.hotness.back().require_descr(npy_descr(ElementType::kFloat64));
@@ -115,8 +140,43 @@ void Dataset::open_edges(int edge_type) {
       part.edge_ids = files.edge_ids.back().bytes().data();
     }
     files.parts.push_back(part);
+    files.partition_offsets.push_back(part.first_edge + part.num_edges);
+    open_edge_extras(edge_type, p);
   }
   if (edge_type_into_[dst] < 0) edge_type_into_[dst] = edge_type;
+}
+
+void Dataset::open_edge_extras(int edge_type, int p) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::int64_t num_edges = edge.partition_edges[p];
+  EdgeFiles& files = edges_[edge_type];
+  files.attrs.resize(edge.attrs.size());
+  files.attr_parts.resize(edge.attrs.size());
+  for (std::size_t a = 0; a < edge.attrs.size(); ++a) {
+    files.attrs[a].push_back(
+        open_attr(edge_attr_path(p, edge, edge.attrs[a].name), edge.attrs[a], num_edges));
+    files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
+  }
+  files.aliases.resize(edge.weights.size());
+  files.alias_parts.resize(edge.weights.size());
+  for (std::size_t w = 0; w < edge.weights.size(); ++w) {
+    files.aliases[w].push_back(open_array(alias_path(p, edge, edge.weights[w])));
+    const auto entries = files.aliases[w].back().as<std::uint32_t>();
+    require_shape(files.aliases[w].back(), {num_edges, 2});
+    files.alias_parts[w].push_back(reinterpret_cast<const AliasEntry*>(entries.data()));
+  }
+  files.time_orders.resize(edge.times.size());
+  files.time_order_parts.resize(edge.times.size());
+  files.times.resize(edge.times.size());
+  files.time_parts.resize(edge.times.size());
+  for (std::size_t t = 0; t < edge.times.size(); ++t) {
+    files.time_orders[t].push_back(open_array(time_order_path(p, edge, edge.times[t])));
+    files.times[t].push_back(open_array(times_path(p, edge, edge.times[t])));
+    require_shape(files.time_orders[t].back(), {num_edges});
+    require_shape(files.times[t].back(), {num_edges});
+    files.time_order_parts[t].push_back(files.time_orders[t].back().as<std::uint32_t>().data());
+    files.time_parts[t].push_back(files.times[t].back().as<std::int64_t>().data());
+  }
 }
 
 CscView Dataset::csc(int edge_type) const {
@@ -134,22 +194,42 @@ CscView Dataset::csc(int edge_type) const {
           .has_edge_ids = edge.has_edge_ids};
 }
 
-NodeAttrView Dataset::attr(int node_type, const std::string& name) const {
+AttrView Dataset::attr(int node_type, const std::string& name) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
-  std::string known;
-  for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-    const NodeAttrMeta& attr = node.attrs[a];
-    if (attr.name == name) {
-      return {.parts = nodes_[node_type].attr_parts[a],
-              .partition_offsets = node.partition_offsets,
-              .type = attr.type,
-              .row_bytes = attr.row_bytes(),
-              .stride_bytes = attr.stride_bytes};
-    }
-    known += (a ? ", " : "") + attr.name;
-  }
-  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no attribute '{}'; it has: {}",
-                                                node.name, folder_.string(), name, known));
+  const std::size_t a =
+      find(node.attrs, name, [&] { return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string()); });
+  return {.parts = nodes_[node_type].attr_parts[a],
+          .partition_offsets = node.partition_offsets,
+          .type = node.attrs[a].type,
+          .row_bytes = node.attrs[a].row_bytes(),
+          .stride_bytes = node.attrs[a].stride_bytes};
+}
+
+AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t a = find(
+      edge.attrs, name, [&] { return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string()); });
+  return {.parts = edges_[edge_type].attr_parts[a],
+          .partition_offsets = edges_[edge_type].partition_offsets,
+          .type = edge.attrs[a].type,
+          .row_bytes = edge.attrs[a].row_bytes(),
+          .stride_bytes = edge.attrs[a].stride_bytes};
+}
+
+WeightView Dataset::weight(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t w = find(edge.weights, name, [&] {
+    return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(), folder_.string());
+  });
+  return {.parts = edges_[edge_type].alias_parts[w]};
+}
+
+TimeView Dataset::time(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t t = find(edge.times, name, [&] {
+    return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(), folder_.string());
+  });
+  return {.order = edges_[edge_type].time_order_parts[t], .times = edges_[edge_type].time_parts[t]};
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
@@ -178,11 +258,15 @@ PageUse Dataset::page_use() const {
     for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
     add(files.splits);
     add(files.hotness);
+    add(files.original_ids);
   }
   for (const EdgeFiles& files : edges_) {
     add(files.rows);
     add(files.indices);
     add(files.edge_ids);
+    for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times}) {
+      for (const std::vector<NpyArray>& list : *lists) add(list);
+    }
   }
   return hopfeed::page_use(ranges);
 }
@@ -220,13 +304,20 @@ void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_
 }
 
 std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const {
-  const NodeTypeMeta& node = meta_.node_types[node_type];
-  const int edge_type = edge_type_into_[node_type];
-  if (edge_type < 0)
-    throw Error(ErrorCode::kUnsupported,
-                "no edge type ends at node type '" + node.name + "', so its original ids are not stored");
-  const int p = partition_of(node.partition_offsets, dataset_id);
-  return edges_[edge_type].parts[p].rows[dataset_id - node.partition_offsets[p]].original_id;
+  std::int64_t id = 0;
+  original_ids(node_type, {&dataset_id, 1}, &id);
+  return id;
+}
+
+void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const {
+  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
+  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0)
+    return gather_original_ids(csc(edge_type), dataset_ids, out);
+  for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
+    const int p = partition_of(offsets, dataset_ids[i]);
+    out[i] = reinterpret_cast<const std::int64_t*>(
+        nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] - offsets[p]];  // checked when it was opened
+  }
 }
 
 }  // namespace hopfeed

@@ -34,7 +34,13 @@ class Dataset {
 
   CscView csc(int edge_type) const;
   /// Throws kNotFound naming the attributes that exist.
-  NodeAttrView attr(int node_type, const std::string& name) const;
+  AttrView attr(int node_type, const std::string& name) const;
+  /// The same of edges; rows are in the dataset's order (CscPart::first_edge + position in the partition).
+  AttrView edge_attr(int edge_type, const std::string& name) const;
+  /// Alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
+  WeightView weight(int edge_type, const std::string& name) const;
+  /// Rows in the order of a time. Throws kNotFound naming the times that exist.
+  TimeView time(int edge_type, const std::string& name) const;
   /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
   /// float64 per node of a partition, in dataset order.
@@ -44,8 +50,11 @@ class Dataset {
   std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
   /// out[i] = dataset id of original_ids[i].
   void dataset_ids(int node_type, std::span<const std::int64_t> original_ids, std::span<std::int64_t> out) const;
-  /// The inverse, by the row records of the first edge type that ends at the node type (kUnsupported where none does).
+  /// The inverse.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
+
+  /// out[i] = original id of dataset_ids[i], which are in range.
+  void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
 
   /// How the mapped arrays lie in memory, as the kernel tells it now.
   PageUse page_use() const;
@@ -61,13 +70,22 @@ class Dataset {
     std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
     std::vector<NpyArray> splits;                           // in the order of meta's map
     std::vector<NpyArray> hotness;                          // [partition]
+    std::vector<NpyArray> original_ids;                     // [partition]; empty where row records name them
   };
   struct EdgeFiles {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<CscPart> parts;
+    std::vector<std::int64_t> partition_offsets{0};                                     // of the edges
+    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times;              // [name][partition]
+    std::vector<std::vector<const std::byte*>> attr_parts;                              // as in the above
+    std::vector<std::vector<const AliasEntry*>> alias_parts;
+    std::vector<std::vector<const std::uint32_t*>> time_order_parts;
+    std::vector<std::vector<const std::int64_t*>> time_parts;
   };
   void open_nodes(int node_type);
   void open_edges(int edge_type);
+  void open_edge_extras(int edge_type, int partition);
+  NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 
   std::filesystem::path folder_;

@@ -89,6 +89,19 @@ class Reader {
     }
     return value;
   }
+  std::vector<std::string> names(const char* key, std::int64_t max_size) const {
+    std::vector<std::string> names;
+    for (const json& item : array(key, max_size)) {
+      if (!item.is_string()) fail(fmt::format("has an item of '{}' that is no text", key));
+      names.push_back(item.get<std::string>());
+      try {
+        check_name(names.back(), key);
+      } catch (const Error& error) {
+        fail(error.what());
+      }
+    }
+    return names;
+  }
   bool boolean(const char* key) const {
     if (!at(key).is_boolean()) fail(fmt::format("has no true or false '{}'", key));
     return at(key).get<bool>();
@@ -121,8 +134,8 @@ class Reader {
   std::string path_, where_;
 };
 
-NodeAttrMeta read_attr(const Reader& in) {
-  NodeAttrMeta attr;
+AttrMeta read_attr(const Reader& in) {
+  AttrMeta attr;
   attr.name = in.name("name");
   attr.type = in.element("element_type");
   attr.shape = in.integers("shape", 1, kMaxRowBytes, 3);
@@ -139,6 +152,17 @@ NodeAttrMeta read_attr(const Reader& in) {
   return attr;
 }
 
+std::vector<AttrMeta> read_attrs(const Reader& in, const std::string& of) {
+  std::vector<AttrMeta> attrs;
+  for (const json& item : in.array("attrs", kMaxAttrs)) {
+    attrs.push_back(read_attr(in.child(item, of + ", attribute " + std::to_string(attrs.size()))));
+    for (std::size_t i = 0; i + 1 < attrs.size(); ++i) {
+      if (attrs[i].name == attrs.back().name) in.fail("names attribute '" + attrs[i].name + "' twice");
+    }
+  }
+  return attrs;
+}
+
 NodeTypeMeta read_node_type(const Reader& in, int partitions) {
   NodeTypeMeta node;
   node.name = in.name("name");
@@ -152,13 +176,10 @@ NodeTypeMeta read_node_type(const Reader& in, int partitions) {
   }
   node.new_id_type = in.index("new_id_type");
   node.num_classes = in.integer("num_classes", 0, kMaxNodes);
-  for (const json& item : in.array("attrs", kMaxNodeAttrs)) {
-    node.attrs.push_back(read_attr(
-        in.child(item, "node type " + node.name + ", attribute " + std::to_string(node.attrs.size()))));
-    for (std::size_t i = 0; i + 1 < node.attrs.size(); ++i) {
-      if (node.attrs[i].name == node.attrs.back().name)
-        in.fail("names attribute '" + node.attrs[i].name + "' twice");
-    }
+  node.attrs = read_attrs(in, "node type " + node.name);
+  for (const AttrMeta& attr : node.attrs) {
+    if (attr.name == "hotness" || attr.name == "original_ids")
+      in.fail("has an attribute '" + attr.name + "', which is the name of a file of its own");
   }
   const json& splits = in.at("splits");
   const Reader counts = in.child(splits, "node type " + node.name + ", splits");
@@ -187,7 +208,21 @@ EdgeTypeMeta read_edge_type(const Reader& in, int partitions) {
   edge.index_type = in.index("index_type");
   edge.has_edge_ids = in.boolean("has_edge_ids");
   edge.edge_id_type = in.index("edge_id_type");
+  edge.attrs = read_attrs(in, "edge type " + edge.folder());
+  edge.weights = in.names("weights", kMaxAttrs);
+  edge.times = in.names("times", kMaxAttrs);
   return edge;
+}
+
+json attrs_json(const std::vector<AttrMeta>& attrs) {
+  json list = json::array();
+  for (const AttrMeta& attr : attrs) {
+    list.push_back({{"name", attr.name},
+                    {"element_type", to_string(attr.type)},
+                    {"shape", attr.shape},
+                    {"stride_bytes", attr.stride_bytes}});
+  }
+  return list;
 }
 
 bool is_hex(const std::string& text) {
@@ -197,13 +232,13 @@ bool is_hex(const std::string& text) {
 
 }  // namespace
 
-std::int64_t NodeAttrMeta::row_elements() const {
+std::int64_t AttrMeta::row_elements() const {
   std::int64_t n = 1;
   for (std::int64_t d : shape) n *= d;
   return n;
 }
 
-std::int64_t NodeAttrMeta::row_bytes() const {
+std::int64_t AttrMeta::row_bytes() const {
   return row_elements() * static_cast<std::int64_t>(element_bytes(type));
 }
 
@@ -214,6 +249,25 @@ int DatasetMeta::node_type(const std::string& type_name) const {
     known += (i ? ", " : "") + node_types[i].name;
   }
   throw Error(ErrorCode::kNotFound, "no node type '" + type_name + "'; the dataset has: " + known);
+}
+
+int DatasetMeta::edge_type(const std::string& name) const {
+  std::string known;
+  int found = -1, matches = 0;
+  for (std::size_t i = 0; i < edge_types.size(); ++i) {
+    if (edge_types[i].folder() == name) return static_cast<int>(i);
+    if (edge_types[i].rel == name) found = static_cast<int>(i), ++matches;
+    known += (i ? ", " : "") + edge_types[i].folder();
+  }
+  if (matches == 1) return found;
+  throw Error(ErrorCode::kNotFound,
+              matches == 0 ? "no edge type '" + name + "'; the dataset has: " + known
+                           : "several edge types are named '" + name + "'; say which: " + known);
+}
+
+bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {
+  return std::any_of(edge_types.begin(), edge_types.end(),
+                     [&](const EdgeTypeMeta& edge) { return edge.dst == node.name; });
 }
 
 void check_name(const std::string& name, const char* what) {
@@ -278,6 +332,9 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
     meta.edge_types.push_back(read_edge_type(
         in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
     const EdgeTypeMeta& edge = meta.edge_types.back();
+    for (std::size_t i = 0; i + 1 < meta.edge_types.size(); ++i) {
+      if (meta.edge_types[i].folder() == edge.folder()) in.fail("names an edge type twice");
+    }
     for (const std::string& end : {edge.src, edge.dst}) {
       if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
                        [&](const NodeTypeMeta& node) { return node.name == end; })) {
@@ -314,18 +371,11 @@ std::string format_meta(const DatasetMeta& meta) {
   if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
   json& nodes = document["node_types"] = json::array();
   for (const NodeTypeMeta& node : meta.node_types) {
-    json attrs = json::array();
-    for (const NodeAttrMeta& attr : node.attrs) {
-      attrs.push_back({{"name", attr.name},
-                       {"element_type", to_string(attr.type)},
-                       {"shape", attr.shape},
-                       {"stride_bytes", attr.stride_bytes}});
-    }
     nodes.push_back({{"name", node.name},
                      {"count", node.count},
                      {"partition_offsets", node.partition_offsets},
                      {"new_id_type", to_string(node.new_id_type)},
-                     {"attrs", attrs},
+                     {"attrs", attrs_json(node.attrs)},
                      {"splits", json(node.splits)},
                      {"num_classes", node.num_classes}});
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
@@ -339,7 +389,10 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"partition_edges", edge.partition_edges},
                      {"index_type", to_string(edge.index_type)},
                      {"has_edge_ids", edge.has_edge_ids},
-                     {"edge_id_type", to_string(edge.edge_id_type)}});
+                     {"edge_id_type", to_string(edge.edge_id_type)},
+                     {"attrs", attrs_json(edge.attrs)},
+                     {"weights", edge.weights},
+                     {"times", edge.times}});
   }
   json& files = document["files"] = json::object();
   for (const auto& [name, file] : meta.files)
@@ -347,15 +400,36 @@ std::string format_meta(const DatasetMeta& meta) {
   return seal_meta(json_text(document, 1) + "\n");
 }
 
+namespace {
+std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string& name) {
+  return part_folder(partition) + "/edges/" + edge.folder() + "/" + name + ".npy";
+}
+}  // namespace
+
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
 std::string rows_path(int partition, const EdgeTypeMeta& edge) {
-  return part_folder(partition) + "/edges/" + edge.folder() + "/rows.npy";
+  return edge_file(partition, edge, "rows");
 }
 std::string indices_path(int partition, const EdgeTypeMeta& edge) {
-  return part_folder(partition) + "/edges/" + edge.folder() + "/indices.npy";
+  return edge_file(partition, edge, "indices");
 }
 std::string edge_ids_path(int partition, const EdgeTypeMeta& edge) {
-  return part_folder(partition) + "/edges/" + edge.folder() + "/edge_ids.npy";
+  return edge_file(partition, edge, "edge_ids");
+}
+std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::string& attr) {
+  return edge_file(partition, edge, "attrs/" + attr);
+}
+std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight) {
+  return edge_file(partition, edge, "alias/" + weight);
+}
+std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
+  return edge_file(partition, edge, "time_order/" + time);
+}
+std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
+  return edge_file(partition, edge, "times/" + time);
+}
+std::string original_ids_path(int partition, const NodeTypeMeta& node) {
+  return part_folder(partition) + "/nodes/" + node.name + "/original_ids.npy";
 }
 std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr) {
   return part_folder(partition) + "/nodes/" + node.name + "/" + attr + ".npy";

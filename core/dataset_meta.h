@@ -6,6 +6,11 @@
 //   part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
 //   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
 //   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import (optional)
+//   part-0000/edges/<...>/attrs/<attr>.npy          [e, stride / element]  one row per edge
+//   part-0000/edges/<...>/alias/<attr>.npy          [e, 2] uint32        {threshold, alias}: weighted draws (alias_table.h)
+//   part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the row's edges by rising time: positions in the row
+//   part-0000/edges/<...>/times/<attr>.npy          [e]    int64         their times
+//   part-0000/nodes/<type>/original_ids.npy         [n]    int64         only where no edge type ends at the node type
 //   part-0000/nodes/<type>/<attr>.npy               [n, stride / element]  one row per node, padded to the stride
 //   part-0000/nodes/<type>/hotness.npy              [n]    float64       expected reads per mini-batch (VIP), falling
 //
@@ -21,9 +26,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 2;
+inline constexpr int kDatasetVersion = 3;
 
-struct NodeAttrMeta {
+struct AttrMeta {
   std::string name;  // "x", "y", ...
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;    // of one row; empty for a scalar
@@ -37,7 +42,7 @@ struct NodeTypeMeta {
   std::int64_t count = 0;
   std::vector<std::int64_t> partition_offsets;  // [P + 1], first 0, last count
   ElementType new_id_type = ElementType::kInt32;
-  std::vector<NodeAttrMeta> attrs;
+  std::vector<AttrMeta> attrs;
   std::map<std::string, std::int64_t> splits;  // name -> number of nodes
   std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
 };
@@ -49,6 +54,9 @@ struct EdgeTypeMeta {
   ElementType index_type = ElementType::kInt32;  // int32 where every source id fits, else int64
   bool has_edge_ids = true;
   ElementType edge_id_type = ElementType::kInt32;
+  std::vector<AttrMeta> attrs;
+  std::vector<std::string> weights;  // attributes of these edges that have alias tables
+  std::vector<std::string> times;    // attributes of these edges, or else of their source nodes, that rows are ordered by
   std::string folder() const { return src + "__" + rel + "__" + dst; }
 };
 
@@ -79,6 +87,10 @@ struct DatasetMeta {
   std::map<std::string, FileMeta> files;  // relative path -> size and checksum; DatasetWriter fills it
 
   int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
+  /// Number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws kNotFound listing what there is.
+  int edge_type(const std::string& name) const;
+  /// Whether an edge type ends at the node type, so that row records name its original ids.
+  bool has_rows(const NodeTypeMeta& node) const;
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
 };
@@ -97,6 +109,11 @@ std::string part_folder(int partition);  // "part-0000"
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
 std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);
+std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::string& attr);
+std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight);
+std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string original_ids_path(int partition, const NodeTypeMeta& node);
 std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
 std::string hotness_path(int partition, const NodeTypeMeta& node);
 std::string new_ids_path(const NodeTypeMeta& node);

@@ -107,7 +107,7 @@ class Verifier {
 
   void check_attr(int t, int a) {
     const NodeTypeMeta& node = meta_.node_types[t];
-    const NodeAttrView view = dataset_.attr(t, node.attrs[a].name);
+    const AttrView view = dataset_.attr(t, node.attrs[a].name);
     const bool labels = node.attrs[a].name == "y" && view.type == ElementType::kInt64 && node.num_classes > 0;
     for (int p = 0; p < meta_.partitions; ++p) {
       const std::string file = attr_path(p, node, node.attrs[a].name);

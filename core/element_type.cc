@@ -19,6 +19,7 @@ constexpr Row kRows[] = {
     {ElementType::kInt64, 8, "int64", "<i8"},       {ElementType::kFloat16, 2, "float16", "<f2"},
     {ElementType::kBfloat16, 2, "bfloat16", "<u2"}, {ElementType::kFloat32, 4, "float32", "<f4"},
     {ElementType::kFloat64, 8, "float64", "<f8"},   {ElementType::kBool, 1, "bool", "|b1"},
+    {ElementType::kUint32, 4, "uint32", "<u4"},
 };
 
 const Row* find(ElementType type) {

@@ -18,6 +18,7 @@ enum class ElementType : std::uint16_t {
   kFloat32 = 8,
   kFloat64 = 9,
   kBool = 10,
+  kUint32 = 11,
 };
 
 /// Bytes of one element; 0 for a number that is no ElementType.
@@ -39,6 +40,8 @@ template <>
 inline constexpr ElementType element_type_of<std::int16_t> = ElementType::kInt16;
 template <>
 inline constexpr ElementType element_type_of<std::int32_t> = ElementType::kInt32;
+template <>
+inline constexpr ElementType element_type_of<std::uint32_t> = ElementType::kUint32;
 template <>
 inline constexpr ElementType element_type_of<std::int64_t> = ElementType::kInt64;
 template <>

@@ -50,7 +50,7 @@ std::string Fingerprint::finish(const DatasetMeta& meta) const {
   std::string text;
   for (const NodeTypeMeta& node : meta.node_types) {
     text += fmt::format("node {} {} {}\n", node.name, node.count, node.num_classes);
-    for (const NodeAttrMeta& attr : node.attrs)
+    for (const AttrMeta& attr : node.attrs)
       text += fmt::format("attr {} {} {}\n", attr.name, to_string(attr.type), fmt::join(attr.shape, ","));
     for (const auto& [name, count] : node.splits) text += fmt::format("split {} {}\n", name, count);
   }

@@ -41,10 +41,29 @@ struct CscView {
   bool has_edge_ids = false;
 };
 
-/// One node attribute over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.
-struct NodeAttrView {
+/// One edge's column of its row's alias table (Walker 1977, Vose 1991; alias_table.h). What its threshold says of 2^32 is
+/// its own, the rest the alias's: the position in the row of another edge.
+struct AliasEntry {
+  std::uint32_t threshold;  // 0: the edge's weight is zero
+  std::uint32_t alias;      // its own position where all of the column is its own
+};
+static_assert(sizeof(AliasEntry) == 8);
+
+/// The alias tables of one weight: parts[p] + i is the entry of the partition's edge i.
+struct WeightView {
+  std::span<const AliasEntry* const> parts;  // [P]
+};
+
+/// The rows of one edge type in the order of time: entry i of a row's stretch is the i-th earliest edge.
+struct TimeView {
+  std::span<const std::uint32_t* const> order;  // [P] position in the row; equal times in imported order
+  std::span<const std::int64_t* const> times;   // [P] time of that edge, or of its source node
+};
+
+/// One attribute of nodes or edges over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.
+struct AttrView {
   std::span<const std::byte* const> parts;          // [P]
-  std::span<const std::int64_t> partition_offsets;  // [P + 1]
+  std::span<const std::int64_t> partition_offsets;  // [P + 1] of the nodes, or of the edges
   ElementType type = ElementType::kFloat32;
   std::int64_t row_bytes = 0;  // without padding
   std::int64_t stride_bytes = 0;

@@ -49,19 +49,19 @@ void gather_any(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byt
 
 }  // namespace
 
-void gather_rows(const NodeAttrView& attr, std::span<const std::int64_t> nodes, std::byte* out) {
+void gather_rows(const AttrView& attr, std::span<const std::int64_t> ids, std::byte* out) {
   const std::int64_t stride = attr.stride_bytes;
   if (attr.parts.size() == 1) {
     const std::byte* base = attr.parts[0];
     gather_any(
-        nodes.size(), static_cast<std::size_t>(attr.row_bytes),
-        [&](std::size_t i) { return base + nodes[i] * stride; }, out);
+        ids.size(), static_cast<std::size_t>(attr.row_bytes),
+        [&](std::size_t i) { return base + ids[i] * stride; }, out);
   } else {
     gather_any(
-        nodes.size(), static_cast<std::size_t>(attr.row_bytes),
+        ids.size(), static_cast<std::size_t>(attr.row_bytes),
         [&](std::size_t i) {
-          const int p = partition_of(attr.partition_offsets, nodes[i]);
-          return attr.parts[p] + (nodes[i] - attr.partition_offsets[p]) * stride;
+          const int p = partition_of(attr.partition_offsets, ids[i]);
+          return attr.parts[p] + (ids[i] - attr.partition_offsets[p]) * stride;
         },
         out);
   }

@@ -82,7 +82,7 @@ void Builder::describe() {
                     .splits = {},
                     .num_classes = graph_.num_classes};
   for (const RawAttr& attr : graph_.attrs) {
-    NodeAttrMeta described{.name = attr.name, .type = attr.type, .shape = attr.shape};
+    AttrMeta described{.name = attr.name, .type = attr.type, .shape = attr.shape};
     described.stride_bytes = row_stride(described.row_bytes());
     node.attrs.push_back(described);
   }
@@ -114,7 +114,7 @@ void Builder::write_node_files() {
 
 void Builder::write_attr(int number) {
   const RawAttr& attr = graph_.attrs[number];
-  const NodeAttrMeta& meta = node().attrs[number];
+  const AttrMeta& meta = node().attrs[number];
   const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes,
                      block_rows = std::max<std::int64_t>(1, kBlockBytes / stride);
   const std::string step = "Writing attribute " + attr.name;

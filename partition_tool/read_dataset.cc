@@ -137,8 +137,8 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
     }
     graph.splits[name].assign(ids.begin(), ids.end());
   }
-  for (const NodeAttrMeta& attr : node.attrs) {
-    const NodeAttrView view = dataset.attr(0, attr.name);
+  for (const AttrMeta& attr : node.attrs) {
+    const AttrView view = dataset.attr(0, attr.name);
     graph.attrs.push_back({.name = attr.name,
                            .type = attr.type,
                            .shape = attr.shape,

@@ -32,7 +32,7 @@ void for_each_chunk(std::span<const std::int64_t> offsets, Body body) {
   }
 }
 
-std::int64_t width_of(const NodeAttrView& attr) {
+std::int64_t width_of(const AttrView& attr) {
   return attr.row_bytes / static_cast<std::int64_t>(element_bytes(attr.type));
 }
 
@@ -41,7 +41,7 @@ torch::Tensor mapped(const void* data, ElementType type, c10::IntArrayRef shape,
   return torch::from_blob(const_cast<void*>(data), shape, strides, torch::TensorOptions(dtype_of(type)));
 }
 
-torch::Tensor mapped_rows(const NodeAttrView& attr, const Chunk& chunk) {
+torch::Tensor mapped_rows(const AttrView& attr, const Chunk& chunk) {
   return mapped(attr.parts[chunk.part] + chunk.begin * attr.stride_bytes, attr.type,
                 {chunk.rows(), width_of(attr)},
                 {attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type)), 1});
@@ -152,7 +152,7 @@ class Inference {
   GraphSageImpl& model_;
   const Dataset& dataset_;
   const InferenceProgress& progress_;
-  NodeAttrView features_;
+  AttrView features_;
   std::int64_t nodes_;
   torch::Dtype dtype_;
   torch::Tensor h_;  // behind the last layer that is done; undefined: the features
@@ -179,7 +179,7 @@ Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels) {
 }
 
 Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split) {
-  const NodeAttrView attr = dataset.attr(0, "y");
+  const AttrView attr = dataset.attr(0, "y");
   const std::span<const std::int64_t> ids = dataset.split(0, split);
   torch::Tensor labels = torch::empty({dataset.num_nodes(0)}, torch::kInt64);
   for_each_chunk(attr.partition_offsets,

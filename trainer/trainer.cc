@@ -61,7 +61,7 @@ LoaderOptions valid_loader_options(const TrainingOptions& options, const World& 
 ModelOptions model_options(const TrainingOptions& options, const Dataset& dataset) {
   const NodeTypeMeta& node = dataset.meta().node_types.front();
   std::int64_t features = 0;
-  for (const NodeAttrMeta& attr : node.attrs) {
+  for (const AttrMeta& attr : node.attrs) {
     if (attr.name == "x") features = attr.row_elements();
   }
   return {.hops = static_cast<std::int64_t>(options.loader.batch.fanouts.size()),

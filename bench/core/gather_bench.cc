@@ -33,7 +33,7 @@ std::vector<std::vector<std::int64_t>> sampled_nodes(const Dataset& dataset, con
   return batches;
 }
 
-void verify(const NodeAttrView& attr, const std::vector<std::int64_t>& nodes, const std::byte* rows) {
+void verify(const AttrView& attr, const std::vector<std::int64_t>& nodes, const std::byte* rows) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const int p = partition_of(attr.partition_offsets, nodes[i]);
     const std::byte* row =
@@ -49,7 +49,7 @@ void verify(const NodeAttrView& attr, const std::vector<std::int64_t>& nodes, co
 
 Report bench_gather(const BenchOptions& options) {
   const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
-  const NodeAttrView x = dataset.attr(0, "x");
+  const AttrView x = dataset.attr(0, "x");
   const auto batches = sampled_nodes(dataset, options);
   std::size_t largest = 0;
   double rows = 0;

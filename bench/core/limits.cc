@@ -51,7 +51,7 @@ Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions&
   });
 }
 
-Rate row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
+Rate row_gather_bytes_per_s(const AttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
   const std::size_t rows = std::min<std::size_t>(kBufferBytes / static_cast<std::size_t>(attr.row_bytes),
                                                  static_cast<std::size_t>(num_rows));
   std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));

@@ -18,7 +18,7 @@ struct LimitOptions {
 /// Random 4-byte reads per second, prefetched, over the array.
 Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options);
 /// Bytes per second of copying random rows into reused memory.
-Rate row_gather_bytes_per_s(const NodeAttrView& attr, std::int64_t num_rows, const LimitOptions& options);
+Rate row_gather_bytes_per_s(const AttrView& attr, std::int64_t num_rows, const LimitOptions& options);
 /// Bytes per second of memcpy between two buffers larger than any cache, counted once.
 Rate copy_bytes_per_s(const LimitOptions& options);
 /// Bytes per second of reading an array from front to back.

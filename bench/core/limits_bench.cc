@@ -65,7 +65,7 @@ struct Rows {
   std::int64_t offsets[2] = {0, 0};
   const std::byte* part = nullptr;
   std::int64_t count = 0;
-  NodeAttrView view;
+  AttrView view;
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ Report bench_sampler(const BenchOptions& options) {
   BatchOptions batch{
       .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
   if (!options.topology) {
-    for (const NodeAttrMeta& attr : dataset.meta().node_types[0].attrs) {
+    for (const AttrMeta& attr : dataset.meta().node_types[0].attrs) {
       if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
     }
   }

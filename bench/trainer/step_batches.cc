@@ -21,7 +21,7 @@ StepBatches make_batches(const BenchOptions& options, std::int64_t count,
   const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
   const NodeTypeMeta& nodes = dataset.meta().node_types.front();
   StepBatches result{.classes = nodes.num_classes};
-  for (const NodeAttrMeta& attr : nodes.attrs) {
+  for (const AttrMeta& attr : nodes.attrs) {
     if (attr.name == "x") result.features = attr.row_elements();
   }
   const SeedList seeds(dataset.split(0, "train"), {});

@@ -26,7 +26,7 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
                  {"classes", node.num_classes},
                  {"splits", node.splits},
                  {"partition_offsets", node.partition_offsets}};
-  for (const NodeAttrMeta& attr : node.attrs) {
+  for (const AttrMeta& attr : node.attrs) {
     fmt::print("  attribute {}: {} [{}], {} bytes from row to row\n", attr.name, to_string(attr.type),
                fmt::join(attr.shape, ", "), attr.stride_bytes);
     report["attrs"].push_back({{"name", attr.name},

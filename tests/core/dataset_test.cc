@@ -48,7 +48,7 @@ class DatasetFolder : public ::testing::Test {
 TEST_F(DatasetFolder, VerifiesAndAgreesWithTheImport) {
   verify(data_);
   const Dataset dataset(data_);
-  const NodeAttrView x = dataset.attr(0, "x");
+  const AttrView x = dataset.attr(0, "x");
   for (std::int64_t node = 0; node < graph_.num_nodes; ++node) {
     const std::int64_t id = dataset.dataset_id(0, node);
     EXPECT_EQ(dataset.original_id(0, id), node);

@@ -179,7 +179,7 @@ TEST(DatasetBuild, NonFiniteValuesAreCountedAndKept) {
   EXPECT_EQ(result.nonfinite, (std::map<std::string, std::int64_t>{{"x", 2}}));
   writer.commit(result.meta);
   const Dataset dataset(folder.path() / "d");
-  const NodeAttrView x = dataset.attr(0, "x");
+  const AttrView x = dataset.attr(0, "x");
   std::uint32_t stored = 0;
   std::memcpy(&stored, x.parts[0] + dataset.dataset_id(0, 1) * x.stride_bytes + 3 * 4, 4);
   EXPECT_EQ(stored, bits);

@@ -80,7 +80,7 @@ TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
   EXPECT_EQ(batch.num_expanded(2), batch.num_sampled_nodes[0] + batch.num_sampled_nodes[1]);
   EXPECT_EQ(batch.rows().num_rows(), batch.num_expanded(2));
   EXPECT_FALSE(batch.e_id.defined());
-  const NodeAttrView x = dataset_->attr(0, "x");
+  const AttrView x = dataset_->attr(0, "x");
   for (std::int64_t i = 0; i < batch.num_nodes(); ++i) {
     const auto* row =
         reinterpret_cast<const float*>(x.parts[0] + dataset_->dataset_id(0, view.n_id()[i]) * x.stride_bytes);

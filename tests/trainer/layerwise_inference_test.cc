@@ -92,7 +92,7 @@ TEST_P(LayerwiseInferenceTest, WhatTrainingKeptIsGivenBackBefore) {
 
 TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {
   torch::Tensor logits = torch::zeros({kNodes, 4});
-  const NodeAttrView labels = dataset_->attr(0, "y");
+  const AttrView labels = dataset_->attr(0, "y");
   const auto train = dataset_->split(0, "train");
   std::int64_t labelled = 0;
   for (std::size_t i = 0; i < train.size(); ++i) {  // every third prediction is wrong

@@ -1,0 +1,78 @@
+// See alias_table.h.
+#include "core/alias_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace hopfeed {
+
+void AliasBuilder::to_integers(std::span<const double> weights) {
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("weight {} of the row is {}; weights are zero or above, and finite", i, weights[i]));
+    }
+    sum += weights[i];
+  }
+  if (sum == 0) throw Error(ErrorCode::kInvalid, "all weights of the row are zero, so nothing can be drawn from it");
+  if (!std::isfinite(sum)) throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
+  const double whole = static_cast<double>(weights.size()) * static_cast<double>(kColumn);
+  const std::uint64_t total = weights.size() * kColumn;
+  integers_.resize(weights.size());
+  std::uint64_t taken = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    // Quotients are at most 1, so the product is at most n * 2^32 < 2^63.
+    const auto part = static_cast<std::uint64_t>(weights[i] / sum * whole);
+    integers_[i] = weights[i] > 0 ? std::max<std::uint64_t>(part, 1) : 0;
+    taken += integers_[i];
+  }
+  // The largest is at least a column; what the others are rounded up by is far below that, or they would not be so many.
+  std::uint64_t& largest = *std::max_element(integers_.begin(), integers_.end());
+  largest = largest + total - taken;  // modulo 2^64, so it may also shrink
+}
+
+void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> entries) {
+  if (weights.empty()) return;
+  to_integers(weights);
+  small_.clear();
+  large_.clear();
+  const auto full = [&](std::uint32_t i) { entries[i] = {UINT32_MAX, i}; };  // whichever way the draw goes, it is i
+  const auto sort_in = [&](std::uint32_t i) {
+    if (integers_[i] < kColumn)
+      small_.push_back(i);
+    else if (integers_[i] > kColumn)
+      large_.push_back(i);
+    else
+      full(i);
+  };
+  for (std::uint32_t i = 0; i < integers_.size(); ++i) sort_in(i);
+  // While something is below a column, something is above it, since columns and weights sum up to the same.
+  while (!small_.empty()) {
+    const std::uint32_t poor = small_.back(), rich = large_.back();
+    small_.pop_back();
+    large_.pop_back();
+    entries[poor] = {static_cast<std::uint32_t>(integers_[poor]), rich};
+    integers_[rich] -= kColumn - integers_[poor];  // stays above zero, so a threshold of zero means a weight of zero
+    sort_in(rich);
+  }
+}
+
+void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out) {
+  std::fill_n(out, entries.size(), 0);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const AliasEntry& entry = entries[i];
+    if (entry.alias == i) {
+      out[i] += kColumn;
+      continue;
+    }
+    out[i] += entry.threshold;
+    out[entry.alias] += kColumn - entry.threshold;
+  }
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,34 @@
+// Alias tables: a weighted draw from a row in constant time (Walker, "An efficient method for generating discrete random
+// variables with general distributions", 1977; Vose, "A linear algorithm ...", 1991), all in integers, so that every processor
+// draws the same.
+//
+// The weights of a row of n edges become integers that sum up to n * 2^32: in proportion, rounded down, positive ones at
+// least 1, the largest (the first of equals) takes what rounding left. Each edge then has a column of 2^32, of which `threshold`
+// is its own and the rest another's. The draws are exact for these integers. Rows have fewer than 2^31 edges.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/graph_view.h"
+
+namespace hopfeed {
+
+inline constexpr std::uint64_t kColumn = std::uint64_t{1} << 32;
+
+/// Turns weights into alias tables, row by row; keeps its memory.
+class AliasBuilder {
+ public:
+  /// `entries` has one element per weight. Throws kInvalid where a weight is negative, NaN or infinite, or where all are zero.
+  void build(std::span<const double> weights, std::span<AliasEntry> entries);
+
+ private:
+  void to_integers(std::span<const double> weights);
+  std::vector<std::uint64_t> integers_;
+  std::vector<std::uint32_t> small_, large_;
+};
+
+/// The integers behind a row's table: what each edge weighs of n * 2^32. `out` has one element per entry.
+void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out);
+
+}  // namespace hopfeed
