@@ -14,13 +14,16 @@ void AliasBuilder::to_integers(std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("weight {} of the row is {}; weights are zero or above, and finite", i, weights[i]));
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("weight {} of the row is {}; weights are zero or above, and finite", i, weights[i]));
     }
     sum += weights[i];
   }
-  if (sum == 0) throw Error(ErrorCode::kInvalid, "all weights of the row are zero, so nothing can be drawn from it");
-  if (!std::isfinite(sum)) throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
+  if (sum == 0)
+    throw Error(ErrorCode::kInvalid, "all weights of the row are zero, so nothing can be drawn from it");
+  if (!std::isfinite(sum))
+    throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
   const double whole = static_cast<double>(weights.size()) * static_cast<double>(kColumn);
   const std::uint64_t total = weights.size() * kColumn;
   integers_.resize(weights.size());
@@ -41,7 +44,9 @@ void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> 
   to_integers(weights);
   small_.clear();
   large_.clear();
-  const auto full = [&](std::uint32_t i) { entries[i] = {UINT32_MAX, i}; };  // whichever way the draw goes, it is i
+  const auto full = [&](std::uint32_t i) {
+    entries[i] = {UINT32_MAX, i};
+  };  // whichever way the draw goes, it is i
   const auto sort_in = [&](std::uint32_t i) {
     if (integers_[i] < kColumn)
       small_.push_back(i);
@@ -57,7 +62,8 @@ void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> 
     small_.pop_back();
     large_.pop_back();
     entries[poor] = {static_cast<std::uint32_t>(integers_[poor]), rich};
-    integers_[rich] -= kColumn - integers_[poor];  // stays above zero, so a threshold of zero means a weight of zero
+    integers_[rich] -=
+        kColumn - integers_[poor];  // stays above zero, so a threshold of zero means a weight of zero
     sort_in(rich);
   }
 }

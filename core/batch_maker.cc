@@ -24,6 +24,14 @@ struct Counts {
   bool seeds_repeat = false;
 };
 
+// Counts that no batch reaches are as good as each other; they must only not wrap.
+constexpr std::int64_t kFarTooMany = std::int64_t{1} << 50;
+std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);
+}
+std::int64_t saturating_sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kFarTooMany); }
+
 void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
   std::int64_t* sources = out;
   for (std::uint32_t source : edges.sources) *sources++ = source;
@@ -36,20 +44,20 @@ void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
 
 struct BatchMaker::Impl {
   struct AttrSource {
-    int node_type;
+    int type;  // of nodes or edges
     std::string name;
     std::vector<std::int64_t> row_shape;
     AttrView view;
   };
   // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
-    std::vector<int> n_id, num_sampled_nodes, edge_index, e_id, num_sampled_edges, attrs;
-    int input_id = -1, batch_size = -1, seed_index = -1;
+    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, attrs, edge_attrs;
+    int input_id = -1, batch_size = -1, seed_index = -1, seed_time = -1;
     void clear() {
       for (std::vector<int>* list :
-           {&n_id, &num_sampled_nodes, &edge_index, &e_id, &num_sampled_edges, &attrs})
+           {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id, &num_sampled_edges, &attrs, &edge_attrs})
         list->clear();
-      input_id = batch_size = seed_index = -1;
+      input_id = batch_size = seed_index = seed_time = -1;
     }
   };
 
@@ -60,13 +68,13 @@ struct BatchMaker::Impl {
   std::uint64_t fingerprint[2];
   NeighborSampler sampler;
   const std::size_t tables = sampler.scratch_bytes();  // before its first batch
-  std::vector<AttrSource> attrs;
-  std::vector<int> rows_of;  // per node type: an edge type whose row records name its original ids, or -1
+  std::vector<AttrSource> attrs, edge_attrs;
+  std::optional<AttrView> seed_time;  // of the seeds' type, where the options name a time
 
   // The batch under way.
   BatchKey key;
   SeedList::Positions positions;
-  std::vector<std::int64_t> seed_ids;
+  std::vector<std::int64_t> seed_ids, seed_times;
   const Sample* sample = nullptr;
   BlockWriter writer;
   Counts counts;
@@ -77,18 +85,33 @@ struct BatchMaker::Impl {
     const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
     std::from_chars(hex.data(), hex.data() + 16, fingerprint[0], 16);
     std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
-    rows_of.assign(static_cast<std::size_t>(data.num_node_types()), -1);
-    for (int e = data.num_edge_types() - 1; e >= 0; --e)
-      rows_of[static_cast<std::size_t>(data.csc(e).dst_type)] = e;
-    for (int t = 0; t < data.num_node_types(); ++t) {
-      if (rows_of[t] < 0 && !options.dataset_ids) {
-        throw Error(ErrorCode::kUnsupported,
-                    fmt::format("no edge type ends at node type '{}', so its original ids are not stored; "
-                                "add reverse edges or ask for dataset ids",
-                                data.meta().node_types[t].name));
-      }
-    }
     find_attrs();
+    find_edge_attrs();
+    if (!options.time.empty()) find_seed_time();
+  }
+
+  void find_seed_time() {
+    const std::string& name = options.seed_time.empty() ? options.time : options.seed_time;
+    seed_time = dataset.attr(seeds.node_type(), name);
+    if (seed_time->type == ElementType::kInt64 && seed_time->row_bytes == sizeof(std::int64_t)) return;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("attribute '{}' of node type '{}' is no time: it is not one int64 per node", name,
+                            dataset.meta().node_types[seeds.node_type()].name));
+  }
+
+  void find_edge_attrs() {
+    for (const std::string& name : options.edge_attrs) {
+      const std::size_t before = edge_attrs.size();
+      for (int e = 0; e < dataset.num_edge_types(); ++e) {
+        for (const AttrMeta& attr : dataset.meta().edge_types[e].attrs) {
+          if (attr.name != name) continue;
+          edge_attrs.push_back(
+              {.type = e, .name = name, .row_shape = attr.shape, .view = dataset.edge_attr(e, name)});
+        }
+      }
+      if (edge_attrs.size() == before && dataset.num_edge_types() > 0)
+        dataset.edge_attr(0, name);  // throws kNotFound and lists what there is
+    }
   }
 
   void find_attrs() {
@@ -99,7 +122,7 @@ struct BatchMaker::Impl {
             std::find(options.attrs->begin(), options.attrs->end(), attr.name) == options.attrs->end())
           continue;
         attrs.push_back(
-            {.node_type = t, .name = attr.name, .row_shape = attr.shape, .view = dataset.attr(t, attr.name)});
+            {.type = t, .name = attr.name, .row_shape = attr.shape, .view = dataset.attr(t, attr.name)});
         std::erase(missing, attr.name);
       }
     }
@@ -115,6 +138,9 @@ struct BatchMaker::Impl {
           out.add({.name = "n_id", .store = Store::kNode, .type = t, .shape = {counts.nodes[t]}}));
       at.num_sampled_nodes.push_back(
           out.add({.name = "num_sampled_nodes", .store = Store::kNode, .type = t, .shape = {hops + 1}}));
+      if (options.trees())
+        at.batch.push_back(
+            out.add({.name = "batch", .store = Store::kNode, .type = t, .shape = {counts.nodes[t]}}));
       if (t != seeds.node_type()) continue;
       at.input_id =
           out.add({.name = "input_id", .store = Store::kNode, .type = t, .shape = {counts.positions}});
@@ -122,6 +148,9 @@ struct BatchMaker::Impl {
       if (counts.seeds_repeat)
         at.seed_index =
             out.add({.name = "seed_index", .store = Store::kNode, .type = t, .shape = {counts.positions}});
+      if (seed_time)
+        at.seed_time =
+            out.add({.name = "seed_time", .store = Store::kNode, .type = t, .shape = {counts.positions}});
     }
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       at.edge_index.push_back(
@@ -133,14 +162,17 @@ struct BatchMaker::Impl {
             out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.edges[e]}}));
     }
     for (const AttrSource& attr : attrs) {
-      BlockShape shape{counts.nodes[attr.node_type]};
-      shape.append(attr.row_shape);
-      at.attrs.push_back(out.add({.name = attr.name,
-                                  .store = Store::kNode,
-                                  .type = attr.node_type,
-                                  .element = attr.view.type,
-                                  .shape = shape}));
+      at.attrs.push_back(add_attr(attr, Store::kNode, counts.nodes[attr.type], out));
     }
+    for (const AttrSource& attr : edge_attrs)
+      at.edge_attrs.push_back(add_attr(attr, Store::kEdge, counts.edges[attr.type], out));
+  }
+
+  static int add_attr(const AttrSource& attr, Store store, std::int64_t rows, BlockWriter& out) {
+    BlockShape shape{rows};
+    shape.append(attr.row_shape);
+    return out.add(
+        {.name = attr.name, .store = store, .type = attr.type, .element = attr.view.type, .shape = shape});
   }
 
   std::size_t run(const BatchKey& batch_key) {
@@ -148,7 +180,12 @@ struct BatchMaker::Impl {
     seeds.seeds(key, positions);
     seed_ids.resize(positions.original_id.size());
     dataset.dataset_ids(seeds.node_type(), positions.original_id, seed_ids);
-    sample = &sampler.sample({.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids});
+    if (seed_time) {
+      seed_times.resize(seed_ids.size());
+      gather_rows(*seed_time, seed_ids, reinterpret_cast<std::byte*>(seed_times.data()));
+    }
+    sample = &sampler.sample(
+        {.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids, .seed_times = seed_times});
     counts.nodes.clear();
     counts.edges.clear();
     counts.positions = key.count;
@@ -173,6 +210,7 @@ struct BatchMaker::Impl {
     *writer.data<std::int64_t>(arrays.batch_size) = sample->num_seeds;
     if (arrays.seed_index >= 0)
       std::ranges::copy(sample->seed_index, writer.data<std::int64_t>(arrays.seed_index));
+    if (seed_time) std::ranges::copy(seed_times, writer.data<std::int64_t>(arrays.seed_time));
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       const SampledEdges& edges = sample->edges[e];
       fill_edge_index(edges, writer.data<std::int64_t>(arrays.edge_index[e]));
@@ -180,8 +218,12 @@ struct BatchMaker::Impl {
       if (options.edge_ids) std::ranges::copy(edges.edge_ids, writer.data<std::int64_t>(arrays.e_id[e]));
     }
     for (std::size_t a = 0; a < attrs.size(); ++a) {
-      gather_rows(attrs[a].view, sample->nodes[attrs[a].node_type].dataset_ids,
+      gather_rows(attrs[a].view, sample->nodes[attrs[a].type].dataset_ids,
                   writer.data<std::byte>(arrays.attrs[a]));
+    }
+    for (std::size_t a = 0; a < edge_attrs.size(); ++a) {
+      gather_rows(edge_attrs[a].view, sample->edges[edge_attrs[a].type].positions,
+                  writer.data<std::byte>(arrays.edge_attrs[a]));
     }
   }
 
@@ -193,35 +235,44 @@ struct BatchMaker::Impl {
     } else {
       std::ranges::copy(nodes.original_ids, out);  // those whose rows the sampler has read anyway
       const std::size_t known = nodes.original_ids.size();
-      gather_original_ids(dataset.csc(rows_of[t]), nodes.dataset_ids.subspan(known), out + known);
+      dataset.original_ids(t, nodes.dataset_ids.subspan(known), out + known);
     }
+    if (options.trees()) std::ranges::copy(nodes.trees, writer.data<std::int64_t>(arrays.batch[t]));
     std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
   }
 
-  // The largest counts that the fanouts allow: a frontier never exceeds the nodes of its type, and each node is expanded once.
+  // The largest counts that the fanouts allow: a frontier never exceeds the nodes of its type (of each tree), and each node is
+  // expanded once.
   Counts worst_case(std::int64_t batch_size) const {
     Counts counts{.nodes = std::vector<std::int64_t>(dataset.num_node_types(), 0),
                   .edges = std::vector<std::int64_t>(dataset.num_edge_types(), 0),
                   .positions = std::min(batch_size, seeds.size()),
                   .seeds_repeat = true};
+    const std::int64_t trees = options.trees() ? counts.positions : 1;
+    const auto all_nodes = [&](std::size_t t) {
+      return saturating_product(dataset.num_nodes(static_cast<int>(t)), trees);
+    };
     std::vector<std::int64_t> frontier(counts.nodes.size(), 0);
-    frontier[seeds.node_type()] = std::min(counts.positions, dataset.num_nodes(seeds.node_type()));
+    frontier[seeds.node_type()] = std::min(counts.positions, all_nodes(seeds.node_type()));
     for (std::size_t t = 0; t < frontier.size(); ++t) counts.nodes[t] = frontier[t];
-    for (std::int64_t fanout : options.fanouts) {
+    for (std::size_t hop = 0; hop < options.fanouts.size(); ++hop) {
       std::vector<std::int64_t> next(frontier.size(), 0);
       for (int e = 0; e < dataset.num_edge_types(); ++e) {
         const CscView csc = dataset.csc(e);
-        std::int64_t edges = csc.num_edges;
-        if (fanout >= 0)
-          edges = options.replace ? frontier[csc.dst_type] * fanout
-                                  : std::min(edges, frontier[csc.dst_type] * fanout);
-        counts.edges[e] += edges;
-        if (!options.replace) counts.edges[e] = std::min(counts.edges[e], csc.num_edges);
-        next[csc.src_type] = std::min(next[csc.src_type] + edges, csc.num_src_nodes);
+        const std::int64_t fanout = sampler.fanout(e, hop),
+                           all_edges = saturating_product(csc.num_edges, trees);
+        std::int64_t edges = all_edges;
+        if (fanout >= 0) {
+          edges = saturating_product(frontier[csc.dst_type], fanout);
+          if (!options.replace) edges = std::min(edges, all_edges);
+        }
+        counts.edges[e] = saturating_sum(counts.edges[e], edges);
+        if (!options.replace) counts.edges[e] = std::min(counts.edges[e], all_edges);
+        next[csc.src_type] = std::min(saturating_sum(next[csc.src_type], edges), all_nodes(csc.src_type));
       }
       frontier = next;
       for (std::size_t t = 0; t < frontier.size(); ++t)
-        counts.nodes[t] = std::min(counts.nodes[t] + frontier[t], dataset.num_nodes(static_cast<int>(t)));
+        counts.nodes[t] = std::min(saturating_sum(counts.nodes[t], frontier[t]), all_nodes(t));
     }
     return counts;
   }

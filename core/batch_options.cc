@@ -13,25 +13,73 @@
 
 namespace hopfeed {
 
-void BatchOptions::validate() const {
+namespace {
+
+enum class Zero { kRefused, kAllowed };
+
+void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero) {
   if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} hops are asked for; at most {} are sampled", fanouts.size(), kMaxHops));
   }
   for (std::int64_t fanout : fanouts) {
-    if (fanout == -1 || (fanout >= 1 && fanout <= kMaxFanout)) continue;
+    if (fanout == -1 || (fanout >= (zero == Zero::kAllowed ? 0 : 1) && fanout <= kMaxFanout)) continue;
     throw Error(
         ErrorCode::kInvalid,
         fmt::format("fanout {} is not between 1 and {}; use -1 for all neighbours", fanout, kMaxFanout));
   }
 }
 
+}  // namespace
+
+const char* to_string(TemporalStrategy strategy) {
+  return strategy == TemporalStrategy::kUniform ? "uniform" : "last";
+}
+
+TemporalStrategy temporal_strategy_from(const std::string& name) {
+  for (TemporalStrategy strategy : {TemporalStrategy::kUniform, TemporalStrategy::kLast})
+    if (name == to_string(strategy)) return strategy;
+  throw Error(ErrorCode::kInvalid, fmt::format("temporal strategy '{}' is neither uniform nor last", name));
+}
+
+void BatchOptions::validate() const {
+  check_fanouts(fanouts, Zero::kRefused);
+  for (const auto& [type, hops] : edge_fanouts) {
+    check_fanouts(hops, Zero::kAllowed);
+    if (hops.size() == fanouts.size()) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("edge type '{}' has {} fanouts and the others {}; give one per hop", type,
+                            hops.size(), fanouts.size()));
+  }
+  if (!weight.empty() && !time.empty())
+    throw Error(ErrorCode::kInvalid,
+                "weight and time exclude each other: draws among neighbours of the past are uniform");
+  if (time.empty() && temporal_strategy == TemporalStrategy::kLast)
+    throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time");
+  if (time.empty() && (!seed_time.empty() || time_window != 0))
+    throw Error(ErrorCode::kInvalid, "seed_time and time_window need times: say which attribute is the time");
+  if (time_window < 0)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("time_window is {}; give 0 (no limit) or more", time_window));
+  if (temporal_strategy == TemporalStrategy::kLast && replace)
+    throw Error(ErrorCode::kInvalid, "the strategy last draws nothing, so replace has no meaning for it");
+}
+
 std::string BatchOptions::to_json() const {
   nlohmann::json json = {{"fanouts", fanouts},
+                         {"edge_fanouts", nlohmann::json::object()},
                          {"replace", replace},
+                         {"weight", weight},
+                         {"time", time},
+                         {"seed_time", seed_time},
+                         {"temporal_strategy", to_string(temporal_strategy)},
+                         {"time_window", time_window},
+                         {"disjoint", trees()},
                          {"edge_ids", edge_ids},
                          {"dataset_ids", dataset_ids},
-                         {"attrs", nullptr}};
+                         {"attrs", nullptr},
+                         {"edge_attrs", edge_attrs}};
+  for (const auto& [type, hops] : edge_fanouts) json["edge_fanouts"][type] = hops;
   if (attrs) json["attrs"] = *attrs;
   return json_text(json);  // keys sorted, no spaces: one text per value
 }
@@ -39,12 +87,21 @@ std::string BatchOptions::to_json() const {
 BatchOptions BatchOptions::from_json(const std::string& text) {
   try {
     const nlohmann::json json = parse_json(text);
-    BatchOptions options{.fanouts = json.at("fanouts"),
-                         .replace = json.at("replace"),
-                         .edge_ids = json.at("edge_ids"),
-                         .dataset_ids = json.at("dataset_ids"),
-                         .attrs = std::nullopt};
+    BatchOptions options;
+    options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
+    for (const auto& [type, hops] : json.at("edge_fanouts").items())
+      options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
+    options.replace = json.at("replace");
+    options.weight = json.at("weight");
+    options.time = json.at("time");
+    options.seed_time = json.at("seed_time");
+    options.temporal_strategy = temporal_strategy_from(json.at("temporal_strategy"));
+    options.time_window = json.at("time_window");
+    options.disjoint = json.at("disjoint");
+    options.edge_ids = json.at("edge_ids");
+    options.dataset_ids = json.at("dataset_ids");
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();
+    options.edge_attrs = json.at("edge_attrs").get<std::vector<std::string>>();
     options.validate();
     return options;
   } catch (const nlohmann::json::exception& error) {

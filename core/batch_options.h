@@ -1,22 +1,44 @@
 // What is sampled and what a batch carries. Together with the dataset and the key it fixes every byte of a batch.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace hopfeed {
 
+/// Which of the neighbours that are no later than the seed.
+enum class TemporalStrategy { kUniform, kLast };
+const char* to_string(TemporalStrategy strategy);
+/// The inverse; throws kInvalid naming what there is.
+TemporalStrategy temporal_strategy_from(const std::string& name);
+
 struct BatchOptions {
   std::vector<std::int64_t> fanouts{
-      15, 10, 5};            // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
-  bool replace = false;      // draw with replacement
+      15, 10, 5};  // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
+  /// Fanouts of edge types ("src__rel__dst", or "rel" where one type has it), as many hops as `fanouts`, which hold for the
+  /// types that are not named; 0 leaves a type out in a hop.
+  std::map<std::string, std::vector<std::int64_t>> edge_fanouts = {};
+  bool replace = false;  // draw with replacement
+  std::string weight =
+      {};  // draw in proportion to this edge attribute, in edge types that have alias tables of it
+  /// Temporal sampling, always disjoint: neighbours are no later than their seed by this attribute of edges, or else of
+  /// source nodes, in edge types whose rows are ordered by it; other edge types know no time.
+  std::string time = {};
+  std::string seed_time = {};  // attribute (int64) of the seeds' type; empty: `time`
+  TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;
+  std::int64_t time_window = 0;  // neighbours later than seed time - window; 0: however early
+  bool disjoint = false;     // a tree of its own for each seed: field batch, and no node shared between seeds
   bool edge_ids = false;     // field e_id: original edge positions
   bool dataset_ids = false;  // n_id in the dataset's own order instead of original ids
   std::optional<std::vector<std::string>> attrs =
-      std::nullopt;  // node attributes to gather ("x", "y"); all where not set
+      std::nullopt;                          // node attributes to gather ("x", "y"); all where not set
+  std::vector<std::string> edge_attrs = {};  // edge attributes to gather
 
-  /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops).
+  bool trees() const { return disjoint || !time.empty(); }
+  /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops, options that
+  /// exclude each other).
   void validate() const;
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
   std::string to_json() const;

@@ -98,8 +98,7 @@ void Dataset::open_nodes(int node_type) {
   for (int p = 0; p < meta_.partitions; ++p) {
     const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
     for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-      files.attrs[a].push_back(
-          open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
+      files.attrs[a].push_back(open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
       files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
     }
     if (!meta_.has_rows(node)) {
@@ -196,8 +195,9 @@ CscView Dataset::csc(int edge_type) const {
 
 AttrView Dataset::attr(int node_type, const std::string& name) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
-  const std::size_t a =
-      find(node.attrs, name, [&] { return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string()); });
+  const std::size_t a = find(node.attrs, name, [&] {
+    return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string());
+  });
   return {.parts = nodes_[node_type].attr_parts[a],
           .partition_offsets = node.partition_offsets,
           .type = node.attrs[a].type,
@@ -207,8 +207,9 @@ AttrView Dataset::attr(int node_type, const std::string& name) const {
 
 AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
-  const std::size_t a = find(
-      edge.attrs, name, [&] { return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string()); });
+  const std::size_t a = find(edge.attrs, name, [&] {
+    return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string());
+  });
   return {.parts = edges_[edge_type].attr_parts[a],
           .partition_offsets = edges_[edge_type].partition_offsets,
           .type = edge.attrs[a].type,
@@ -219,7 +220,8 @@ AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
 WeightView Dataset::weight(int edge_type, const std::string& name) const {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
   const std::size_t w = find(edge.weights, name, [&] {
-    return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(), folder_.string());
+    return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(),
+                       folder_.string());
   });
   return {.parts = edges_[edge_type].alias_parts[w]};
 }
@@ -227,7 +229,8 @@ WeightView Dataset::weight(int edge_type, const std::string& name) const {
 TimeView Dataset::time(int edge_type, const std::string& name) const {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
   const std::size_t t = find(edge.times, name, [&] {
-    return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(), folder_.string());
+    return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(),
+                       folder_.string());
   });
   return {.order = edges_[edge_type].time_order_parts[t], .times = edges_[edge_type].time_parts[t]};
 }
@@ -309,14 +312,16 @@ std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const 
   return id;
 }
 
-void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const {
+void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,
+                           std::int64_t* out) const {
   const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
   if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0)
     return gather_original_ids(csc(edge_type), dataset_ids, out);
   for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
     const int p = partition_of(offsets, dataset_ids[i]);
     out[i] = reinterpret_cast<const std::int64_t*>(
-        nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] - offsets[p]];  // checked when it was opened
+        nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] -
+                                                          offsets[p]];  // checked when it was opened
   }
 }
 

@@ -49,7 +49,8 @@ class Dataset {
   /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the table is.
   std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
   /// out[i] = dataset id of original_ids[i].
-  void dataset_ids(int node_type, std::span<const std::int64_t> original_ids, std::span<std::int64_t> out) const;
+  void dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
+                   std::span<std::int64_t> out) const;
   /// The inverse.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 
@@ -75,9 +76,9 @@ class Dataset {
   struct EdgeFiles {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<CscPart> parts;
-    std::vector<std::int64_t> partition_offsets{0};                                     // of the edges
-    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times;              // [name][partition]
-    std::vector<std::vector<const std::byte*>> attr_parts;                              // as in the above
+    std::vector<std::int64_t> partition_offsets{0};                         // of the edges
+    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times;  // [name][partition]
+    std::vector<std::vector<const std::byte*>> attr_parts;                  // as in the above
     std::vector<std::vector<const AliasEntry*>> alias_parts;
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;

@@ -260,9 +260,9 @@ int DatasetMeta::edge_type(const std::string& name) const {
     known += (i ? ", " : "") + edge_types[i].folder();
   }
   if (matches == 1) return found;
-  throw Error(ErrorCode::kNotFound,
-              matches == 0 ? "no edge type '" + name + "'; the dataset has: " + known
-                           : "several edge types are named '" + name + "'; say which: " + known);
+  throw Error(ErrorCode::kNotFound, matches == 0
+                                        ? "no edge type '" + name + "'; the dataset has: " + known
+                                        : "several edge types are named '" + name + "'; say which: " + known);
 }
 
 bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {
@@ -407,9 +407,7 @@ std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string
 }  // namespace
 
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
-std::string rows_path(int partition, const EdgeTypeMeta& edge) {
-  return edge_file(partition, edge, "rows");
-}
+std::string rows_path(int partition, const EdgeTypeMeta& edge) { return edge_file(partition, edge, "rows"); }
 std::string indices_path(int partition, const EdgeTypeMeta& edge) {
   return edge_file(partition, edge, "indices");
 }

@@ -56,7 +56,8 @@ struct EdgeTypeMeta {
   ElementType edge_id_type = ElementType::kInt32;
   std::vector<AttrMeta> attrs;
   std::vector<std::string> weights;  // attributes of these edges that have alias tables
-  std::vector<std::string> times;    // attributes of these edges, or else of their source nodes, that rows are ordered by
+  std::vector<std::string>
+      times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
   std::string folder() const { return src + "__" + rel + "__" + dst; }
 };
 

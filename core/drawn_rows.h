@@ -9,6 +9,14 @@
 
 namespace hopfeed {
 
+/// Where damage was found; the caller knows the file names.
+struct DamagedRow {
+  enum class What { kOffsets, kSource, kPosition } what;
+  int partition;
+  std::int64_t row;    // kOffsets: row of the partition
+  std::int64_t value;  // kSource: the id that is out of range; kPosition: the original id of the row
+};
+
 /// One destination's row, between `look` and `place`.
 struct DrawnRow {
   std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
@@ -16,10 +24,18 @@ struct DrawnRow {
   std::uint64_t degree;
   std::uint64_t most;  // of the neighbours that it may give
   std::uint64_t original_id;
-  std::uint64_t extra_at;  // the picker's: address of what it reads of the row's first edge
+  std::uint64_t
+      extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time),
+  std::uint64_t order_at;  // and of the row's order of time
   std::uint32_t tree;      // position of the seed in a disjoint batch, else 0
   static constexpr std::uint32_t kNoLane = ~0u;
   std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
+
+  /// A position that was read from a file, which must not become an address unless it is in the row.
+  std::uint32_t checked(std::uint32_t read) const {
+    if (read < degree) return read;
+    throw DamagedRow{DamagedRow::What::kPosition, 0, 0, static_cast<std::int64_t>(original_id)};
+  }
 };
 
 /// The rows of one group.
@@ -39,6 +55,8 @@ struct PickScratch {
   ScratchArray<std::uint64_t> wide_picks;
   ScratchArray<std::uint64_t> sums;
   PickSet pick_set;
+  std::uint64_t rows_summed =
+      0;  // weighted rows that gave too few edges by rejection, since the sampler was made
 
   std::size_t bytes() const { return picks.bytes() + wide_picks.bytes() + sums.bytes(); }
 };

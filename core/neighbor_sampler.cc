@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <optional>
 #include <variant>
 
 #include "core/error.h"
@@ -12,56 +14,105 @@
 #include "core/limits.h"
 #include "core/relabel_table.h"
 #include "core/row_expander.h"
+#include "core/temporal_picker.h"
+#include "core/uniform_picker.h"
+#include "core/weighted_picker.h"
 
 namespace hopfeed {
 namespace {
 
-using AnyRelabel = std::variant<DirectRelabel, HashRelabel>;
+using AnyRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel>;
 
-AnyRelabel make_relabel(std::int64_t num_nodes) {
+AnyRelabel make_relabel(std::int64_t num_nodes, bool trees) {
+  if (trees) return TreeRelabel(num_nodes);
   if (num_nodes <= kMaxDirectNodes) return DirectRelabel(num_nodes);
   return HashRelabel(num_nodes);
 }
 
 struct NodeScratch {
-  explicit NodeScratch(std::int64_t num_nodes) : relabel(make_relabel(num_nodes)) {}
+  NodeScratch(std::int64_t num_nodes, bool trees) : relabel(make_relabel(num_nodes, trees)) {}
   AnyRelabel relabel;
   LocalNodes local;
   ScratchArray<std::int64_t> original_ids;  // of the expanded nodes
   std::uint32_t expanded = 0;               // their number: nodes that were in a frontier
   std::vector<std::int64_t> per_hop;
+  ScratchArray<std::int64_t> nodes, trees;  // what local.ids means in a disjoint batch
 };
+
+/// An edge type as the options want it sampled.
+struct EdgeTypePlan {
+  CscView csc;
+  std::vector<std::int64_t> fanouts;  // [hops]
+  std::optional<WeightView> weight;
+  std::optional<TimeView> time;
+  bool positions = false;  // an attribute of it is gathered
+};
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOptions& options) {
+  std::vector<EdgeTypePlan> plans;
+  bool has_weight = options.weight.empty(), has_time = options.time.empty();
+  for (int t = 0; t < data.num_edge_types(); ++t) {
+    const EdgeTypeMeta& edge = data.meta().edge_types[t];
+    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = options.fanouts, .weight = {}, .time = {}};
+    if (options.edge_ids && !plan.csc.has_edge_ids) {
+      throw Error(ErrorCode::kUnsupported,
+                  data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
+    }
+    if (contains(edge.weights, options.weight))
+      plan.weight = data.weight(t, options.weight), has_weight = true;
+    if (contains(edge.times, options.time)) plan.time = data.time(t, options.time), has_time = true;
+    for (const AttrMeta& attr : edge.attrs) plan.positions |= contains(options.edge_attrs, attr.name);
+    plans.push_back(std::move(plan));
+  }
+  // None has it: let the dataset say what there is.
+  if (!has_weight && !plans.empty()) data.weight(0, options.weight);
+  if (!has_time && !plans.empty()) data.time(0, options.time);
+  for (const auto& [name, fanouts] : options.edge_fanouts)
+    plans[static_cast<std::size_t>(data.meta().edge_type(name))].fanouts = fanouts;
+  return plans;
+}
 
 }  // namespace
 
 struct NeighborSampler::Impl {
   const Dataset& dataset;
-  BatchOptions options;
-  std::vector<CscView> csc;
+  const BatchOptions options;
+  const bool trees;
+  int node_bits = 0;  // of an id in a disjoint batch: tree << node_bits | node
+  std::vector<EdgeTypePlan> types;
   std::vector<NodeScratch> nodes;
   std::vector<EdgeScratch> edges;
   std::vector<std::vector<std::int64_t>> edges_per_hop;
   ExpandScratch expand_scratch;
   ScratchArray<std::uint32_t> seed_index;
+  std::vector<std::uint32_t> frontier_end;
   Sample result;
 
-  Impl(const Dataset& data, const BatchOptions& opts) : dataset(data), options(opts) {
+  Impl(const Dataset& data, const BatchOptions& opts) : dataset(data), options(opts), trees(opts.trees()) {
     options.validate();
-    for (int t = 0; t < data.num_node_types(); ++t) nodes.emplace_back(data.num_nodes(t));
-    for (int t = 0; t < data.num_edge_types(); ++t) {
-      csc.push_back(data.csc(t));
-      if (options.edge_ids && !csc.back().has_edge_ids) {
-        throw Error(ErrorCode::kUnsupported,
-                    data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
-      }
+    for (int t = 0; t < data.num_node_types(); ++t) {
+      nodes.emplace_back(data.num_nodes(t), trees);
+      node_bits = std::max(node_bits,
+                           static_cast<int>(std::bit_width(static_cast<std::uint64_t>(data.num_nodes(t)))));
     }
-    edges.resize(csc.size());
-    edges_per_hop.resize(csc.size());
+    types = plan_edge_types(data, options);
+    edges.resize(types.size());
+    edges_per_hop.resize(types.size());
     result.nodes.resize(nodes.size());
-    result.edges.resize(csc.size());
+    result.edges.resize(types.size());
   }
 
   void begin(const SampleRequest& request) {
+    if (trees && std::bit_width(request.seeds.size()) + node_bits > 63) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("a disjoint batch of {} seeds is too large for a graph of this size; lower batch_size",
+                      request.seeds.size()));
+    }
     for (NodeScratch& type : nodes) {
       type.expanded = 0;
       type.per_hop.clear();
@@ -76,7 +127,7 @@ struct NeighborSampler::Impl {
           relabel.make_room(type.local, request.seeds.size());
           typename std::decay_t<decltype(relabel)>::Inserter inserter(relabel, type.local, seed_index.data());
           for (std::size_t i = 0; i < request.seeds.size(); ++i)
-            inserter.insert(static_cast<std::uint64_t>(request.seeds[i]), i);
+            inserter.insert((trees ? i << node_bits : 0) | static_cast<std::uint64_t>(request.seeds[i]), i);
           inserter.close();
         },
         type.relabel);
@@ -85,12 +136,11 @@ struct NeighborSampler::Impl {
 
   void run_hop(const SampleRequest& request, std::size_t hop) {
     // Frontiers are fixed before any edge type adds to them.
-    std::vector<std::uint32_t>& frontier_end = frontier_end_;
     frontier_end.clear();
     for (const NodeScratch& type : nodes) frontier_end.push_back(type.local.count);
-    for (std::size_t e = 0; e < csc.size(); ++e) {
+    for (std::size_t e = 0; e < types.size(); ++e) {
       const std::size_t before = edges[e].num_edges;
-      expand(request, hop, e, frontier_end[csc[e].dst_type]);
+      expand(request, hop, e);
       edges_per_hop[e].push_back(static_cast<std::int64_t>(edges[e].num_edges - before));
     }
     for (std::size_t t = 0; t < nodes.size(); ++t) {
@@ -99,10 +149,7 @@ struct NeighborSampler::Impl {
     }
   }
 
-  void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type,
-              std::uint32_t frontier_end) {
-    const CscView& view = csc[edge_type];
-    NodeScratch &dst = nodes[view.dst_type], &src = nodes[view.src_type];
+  NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
     StreamOptions stream{.purpose = Purpose::kNeighbors,
                          .seed = request.key.seed,
                          .epoch = request.key.epoch,
@@ -112,30 +159,59 @@ struct NeighborSampler::Impl {
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
     stream.purpose = Purpose::kRetries;
     draws.retry_key = stream_key(stream);
-    const PickOptions pick{.fanout = options.fanouts[hop], .replace = options.replace, .stream = draws};
-    const ExpandEnds ends{.csc = view,
+    return draws;
+  }
+
+  void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type) {
+    const EdgeTypePlan& type = types[edge_type];
+    const PickOptions pick{.fanout = type.fanouts[hop],
+                           .replace = options.replace,
+                           .stream = stream_of(request, hop, edge_type)};
+    PickScratch& scratch = expand_scratch.picks;
+    try {
+      if (type.weight) {
+        expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
+      } else if (type.time) {
+        expand_with(edge_type, TemporalPicker(pick,
+                                              {.time = *type.time,
+                                               .seed_times = request.seed_times,
+                                               .strategy = options.temporal_strategy,
+                                               .window = options.time_window},
+                                              scratch));
+      } else {
+        expand_with(edge_type, UniformPicker(pick, scratch));
+      }
+    } catch (const DamagedRow& damage) {
+      report(damage, edge_type);
+    }
+  }
+
+  template <class Picker>
+  void expand_with(std::size_t edge_type, const Picker& picker) {
+    const EdgeTypePlan& type = types[edge_type];
+    NodeScratch &dst = nodes[type.csc.dst_type], &src = nodes[type.csc.src_type];
+    const ExpandEnds ends{.csc = type.csc,
                           .dst = dst.local,
                           .dst_original_ids = dst.original_ids,
                           .src = src.local,
                           .edges = edges[edge_type]};
+    const ExpandOptions expand_options{
+        .edge_ids = options.edge_ids, .positions = type.positions, .node_bits = node_bits};
     const auto run = [&]<class Index>(Index, auto& relabel) {
-      RowExpander<Index, std::decay_t<decltype(relabel)>, UniformPicker>(
-          ends, {.edge_ids = options.edge_ids}, UniformPicker(pick, expand_scratch.picks), relabel,
-          expand_scratch)
-          .expand(dst.expanded, frontier_end);
+      using Relabel = std::decay_t<decltype(relabel)>;
+      if constexpr (Relabel::kTrees || !std::is_same_v<Picker, TemporalPicker>) {
+        RowExpander<Index, Relabel, Picker>(ends, expand_options, picker, relabel, expand_scratch)
+            .expand(dst.expanded, frontier_end[type.csc.dst_type]);
+      }
     };
-    try {
-      std::visit(
-          [&](auto& relabel) {
-            if (view.index_type == ElementType::kInt32)
-              run(std::int32_t{}, relabel);
-            else
-              run(std::int64_t{}, relabel);
-          },
-          src.relabel);
-    } catch (const DamagedRow& damage) {
-      report(damage, edge_type);
-    }
+    std::visit(
+        [&](auto& relabel) {
+          if (type.csc.index_type == ElementType::kInt32)
+            run(std::int32_t{}, relabel);
+          else
+            run(std::int64_t{}, relabel);
+        },
+        src.relabel);
   }
 
   [[noreturn]] void report(const DamagedRow& damage, std::size_t edge_type) const {
@@ -148,25 +224,37 @@ struct NeighborSampler::Impl {
               (dataset.folder() / rows_path(damage.partition, edge)).string(), damage.row,
               edge.partition_edges[damage.partition]));
     }
+    if (damage.what == DamagedRow::What::kPosition) {
+      throw Error(
+          ErrorCode::kCorrupt,
+          fmt::format(
+              "{}: edge type {}: the row of node {} has a weight or a time of an edge that it does not "
+              "have; run hopfeed-partition verify",
+              dataset.folder().string(), edge.folder(), damage.value));
+    }
     throw Error(
         ErrorCode::kCorrupt,
         fmt::format(
             "{}: edge type {} has source node {}, but there are {} nodes; run hopfeed-partition verify",
-            dataset.folder().string(), edge.folder(), damage.value, csc[edge_type].num_src_nodes));
+            dataset.folder().string(), edge.folder(), damage.value, types[edge_type].csc.num_src_nodes));
   }
 
   const Sample& finish(const SampleRequest& request) {
     for (std::size_t t = 0; t < nodes.size(); ++t) {
-      const NodeScratch& type = nodes[t];
-      result.nodes[t] = {.dataset_ids = {type.local.ids.data(), type.local.count},
+      NodeScratch& type = nodes[t];
+      if (trees) take_ids_apart(type);
+      result.nodes[t] = {.dataset_ids = {trees ? type.nodes.data() : type.local.ids.data(), type.local.count},
                          .original_ids = {type.original_ids.data(), has_rows(t) ? type.expanded : 0},
-                         .per_hop = type.per_hop};
+                         .per_hop = type.per_hop,
+                         .trees = {type.trees.data(), trees ? type.local.count : 0}};
     }
-    for (std::size_t e = 0; e < csc.size(); ++e) {
-      result.edges[e] = {.sources = {edges[e].sources.data(), edges[e].num_edges},
-                         .per_dst = {edges[e].per_dst.data(), nodes[csc[e].dst_type].expanded},
-                         .edge_ids = {edges[e].edge_ids.data(), options.edge_ids ? edges[e].num_edges : 0},
-                         .per_hop = edges_per_hop[e]};
+    for (std::size_t e = 0; e < types.size(); ++e) {
+      result.edges[e] = {
+          .sources = {edges[e].sources.data(), edges[e].num_edges},
+          .per_dst = {edges[e].per_dst.data(), nodes[types[e].csc.dst_type].expanded},
+          .edge_ids = {edges[e].edge_ids.data(), options.edge_ids ? edges[e].num_edges : 0},
+          .positions = {edges[e].positions.data(), types[e].positions ? edges[e].num_edges : 0},
+          .per_hop = edges_per_hop[e]};
     }
     result.num_seeds = nodes[request.seed_type].per_hop[0];
     const bool repeats = static_cast<std::size_t>(result.num_seeds) < request.seeds.size();
@@ -174,15 +262,20 @@ struct NeighborSampler::Impl {
     return result;
   }
 
-  // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
-  bool has_rows(std::size_t node_type) const {
-    for (const CscView& view : csc) {
-      if (view.dst_type == static_cast<int>(node_type)) return true;
+  void take_ids_apart(NodeScratch& type) const {
+    type.nodes.reserve(type.local.count);
+    type.trees.reserve(type.local.count);
+    const std::int64_t mask = (std::int64_t{1} << node_bits) - 1;
+    for (std::uint32_t i = 0; i < type.local.count; ++i) {
+      type.nodes[i] = type.local.ids[i] & mask;
+      type.trees[i] = type.local.ids[i] >> node_bits;
     }
-    return false;
   }
 
-  std::vector<std::uint32_t> frontier_end_;
+  // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
+  bool has_rows(std::size_t node_type) const {
+    return dataset.meta().has_rows(dataset.meta().node_types[node_type]);
+  }
 };
 
 NeighborSampler::NeighborSampler(const Dataset& dataset, const BatchOptions& options)
@@ -201,7 +294,7 @@ std::size_t NeighborSampler::scratch_bytes() const {
   bytes += s.expand_scratch.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
-    bytes += node.local.ids.bytes() + node.original_ids.bytes();
+    bytes += node.local.ids.bytes() + node.original_ids.bytes() + node.nodes.bytes() + node.trees.bytes();
     bytes += std::visit([](const auto& relabel) { return relabel.bytes(); }, node.relabel);
   }
   return bytes;
@@ -212,29 +305,39 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
   const auto array = [](std::size_t count, std::size_t size) {
     return hopfeed::max_scratch_bytes(count * size);
   };
-  const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0;
+  const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
+                    tree = s.trees ? sizeof(std::int64_t) : 0;
   std::size_t bytes = array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
   std::size_t largest_group = 0;  // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
     const auto edges = static_cast<std::size_t>(bounds.edges[e]);
     std::size_t group = 0;
-    for (const std::int64_t fanout : s.options.fanouts)
+    for (const std::int64_t fanout : s.types[e].fanouts)
       group = std::max(group, fanout < 0 ? edges : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
     largest_group = std::max(largest_group, std::min(group, edges));
     bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
-             array(static_cast<std::size_t>(bounds.nodes[s.csc[e].dst_type]), sizeof(std::uint32_t));
+             array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
+             array(static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]), sizeof(std::uint32_t));
   }
   bytes += std::size(s.expand_scratch.placed) *
-               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id)) +
+               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
+                array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
            array(largest_group, sizeof(std::uint32_t)) +
-           array(largest_group, sizeof(std::uint64_t));  // picks
+           array(largest_group, sizeof(std::uint64_t));  // picks; the sums of a weighted hub are not known beforehand
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {
     const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
-    bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t));
+    bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t)) +
+             2 * array(nodes, tree);
     bytes += std::visit([&](const auto& relabel) { return relabel.max_bytes(nodes + largest_group); },
                         s.nodes[t].relabel);
   }
   return bytes;
 }
+
+std::int64_t NeighborSampler::fanout(int edge_type, std::size_t hop) const {
+  return impl_->types[static_cast<std::size_t>(edge_type)].fanouts[hop];
+}
+
+std::uint64_t NeighborSampler::rows_summed() const { return impl_->expand_scratch.picks.rows_summed; }
 
 }  // namespace hopfeed

@@ -36,14 +36,6 @@ struct EdgeScratch {
   }
 };
 
-/// Where damage was found; the caller knows the file names.
-struct DamagedRow {
-  enum class What { kOffsets, kSource } what;
-  int partition;
-  std::int64_t row;    // kOffsets: row of the partition
-  std::int64_t value;  // kSource: the id that is out of range
-};
-
 struct ExpandOptions {
   bool edge_ids = false;   // gather original edge positions
   bool positions = false;  // and positions in the dataset's order

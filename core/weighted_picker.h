@@ -1,0 +1,156 @@
+// Neighbours in proportion to their weights: the rule of weighted_rule.h. The columns of a row's first draws are known before
+// its alias table is read, so that the table can be prefetched with the rest. See uniform_picker.h for what a picker is.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "core/alias_table.h"
+#include "core/drawn_rows.h"
+#include "core/graph_view.h"
+#include "core/sampling_rule.h"
+#include "core/weighted_rule.h"
+
+namespace hopfeed {
+
+/// What is left of a row's weights, as a tree of sums (Fenwick 1994): draws by walking down, removes in O(log degree).
+class RemainingWeights {
+ public:
+  RemainingWeights(std::span<const AliasEntry> entries, ScratchArray<std::uint64_t>& memory)
+      : size_(static_cast<std::uint32_t>(entries.size())) {
+    memory.reserve(2 * entries.size() + 1);
+    weights_ = memory.data();
+    sums_ = memory.data() + entries.size();  // one-based
+    alias_weights(entries, weights_);
+    for (std::uint32_t i = 1; i <= size_; ++i) sums_[i] = weights_[i - 1], total_ += weights_[i - 1];
+    for (std::uint32_t i = 1; i <= size_; ++i) {
+      const std::uint32_t above = i + (i & -i);
+      if (above <= size_) sums_[above] += sums_[i];
+    }
+  }
+
+  std::uint64_t total() const { return total_; }
+  void remove(std::uint32_t position) {
+    total_ -= weights_[position];
+    for (std::uint32_t i = position + 1; i <= size_; i += i & -i) sums_[i] -= weights_[position];
+    weights_[position] = 0;
+  }
+  /// The first position where the weights up to and with it sum up to more than `at`, which is below total().
+  std::uint32_t find(std::uint64_t at) const {
+    std::uint32_t found = 0;
+    for (std::uint32_t step = std::bit_floor(size_); step > 0; step /= 2) {
+      if (found + step > size_ || sums_[found + step] > at) continue;
+      found += step;
+      at -= sums_[found];
+    }
+    return found;
+  }
+
+ private:
+  const std::uint32_t size_;
+  std::uint64_t *weights_, *sums_;
+  std::uint64_t total_ = 0;
+};
+
+class WeightedPicker {
+ public:
+  WeightedPicker(const PickOptions& options, const WeightView& weights, PickScratch& scratch)
+      : options_(options), weights_(weights), scratch_(scratch) {}
+
+  void look(DrawnRow& row, int part, std::int64_t begin) const {
+    row.most = num_drawn(row.degree, options_.fanout, options_.replace);
+    row.extra_at = reinterpret_cast<std::uint64_t>(weights_.parts[part] + begin);
+    if (takes_all(row)) __builtin_prefetch(entries(row));
+  }
+
+  void draw(DrawnGroup& group) const {
+    if (options_.fanout < 0 || options_.fanout > kMaxLaneDraws) return;
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      if (row.most == 0 || takes_all(row)) continue;
+      row.lane = i;
+      const NodeStream stream = options_.stream_of(row);
+      for (std::uint32_t t = 0; t < row.most; ++t) {
+        const AliasDraw draw = alias_draw(stream, t, static_cast<std::uint32_t>(row.degree));
+        __builtin_prefetch(entries(row) + draw.column);
+        group.picks.pick[t * DrawRows::kRows + i] = std::uint64_t{draw.column} << 32 | draw.place;
+      }
+    }
+  }
+
+  template <class Emit>
+  void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
+    scratch_.picks.reserve(row.most);
+    std::uint32_t* picks = scratch_.picks.data();
+    std::uint64_t count = 0;
+    if (takes_all(row)) {
+      for (std::uint32_t i = 0; i < row.degree; ++i)
+        if (entries(row)[i].threshold > 0) picks[count++] = i;
+    } else if (options_.replace) {
+      for (std::uint32_t t = 0; t < row.most; ++t) picks[count++] = position_of(group, row, t);
+    } else {
+      count = pick_distinct(group, row, picks);
+    }
+    emit(count, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
+  }
+
+ private:
+  bool takes_all(const DrawnRow& row) const {
+    return options_.fanout < 0 || (row.most == row.degree && !options_.replace);
+  }
+  static const AliasEntry* entries(const DrawnRow& row) {
+    return reinterpret_cast<const AliasEntry*>(row.extra_at);
+  }
+
+  std::uint32_t position_of(const DrawnGroup& group, const DrawnRow& row, std::uint32_t t) const {
+    AliasDraw draw;
+    if (row.lane != DrawnRow::kNoLane && t < row.most) {
+      const std::uint64_t drawn = group.picks.pick[t * DrawRows::kRows + row.lane];
+      draw = {static_cast<std::uint32_t>(drawn >> 32), static_cast<std::uint32_t>(drawn)};
+    } else {
+      draw = alias_draw(options_.stream_of(row), t, static_cast<std::uint32_t>(row.degree));
+    }
+    return row.checked(alias_position(draw, entries(row)[draw.column]));
+  }
+
+  std::uint32_t pick_distinct(const DrawnGroup& group, const DrawnRow& row, std::uint32_t* picks) {
+    const auto k = static_cast<std::uint32_t>(row.most);
+    if (k <= kMaxLaneDraws) {
+      LinearSeen seen;
+      return pick_distinct(group, row, picks, seen);
+    }
+    scratch_.pick_set.begin(k);
+    return pick_distinct(group, row, picks, scratch_.pick_set);
+  }
+
+  template <class Seen>
+  std::uint32_t pick_distinct(const DrawnGroup& group, const DrawnRow& row, std::uint32_t* picks,
+                              Seen& seen) {
+    const auto k = static_cast<std::uint32_t>(row.most);
+    std::uint32_t count = 0;
+    for (std::uint32_t t = 0; t < max_attempts(k) && count < k; ++t) {
+      const std::uint32_t position = position_of(group, row, t);
+      if (!seen.add(picks, count, position)) picks[count++] = position;
+    }
+    return count < k ? draw_and_remove(row, picks, count) : count;
+  }
+
+  std::uint32_t draw_and_remove(const DrawnRow& row, std::uint32_t* picks, std::uint32_t count) {
+    ++scratch_.rows_summed;
+    const auto k = static_cast<std::uint32_t>(row.most);
+    const std::span<const AliasEntry> table(entries(row), static_cast<std::size_t>(row.degree));
+    for (const AliasEntry& entry : table) row.checked(entry.alias);
+    RemainingWeights left(table, scratch_.sums);
+    for (std::uint32_t i = 0; i < count; ++i) left.remove(picks[i]);
+    for (std::uint32_t t = max_attempts(k); count < k && left.total() > 0; ++t) {
+      picks[count] = left.find(draw_below_wide(options_.stream_of(row), t, left.total()));
+      left.remove(picks[count++]);
+    }
+    return count;
+  }
+
+  const PickOptions options_;
+  const WeightView weights_;
+  PickScratch& scratch_;
+};
+
+}  // namespace hopfeed
