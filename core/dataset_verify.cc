@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 
+#include "core/alias_table.h"
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
+#include "core/time_order.h"
 
 namespace hopfeed {
 namespace {
@@ -21,6 +23,17 @@ constexpr std::uint64_t kPieceBytes = 32 << 20;
 std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
   return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
                                      : static_cast<const std::int64_t*>(ids)[i];
+}
+
+double number_at(const std::byte* at, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return *reinterpret_cast<const float*>(at);
+    case ElementType::kFloat64:
+      return *reinterpret_cast<const double*>(at);
+    default:
+      return static_cast<double>(id_at(at, type, 0));
+  }
 }
 
 class Verifier {
@@ -41,9 +54,17 @@ class Verifier {
       check_splits(t);
       for (std::size_t a = 0; a < meta_.node_types[t].attrs.size(); ++a) check_attr(t, static_cast<int>(a));
       for (int p = 0; p < meta_.partitions; ++p) check_hotness(t, p);
+      if (!meta_.has_rows(meta_.node_types[t]))
+        for (int p = 0; p < meta_.partitions; ++p) check_original_ids(t, p);
     }
     for (int e = 0; e < dataset_.num_edge_types(); ++e) {
-      for (int p = 0; p < meta_.partitions; ++p) check_rows(e, p);
+      for (int p = 0; p < meta_.partitions; ++p) {
+        check_rows(e, p);
+        for (std::size_t a = 0; a < meta_.edge_types[e].attrs.size(); ++a)
+          check_edge_attr(e, p, static_cast<int>(a));
+        for (const std::string& weight : meta_.edge_types[e].weights) check_weight(e, p, weight);
+        for (const std::string& time : meta_.edge_types[e].times) check_time(e, p, time);
+      }
     }
     if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
       corrupt(path("meta.json"),
@@ -133,6 +154,98 @@ class Verifier {
         corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
     }
     advance_file(file);
+  }
+
+  void check_original_ids(int t, int p) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    for (std::int64_t id = node.partition_offsets[p]; id < node.partition_offsets[p + 1]; ++id) {
+      if (dataset_.original_id(t, id) != originals_[t][id])
+        corrupt(path(original_ids_path(p, node)),
+                fmt::format("entry {} says original id {}, new_ids says {}", id - node.partition_offsets[p],
+                            dataset_.original_id(t, id), originals_[t][id]));
+    }
+    advance_file(original_ids_path(p, node));
+  }
+
+  void check_edge_attr(int e, int p, int a) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const AttrView view = dataset_.edge_attr(e, edge.attrs[a].name);
+    const CscPart part = dataset_.csc(e).parts[p];
+    std::vector<std::byte> rows;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      rows.clear();
+      for (std::int64_t i = part.rows[row].offset; i < part.rows[row + 1].offset; ++i) {
+        const std::byte* at = view.parts[p] + i * view.stride_bytes;
+        rows.insert(rows.end(), at, at + view.row_bytes);
+      }
+      fingerprint_.add_edge_attr(e, part.rows[row].original_id, a, rows);
+    }
+    advance_file(edge_attr_path(p, edge, edge.attrs[a].name));
+  }
+
+  // Alias tables are made again: only the same weights give the same.
+  void check_weight(int e, int p, const std::string& name) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const AttrView weights = dataset_.edge_attr(e, name);
+    const AliasEntry* entries = dataset_.weight(e, name).parts[p];
+    const CscPart part = dataset_.csc(e).parts[p];
+    AliasBuilder builder;
+    std::vector<double> row_weights;
+    std::vector<AliasEntry> made;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      row_weights.clear();
+      for (std::int64_t i = begin; i < end; ++i)
+        row_weights.push_back(number_at(weights.parts[p] + i * weights.stride_bytes, weights.type));
+      made.resize(row_weights.size());
+      builder.build(row_weights, made);
+      if (!std::equal(made.begin(), made.end(), entries + begin))
+        corrupt(path(alias_path(p, edge, name)),
+                fmt::format("row {} is not what the weights of its edges give", row));
+    }
+    advance_file(alias_path(p, edge, name));
+  }
+
+  void check_time(int e, int p, const std::string& name) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const TimeView view = dataset_.time(e, name);
+    const CscPart part = dataset_.csc(e).parts[p];
+    std::vector<std::int64_t> times;
+    std::vector<std::uint32_t> order;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      read_times(e, p, name, begin, end, times);
+      order_by_time(times, order);
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (view.order[p][i] != order[i - begin] || view.times[p][i] != times[order[i - begin]])
+          corrupt(path(time_order_path(p, edge, name)),
+                  fmt::format("row {} is not in the order of time", row));
+      }
+    }
+    advance_file(time_order_path(p, edge, name));
+    advance_file(times_path(p, edge, name));
+  }
+
+  // Of the partition's edges [begin, end): their own, or else of their source nodes.
+  void read_times(int e, int p, const std::string& name, std::int64_t begin, std::int64_t end,
+                  std::vector<std::int64_t>& times) const {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView view = dataset_.csc(e);
+    times.clear();
+    if (std::any_of(edge.attrs.begin(), edge.attrs.end(),
+                    [&](const AttrMeta& attr) { return attr.name == name; })) {
+      const AttrView attr = dataset_.edge_attr(e, name);
+      for (std::int64_t i = begin; i < end; ++i)
+        times.push_back(id_at(attr.parts[p] + i * attr.stride_bytes, attr.type, 0));
+      return;
+    }
+    const AttrView attr = dataset_.attr(view.src_type, name);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
+      const int q = partition_of(attr.partition_offsets, source);
+      times.push_back(
+          id_at(attr.parts[q] + (source - attr.partition_offsets[q]) * attr.stride_bytes, attr.type, 0));
+    }
   }
 
   void check_rows(int e, int p) {

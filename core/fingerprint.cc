@@ -8,7 +8,7 @@ namespace hopfeed {
 namespace {
 
 // The seed of each contribution separates kinds and types, so that equal bytes in different places do not look alike.
-enum Kind : std::uint64_t { kAttr = 1, kRow = 2, kEdgeIds = 3, kSplit = 4, kFinish = 5 };
+enum Kind : std::uint64_t { kAttr = 1, kRow = 2, kEdgeIds = 3, kSplit = 4, kFinish = 5, kEdgeAttr = 6 };
 
 std::uint64_t domain(Kind kind, int type, std::int64_t id, int number) {
   const std::uint64_t parts[4] = {kind, static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(id),
@@ -36,6 +36,12 @@ void Fingerprint::add_row(int edge_type, std::int64_t original_id,
   if (!edge_ids.empty()) add(hash_of(edge_ids, domain(kEdgeIds, edge_type, original_id, 0)));
 }
 
+void Fingerprint::add_edge_attr(int edge_type, std::int64_t original_id, int attr,
+                                std::span<const std::byte> rows) {
+  if (rows.empty()) return;
+  add(hash_of(rows, domain(kEdgeAttr, edge_type, original_id, attr)));
+}
+
 void Fingerprint::add_split(int node_type, const std::string& name,
                             std::span<const std::int64_t> original_ids) {
   add(hash_of(original_ids, domain(kSplit, node_type, 0, 0) ^ XXH3_64bits(name.data(), name.size())));
@@ -54,8 +60,12 @@ std::string Fingerprint::finish(const DatasetMeta& meta) const {
       text += fmt::format("attr {} {} {}\n", attr.name, to_string(attr.type), fmt::join(attr.shape, ","));
     for (const auto& [name, count] : node.splits) text += fmt::format("split {} {}\n", name, count);
   }
-  for (const EdgeTypeMeta& edge : meta.edge_types)
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
     text += fmt::format("edge {} {} {}\n", edge.folder(), edge.count, edge.has_edge_ids);
+    for (const AttrMeta& attr : edge.attrs)
+      text +=
+          fmt::format("edge attr {} {} {}\n", attr.name, to_string(attr.type), fmt::join(attr.shape, ","));
+  }
   const XXH128_hash_t words = hash_of(std::span<const char>(text), domain(kFinish, 0, 0, 0));
   return fmt::format("{:016x}{:016x}", high_ + words.high64, low_ + words.low64);
 }

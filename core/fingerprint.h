@@ -21,6 +21,8 @@ class Fingerprint {
   /// neighbours need not be added: they contribute nothing.
   void add_row(int edge_type, std::int64_t original_id, std::span<const std::int64_t> original_sources,
                std::span<const std::int64_t> edge_ids);
+  /// One attribute of all in-edges of a node, in imported order (no padding between rows).
+  void add_edge_attr(int edge_type, std::int64_t original_id, int attr, std::span<const std::byte> rows);
   /// Original ids of a split in the imported order.
   void add_split(int node_type, const std::string& name, std::span<const std::int64_t> original_ids);
   /// Adds what another thread gathered.

@@ -46,6 +46,7 @@ struct CscView {
 struct AliasEntry {
   std::uint32_t threshold;  // 0: the edge's weight is zero
   std::uint32_t alias;      // its own position where all of the column is its own
+  friend bool operator==(const AliasEntry&, const AliasEntry&) = default;
 };
 static_assert(sizeof(AliasEntry) == 8);
 

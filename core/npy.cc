@@ -21,7 +21,7 @@ constexpr std::string_view kRecordLiteral = "[('offset', '<i8'), ('original_id',
 constexpr ElementType kKnownTypes[] = {ElementType::kUint8,    ElementType::kInt8,    ElementType::kInt16,
                                        ElementType::kInt32,    ElementType::kInt64,   ElementType::kFloat16,
                                        ElementType::kBfloat16, ElementType::kFloat32, ElementType::kFloat64,
-                                       ElementType::kBool};
+                                       ElementType::kBool,     ElementType::kUint32};
 
 [[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + " is no valid .npy file: " + what);

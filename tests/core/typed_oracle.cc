@@ -1,0 +1,270 @@
+// See typed_oracle.h.
+#include "tests/core/typed_oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/alias_table.h"
+#include "core/keyed_random.h"
+#include "core/weighted_rule.h"
+#include "tests/core/made_batch.h"
+
+namespace hopfeed::testing {
+namespace {
+
+using Ints = TypedBatch::Ints;
+
+// Floyd's algorithm (or plain draws) literally; positions below `size`.
+Ints draw_uniform(const NodeStream& stream, std::int64_t size, std::int64_t fanout, bool replace) {
+  Ints picks;
+  std::set<std::int64_t> taken;
+  for (std::int64_t j = 0; j < fanout; ++j) {
+    const auto bound = static_cast<std::uint32_t>(replace ? size : size - fanout + j + 1);
+    std::int64_t c = draw_below(stream, static_cast<std::uint32_t>(j),
+                                stream.words(static_cast<std::uint32_t>(j / 4)).word[j % 4], bound);
+    if (!replace && taken.count(c)) c = size - fanout + j;
+    taken.insert(c);
+    picks.push_back(c);
+  }
+  return picks;
+}
+
+// The weights as the integers of an alias table, and draws that walk them.
+Ints draw_weighted(const NodeStream& stream, const std::vector<double>& weights, std::int64_t fanout,
+                   bool replace) {
+  std::vector<AliasEntry> table(weights.size());
+  AliasBuilder().build(weights, table);
+  Ints picks;
+  const auto draw = [&](std::uint32_t t) {
+    const AliasDraw made = alias_draw(stream, t, static_cast<std::uint32_t>(table.size()));
+    return std::int64_t{alias_position(made, table[made.column])};
+  };
+  if (replace) {
+    for (std::int64_t t = 0; t < fanout; ++t) picks.push_back(draw(static_cast<std::uint32_t>(t)));
+    return picks;
+  }
+  const std::uint32_t attempts = max_attempts(static_cast<std::uint32_t>(fanout));
+  for (std::uint32_t t = 0; t < attempts && std::ssize(picks) < fanout; ++t) {
+    const std::int64_t pick = draw(t);
+    if (std::find(picks.begin(), picks.end(), pick) == picks.end()) picks.push_back(pick);
+  }
+  std::vector<std::uint64_t> left(table.size());
+  alias_weights(table, left.data());
+  for (std::int64_t pick : picks) left[pick] = 0;
+  for (std::uint32_t t = attempts; std::ssize(picks) < fanout; ++t) {
+    std::uint64_t total = 0;
+    for (std::uint64_t weight : left) total += weight;
+    if (total == 0) break;
+    std::uint64_t at = draw_below_wide(stream, t, total);
+    std::int64_t pick = 0;
+    while (at >= left[pick]) at -= left[pick++];
+    left[pick] = 0;
+    picks.push_back(pick);
+  }
+  return picks;
+}
+
+// One sample under way.
+class Sampling {
+ public:
+  Sampling(const TypedGraph& graph, int seed_type, const BatchOptions& options, const BatchKey& key)
+      : graph_(graph), seed_type_(seed_type), options_(options), key_(key), local_(graph.nodes.size()) {
+    out_.n_id.resize(graph.nodes.size());
+    out_.batch.resize(graph.nodes.size());
+    out_.nodes_per_hop.resize(graph.nodes.size());
+    for (auto* list : {&out_.sources, &out_.targets, &out_.e_id, &out_.edges_per_hop})
+      list->resize(graph.edges.size());
+  }
+
+  TypedBatch run(const Ints& seeds) {
+    for (std::size_t i = 0; i < seeds.size(); ++i)
+      out_.seed_index.push_back(local_id(seed_type_, tree_of(i), seeds[i]));
+    if (!options_.time.empty())
+      for (std::int64_t seed : seeds) out_.seed_time.push_back(graph_.nodes[seed_type_].time[seed]);
+    for (std::size_t t = 0; t < graph_.nodes.size(); ++t)
+      out_.nodes_per_hop[t].push_back(std::ssize(out_.n_id[t]));
+    std::vector<std::size_t> begin(graph_.nodes.size(), 0);
+    for (std::size_t hop = 0; hop < options_.fanouts.size(); ++hop) {
+      std::vector<std::size_t> end;
+      for (const Ints& nodes : out_.n_id) end.push_back(nodes.size());
+      for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+        const int dst = graph_.node_type(graph_.edges[e].dst);
+        const std::int64_t before = std::ssize(out_.sources[e]);
+        for (std::size_t i = begin[dst]; i < end[dst]; ++i) expand(e, hop, dst, static_cast<std::int64_t>(i));
+        out_.edges_per_hop[e].push_back(std::ssize(out_.sources[e]) - before);
+      }
+      for (std::size_t t = 0; t < graph_.nodes.size(); ++t)
+        out_.nodes_per_hop[t].push_back(std::ssize(out_.n_id[t]) - static_cast<std::int64_t>(end[t]));
+      begin = end;
+    }
+    return out_;
+  }
+
+ private:
+  std::int64_t tree_of(std::size_t i) const { return options_.trees() ? static_cast<std::int64_t>(i) : 0; }
+
+  std::int64_t local_id(int type, std::int64_t tree, std::int64_t node) {
+    const auto [it, fresh] = local_[type].insert({{tree, node}, std::ssize(out_.n_id[type])});
+    if (fresh) {
+      out_.n_id[type].push_back(node);
+      out_.batch[type].push_back(tree);
+    }
+    return it->second;
+  }
+
+  std::int64_t fanout(std::size_t e, std::size_t hop) const {
+    const TypedEdges& edges = graph_.edges[e];
+    for (const std::string& name : {edges.src + "__" + edges.rel + "__" + edges.dst, edges.rel})
+      if (const auto it = options_.edge_fanouts.find(name); it != options_.edge_fanouts.end())
+        return it->second[hop];
+    return options_.fanouts[hop];
+  }
+
+  void expand(std::size_t e, std::size_t hop, int dst, std::int64_t target) {
+    const TypedEdges& edges = graph_.edges[e];
+    const std::int64_t node = out_.n_id[dst][target], tree = out_.batch[dst][target];
+    Ints row;  // edge numbers
+    for (std::size_t i = 0; i < edges.destinations.size(); ++i)
+      if (edges.destinations[i] == node) row.push_back(static_cast<std::int64_t>(i));
+    for (std::int64_t position : pick(e, row, fanout(e, hop), stream(hop, e, node, tree), tree)) {
+      const std::int64_t edge = row[position];
+      out_.sources[e].push_back(local_id(graph_.node_type(edges.src), tree, edges.sources[edge]));
+      out_.targets[e].push_back(target);
+      out_.e_id[e].push_back(edge);
+    }
+  }
+
+  NodeStream stream(std::size_t hop, std::size_t e, std::int64_t node, std::int64_t tree) const {
+    StreamOptions keyed{.purpose = Purpose::kNeighbors,
+                        .seed = key_.seed,
+                        .epoch = key_.epoch,
+                        .first = key_.first,
+                        .hop = static_cast<std::uint32_t>(hop),
+                        .edge_type = static_cast<std::uint32_t>(e)};
+    NodeStream stream{.key = stream_key(keyed),
+                      .retry_key = 0,
+                      .node = static_cast<std::uint64_t>(node),
+                      .tree = static_cast<std::uint32_t>(tree)};
+    keyed.purpose = Purpose::kRetries;
+    stream.retry_key = stream_key(keyed);
+    return stream;
+  }
+
+  Ints pick(std::size_t e, const Ints& row, std::int64_t fanout, const NodeStream& stream,
+            std::int64_t tree) const {
+    const TypedEdges& edges = graph_.edges[e];
+    const std::int64_t degree = std::ssize(row);
+    if (!options_.weight.empty() && !edges.weight.empty()) {
+      std::vector<double> weights;
+      for (std::int64_t edge : row) weights.push_back(edges.weight[edge]);
+      if (degree == 0) return {};
+      if (fanout < 0 || (!options_.replace && degree <= fanout)) {
+        Ints all;
+        for (std::int64_t i = 0; i < degree; ++i)
+          if (weights[i] > 0) all.push_back(i);
+        return all;
+      }
+      return draw_weighted(stream, weights, fanout, options_.replace);
+    }
+    Ints candidates;  // positions, in the order that draws index
+    for (std::int64_t i = 0; i < degree; ++i) candidates.push_back(i);
+    if (!options_.time.empty()) candidates = of_the_past(e, row, tree);
+    const std::int64_t size = std::ssize(candidates);
+    if (size == 0 || fanout < 0 || (!options_.replace && size <= fanout)) return candidates;
+    if (options_.temporal_strategy == TemporalStrategy::kLast)
+      return {candidates.end() - fanout, candidates.end()};
+    Ints picks;
+    for (std::int64_t i : draw_uniform(stream, size, fanout, options_.replace))
+      picks.push_back(candidates[i]);
+    return picks;
+  }
+
+  Ints of_the_past(std::size_t e, const Ints& row, std::int64_t tree) const {
+    const TypedEdges& edges = graph_.edges[e];
+    const std::int64_t now = out_.seed_time[tree];
+    std::vector<std::pair<std::int64_t, std::int64_t>> valid;  // time, position
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::int64_t time = edges.time.empty()
+                                    ? graph_.nodes[graph_.node_type(edges.src)].time[edges.sources[row[i]]]
+                                    : edges.time[row[i]];
+      if (time <= now && (options_.time_window == 0 || time > now - options_.time_window))
+        valid.push_back({time, static_cast<std::int64_t>(i)});
+    }
+    std::sort(valid.begin(), valid.end());
+    Ints positions;
+    for (const auto& [time, position] : valid) positions.push_back(position);
+    return positions;
+  }
+
+  const TypedGraph& graph_;
+  const int seed_type_;
+  const BatchOptions& options_;
+  const BatchKey key_;
+  std::vector<std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>>
+      local_;  // [type] {tree, node} -> local id
+  TypedBatch out_;
+};
+
+}  // namespace
+
+TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const Ints& seeds,
+                         const BatchOptions& options, const BatchKey& key) {
+  return Sampling(graph, seed_type, options, key).run(seeds);
+}
+
+void expect_same(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph, int seed_type,
+                 const BatchOptions& options) {
+  for (int t = 0; t < static_cast<int>(graph.nodes.size()); ++t) {
+    SCOPED_TRACE("node type " + graph.nodes[t].name);
+    const auto field = [&](const char* name) { return ints(batch.get(name, Store::kNode, t)); };
+    EXPECT_EQ(field("n_id"), expected.n_id[t]);
+    EXPECT_EQ(field("num_sampled_nodes"), expected.nodes_per_hop[t]);
+    ASSERT_EQ(batch.has("batch", Store::kNode, t), options.trees());
+    if (options.trees()) {
+      EXPECT_EQ(field("batch"), expected.batch[t]);
+    }
+    if (options.attrs) continue;
+    const auto y = batch.get("y", Store::kNode, t).as<std::int64_t>();
+    for (std::size_t i = 0; i < expected.n_id[t].size(); ++i)
+      EXPECT_EQ(y[i], graph.nodes[t].y[expected.n_id[t][i]]);
+    const std::int64_t width = graph.nodes[t].x_width;
+    if (width == 0) continue;
+    const auto x = batch.get("x", Store::kNode, t).as<float>();
+    for (std::size_t i = 0; i < expected.n_id[t].size(); ++i)
+      for (std::int64_t f = 0; f < width; ++f)
+        EXPECT_EQ(x[i * width + f], graph.nodes[t].x[expected.n_id[t][i] * width + f]);
+  }
+  for (int e = 0; e < static_cast<int>(graph.edges.size()); ++e) {
+    const TypedEdges& edges = graph.edges[e];
+    SCOPED_TRACE("edge type " + edges.rel);
+    const Ints index = ints(batch.get("edge_index", Store::kEdge, e));
+    const std::int64_t count = std::ssize(index) / 2;
+    EXPECT_EQ(Ints(index.begin(), index.begin() + count), expected.sources[e]);
+    EXPECT_EQ(Ints(index.begin() + count, index.end()), expected.targets[e]);
+    EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, e)), expected.edges_per_hop[e]);
+    if (options.edge_ids) {
+      EXPECT_EQ(ints(batch.get("e_id", Store::kEdge, e)), expected.e_id[e]);
+    }
+    const bool gathers =
+        std::find(options.edge_attrs.begin(), options.edge_attrs.end(), "weight") != options.edge_attrs.end();
+    ASSERT_EQ(batch.has("weight", Store::kEdge, e), gathers && !edges.weight.empty());
+    if (!gathers || edges.weight.empty()) continue;
+    const auto weight = batch.get("weight", Store::kEdge, e).as<double>();
+    ASSERT_EQ(weight.size(), expected.e_id[e].size());
+    for (std::size_t i = 0; i < weight.size(); ++i) EXPECT_EQ(weight[i], edges.weight[expected.e_id[e][i]]);
+  }
+  const bool repeats = expected.nodes_per_hop[seed_type][0] < std::ssize(expected.seed_index);
+  ASSERT_EQ(batch.has("seed_index", Store::kNode, seed_type), repeats);
+  if (repeats) {
+    EXPECT_EQ(ints(batch.get("seed_index", Store::kNode, seed_type)), expected.seed_index);
+  }
+  ASSERT_EQ(batch.has("seed_time", Store::kNode, seed_type), !options.time.empty());
+  if (!options.time.empty()) {
+    EXPECT_EQ(ints(batch.get("seed_time", Store::kNode, seed_type)), expected.seed_time);
+  }
+}
+
+}  // namespace hopfeed::testing

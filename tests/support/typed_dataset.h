@@ -1,0 +1,64 @@
+// Small datasets of any node and edge types for tests: edges and attributes by original id, cut and ordered as the test says.
+// Written with DatasetWriter, so that what a test reads is what a program would read.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hopfeed::testing {
+
+struct TypedNodes {
+  std::string name = "node";
+  std::int64_t count = 0;
+  std::vector<float> x;  // [count, x_width] by original id; attribute "x" where x_width > 0
+  std::int64_t x_width = 0;
+  std::vector<std::int64_t> y;     // [count]; attribute "y" where not empty
+  std::vector<std::int64_t> time;  // [count]; attribute "time" where not empty
+  std::int64_t num_classes = 0;
+  std::map<std::string, std::vector<std::int64_t>> splits;  // original ids, in the order given
+};
+
+struct TypedEdges {
+  std::string src = "node", rel = "to", dst = "node";
+  std::vector<std::int64_t> sources, destinations;  // edge e goes sources[e] -> destinations[e]; original ids
+  std::vector<double> weight;      // [E]; attribute "weight" with alias tables where not empty
+  std::vector<std::int64_t> time;  // [E]; attribute "time" where not empty
+  /// Rows are stored in the order of `time`, of the edges or else of the source nodes, where there is one.
+  bool in_order_of_time = true;
+};
+
+struct TypedGraph {
+  std::vector<TypedNodes> nodes;
+  std::vector<TypedEdges> edges;
+  int node_type(const std::string& name) const;
+};
+
+struct TypedCut {
+  int partitions = 1;
+  /// Per node type; empty: all in partition 0, by original id.
+  std::vector<std::vector<int>> partition_of;  // [type][original id]
+  std::vector<std::vector<std::int64_t>>
+      order;              // [type] all original ids: inside a partition nodes keep this order
+  bool edge_ids = true;   // store edge_ids.npy (positions in sources and destinations)
+  bool wide_ids = false;  // int64 new_ids, indices and edge_ids where int32 would do
+};
+
+/// Replaces `folder` by the dataset.
+void write_typed_dataset(const std::filesystem::path& folder, const TypedGraph& graph,
+                         const TypedCut& cut = {});
+
+/// A cut that deals the nodes of each type at random to `partitions` and orders them at random inside each.
+TypedCut random_typed_cut(const TypedGraph& graph, int partitions, std::uint64_t seed);
+
+struct RandomTypedOptions {
+  std::int64_t node_types = 3, edge_types = 5;
+  std::int64_t max_nodes = 120;  // of a type
+  std::uint64_t seed = 1;
+};
+/// Random multigraphs between random types, with hubs and empty rows; weights (some zero), times, features, labels; some node
+/// types without in-edges. Each row of a weighted edge type has a weight above zero. Split "train" in every node type.
+TypedGraph random_typed_graph(const RandomTypedOptions& options);
+
+}  // namespace hopfeed::testing
