@@ -45,6 +45,8 @@ torch::Dtype dtype_of(ElementType type) {
       return torch::kFloat64;
     case ElementType::kBool:
       return torch::kBool;
+    case ElementType::kUint32:
+      return torch::kUInt32;
   }
   throw Error(ErrorCode::kUnsupported,
               "element type " + std::to_string(static_cast<int>(type)) + " is unknown to Torch");

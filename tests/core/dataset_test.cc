@@ -119,7 +119,7 @@ TEST_F(DatasetFolder, MissingFilesAndFoldersAreNamed) {
 
 TEST_F(DatasetFolder, AnotherVersionIsRefusedAsSuch) {
   std::string meta = read_all(data_ / "meta.json");
-  const std::size_t at = meta.find("\"version\": 2");
+  const std::size_t at = meta.find("\"version\": 3");
   ASSERT_NE(at, std::string::npos);
   meta.replace(at, 12, "\"version\": 9");
   write_all(data_ / "meta.json", meta);
@@ -291,23 +291,26 @@ fs::path golden(const std::string& name) {
 }
 
 // F26
-TEST(GoldenDataset, OfVersion1_IsRefusedAsSuch) {
-  try {
-    const Dataset dataset(golden("ring-v1"));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kVersion);
-    EXPECT_NE(std::string(error.what())
-                  .find("dataset version 1, this hopfeed reads version 2: import the data again"),
-              std::string::npos)
-        << error.what();
+TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
+  for (const std::string version : {"1", "2"}) {
+    try {
+      const Dataset dataset(golden("ring-v" + version));
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kVersion);
+      EXPECT_NE(
+          std::string(error.what())
+              .find("dataset version " + version + ", this hopfeed reads version 3: import the data again"),
+          std::string::npos)
+          << error.what();
+    }
   }
 }
 
 // F26
 TEST(GoldenDataset, OfThisVersion_IsReadAndWrittenByteByByte) {
   testing::TempFolder folder;
-  const fs::path made = folder.path() / "ring", kept = golden("ring-v2");
+  const fs::path made = folder.path() / "ring", kept = golden("ring-v3");
   testing::write_tiny_dataset(made, testing::labelled_ring());
   if (std::getenv("HOPFEED_STORE_GOLDEN")) {  // after a meant change of the format
     fs::remove_all(kept);
