@@ -10,6 +10,7 @@
 //   inserter.insert(node, at);  ...                  // sets locals[at]
 //   inserter.close();
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -144,7 +145,7 @@ class HashRelabel {
   std::size_t bytes() const { return table_.bytes(); }
   /// With so many nodes in a batch.
   std::size_t max_bytes(std::size_t nodes) const {
-    return max_scratch_bytes(sizeof(std::uint32_t) << std::bit_width(2 * nodes));
+    return std::max(table_.bytes(), max_scratch_bytes(sizeof(std::uint32_t) << std::bit_width(2 * nodes)));
   }
 
  private:

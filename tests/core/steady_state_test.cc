@@ -9,6 +9,7 @@
 #include "core/neighbor_sampler.h"
 #include "core/scratch.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace {
 
@@ -49,12 +50,22 @@ struct Case {
   BatchOptions options;
 };
 
+// A random graph whose edges have weights and whose nodes have times.
+void write_dataset(const std::filesystem::path& folder, std::uint64_t seed) {
+  const testing::TinyGraph plain =
+      testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = seed});
+  testing::TypedGraph graph{.nodes = {{.count = 500, .x = plain.x, .x_width = plain.x_width, .y = plain.y}},
+                            .edges = {{.sources = plain.src, .destinations = plain.dst}}};
+  for (std::int64_t v = 0; v < 500; ++v) graph.nodes[0].time.push_back(v * 7 % 50);
+  for (std::size_t e = 0; e < plain.src.size(); ++e) graph.edges[0].weight.push_back(e % 9 == 0 ? 1e6 : 1.0);
+  testing::write_typed_dataset(folder, graph);
+}
+
 class SteadyState : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SteadyState, BatchesMadeAgain_AllocateNothing) {
   const testing::TempFolder folder;
-  const testing::TinyGraph graph = testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = 3});
-  testing::write_tiny_dataset(folder.path() / "data", graph);
+  write_dataset(folder.path() / "data", 3);
   const Dataset dataset(folder.path() / "data");
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
@@ -79,16 +90,18 @@ TEST_P(SteadyState, BatchesMadeAgain_AllocateNothing) {
 
 TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   const testing::TempFolder folder;
-  testing::write_tiny_dataset(folder.path() / "data",
-                              testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .seed = 4}));
+  write_dataset(folder.path() / "data", 4);
   const Dataset dataset(folder.path() / "data");
   NeighborSampler sampler(dataset, GetParam().options);
   std::vector<std::int64_t> seeds(64);
+  const std::vector<std::int64_t> seed_times(64, 30);
   const auto sample_all = [&] {
     for (std::int64_t first = 0; first < 7; ++first) {
       for (std::int64_t i = 0; i < 64; ++i) seeds[static_cast<std::size_t>(i)] = first * 64 + i;
-      sampler.sample(
-          {.key = {.seed = 1, .epoch = 0, .first = first, .count = 64}, .seed_type = 0, .seeds = seeds});
+      sampler.sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
+                      .seed_type = 0,
+                      .seeds = seeds,
+                      .seed_times = seed_times});
     }
   };
   sample_all();
@@ -102,13 +115,18 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   EXPECT_LE(bytes, maker.scratch(64).at_most) << "what memory is checked for at start";
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, SteadyState,
-                         ::testing::Values(Case{"Plain", {.fanouts = {15, 10, 5}}},
-                                           Case{"EdgeIds", {.fanouts = {5, 5}, .edge_ids = true}},
-                                           Case{"Replacement", {.fanouts = {5, 5}, .replace = true}},
-                                           Case{"AllNeighbors", {.fanouts = {-1, -1}}},
-                                           Case{"LargeFanout", {.fanouts = {40, 40}}}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Options, SteadyState,
+    ::testing::Values(Case{"Plain", {.fanouts = {15, 10, 5}}},
+                      Case{"EdgeIds", {.fanouts = {5, 5}, .edge_ids = true}},
+                      Case{"Replacement", {.fanouts = {5, 5}, .replace = true}},
+                      Case{"AllNeighbors", {.fanouts = {-1, -1}}}, Case{"LargeFanout", {.fanouts = {40, 40}}},
+                      Case{"Weighted", {.fanouts = {5, 5}, .weight = "weight"}},
+                      Case{"WeightedReplacement", {.fanouts = {5, 5}, .replace = true, .weight = "weight"}},
+                      Case{"EdgeAttributes", {.fanouts = {5, 5}, .edge_attrs = {"weight"}}},
+                      Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
+                      Case{"Temporal", {.fanouts = {5, 5}, .time = "time"}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace hopfeed
