@@ -164,8 +164,7 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
     refuse(good + " --fanouts " + fanouts, "fanout");
   refuse(good + " --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "17 hops");
   refuse(good + " --json none/report.json", "none/report.json");
-  refuse("generate '' --nodes 10 --edges 20 --features 1 --classes 2 --seed 1",
-         "the dataset folder has no name");
+  refuse("generate '' --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "DIR is ''");
   write("file", "");
   refuse("generate file --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "not a folder");
   refuse("generate file/d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "file", 1);
