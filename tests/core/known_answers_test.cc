@@ -1,0 +1,154 @@
+// Cases with answers that other libraries' own tests know (docs/batch.md, pyg-lib's cycle of six and cuGraph's), and the faults
+// of those libraries as tests of ours.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/core/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::ints;
+using Ints = std::vector<std::int64_t>;
+
+// In-neighbours of i are i - 1 and i + 1, in that order, so edges 2i and 2i + 1 end at i.
+testing::TypedGraph cycle_of_six() {
+  const testing::TinyGraph ring = testing::ring_graph(6);
+  return {.nodes = {{.name = "paper", .count = 6}},
+          .edges = {
+              {.src = "paper", .rel = "to", .dst = "paper", .sources = ring.src, .destinations = ring.dst}}};
+}
+
+class KnownAnswers : public ::testing::Test {
+ protected:
+  BatchView sample(const testing::TypedGraph& graph, const Ints& seeds, BatchOptions options) {
+    options.edge_ids = true;
+    testing::write_typed_dataset(folder_.path() / "graph", graph);
+    dataset_.emplace(folder_.path() / "graph");
+    const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+    BatchMaker maker(*dataset_, list, options);
+    block_ = testing::make_block(maker, {.seed = 123456, .epoch = 0, .first = 0, .count = list.size()});
+    return block_.view();
+  }
+
+  static void expect_edges(const BatchView& batch, const Ints& sources, const Ints& targets,
+                           const Ints& edges) {
+    EXPECT_EQ(testing::source_row(batch), sources);
+    EXPECT_EQ(testing::target_row(batch), targets);
+    EXPECT_EQ(ints(batch.get("e_id", Store::kEdge)), edges);
+  }
+  static void expect_nodes(const BatchView& batch, const Ints& trees, const Ints& nodes) {
+    EXPECT_EQ(ints(batch.get("batch", Store::kNode)), trees);
+    EXPECT_EQ(ints(batch.n_id()), nodes);
+  }
+
+ private:
+  testing::TempFolder folder_;
+  std::optional<Dataset> dataset_;
+  testing::Block block_;
+};
+
+TEST_F(KnownAnswers, HeteroOfOneTypeIsThePlainCase) {
+  const BatchView batch = sample(cycle_of_six(), {2, 3}, {.fanouts = {2, 2}});
+  expect_edges(batch, {2, 1, 0, 3, 4, 0, 1, 5}, {0, 0, 1, 1, 2, 2, 3, 3}, {4, 5, 6, 7, 2, 3, 8, 9});
+  EXPECT_EQ(ints(batch.n_id()), (Ints{2, 3, 1, 4, 0, 5}));
+  EXPECT_EQ(ints(batch.num_sampled_nodes()), (Ints{2, 2, 2}));
+}
+
+TEST_F(KnownAnswers, Disjoint) {
+  const BatchView batch = sample(cycle_of_six(), {2, 3}, {.fanouts = {2, 2}, .disjoint = true});
+  expect_edges(batch, {2, 3, 4, 5, 6, 0, 0, 7, 8, 1, 1, 9}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5},
+               {4, 5, 6, 7, 2, 3, 6, 7, 4, 5, 8, 9});
+  expect_nodes(batch, {0, 1, 0, 0, 1, 1, 0, 0, 1, 1}, {2, 3, 1, 3, 2, 4, 0, 4, 1, 5});
+  EXPECT_EQ(ints(batch.num_sampled_nodes()), (Ints{2, 4, 4}));
+  EXPECT_EQ(ints(batch.num_sampled_edges()), (Ints{4, 8}));
+}
+
+TEST_F(KnownAnswers, DisjointSeedsThatRepeatAreTreesOfTheirOwn) {
+  const BatchView batch = sample(cycle_of_six(), {2, 2}, {.fanouts = {-1}, .disjoint = true});
+  expect_nodes(batch, {0, 1, 0, 0, 1, 1}, {2, 2, 1, 3, 1, 3});
+  expect_edges(batch, {2, 3, 4, 5}, {0, 0, 1, 1}, {4, 5, 4, 5});
+  EXPECT_EQ(batch.batch_size(), 2);
+  EXPECT_FALSE(batch.has("seed_index", Store::kNode));
+}
+
+TEST_F(KnownAnswers, TimesOfNodes) {
+  testing::TypedGraph graph = cycle_of_six();
+  graph.nodes[0].time = {0, 1, 2, 3, 4, 5};
+  for (const auto& [strategy, first] :
+       {std::pair{TemporalStrategy::kUniform, 2}, std::pair{TemporalStrategy::kLast, 1}}) {
+    const BatchView batch =
+        sample(graph, {2, 3}, {.fanouts = {first, 2}, .time = "time", .temporal_strategy = strategy});
+    expect_edges(batch, {2, 3, 4, 0, 5, 1}, {0, 1, 2, 2, 3, 3}, {4, 6, 2, 3, 4, 5});
+    expect_nodes(batch, {0, 1, 0, 1, 0, 1}, {2, 3, 1, 2, 0, 1});
+    EXPECT_EQ(ints(batch.get("seed_time", Store::kNode)), (Ints{2, 3}));
+  }
+}
+
+TEST_F(KnownAnswers, TimesOfEdges) {
+  testing::TypedGraph graph = cycle_of_six();
+  graph.nodes[0].time = {0, 0, 5, 6, 0, 0};  // of the seeds
+  for (std::int64_t e = 0; e < 12; ++e) graph.edges[0].time.push_back(e);
+  const BatchView batch = sample(graph, {2, 3}, {.fanouts = {2, 2}, .time = "time"});
+  expect_edges(batch, {2, 3, 4, 5, 0, 6, 1}, {0, 0, 1, 2, 2, 4, 4}, {4, 5, 6, 2, 3, 4, 5});
+  expect_nodes(batch, {0, 1, 0, 0, 1, 0, 1}, {2, 3, 1, 3, 2, 0, 1});
+  graph.nodes[0].time = Ints(6, -1);
+  const BatchView early = sample(graph, {2, 3}, {.fanouts = {2, 2}, .time = "time"});
+  expect_edges(early, {}, {}, {});
+  expect_nodes(early, {0, 1}, {2, 3});
+}
+
+// pyg-lib compares 64-bit times as 32-bit ids where those are given.
+TEST_F(KnownAnswers, TimesKeepTheir64Bits) {
+  testing::TypedGraph graph = cycle_of_six();
+  const std::int64_t day = std::int64_t{1} << 40;
+  graph.nodes[0].time = {0, day + 1, day, day - 1, 0, 0};
+  const BatchView batch = sample(graph, {2}, {.fanouts = {-1}, .time = "time"});
+  expect_edges(batch, {1}, {0}, {5});  // node 1 is later by one
+}
+
+TEST_F(KnownAnswers, Biased) {
+  testing::TypedGraph graph = cycle_of_six();
+  for (int e = 0; e < 12; ++e) graph.edges[0].weight.push_back(e % 2 == 0 ? 1 : 0);
+  const BatchView batch = sample(graph, {0, 1}, {.fanouts = {1}, .weight = "weight"});
+  expect_edges(batch, {2, 0}, {0, 1}, {0, 2});
+  EXPECT_EQ(ints(batch.n_id()), (Ints{0, 1, 5}));
+}
+
+// pyg-lib gives edges of weight zero when it runs out of others.
+TEST_F(KnownAnswers, EdgesOfWeightZeroNeverCome) {
+  testing::TypedGraph graph = cycle_of_six();
+  for (int e = 0; e < 12; ++e) graph.edges[0].weight.push_back(e % 2 == 0 ? 1 : 0);
+  for (std::int64_t fanout : {1, 2, 3, -1}) {
+    const BatchView batch = sample(graph, {0, 1, 2, 3, 4, 5}, {.fanouts = {fanout}, .weight = "weight"});
+    EXPECT_EQ(ints(batch.get("e_id", Store::kEdge)), (Ints{0, 2, 4, 6, 8, 10})) << fanout;
+  }
+}
+
+TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {
+  testing::TypedGraph graph = cycle_of_six();
+  graph.edges[0].weight = std::vector<double>(12, 1.0);
+  const auto refused = [&](const BatchOptions& options, const char* expected) {
+    try {
+      sample(graph, {2}, options);
+      ADD_FAILURE() << "not refused: " << expected;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  };
+  refused({.fanouts = {1}, .edge_fanouts = {{"from", {1}}}},
+          "no edge type 'from'; the dataset has: paper__to__paper");
+  refused({.fanouts = {1}, .edge_fanouts = {{"to", {1, 2}}}},
+          "edge type 'to' has 2 fanouts and the others 1");
+  refused({.fanouts = {1}, .weight = "w"}, "has no alias tables for a weight 'w'; it has: weight");
+  refused({.fanouts = {1}, .time = "time"}, "has no rows in the order of a time 'time'; it has: none");
+  refused({.fanouts = {1}, .weight = "weight", .time = "time"}, "weight and time exclude each other");
+  refused({.fanouts = {1}, .temporal_strategy = TemporalStrategy::kLast}, "last needs times");
+  refused({.fanouts = {1}, .time_window = 3}, "time_window need times");
+  refused({.fanouts = {1}, .edge_attrs = {"length"}}, "has no attribute 'length'; it has: weight");
+}
+
+}  // namespace
+}  // namespace hopfeed
