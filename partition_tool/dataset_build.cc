@@ -10,13 +10,14 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/nonfinite.h"
+#include "partition_tool/edge_arrays.h"
+#include "partition_tool/row_blocks.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 8 << 20;
 constexpr std::int64_t kBlockEdges = 1 << 20;
-constexpr std::int64_t kBlockRows = 1 << 16;
 
 /// One build: what its steps share.
 class Builder {
@@ -31,6 +32,7 @@ class Builder {
         fingerprints_(std::max(1, options.threads)) {}
 
   DatasetBuildResult run() {
+    check_edge_arrays(graph_);
     describe();
     write_node_files();
     for (int a = 0; a < static_cast<int>(graph_.attrs.size()); ++a) write_attr(a);
@@ -50,6 +52,7 @@ class Builder {
   void describe();
   void write_node_files();
   void write_attr(int number);
+  void note_nonfinite(const std::string& attr, std::int64_t count);
   void write_edges();
   template <class Index, class EdgeId>
   void write_edge_part(int p);
@@ -68,6 +71,16 @@ class Builder {
   DatasetBuildResult result_;
 };
 
+template <class Attr>
+std::vector<AttrMeta> described(const std::vector<Attr>& attrs) {
+  std::vector<AttrMeta> list;
+  for (const Attr& attr : attrs) {
+    list.push_back({.name = attr.name, .type = attr.type, .shape = attr.shape});
+    list.back().stride_bytes = row_stride(list.back().row_bytes());
+  }
+  return list;
+}
+
 void Builder::describe() {
   DatasetMeta& meta = result_.meta;
   meta.name = graph_.name;
@@ -78,17 +91,12 @@ void Builder::describe() {
   NodeTypeMeta node{.count = graph_.num_nodes(),
                     .partition_offsets = order_.partition_offsets,
                     .new_id_type = id_type(order_.new_ids),
-                    .attrs = {},
+                    .attrs = described(graph_.attrs),
                     .splits = {},
                     .num_classes = graph_.num_classes};
-  for (const RawAttr& attr : graph_.attrs) {
-    AttrMeta described{.name = attr.name, .type = attr.type, .shape = attr.shape};
-    described.stride_bytes = row_stride(described.row_bytes());
-    node.attrs.push_back(described);
-  }
   for (const auto& [name, ids] : graph_.splits) node.splits[name] = std::ssize(ids);
   meta.node_types = {std::move(node)};
-  const bool has_edge_ids = graph_.csc.edge_id_kind != EdgeIds::kNone;
+  const bool has_edge_ids = graph_.csc.stores_edge_ids();
   const bool wide = graph_.csc.edge_id_kind == EdgeIds::kStored
                         ? id_type(graph_.csc.edge_ids) == ElementType::kInt64
                         : graph_.csc.num_edges() > std::int64_t{1} << 31;
@@ -96,7 +104,10 @@ void Builder::describe() {
                       .partition_edges = std::vector<std::int64_t>(partitions()),
                       .index_type = id_type(order_.new_ids),
                       .has_edge_ids = has_edge_ids,
-                      .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32}};
+                      .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32,
+                      .attrs = described(graph_.edge_attrs),
+                      .weights = graph_.weights,
+                      .times = graph_.times}};
 }
 
 void Builder::write_node_files() {
@@ -143,10 +154,14 @@ void Builder::write_attr(int number) {
     }
     writer_.close(path, std::move(file));
   }
-  if (nonfinite > 0) result_.nonfinite[attr.name] = nonfinite;
-  if (nonfinite > 0 && options_.reject_nonfinite) {
+  note_nonfinite(attr.name, nonfinite);
+}
+
+void Builder::note_nonfinite(const std::string& attr, std::int64_t count) {
+  if (count > 0) result_.nonfinite[attr] = count;
+  if (count > 0 && options_.reject_nonfinite) {
     throw Error(ErrorCode::kInvalid,
-                "attribute " + attr.name + " has " + std::to_string(nonfinite) +
+                "attribute " + attr + " has " + std::to_string(count) +
                     " values that are NaN or infinite; clean the input or leave out --reject-nonfinite");
   }
 }
@@ -166,13 +181,9 @@ void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId
     edges_cut_[worker] += indices[k] < own_begin || indices[k] >= own_end;
   }
   ids.clear();
-  if (csc.edge_id_kind != EdgeIds::kNone) {
-    for (std::int64_t k = 0; k < degree; ++k) {
-      edge_ids[k] = csc.edge_id_kind == EdgeIds::kPositions
-                        ? static_cast<EdgeId>(begin + k)
-                        : std::get<std::vector<EdgeId>>(csc.edge_ids)[begin + k];
-      ids.push_back(edge_ids[k]);
-    }
+  if (csc.stores_edge_ids()) {
+    csc.read_edge_ids(original, ids);
+    std::copy(ids.begin(), ids.end(), edge_ids);
   }
   fingerprints_[worker].add_row(0, original, sources, ids);
 }
@@ -190,36 +201,27 @@ void Builder::write_edge_part(int p) {
   std::vector<NpyWriter> id_file;  // none or one
   if (has_edge_ids)
     id_file.push_back(writer_.open(edge_ids_path(p, edge()), npy_descr(edge().edge_id_type), {num_edges}));
-  std::vector<RowRecord> rows;
   std::vector<Index> indices;
   std::vector<EdgeId> edge_ids;
-  std::int64_t offset = 0;  // of the next row
-  for (std::int64_t first = begin_of(p), end = first + rows_of(p); first < end; first += std::ssize(rows)) {
-    const std::int64_t base = offset;
-    rows.clear();
-    while (first + std::ssize(rows) < end && std::ssize(rows) < kBlockRows && offset - base < kBlockEdges) {
-      const std::int64_t original = order_.original[first + std::ssize(rows)];
-      rows.push_back({offset, original});
-      offset += indptr[original + 1] - indptr[original];
-    }
-    indices.resize(offset - base);
-    edge_ids.resize(has_edge_ids ? offset - base : 0);
-    parallel_ranges(options_.threads, std::ssize(rows),
-                    [&](int worker, std::int64_t begin, std::int64_t stop) {
+  for_blocks_in_order(indptr, order_, p, kBlockEdges, [&](const RowBlock& block) {
+    indices.resize(block.num_edges());
+    edge_ids.resize(has_edge_ids ? block.num_edges() : 0);
+    parallel_ranges(options_.threads, std::ssize(block.rows),
+                    [&](int worker, std::int64_t begin, std::int64_t end) {
                       std::vector<std::int64_t> sources, ids;
-                      for (std::int64_t i = begin; i < stop; ++i) {
-                        const std::int64_t at = rows[i].offset - base;
-                        fill_row(worker, rows[i].original_id, indices.data() + at,
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const std::int64_t at = block.rows[i].offset - block.first_edge;
+                        fill_row(worker, block.rows[i].original_id, indices.data() + at,
                                  edge_ids.data() + (has_edge_ids ? at : 0), sources, ids);
                       }
                     });
-    row_file.write<RowRecord>(rows);
+    row_file.write<RowRecord>(block.rows);
     index_file.write<Index>(indices);
     if (has_edge_ids) id_file[0].write<EdgeId>(edge_ids);
-    edges_done_ += offset - base;
+    edges_done_ += block.num_edges();
     progress_({"Writing edges", "edges", static_cast<std::uint64_t>(edges_done_),
                static_cast<std::uint64_t>(edge().count)});
-  }
+  });
   row_file.write_one(RowRecord{num_edges, -1});
   writer_.close(rows_path(p, edge()), std::move(row_file));
   writer_.close(indices_path(p, edge()), std::move(index_file));
@@ -239,6 +241,10 @@ void Builder::write_edges() {
               : write_edge_part<std::int32_t, std::int32_t>(p);
   }
   for (std::int64_t cut : edges_cut_) result_.meta.cut.edges_cut += cut;
+  EdgeArrays(writer_, graph_, order_, edge(),
+             {.threads = std::max(1, options_.threads), .progress = progress_})
+      .write(fingerprints_,
+             [&](const std::string& attr, std::int64_t count) { note_nonfinite(attr, count); });
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct DatasetBuildOptions {
 struct DatasetBuildResult {
   DatasetMeta meta;  // as it goes to DatasetWriter::commit
   std::map<std::string, std::int64_t>
-      nonfinite;  // attribute -> NaN and infinite values in it (float types, where any)
+      nonfinite;  // attribute (of edges: "<edge type>/<name>") -> NaN and infinite values in it (float types, where any)
 };
 
 /// Writes every array; the caller commits. The bytes do not depend on the number of threads.

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "core/npy.h"
+#include "partition_tool/edge_arrays.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
 
@@ -82,6 +83,67 @@ RawAttr feature_attr(std::shared_ptr<const NpyArray> array, std::int64_t width) 
   return attr;
 }
 
+/// The type of an array that is kept as it is.
+ElementType element_type_of_array(const NpyArray& array) {
+  for (const ElementType type :
+       {ElementType::kUint8, ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
+        ElementType::kUint32, ElementType::kInt64, ElementType::kFloat16, ElementType::kFloat32,
+        ElementType::kFloat64, ElementType::kBool}) {
+    if (has_type(array, type)) return type;
+  }
+  refuse(array.path(), "its element type is " + array.header().descr + ", which attributes cannot have");
+}
+
+/// What attributes of nodes and edges have in common; `rows` is how many there must be, `owners` of what.
+template <class Attr>
+Attr kept_attr(const NamedFile& file, const NpyArray& array, std::int64_t rows, const char* owners) {
+  const std::vector<std::int64_t>& shape = array.header().shape;
+  if (shape.empty() || shape[0] != rows)
+    refuse(file.path,
+           fmt::format("it has {} rows, but there are {} {}", shape.empty() ? 0 : shape[0], rows, owners));
+  Attr attr;
+  attr.name = file.name;
+  attr.type = element_type_of_array(array);
+  attr.shape.assign(shape.begin() + 1, shape.end());
+  const AttrMeta meta{.name = attr.name, .type = attr.type, .shape = attr.shape};
+  if (meta.row_bytes() < 1 || meta.row_bytes() > kMaxRowBytes / 2)
+    refuse(file.path,
+           fmt::format("its rows have {} bytes (1 to {} can be stored)", meta.row_bytes(), kMaxRowBytes / 2));
+  return attr;
+}
+
+RawAttr node_attr(const NamedFile& file, std::shared_ptr<const NpyArray> array, std::int64_t num_nodes) {
+  RawAttr attr = kept_attr<RawAttr>(file, *array, num_nodes, "nodes");
+  attr.read_row = [array](std::int64_t node, std::span<std::byte> row) {
+    std::memcpy(row.data(), array->bytes().data() + node * row.size(), row.size());
+  };
+  return attr;
+}
+
+RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges) {
+  const auto array = std::make_shared<const NpyArray>(file.path);
+  RawEdgeAttr attr = kept_attr<RawEdgeAttr>(file, *array, num_edges, "edges");
+  attr.read_rows = [array](std::int64_t, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows) {
+    if (edge_ids.empty()) return;
+    const std::size_t row_bytes = rows.size() / edge_ids.size();
+    for (std::size_t i = 0; i < edge_ids.size(); ++i)
+      std::memcpy(rows.data() + i * row_bytes, array->bytes().data() + edge_ids[i] * row_bytes, row_bytes);
+  };
+  return attr;
+}
+
+/// Throws kInvalid where a name is none that a file can have, or comes twice.
+void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what) {
+  for (const NamedFile& file : files) {
+    check_name(file.name, what);
+    if (std::ranges::find(taken, file.name) != taken.end() || file.name == "hotness" ||
+        file.name == "original_ids")
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{} '{}' has a name that is taken; choose another", what, file.name));
+    taken.push_back(file.name);
+  }
+}
+
 template <class T>
 std::vector<std::int64_t> label_values(const NpyArray& array, std::span<const T> items) {
   std::vector<std::int64_t> labels(items.size());
@@ -126,6 +188,19 @@ std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_node
   return ids;
 }
 
+void add_attrs(const NumpyImportOptions& options,
+               const std::vector<std::shared_ptr<const NpyArray>>& node_arrays, std::int64_t num_nodes,
+               std::int64_t num_edges, RawGraph& graph) {
+  check_attr_names({"x", "y"}, options.node_attrs, "node attribute");
+  check_attr_names({}, options.edge_attrs, "edge attribute");
+  for (std::size_t i = 0; i < node_arrays.size(); ++i)
+    graph.attrs.push_back(node_attr(options.node_attrs[i], node_arrays[i], num_nodes));
+  for (const NamedFile& file : options.edge_attrs) graph.edge_attrs.push_back(edge_attr(file, num_edges));
+  graph.weights = options.weights;
+  graph.times = options.times;
+  check_weights_and_times(graph);
+}
+
 }  // namespace
 
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress) {
@@ -144,6 +219,8 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
   };
   if (!options.features.empty()) features = open_rows(options.features);
   if (!options.labels.empty()) labels = open_rows(options.labels);
+  std::vector<std::shared_ptr<const NpyArray>> node_arrays;
+  for (const NamedFile& file : options.node_attrs) node_arrays.push_back(open_rows(file.path));
   if (num_nodes == 0) num_nodes = 1 + std::max(largest_id(edges.source), largest_id(edges.destination));
   if (num_nodes < 1 || num_nodes > kMaxNodes)
     refuse(options.edge_index,
@@ -168,11 +245,13 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
   for (const auto& [name, path] : options.splits) {
     if (!path.empty()) graph.splits[name] = read_split(path, num_nodes);
   }
+  add_attrs(options, node_arrays, num_nodes, id_count(edges.source), graph);
   graph.csc = edges_to_csc(edges.source, edges.destination, num_nodes,
-                           {.keep_edge_ids = options.keep_edge_ids,
+                           {.keep_edge_ids = options.keep_edge_ids || !graph.edge_attrs.empty(),
                             .threads = options.threads,
                             .origin = options.edge_index.string()},
                            progress);
+  if (!options.keep_edge_ids && !graph.edge_attrs.empty()) graph.csc.edge_id_kind = EdgeIds::kHeld;
   return graph;
 }
 

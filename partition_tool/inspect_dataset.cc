@@ -21,6 +21,13 @@ double share_of_first(const std::vector<std::int64_t>& counts, double ratio) {
   return all > 0 ? static_cast<double>(hits) / static_cast<double>(all) : 0.0;
 }
 
+/// Made of weights and times of edges.
+bool is_table(const std::string& path) {
+  if (path.find("/edges/") == std::string::npos) return false;
+  const auto is_in = [&](const char* folder) { return path.find(folder) != std::string::npos; };
+  return is_in("/alias/") || is_in("/time_order/") || is_in("/times/");
+}
+
 }  // namespace
 
 DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type) {
@@ -63,7 +70,10 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
       sizes.indices += bytes;
     else if (path.ends_with("/edge_ids.npy"))
       sizes.edge_ids += bytes;
-    else if (path.starts_with("part-") && !path.ends_with("/hotness.npy"))
+    else if (is_table(path))
+      sizes.tables += bytes;
+    else if (path.starts_with("part-") && !path.ends_with("/hotness.npy") &&
+             !path.ends_with("/original_ids.npy"))
       sizes.attrs += bytes;
     else
       sizes.other += bytes;

@@ -19,7 +19,9 @@ DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type);
 
 /// Bytes on disk by kind, over all partitions.
 struct SizeSummary {
-  std::int64_t rows = 0, indices = 0, edge_ids = 0, attrs = 0, other = 0, total = 0;
+  std::int64_t rows = 0, indices = 0, edge_ids = 0, attrs = 0;
+  std::int64_t tables = 0;  // made of weights and times
+  std::int64_t other = 0, total = 0;
 };
 SizeSummary summarise_sizes(const Dataset& dataset);
 

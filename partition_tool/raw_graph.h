@@ -2,9 +2,11 @@
 // `partition` reads back from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a
 // dataset.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,6 +46,7 @@ enum class EdgeIds {
   kNone,       // the dataset will store none
   kPositions,  // edge e of the rows has id e: the import was sorted by destination
   kStored,     // Csc::edge_ids
+  kHeld,       // Csc::edge_ids, to read edge attributes by; the dataset will store none
 };
 
 /// In-neighbours by destination; inside a row the imported order.
@@ -52,11 +55,23 @@ struct Csc {
   IdArray indices;                   // [E] source nodes, imported ids; empty where `make_row` gives them
   std::variant<std::monostate, MakeRow<std::int32_t>, MakeRow<std::int64_t>> make_row;
   EdgeIds edge_id_kind = EdgeIds::kNone;
-  IdArray edge_ids;  // [E] where kStored: positions in the imported edge list
+  IdArray edge_ids;  // [E] where kStored or kHeld: positions in the imported edge list
 
   std::int64_t num_nodes() const { return std::ssize(indptr) - 1; }
   std::int64_t num_edges() const { return indptr.empty() ? 0 : indptr.back(); }
 
+  bool stores_edge_ids() const {
+    return edge_id_kind == EdgeIds::kPositions || edge_id_kind == EdgeIds::kStored;
+  }
+  /// The edge ids of one row; empty where they are not known.
+  void read_edge_ids(std::int64_t v, std::vector<std::int64_t>& out) const {
+    out.clear();
+    if (edge_id_kind == EdgeIds::kNone) return;
+    out.resize(indptr[v + 1] - indptr[v]);
+    if (edge_id_kind == EdgeIds::kPositions) return std::iota(out.begin(), out.end(), indptr[v]);
+    std::visit([&](const auto& ids) { std::copy_n(ids.begin() + indptr[v], out.size(), out.begin()); },
+               edge_ids);
+  }
   /// For passes over all rows.
   NeighbourRows rows() const {
     if (const auto* narrow = std::get_if<MakeRow<std::int32_t>>(&make_row)) return *narrow;
@@ -81,10 +96,24 @@ struct RawAttr {
   std::function<void(std::int64_t node, std::span<std::byte> row)> read_row;
 };
 
+/// One edge attribute, likewise.
+struct RawEdgeAttr {
+  std::string name;
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::int64_t> shape;  // of one edge; empty for a scalar
+  /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` as of Csc::read_edge_ids. Called from
+  /// several threads, in any order.
+  std::function<void(std::int64_t node, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows)>
+      read_rows;
+};
+
 struct RawGraph {
   std::string name;
   Csc csc;
   std::vector<RawAttr> attrs;
+  std::vector<RawEdgeAttr> edge_attrs;
+  std::vector<std::string> weights;  // edge attributes that weighted sampling shall draw by
+  std::vector<std::string> times;    // attributes of edges, or else of nodes, that rows shall be ordered by
   std::map<std::string, std::vector<std::int64_t>> splits;  // imported node ids, in the imported order
   std::int64_t num_classes = 0;                             // 0: unknown
   std::vector<std::string> class_names;

@@ -115,6 +115,19 @@ void read_edges(const Dataset& dataset, const CscView& view, int threads, const 
   }
 }
 
+/// Rows of an edge attribute lie as the edges do. read_edges has checked the offsets by the time that this is asked.
+auto row_reader(const Dataset& dataset, const std::string& attr) {
+  return [&dataset, view = dataset.edge_attr(0, attr), csc = dataset.csc(0)](
+             std::int64_t v, std::span<const std::int64_t>, std::span<std::byte> rows) {
+    const std::int64_t id = dataset.dataset_id(0, v);
+    const int p = partition_of(csc.partition_offsets, id);
+    const RowRecord& row = csc.parts[p].rows[id - csc.partition_offsets[p]];
+    const std::byte* from = view.parts[p] + row.offset * view.stride_bytes;
+    for (std::size_t at = 0; at < rows.size(); at += view.row_bytes, from += view.stride_bytes)
+      std::memcpy(rows.data() + at, from, view.row_bytes);
+  };
+}
+
 }  // namespace
 
 RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progress) {
@@ -150,6 +163,14 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
                                          row.size());
                            }});
   }
+  const EdgeTypeMeta& edge = meta.edge_types[0];
+  for (const AttrMeta& attr : edge.attrs)
+    graph.edge_attrs.push_back({.name = attr.name,
+                                .type = attr.type,
+                                .shape = attr.shape,
+                                .read_rows = row_reader(dataset, attr.name)});
+  graph.weights = edge.weights;
+  graph.times = edge.times;
   read_edges(dataset, dataset.csc(0), threads, progress, graph.csc);
   return graph;
 }

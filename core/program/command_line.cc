@@ -157,6 +157,19 @@ void CommandLine::flag(const std::string& names, bool& value, const std::string&
   app_->cli->add_flag(names, value, help);
 }
 
+void CommandLine::repeatable_option(const std::string& names, const char* type, const std::string& help,
+                                    std::function<void(const std::string& text)> take) {
+  const auto take_all = [take = std::move(take), name = first_name(names)](const CLI::results_t& texts) {
+    for (const std::string& text : texts) {
+      refuse_empty(text, name);
+      take(text);
+    }
+    return true;
+  };
+  CLI::Option* option = app_->cli->add_option(names, take_all, help);
+  option->type_name(type)->expected(CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+}
+
 CommandLine& CommandLine::command(const std::string& name, const std::string& description) {
   commands_.emplace_back(new CommandLine(name, *this, description));
   return *commands_.back();

@@ -47,6 +47,9 @@ class CommandLine {
   /// Numbers of cores: 0,2-3.
   void cores_option(const std::string& names, std::vector<int>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
+  /// An option that may be given again and again; `take` gets each text, in order. `type` is what --help shows: "NAME=FILE".
+  void repeatable_option(const std::string& names, const char* type, const std::string& help,
+                         std::function<void(const std::string& text)> take);
 
   /// A command behind this one; it lives as long as this one does.
   CommandLine& command(const std::string& name, const std::string& description);

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "core/error.h"
 #include "core/program/program_main.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/import_debian.h"
@@ -92,6 +93,31 @@ void add_ogb(CommandLine& import, Choices& choices) {
                "Follow each edge by its inverse, as OGB does for undirected datasets");
 }
 
+/// "NAME=FILE".
+NamedFile named_file(const std::string& text, const char* option) {
+  const std::size_t at = text.find('=');
+  if (at == 0 || at == std::string::npos || at + 1 == text.size())
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give NAME=FILE", option, text));
+  return {.name = text.substr(0, at), .path = text.substr(at + 1)};
+}
+
+void add_numpy_attrs(CommandLine& command, NumpyImportOptions& options) {
+  command.repeatable_option(
+      "--node-attr", "NAME=FILE", "[N] or [N, W] of any element type; may be repeated",
+      [&options](const std::string& text) { options.node_attrs.push_back(named_file(text, "--node-attr")); });
+  command.repeatable_option(
+      "--edge-attr", "NAME=FILE",
+      "[E] or [E, W] of any element type, in the order of the edge index; may be repeated",
+      [&options](const std::string& text) { options.edge_attrs.push_back(named_file(text, "--edge-attr")); });
+  command.repeatable_option(
+      "--weight", "NAME", "Edge attribute, a number each: make alias tables, so that batches can draw by it",
+      [&options](const std::string& name) { options.weights.push_back(name); });
+  command.repeatable_option("--time", "NAME",
+                            "Edge attribute, or else node attribute (of the sources), int64: order rows by "
+                            "it for temporal sampling",
+                            [&options](const std::string& name) { options.times.push_back(name); });
+}
+
 void add_numpy(CommandLine& import, Choices& choices) {
   CommandLine& command = import.command("numpy", "A graph in .npy files");
   make_by(command, choices, choices.numpy, import_numpy);
@@ -103,9 +129,11 @@ void add_numpy(CommandLine& import, Choices& choices) {
     command.option(std::string("--") + split, choices.numpy.splits[split],
                    "[S] node ids, or a mask [N] of bool");
   }
-  command.option("--num-nodes", choices.numpy.num_nodes,
-                 "Number of nodes; default: the rows of features or labels, else the largest id + 1",
-                 {.positive = true});
+  add_numpy_attrs(command, choices.numpy);
+  command.option(
+      "--num-nodes", choices.numpy.num_nodes,
+      "Number of nodes; default: the rows of features, labels or node attributes, else the largest id + 1",
+      {.positive = true});
 }
 
 void add_import(CommandLine& line, Choices& choices) {

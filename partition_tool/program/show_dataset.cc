@@ -19,6 +19,19 @@ std::string megabytes(std::int64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+json show_attrs(const std::vector<AttrMeta>& attrs) {
+  json report = json::array();
+  for (const AttrMeta& attr : attrs) {
+    fmt::print("  attribute {}: {} [{}], {} bytes from row to row\n", attr.name, to_string(attr.type),
+               fmt::join(attr.shape, ", "), attr.stride_bytes);
+    report.push_back({{"name", attr.name},
+                      {"element_type", to_string(attr.type)},
+                      {"shape", attr.shape},
+                      {"stride_bytes", attr.stride_bytes}});
+  }
+  return report;
+}
+
 json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
   fmt::print("node type {}: {} nodes, {} classes\n", node.name, node.count, node.num_classes);
   json report = {{"name", node.name},
@@ -26,14 +39,7 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
                  {"classes", node.num_classes},
                  {"splits", node.splits},
                  {"partition_offsets", node.partition_offsets}};
-  for (const AttrMeta& attr : node.attrs) {
-    fmt::print("  attribute {}: {} [{}], {} bytes from row to row\n", attr.name, to_string(attr.type),
-               fmt::join(attr.shape, ", "), attr.stride_bytes);
-    report["attrs"].push_back({{"name", attr.name},
-                               {"element_type", to_string(attr.type)},
-                               {"shape", attr.shape},
-                               {"stride_bytes", attr.stride_bytes}});
-  }
+  report["attrs"] = show_attrs(node.attrs);
   for (const auto& [name, count] : node.splits) fmt::print("  split {}: {} nodes\n", name, count);
   for (int p = 0; p < meta.partitions; ++p)
     fmt::print("  partition {}: {} nodes\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p]);
@@ -47,6 +53,10 @@ json show_edge_type(const Dataset& dataset, int number) {
              edge.has_edge_ids ? ", with edge ids" : "");
   fmt::print("  in-degree: min {}, median {}, mean {:.1f}, max {}\n", degrees.min, degrees.median,
              degrees.mean, degrees.max);
+  json attrs = show_attrs(edge.attrs);
+  for (const std::string& weight : edge.weights)
+    fmt::print("  weight {}: edges can be drawn by it\n", weight);
+  for (const std::string& time : edge.times) fmt::print("  time {}: rows are in its order\n", time);
   fmt::print("  edges by partition: {}\n", fmt::join(edge.partition_edges, ", "));
   return {{"src", edge.src},
           {"rel", edge.rel},
@@ -54,6 +64,9 @@ json show_edge_type(const Dataset& dataset, int number) {
           {"edges", edge.count},
           {"partition_edges", edge.partition_edges},
           {"edge_ids", edge.has_edge_ids},
+          {"attrs", std::move(attrs)},
+          {"weights", edge.weights},
+          {"times", edge.times},
           {"in_degree",
            {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
 }
@@ -106,11 +119,13 @@ void show_dataset(const ShowOptions& options) {
   for (const NodeTypeMeta& node : meta.node_types) out["node_types"].push_back(show_node_type(meta, node));
   for (int t = 0; t < dataset.num_edge_types(); ++t) out["edge_types"].push_back(show_edge_type(dataset, t));
   const SizeSummary sizes = summarise_sizes(dataset);
-  fmt::print("on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, other {})\n",
-             megabytes(sizes.total), megabytes(sizes.rows), megabytes(sizes.indices),
-             megabytes(sizes.edge_ids), megabytes(sizes.attrs), megabytes(sizes.other));
+  fmt::print(
+      "on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, weights and times {}, other {})\n",
+      megabytes(sizes.total), megabytes(sizes.rows), megabytes(sizes.indices), megabytes(sizes.edge_ids),
+      megabytes(sizes.attrs), megabytes(sizes.tables), megabytes(sizes.other));
   out["bytes"] = {{"total", sizes.total},       {"rows", sizes.rows},   {"indices", sizes.indices},
-                  {"edge_ids", sizes.edge_ids}, {"attrs", sizes.attrs}, {"other", sizes.other}};
+                  {"edge_ids", sizes.edge_ids}, {"attrs", sizes.attrs}, {"tables", sizes.tables},
+                  {"other", sizes.other}};
   if (options.presample > 0) out["hotness"] = show_hotness(dataset, options);
   report.write(out);
 }

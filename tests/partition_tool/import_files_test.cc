@@ -127,6 +127,76 @@ TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
   EXPECT_EQ(import_numpy(options, no_progress).num_nodes(), 10);
 }
 
+std::vector<float> edge_rows(const RawGraph& graph, int attr, std::int64_t node, std::int64_t width) {
+  Ids edge_ids;
+  graph.csc.read_edge_ids(node, edge_ids);
+  std::vector<float> rows((graph.csc.indptr[node + 1] - graph.csc.indptr[node]) * width);
+  graph.edge_attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
+  return rows;
+}
+
+TEST_F(ImportNumpy, AttributesOfEdgesFollowTheirEdgesWithAndWithoutStoredIds) {
+  NumpyImportOptions options = good();  // 2->1, 0->1, 2->0
+  options.edge_attrs = {{"w", save<float>(path("w.npy"), {1, 2, 3})},
+                        {"f", save<float>(path("f.npy"), {1, 2, 3, 4, 5, 6}, {3, 2})}};
+  options.node_attrs = {{"since", save<std::int64_t>(path("s.npy"), {7, 8, 9})}};
+  options.weights = {"w"};
+  options.times = {"since"};
+  for (const bool keep : {true, false}) {
+    options.keep_edge_ids = keep;
+    const RawGraph graph = import_numpy(options, no_progress);
+    EXPECT_EQ(graph.csc.stores_edge_ids(), keep);
+    EXPECT_EQ(edge_rows(graph, 0, 0, 1), (std::vector<float>{3}));
+    EXPECT_EQ(edge_rows(graph, 0, 1, 1), (std::vector<float>{1, 2}));
+    EXPECT_EQ(edge_rows(graph, 0, 2, 1), (std::vector<float>{}));
+    EXPECT_EQ(edge_rows(graph, 1, 1, 2), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(graph.edge_attrs[1].shape, (Ids{2}));
+    EXPECT_EQ(graph.attrs[2].name, "since");
+    EXPECT_EQ(read_all<std::int64_t>(graph, 2), (Ids{7, 8, 9}));
+    EXPECT_EQ(graph.weights, std::vector<std::string>{"w"});
+    EXPECT_EQ(graph.times, std::vector<std::string>{"since"});
+  }
+}
+
+TEST_F(ImportNumpy, BadAttributesAreNamed) {
+  const auto refused = [&](const std::function<void(NumpyImportOptions&)>& spoil, const std::string& part) {
+    NumpyImportOptions options = good();
+    options.edge_attrs = {{"w", save<float>(path("w.npy"), {1, 2, 3})}};
+    options.node_attrs = {{"t", save<std::int64_t>(path("s.npy"), {7, 8, 9})}};
+    spoil(options);
+    expect_refused([&] { import_numpy(options, no_progress); }, part);
+  };
+  refused(
+      [&](auto& o) {
+        save<float>(o.edge_attrs[0].path, {1, 2});
+      },
+      "w.npy: it has 2 rows, but there are 3 edges");
+  refused(
+      [&](auto& o) {
+        save<std::int64_t>(o.node_attrs[0].path, {1, 2});
+      },
+      "s.npy: it has 2 rows, but there are 3 nodes");
+  refused(
+      [&](auto& o) {
+        fs::remove(o.edge_attrs[0].path);
+        NpyWriter writer(o.edge_attrs[0].path, npy_descr(ElementType::kBfloat16),
+                         {3});  // uint16 in NumPy's eyes
+        writer.write_bytes(std::vector<std::byte>(6));
+        writer.finish();
+      },
+      "w.npy: its element type is <u2");
+  refused([&](auto& o) { save<float>(o.edge_attrs[0].path, {}, {3, 0}); }, "w.npy: its rows have 0 bytes");
+  refused([&](auto& o) { o.edge_attrs[0].name = "a__b"; }, "edge attribute 'a__b' is no valid name");
+  refused([&](auto& o) { o.edge_attrs.push_back(o.edge_attrs[0]); },
+          "edge attribute 'w' has a name that is taken");
+  refused([&](auto& o) { o.node_attrs[0].name = "x"; }, "node attribute 'x' has a name that is taken");
+  refused([&](auto& o) { o.node_attrs[0].name = "hotness"; },
+          "node attribute 'hotness' has a name that is taken");
+  refused([&](auto& o) { o.weights = {"t"}; }, "weight 't' is no attribute of the edges; they have: w");
+  refused([&](auto& o) { o.times = {"w"}; }, "time 'w' has the element type float32; convert it to int64");
+  refused([&](auto& o) { o.times = {"u"}; }, "time 'u' is no attribute");
+}
+
 TEST_F(ImportNumpy, BadInputIsNamed) {
   const auto refused = [&](const std::function<void(NumpyImportOptions&)>& spoil, const std::string& part,
                            ErrorCode code = ErrorCode::kInvalid) {

@@ -110,6 +110,44 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
                                                     "same.json", "two.json", "inspect.json", "verify.json"}));
 }
 
+TEST_F(PartitionProgram, AttributesWeightsAndTimesOfEdgesComeInAreShownAndAreKeptByPartition) {
+  save<std::int64_t>("e.npy", {0, 1, 2, 3, 0, 1, 1, 1, 1, 0}, {2, 5});
+  save<float>("w.npy", {1, 0, 3, 4, 5}, {5});
+  save<std::int16_t>("kind.npy", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {5, 2});
+  save<std::int64_t>("t.npy", {9, -8, 7, 6, 5}, {5});
+  save<std::int64_t>("born.npy", {1, 2, 3, 4}, {4});
+  const std::string files =
+      " --edge-index e.npy --edge-attr w=w.npy --edge-attr kind=kind.npy --edge-attr t=t.npy --node-attr "
+      "born=born.npy";
+  succeed("import numpy whole" + files + " --weight w --time t --time born --json whole.json");
+  succeed("partition whole cut --parts 2 --method random --json cut.json");
+  EXPECT_EQ(read_json("cut.json")["fingerprint"], read_json("whole.json")["fingerprint"]);
+  for (const char* name : {"whole", "cut"}) {
+    succeed(std::string("verify ") + name);
+    const ToolResult shown = succeed(std::string("inspect ") + name + " --json inspect.json");
+    for (const char* part : {"attribute kind: int16 [2]", "weight w", "time t", "time born"})
+      EXPECT_NE(shown.out.find(part), std::string::npos) << part << "\n" << shown.out;
+    const json edge = read_json("inspect.json")["edge_types"][0];
+    EXPECT_EQ(edge["attrs"].size(), 3U);
+    EXPECT_EQ(edge["weights"], json({"w"}));
+    EXPECT_EQ(edge["times"], json({"t", "born"}));
+    EXPECT_GT(read_json("inspect.json")["bytes"]["tables"], 0);
+  }
+  succeed("import numpy none" + files + " --weight w --time t --no-edge-ids");
+  succeed("verify none");
+  refuse("import numpy bad" + files + " --weight kind", "weight 'kind' has 2 numbers each");
+  refuse("import numpy bad" + files + " --time w", "convert it to int64");
+  refuse("import numpy bad" + files + " --edge-attr t.npy", "--edge-attr is 't.npy'; give NAME=FILE");
+  refuse("import numpy bad" + files + " --edge-attr u=", "give NAME=FILE");
+  refuse("import numpy bad" + files + " --weight ''", "--weight is ''");
+  save<float>("negative.npy", {0, 0, 3, -1, 5}, {5});
+  refuse("import numpy bad --edge-index e.npy --edge-attr w=negative.npy --weight w",
+         "in-edges of node 1: weight 3 of the row is -1");
+  save<float>("short.npy", {1, 2}, {2});
+  refuse("import numpy bad --edge-index e.npy --edge-attr w=short.npy",
+         "short.npy: it has 2 rows, but there are 5 edges");
+}
+
 TEST_F(PartitionProgram, FanoutsAndBatchSizeOfTheOrderAreKeptByPartition) {
   succeed(
       "generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --fanouts 4,-1 --batch-size 32");

@@ -1,0 +1,309 @@
+// See edge_arrays.h.
+#include "partition_tool/edge_arrays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "cache/parallel_ranges.h"
+#include "core/alias_table.h"
+#include "core/error.h"
+#include "core/nonfinite.h"
+#include "core/time_order.h"
+#include "partition_tool/row_blocks.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 8 << 20;
+constexpr std::int64_t kMaxWeightedRow = (std::int64_t{1} << 31) - 1;  // alias_table.h
+constexpr std::int64_t kMaxTimedRow = (std::int64_t{1} << 32) - 1;     // time_order.h
+
+template <class Attr>
+const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
+  const auto found = std::ranges::find(attrs, name, &Attr::name);
+  return found == attrs.end() ? nullptr : &*found;
+}
+
+template <class Attr>
+std::string names_of(const std::vector<Attr>& attrs) {
+  std::string names;
+  for (const Attr& attr : attrs) names += (names.empty() ? "" : ", ") + attr.name;
+  return names.empty() ? "none" : names;
+}
+
+template <class Attr>
+AttrMeta meta_of(const Attr& attr) {
+  return {.name = attr.name, .type = attr.type, .shape = attr.shape};
+}
+
+/// One number of one of these types.
+void require_number(const std::string& what, const AttrMeta& attr, std::initializer_list<ElementType> types) {
+  std::string names;
+  for (const ElementType type : types) names += (names.empty() ? "" : ", ") + std::string(to_string(type));
+  if (attr.row_elements() != 1)
+    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' has {} numbers each; it must have one", what,
+                                                 attr.name, attr.row_elements()));
+  if (std::ranges::find(types, attr.type) == types.end())
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} '{}' has the element type {}; convert it to {}{}", what, attr.name,
+                            to_string(attr.type), types.size() > 1 ? "one of: " : "", names));
+}
+
+void require_once(const char* what, std::vector<std::string> names) {
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is given twice", what, *twice));
+}
+
+template <class T>
+void widen(std::span<const std::byte> bytes, std::vector<double>& out) {
+  out.resize(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<double>(value);
+  }
+}
+
+void to_doubles(ElementType type, std::span<const std::byte> bytes, std::vector<double>& out) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return widen<float>(bytes, out);
+    case ElementType::kFloat64:
+      return widen<double>(bytes, out);
+    case ElementType::kInt32:
+      return widen<std::int32_t>(bytes, out);
+    default:  // check_weights_and_times has let no other through
+      return widen<std::int64_t>(bytes, out);
+  }
+}
+
+/// A thread's copy of an edge attribute's rows of one node.
+class RowReader {
+ public:
+  RowReader(const RawGraph& graph, const RawEdgeAttr& attr)
+      : graph_(graph), attr_(attr), row_bytes_(meta_of(attr).row_bytes()) {}
+  std::span<const std::byte> read(std::int64_t node) {
+    graph_.csc.read_edge_ids(node, edge_ids_);
+    rows_.resize((graph_.csc.indptr[node + 1] - graph_.csc.indptr[node]) * row_bytes_);
+    attr_.read_rows(node, edge_ids_, rows_);
+    return rows_;
+  }
+
+ private:
+  const RawGraph& graph_;
+  const RawEdgeAttr& attr_;
+  const std::int64_t row_bytes_;
+  std::vector<std::int64_t> edge_ids_;
+  std::vector<std::byte> rows_;
+};
+
+/// The times of a row's edges: their own, or else of their source nodes, which are read once for all rows.
+class Times {
+ public:
+  Times(const RawGraph& graph, const std::string& name, int threads)
+      : graph_(graph), edge_attr_(find(graph.edge_attrs, name)) {
+    if (edge_attr_) return;
+    of_nodes_.resize(graph.num_nodes());
+    const RawAttr& attr = *find(graph.attrs, name);
+    parallel_ranges(threads, graph.num_nodes(), [&](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t v = begin; v < end; ++v)
+        attr.read_row(v, std::as_writable_bytes(std::span(&of_nodes_[v], 1)));
+    });
+  }
+  void read(std::int64_t node, std::vector<std::int64_t>& edge_ids, std::vector<std::int64_t>& times) const {
+    times.resize(graph_.csc.indptr[node + 1] - graph_.csc.indptr[node]);
+    if (edge_attr_) {
+      graph_.csc.read_edge_ids(node, edge_ids);
+      return edge_attr_->read_rows(node, edge_ids, std::as_writable_bytes(std::span(times)));
+    }
+    if (graph_.num_nodes() <= std::int64_t{1} << 31)  // the width of make_id_array
+      read_sources<std::int32_t>(node, times);
+    else
+      read_sources<std::int64_t>(node, times);
+  }
+
+ private:
+  template <class Id>
+  void read_sources(std::int64_t node, std::vector<std::int64_t>& times) const {
+    std::vector<Id> sources(times.size());
+    graph_.csc.read_row(node, std::span(sources));
+    std::ranges::transform(sources, times.begin(), [&](Id source) { return of_nodes_[source]; });
+  }
+  const RawGraph& graph_;
+  const RawEdgeAttr* edge_attr_;
+  std::vector<std::int64_t> of_nodes_;
+};
+
+}  // namespace
+
+void check_weights_and_times(const RawGraph& graph) {
+  require_once("weight", graph.weights);
+  require_once("time", graph.times);
+  for (const std::string& name : graph.weights) {
+    const RawEdgeAttr* attr = find(graph.edge_attrs, name);
+    if (!attr)
+      throw Error(ErrorCode::kInvalid, fmt::format("weight '{}' is no attribute of the edges; they have: {}",
+                                                   name, names_of(graph.edge_attrs)));
+    require_number("weight", meta_of(*attr),
+                   {ElementType::kFloat32, ElementType::kFloat64, ElementType::kInt32, ElementType::kInt64});
+  }
+  for (const std::string& name : graph.times) {
+    const RawEdgeAttr* of_edges = find(graph.edge_attrs, name);
+    const RawAttr* of_nodes = find(graph.attrs, name);
+    if (!of_edges && !of_nodes)
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format(
+              "time '{}' is no attribute of the edges, which have: {}, nor of the nodes, which have: {}",
+              name, names_of(graph.edge_attrs), names_of(graph.attrs)));
+    require_number("time", of_edges ? meta_of(*of_edges) : meta_of(*of_nodes), {ElementType::kInt64});
+  }
+}
+
+void check_edge_arrays(const RawGraph& graph) {
+  check_weights_and_times(graph);
+  const std::int64_t most = !graph.weights.empty() ? kMaxWeightedRow
+                            : !graph.times.empty() ? kMaxTimedRow
+                                                   : graph.csc.num_edges();
+  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) {
+    const std::int64_t degree = graph.csc.indptr[v + 1] - graph.csc.indptr[v];
+    if (degree > most)
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("node {} has {} in-edges; with {} '{}' a node has at most {}", v, degree,
+                              graph.weights.empty() ? "the time" : "the weight",
+                              graph.weights.empty() ? graph.times[0] : graph.weights[0], most));
+  }
+}
+
+EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+                       const EdgeTypeMeta& edge, const Options& options)
+    : writer_(writer), graph_(graph), order_(order), edge_(edge), options_(options) {}
+
+void EdgeArrays::write(std::span<Fingerprint> fingerprints,
+                       const std::function<void(const std::string&, std::int64_t)>& nonfinite) {
+  for (int a = 0; a < static_cast<int>(edge_.attrs.size()); ++a) write_attr(a, fingerprints, nonfinite);
+  for (const std::string& weight : edge_.weights) write_alias(weight);
+  for (const std::string& time : edge_.times) write_time_order(time);
+}
+
+template <class Start, class Row, class Finish>
+void EdgeArrays::for_rows(int partition, const std::string& step, std::int64_t edge_bytes, const Start& start,
+                          const Row& row, const Finish& finish) {
+  std::int64_t done = 0;
+  for (int p = 0; p < partition; ++p) done += edge_.partition_edges[p];
+  const std::int64_t block_edges = std::max<std::int64_t>(1, kBlockBytes / edge_bytes);
+  for_blocks_in_order(graph_.csc.indptr, order_, partition, block_edges, [&](const RowBlock& block) {
+    start(block.num_edges());
+    parallel_ranges(options_.threads, std::ssize(block.rows),
+                    [&](int worker, std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i)
+                        row(worker, block.rows[i].original_id, block.rows[i].offset - block.first_edge,
+                            block.end_of(i) - block.first_edge);
+                    });
+    finish();
+    options_.progress({step.c_str(), "edges", static_cast<std::uint64_t>(done + block.end_edge),
+                       static_cast<std::uint64_t>(edge_.count)});
+  });
+}
+
+void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
+                            const std::function<void(const std::string&, std::int64_t)>& nonfinite) {
+  const AttrMeta& meta = edge_.attrs[number];
+  const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes;
+  std::vector<RowReader> readers(fingerprints.size(), {graph_, graph_.edge_attrs[number]});
+  std::vector<std::byte> block;
+  std::atomic<std::int64_t> bad = 0;
+  for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
+    const std::string path = edge_attr_path(p, edge_, meta.name);
+    NpyWriter file = writer_.open(
+        path, npy_descr(meta.type),
+        {edge_.partition_edges[p], stride / static_cast<std::int64_t>(element_bytes(meta.type))});
+    for_rows(
+        p, "Writing edge attribute " + meta.name, stride,
+        [&](std::int64_t edges) { block.assign(edges * stride, std::byte{0}); },
+        [&](int worker, std::int64_t node, std::int64_t begin, std::int64_t end) {
+          const std::span<const std::byte> rows = readers[worker].read(node);
+          bad += count_nonfinite(meta.type, rows);
+          fingerprints[worker].add_edge_attr(0, node, number, rows);
+          for (std::int64_t i = begin; i < end; ++i)
+            std::memcpy(block.data() + i * stride, rows.data() + (i - begin) * row_bytes, row_bytes);
+        },
+        [&] { file.write_bytes(block); });
+    writer_.close(path, std::move(file));
+  }
+  nonfinite(edge_.folder() + "/" + meta.name, bad);
+}
+
+void EdgeArrays::write_alias(const std::string& weight) {
+  const RawEdgeAttr& attr = *find(graph_.edge_attrs, weight);
+  struct Worker {
+    RowReader reader;
+    AliasBuilder builder;
+    std::vector<double> weights;
+  };
+  std::vector<Worker> workers(options_.threads, {{graph_, attr}, {}, {}});
+  std::vector<AliasEntry> block;
+  for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
+    const std::string path = alias_path(p, edge_, weight);
+    NpyWriter file = writer_.open(path, npy_descr(ElementType::kUint32), {edge_.partition_edges[p], 2});
+    for_rows(
+        p, "Writing alias tables of " + weight, sizeof(AliasEntry),
+        [&](std::int64_t edges) { block.resize(edges); },
+        [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
+          Worker& worker = workers[number];
+          to_doubles(attr.type, worker.reader.read(node), worker.weights);
+          try {
+            worker.builder.build(worker.weights, std::span(block).subspan(begin, end - begin));
+          } catch (const Error& error) {
+            throw Error(error.code(),
+                        fmt::format("weight '{}', in-edges of node {}: {}", weight, node, error.what()));
+          }
+        },
+        [&] { file.write<AliasEntry>(block); });
+    writer_.close(path, std::move(file));
+  }
+}
+
+void EdgeArrays::write_time_order(const std::string& time) {
+  const Times times(graph_, time, options_.threads);
+  struct Worker {
+    std::vector<std::int64_t> edge_ids, times;
+    std::vector<std::uint32_t> order;
+  };
+  std::vector<Worker> workers(options_.threads);
+  std::vector<std::uint32_t> orders;
+  std::vector<std::int64_t> sorted;
+  for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
+    const std::string order_path = time_order_path(p, edge_, time), sorted_path = times_path(p, edge_, time);
+    NpyWriter order_file =
+        writer_.open(order_path, npy_descr(ElementType::kUint32), {edge_.partition_edges[p]});
+    NpyWriter sorted_file =
+        writer_.open(sorted_path, npy_descr(ElementType::kInt64), {edge_.partition_edges[p]});
+    for_rows(
+        p, "Ordering rows by " + time, sizeof(std::int64_t) + sizeof(std::uint32_t),
+        [&](std::int64_t edges) {
+          orders.resize(edges);
+          sorted.resize(edges);
+        },
+        [&](int number, std::int64_t node, std::int64_t begin, std::int64_t) {
+          Worker& worker = workers[number];
+          times.read(node, worker.edge_ids, worker.times);
+          order_by_time(worker.times, worker.order);
+          std::ranges::copy(worker.order, orders.begin() + begin);
+          std::ranges::transform(worker.order, sorted.begin() + begin,
+                                 [&](std::uint32_t i) { return worker.times[i]; });
+        },
+        [&] {
+          order_file.write<std::uint32_t>(orders);
+          sorted_file.write<std::int64_t>(sorted);
+        });
+    writer_.close(order_path, std::move(order_file));
+    writer_.close(sorted_path, std::move(sorted_file));
+  }
+}
+
+}  // namespace hopfeed

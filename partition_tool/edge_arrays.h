@@ -1,0 +1,61 @@
+// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and the order of rows
+// by times. A part of the shared last stage (dataset_build.h), streamed as the rest of it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset_meta.h"
+#include "core/dataset_writer.h"
+#include "core/fingerprint.h"
+#include "partition_tool/node_order.h"
+#include "partition_tool/progress.h"
+#include "partition_tool/raw_graph.h"
+
+namespace hopfeed {
+
+/// Throws kInvalid naming the attribute where a weight or a time is none of the graph's attributes, is not one number, or has
+/// an element type that does not serve. Needs no edges, so that importers can ask before they read any.
+void check_weights_and_times(const RawGraph& graph);
+
+/// The same, and kUnsupported naming a node whose row is too long for a weight or a time.
+void check_edge_arrays(const RawGraph& graph);
+
+class EdgeArrays {
+ public:
+  struct Options {
+    int threads = 1;
+    const Progress& progress;
+  };
+  /// All of them must outlive this. `edge` describes the arrays and how many edges each partition has.
+  EdgeArrays(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order, const EdgeTypeMeta& edge,
+             const Options& options);
+
+  /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread. `nonfinite(attribute, count)` hears
+  /// of each attribute. The bytes do not depend on the number of threads. Throws kInvalid naming attribute and node where
+  /// weights cannot be drawn by.
+  void write(std::span<Fingerprint> fingerprints,
+             const std::function<void(const std::string& attr, std::int64_t count)>& nonfinite);
+
+ private:
+  void write_attr(int number, std::span<Fingerprint> fingerprints,
+                  const std::function<void(const std::string&, std::int64_t)>& nonfinite);
+  void write_alias(const std::string& weight);
+  void write_time_order(const std::string& time);
+
+  /// Calls row(worker, node, begin, end) for all rows of a partition, in blocks; begin and end count edges from the block's
+  /// first. `start(edges)` comes before each block, `finish()` behind it.
+  template <class Start, class Row, class Finish>
+  void for_rows(int partition, const std::string& step, std::int64_t edge_bytes, const Start& start,
+                const Row& row, const Finish& finish);
+
+  DatasetWriter& writer_;
+  const RawGraph& graph_;
+  const NodeOrder& order_;
+  const EdgeTypeMeta& edge_;
+  const Options options_;
+};
+
+}  // namespace hopfeed
