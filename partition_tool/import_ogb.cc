@@ -84,32 +84,63 @@ void require_lines(const TextLines& lines, std::int64_t expected, const char* of
                                                  lines.path().string(), lines.number(), expected, of));
 }
 
-RawAttr read_features(const fs::path& path, std::int64_t num_nodes, const Progress& progress) {
+/// Lines of numbers, one per node or edge.
+struct Features {
+  std::int64_t width = 0;
+  std::vector<float> values;
+};
+
+std::shared_ptr<const Features> read_features(const fs::path& path, std::int64_t rows, const char* of,
+                                              const Progress& progress) {
   TextLines lines(path);
-  const auto values = std::make_shared<std::vector<float>>();
+  const auto features = std::make_shared<Features>();
+  std::vector<float>& values = features->values;
   std::size_t width = 0;
   for (std::string_view line; lines.next(line);) {
-    const std::size_t before = values->size();
-    for_each_field(line, [&](std::string_view field) { values->push_back(parse_float(lines, field)); });
-    const std::size_t found = values->size() - before;
+    const std::size_t before = values.size();
+    for_each_field(line, [&](std::string_view field) { values.push_back(parse_float(lines, field)); });
+    const std::size_t found = values.size() - before;
     if (width == 0) {
       width = found;
       if (width > static_cast<std::size_t>(kMaxRowBytes) / 4)
         lines.refuse(fmt::format("{} features are too many (at most {})", width, kMaxRowBytes / 4));
-      values->reserve(width * static_cast<std::size_t>(num_nodes));
+      values.reserve(width * static_cast<std::size_t>(rows));
     }
     if (found != width) lines.refuse(fmt::format("{} features where line 1 has {}", found, width));
-    if (lines.number() > num_nodes) break;
+    if (lines.number() > rows) break;
     if (lines.number() % kReportLines == 0)
       progress({"Reading features", "rows", static_cast<std::uint64_t>(lines.number()),
-                static_cast<std::uint64_t>(num_nodes)});
+                static_cast<std::uint64_t>(rows)});
   }
-  require_lines(lines, num_nodes, "nodes");
+  require_lines(lines, rows, of);
+  features->width = static_cast<std::int64_t>(width);
+  return features;
+}
+
+RawAttr node_features(const fs::path& path, std::int64_t num_nodes, const Progress& progress) {
+  const auto features = read_features(path, num_nodes, "nodes", progress);
   return {.name = "x",
           .type = ElementType::kFloat32,
-          .shape = {static_cast<std::int64_t>(width)},
-          .read_row = [values, width](std::int64_t node, std::span<std::byte> row) {
-            std::memcpy(row.data(), values->data() + static_cast<std::size_t>(node) * width, row.size());
+          .shape = {features->width},
+          .read_row = [features](std::int64_t node, std::span<std::byte> row) {
+            std::memcpy(row.data(), features->values.data() + node * features->width, row.size());
+          }};
+}
+
+/// An edge and its inverse have the features of their line.
+RawEdgeAttr edge_features(const fs::path& path, std::int64_t num_lines, bool add_inverse,
+                          const Progress& progress) {
+  const auto features = read_features(path, num_lines, "edges", progress);
+  const std::int64_t edges_per_line = add_inverse ? 2 : 1;
+  return {.name = "edge_attr",
+          .type = ElementType::kFloat32,
+          .shape = {features->width},
+          .read_rows = [features, edges_per_line](std::int64_t, std::span<const std::int64_t> edge_ids,
+                                                  std::span<std::byte> rows) {
+            const std::int64_t width = features->width;
+            for (std::size_t i = 0; i < edge_ids.size(); ++i)
+              std::memcpy(rows.data() + i * width * 4,
+                          features->values.data() + edge_ids[i] / edges_per_line * width, width * 4);
           }};
 }
 
@@ -173,13 +204,20 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
         throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but {} says {} edges",
                                                      edge_path.string(), listed, path->string(), promised));
     }
-    graph.csc = edges_to_csc(
-        std::span(edges.source), std::span(edges.destination), num_nodes,
-        {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = edge_path.string()},
-        progress);
+    const auto features = find_csv(raw, "edge-feat");
+    graph.csc = edges_to_csc(std::span(edges.source), std::span(edges.destination), num_nodes,
+                             {.keep_edge_ids = options.keep_edge_ids || features,
+                              .threads = options.threads,
+                              .origin = edge_path.string()},
+                             progress);
+    if (features && !options.keep_edge_ids) graph.csc.edge_id_kind = EdgeIds::kHeld;
+    if (features)
+      graph.edge_attrs.push_back(edge_features(*features,
+                                               std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
+                                               options.add_inverse_edge, progress));
   }
   if (const auto path = find_csv(raw, "node-feat"))
-    graph.attrs.push_back(read_features(*path, num_nodes, progress));
+    graph.attrs.push_back(node_features(*path, num_nodes, progress));
   if (const auto path = find_csv(raw, "node-label")) set_labels(graph, read_labels(*path, num_nodes));
   for (const char* name : {"train", "valid", "test"})
     graph.splits[name] = read_split(require_csv(splits, name), num_nodes);

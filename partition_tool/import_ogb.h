@@ -3,6 +3,7 @@
 //   raw/num-node-list.csv.gz    one line: N              raw/num-edge-list.csv.gz   one line: E (optional)
 //   raw/edge.csv.gz             E lines: source,destination
 //   raw/node-feat.csv.gz        N lines of F numbers (optional)
+//   raw/edge-feat.csv.gz        E lines of F numbers (optional): the edge attribute "edge_attr"
 //   raw/node-label.csv.gz       N lines of one class number, nan for none (optional)
 //   split/<scheme>/{train,valid,test}.csv.gz             one node id per line
 //

@@ -270,6 +270,23 @@ class ImportOgb : public ::testing::Test {
   const TempFolder folder_;
 };
 
+TEST_F(ImportOgb, FeaturesOfEdgesFollowTheirEdgesAndInverses) {
+  write("raw/edge-feat", "1,2\n3,4\n5,6\n7,8\n");  // of 2->1, 0->1, 2->0, 2->1
+  OgbImportOptions options{.raw = folder_.path()};
+  for (const bool keep : {true, false}) {
+    options.keep_edge_ids = keep;
+    options.add_inverse_edge = false;
+    const RawGraph graph = import_ogb(options, no_progress);
+    EXPECT_EQ(graph.csc.stores_edge_ids(), keep);
+    EXPECT_EQ(graph.edge_attrs[0].name, "edge_attr");
+    EXPECT_EQ(edge_rows(graph, 0, 0, 2), (std::vector<float>{5, 6}));
+    EXPECT_EQ(edge_rows(graph, 0, 1, 2), (std::vector<float>{1, 2, 3, 4, 7, 8}));
+    options.add_inverse_edge = true;
+    EXPECT_EQ(edge_rows(import_ogb(options, no_progress), 0, 0, 2), (std::vector<float>{3, 4, 5, 6}));
+  }
+  refused("raw/edge-feat", "1,2\n3,4\n5,6\n", "edge-feat.csv.gz has 3 lines, but there are 4 edges");
+}
+
 TEST_F(ImportOgb, ReadsTheLayout) {
   const RawGraph graph = import_ogb(options(), no_progress);
   EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 4, 4}));

@@ -135,6 +135,8 @@ TEST_F(PartitionProgram, AttributesWeightsAndTimesOfEdgesComeInAreShownAndAreKep
   }
   succeed("import numpy none" + files + " --weight w --time t --no-edge-ids");
   succeed("verify none");
+  succeed("partition none none-cut --parts 2 --method random");  // compares the fingerprints
+  succeed("verify none-cut");
   refuse("import numpy bad" + files + " --weight kind", "weight 'kind' has 2 numbers each");
   refuse("import numpy bad" + files + " --time w", "convert it to int64");
   refuse("import numpy bad" + files + " --edge-attr t.npy", "--edge-attr is 't.npy'; give NAME=FILE");
