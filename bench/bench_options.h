@@ -22,6 +22,7 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
+  std::string kind = "uniform";  // sampler: how neighbours are drawn
   bool gpu = false;            // limits: of the card instead of the host
   std::int64_t row_bytes = 0;  // limits: of the gathered rows; 0: those of the dataset
 };

@@ -50,6 +50,12 @@ int main(int argc, char** argv) {
                {.one_of = {"auto", "never", "always"}});
     sub.flag("--e-id", options.edge_ids, "With original edge positions");
     sub.flag("--verify", options.verify, "Check what was computed");
+    if (command.run == bench_sampler) {
+      sub.option("--kind", options.kind,
+                 "How neighbours are drawn; weights and times are those of the dataset",
+                 {.one_of = {"uniform", "replace", "weighted", "weighted-replace", "temporal",
+                             "temporal-last", "disjoint"}});
+    }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
       sub.option("--row-bytes", options.row_bytes,

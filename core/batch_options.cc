@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -133,6 +134,40 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text) {
                   fmt::format("fanouts '{}' end with a comma; write them like 15,10,5", text));
   }
   return fanouts;
+}
+
+std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::string& text) {
+  std::map<std::string, std::vector<std::int64_t>> fanouts;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format(
+              "'{}' in edge fanouts '{}' is no TYPE=FANOUTS; write them like depends=15,10;tagged=5,5", part,
+              text));
+    }
+    const std::string type(part.substr(0, equals));
+    if (!fanouts.emplace(type, parse_fanouts(std::string(part.substr(equals + 1)))).second)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("edge fanouts '{}' name edge type '{}' twice", text, type));
+  }
+  return fanouts;
+}
+
+std::vector<std::string> parse_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    if (part.empty() || part.size() + 1 == rest.size())
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("'{}' has an empty name; write names like weight,time", text));
+    names.emplace_back(part);
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return names;
 }
 
 }  // namespace hopfeed

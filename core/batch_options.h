@@ -49,5 +49,9 @@ struct BatchOptions {
 
 /// "15,10,5" -> {15, 10, 5}; "" -> {}. Throws kInvalid naming the part that is no number.
 std::vector<std::int64_t> parse_fanouts(const std::string& text);
+/// "depends=15,10;tagged=5,5" -> per edge type; "" -> {}. Throws kInvalid naming the part that is none.
+std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::string& text);
+/// "weight,time" -> {"weight", "time"}; "" -> {}. Throws kInvalid for an empty name.
+std::vector<std::string> parse_names(const std::string& text);
 
 }  // namespace hopfeed

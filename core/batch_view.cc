@@ -105,10 +105,28 @@ std::int64_t BatchView::batch_size() const {
   return values[0];
 }
 
-std::int64_t BatchView::num_edges() const {
-  const auto shape = edge_index().shape;
-  if (shape.size() != 2) corrupt("'edge_index' has not two dimensions");
-  return shape[1];
+namespace {
+
+std::int64_t edges_of(const ArrayView& edge_index) {
+  if (edge_index.shape.size() != 2) corrupt("'edge_index' has not two dimensions");
+  return edge_index.shape[1];
+}
+
+}  // namespace
+
+std::int64_t BatchView::num_edges() const { return edges_of(edge_index()); }
+
+std::int64_t BatchView::total_nodes() const {
+  std::int64_t sum = 0;
+  for (int t = 0; t < header().num_node_types; ++t)
+    sum += static_cast<std::int64_t>(get("n_id", Store::kNode, t).as<std::int64_t>().size());
+  return sum;
+}
+
+std::int64_t BatchView::total_edges() const {
+  std::int64_t sum = 0;
+  for (int t = 0; t < header().num_edge_types; ++t) sum += edges_of(get("edge_index", Store::kEdge, t));
+  return sum;
 }
 
 std::uint64_t BatchView::digest() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }

@@ -39,12 +39,13 @@ struct SampleArguments {
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   bool no_shuffle = false;
+  std::string edge_fanouts, temporal_strategy = "uniform", edge_attrs;
   std::string at, dump, trace, json;
 };
 
 void print_line(const BatchView& batch) {
   std::printf("%ld %ld %ld %ld %ld %016lx\n", batch.key().epoch, batch.key().first, batch.key().count,
-              batch.num_nodes(), batch.num_edges(), batch.digest());
+              batch.total_nodes(), batch.total_edges(), batch.digest());
 }
 
 void flush_lines() {
@@ -83,8 +84,8 @@ void sample_one(const SampleArguments& arguments) {
   print_line(view);
   flush_lines();
   report.write({{"batches", 1},
-                {"nodes", view.num_nodes()},
-                {"edges", view.num_edges()},
+                {"nodes", view.total_nodes()},
+                {"edges", view.total_edges()},
                 {"bytes", block.size},
                 {"digest", fmt::format("{:016x}", view.digest())},
                 {"dump", arguments.dump}});
@@ -110,8 +111,8 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
     if (std::ferror(stdout) != 0) flush_lines();  // nobody reads: stop now
     stop_if_asked();
     ++totals.batches;
-    totals.nodes += view.num_nodes();
-    totals.edges += view.num_edges();
+    totals.nodes += view.total_nodes();
+    totals.edges += view.total_edges();
     totals.bytes += static_cast<std::int64_t>(view.bytes().size());
     bar.add(1);
   }
@@ -184,6 +185,19 @@ void add_options(CommandLine& line, SampleArguments& a) {
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
   line.cores_option("--cores", o.cores, "Cores of the workers, dealt in turn (0,2-3); default: shared out");
   line.flag("--replace", o.batch.replace, "Draw with replacement");
+  line.option("--edge-fanouts", a.edge_fanouts,
+              "Fanouts of edge types, by name or by src__name__dst: depends=15,10;recommends=5,0");
+  line.option("--weight", o.batch.weight, "Draw in proportion to this edge attribute");
+  line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
+  line.option("--time", o.batch.time,
+              "Only neighbours no later than their seed, by this attribute of edges or of nodes");
+  line.option("--seed-time", o.batch.seed_time,
+              "Attribute of the seeds that is their time; default: that of --time");
+  line.option("--temporal-strategy", a.temporal_strategy, "Which of the past: drawn uniformly, or the last",
+              {.one_of = {"uniform", "last"}});
+  line.option("--time-window", o.batch.time_window,
+              "Only neighbours later than the seed's time minus this; 0: all", {.min = 0});
+  line.option("--edge-attrs", a.edge_attrs, "Edge attributes to gather (weight,time)");
   line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
   line.flag("--drop-last", o.drop_last, "Drop the incomplete last round");
   line.flag("--check-finite", o.check_finite, "Refuse a batch with NaN or infinity among its features");
@@ -216,6 +230,9 @@ int main(int argc, char** argv) {
   stop_on_signals();
   line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
+    arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
+    arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
+    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
     arguments.loader.huge_pages = parse_huge_pages(arguments.huge_pages);
     arguments.loader.shuffle = !arguments.no_shuffle;
     arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);

@@ -48,7 +48,9 @@ struct Worker {
     seeds.seeds(k, positions);
     ids.resize(positions.original_id.size());
     data.dataset_ids(0, positions.original_id, ids);
-    return {.key = k, .seed_type = 0, .seeds = ids};
+    times.assign(ids.size(),
+                 INT64_MAX);  // the whole row is in the past: as many edges as the other kinds give
+    return {.key = k, .seed_type = 0, .seeds = ids, .seed_times = times};
   }
 
   void sample_topology(const BatchKey& k) {
@@ -100,7 +102,7 @@ struct Worker {
   NeighborSampler sampler;
   BatchMaker maker;
   SeedList::Positions positions;
-  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> ids, times;
   std::unique_ptr<std::byte[], Aligned> block;
   std::size_t capacity = 0;
   Counts counts;
@@ -108,11 +110,37 @@ struct Worker {
 
 }  // namespace
 
+namespace {
+
+/// The first weight or time that the dataset has.
+std::string first_of(const Dataset& dataset, const std::vector<std::string>& names, const char* what) {
+  if (!names.empty()) return names.front();
+  throw Error(ErrorCode::kNotFound,
+              dataset.folder().string() + " has no " + what + "; import one with --" + what);
+}
+
+void set_kind(const std::string& kind, const Dataset& dataset, BatchOptions& batch) {
+  const EdgeTypeMeta& edge = dataset.meta().edge_types.at(0);
+  batch.replace = kind == "replace" || kind == "weighted-replace";
+  batch.disjoint = kind == "disjoint";
+  if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");
+  if (kind.starts_with("temporal")) batch.time = first_of(dataset, edge.times, "time");
+  if (kind == "temporal-last") batch.temporal_strategy = TemporalStrategy::kLast;
+}
+
+}  // namespace
+
 Report bench_sampler(const BenchOptions& options) {
+  if (options.verify && options.kind != "uniform" && options.kind != "replace") {
+    throw Error(ErrorCode::kUnsupported,
+                "--verify knows the kinds uniform and replace; the others are held against a serial "
+                "sampler by tests/core/kinds_oracle_test.cc");
+  }
   const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
   const SeedList seeds(dataset.split(0, "train"), {});
   BatchOptions batch{
       .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
+  set_kind(options.kind, dataset, batch);
   if (!options.topology) {
     for (const AttrMeta& attr : dataset.meta().node_types[0].attrs) {
       if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
@@ -159,6 +187,7 @@ Report bench_sampler(const BenchOptions& options) {
     fields.insert(fields.end(), batch.attrs->begin(), batch.attrs->end());
   }
   return {{"threads", options.threads},
+          {"kind", options.kind},
           {"edges_per_s", edges_per_s},
           {"edges_per_s_per_core", edges_per_s / options.threads},
           {"seeds_per_s", batches.per_s * static_cast<double>(std::min(options.batch_size, seeds.size()))},

@@ -73,9 +73,29 @@ TEST(Fanouts, AreParsedFromTextOrRefusedByName) {
   }
 }
 
+TEST(Fanouts, OfEdgeTypesAreParsedOrRefused) {
+  using Map = std::map<std::string, std::vector<std::int64_t>>;
+  EXPECT_EQ(parse_edge_fanouts("a=15,10;b__c__d=0,-1"), (Map{{"a", {15, 10}}, {"b__c__d", {0, -1}}}));
+  EXPECT_TRUE(parse_edge_fanouts("").empty());
+  for (const char* bad : {"a", "=1", "a=1;a=2", "a=x", ";", "a=1,"}) {
+    EXPECT_EQ(code_of([&] { parse_edge_fanouts(bad); }), ErrorCode::kInvalid) << bad;
+  }
+  EXPECT_EQ(parse_names("weight,time"), (std::vector<std::string>{"weight", "time"}));
+  for (const char* bad : {",", "a,", ",a", "a,,b"}) {
+    EXPECT_EQ(code_of([&] { parse_names(bad); }), ErrorCode::kInvalid) << bad;
+  }
+}
+
 TEST(BatchOptions, SurviveJsonAndHashByValue) {
-  const BatchOptions options{
-      .fanouts = {3, -1}, .replace = true, .edge_ids = true, .attrs = std::vector<std::string>{"x"}};
+  const BatchOptions options{.fanouts = {3, -1},
+                             .edge_fanouts = {{"cites", {0, 5}}},
+                             .replace = true,
+                             .time = "year",
+                             .seed_time = "when",
+                             .time_window = 7,
+                             .edge_ids = true,
+                             .attrs = std::vector<std::string>{"x"},
+                             .edge_attrs = {"weight"}};
   EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
   EXPECT_NE(options.hash(), BatchOptions{}.hash());
   EXPECT_EQ(code_of([] { BatchOptions::from_json("{\"fanouts\": 3}"); }), ErrorCode::kInvalid);
