@@ -5,7 +5,7 @@
 # the CPU need libtorch_cpu and libc10 alone and start without loading the CUDA libraries.
 include_guard(GLOBAL)
 
-set(HOPFEED_TORCH_VERSION 2.11.0)
+set(HOPFEED_TORCH_VERSIONS 2.11.0 2.13.0)   # the first is the pinned one, which CI builds; the others were built and tested by hand
 set(_python ${HOPFEED_PYTHON})
 if(NOT _python)
   set(_python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
@@ -21,13 +21,16 @@ if(NOT HOPFEED_TORCH_FOUND_IN STREQUAL "${_python}")   # importing torch takes s
   endif()
   list(GET _answer 0 _version)
   list(GET _answer 1 _prefix)
-  if(NOT _version VERSION_EQUAL HOPFEED_TORCH_VERSION)
-    message(FATAL_ERROR "${_python} has torch ${_version}, but the trainer is written for ${HOPFEED_TORCH_VERSION} (c10d's C++ "
-                        "interface changes between versions): pip install torch==${HOPFEED_TORCH_VERSION}")
+  if(NOT _version IN_LIST HOPFEED_TORCH_VERSIONS)
+    list(GET HOPFEED_TORCH_VERSIONS 0 _pinned)
+    list(JOIN HOPFEED_TORCH_VERSIONS " and " _known)
+    message(FATAL_ERROR "${_python} has torch ${_version}, but the trainer is written for ${_known} (c10d's C++ interface changes "
+                        "between versions): pip install torch==${_pinned}")
   endif()
   cmake_path(SET _root NORMALIZE "${_prefix}/../..")   # .../site-packages/torch/share/cmake -> .../site-packages/torch
   string(REGEX REPLACE "/$" "" _root "${_root}")
   set(HOPFEED_TORCH_ROOT ${_root} CACHE INTERNAL "the torch package")
+  set(HOPFEED_TORCH_VERSION ${_version} CACHE INTERNAL "its version")
   set(HOPFEED_TORCH_FOUND_IN ${_python} CACHE INTERNAL "the Python it was found in")
 endif()
 message(STATUS "LibTorch ${HOPFEED_TORCH_VERSION}: ${HOPFEED_TORCH_ROOT}")

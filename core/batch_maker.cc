@@ -295,6 +295,8 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   return layout.bytes();
 }
 
+std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler.scratch_bytes(); }
+
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
   const auto counts = impl_->worst_case(batch_size);
   const std::size_t seeds =

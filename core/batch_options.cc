@@ -25,9 +25,9 @@ void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero) {
   }
   for (std::int64_t fanout : fanouts) {
     if (fanout == -1 || (fanout >= (zero == Zero::kAllowed ? 0 : 1) && fanout <= kMaxFanout)) continue;
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("fanout {} is not between 1 and {}; use -1 for all neighbours", fanout, kMaxFanout));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("fanout {} is not between {} and {}; use -1 for all neighbours", fanout,
+                            zero == Zero::kAllowed ? 0 : 1, kMaxFanout));
   }
 }
 
@@ -43,6 +43,14 @@ TemporalStrategy temporal_strategy_from(const std::string& name) {
   throw Error(ErrorCode::kInvalid, fmt::format("temporal strategy '{}' is neither uniform nor last", name));
 }
 
+bool BatchOptions::bounded() const {
+  const auto none_is_all = [](const std::vector<std::int64_t>& hops) {
+    return std::find(hops.begin(), hops.end(), -1) == hops.end();
+  };
+  return none_is_all(fanouts) && std::all_of(edge_fanouts.begin(), edge_fanouts.end(),
+                                             [&](const auto& type) { return none_is_all(type.second); });
+}
+
 void BatchOptions::validate() const {
   check_fanouts(fanouts, Zero::kRefused);
   for (const auto& [type, hops] : edge_fanouts) {
@@ -51,6 +59,11 @@ void BatchOptions::validate() const {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("edge type '{}' has {} fanouts and the others {}; give one per hop", type,
                             hops.size(), fanouts.size()));
+  }
+  for (std::size_t i = 0; i < edge_attrs.size(); ++i) {
+    if (std::find(edge_attrs.begin(), edge_attrs.begin() + static_cast<std::ptrdiff_t>(i), edge_attrs[i]) !=
+        edge_attrs.begin() + static_cast<std::ptrdiff_t>(i))
+      throw Error(ErrorCode::kInvalid, fmt::format("edge_attrs names '{}' twice", edge_attrs[i]));
   }
   if (!weight.empty() && !time.empty())
     throw Error(ErrorCode::kInvalid,

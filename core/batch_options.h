@@ -36,6 +36,8 @@ struct BatchOptions {
       std::nullopt;                          // node attributes to gather ("x", "y"); all where not set
   std::vector<std::string> edge_attrs = {};  // edge attributes to gather
 
+  /// Whether fanouts alone limit a batch: nowhere all neighbours are taken.
+  bool bounded() const;
   bool trees() const { return disjoint || !time.empty(); }
   /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops, options that
   /// exclude each other).

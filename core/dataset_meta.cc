@@ -242,6 +242,37 @@ std::int64_t AttrMeta::row_bytes() const {
   return row_elements() * static_cast<std::int64_t>(element_bytes(type));
 }
 
+namespace {
+
+const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
+  const auto it =
+      std::find_if(attrs.begin(), attrs.end(), [&](const AttrMeta& attr) { return attr.name == name; });
+  return it == attrs.end() ? nullptr : &*it;
+}
+
+// What weights and times name is a number per edge (of times: or per source node), each named once.
+void check_weights_and_times(const Reader& in, const DatasetMeta& meta, const EdgeTypeMeta& edge) {
+  using enum ElementType;
+  const auto check = [&](const std::vector<std::string>& names, std::size_t i, const AttrMeta* attr,
+                         std::initializer_list<ElementType> types) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(i))
+      in.fail("names '" + names[i] + "' twice for edge type " + edge.folder());
+    if (attr && attr->shape.empty() && std::find(types.begin(), types.end(), attr->type) != types.end())
+      return;
+    in.fail("has no attribute '" + names[i] + "' of one fitting number for edge type " + edge.folder());
+  };
+  for (std::size_t i = 0; i < edge.weights.size(); ++i)
+    check(edge.weights, i, find_attr(edge.attrs, edge.weights[i]), {kFloat32, kFloat64, kInt32, kInt64});
+  for (std::size_t i = 0; i < edge.times.size(); ++i) {
+    const AttrMeta* attr = find_attr(edge.attrs, edge.times[i]);
+    if (!attr) attr = find_attr(meta.node_types[meta.edge_src_type(edge)].attrs, edge.times[i]);
+    check(edge.times, i, attr, {kInt64});
+  }
+}
+
+}  // namespace
+
 int DatasetMeta::node_type(const std::string& type_name) const {
   std::string known;
   for (std::size_t i = 0; i < node_types.size(); ++i) {
@@ -341,6 +372,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
         in.fail("has an edge type with unknown node type '" + end + "'");
       }
     }
+    check_weights_and_times(in, meta, edge);
   }
   if (meta.node_types.empty()) in.fail("has no node type");
   const json& files = in.at("files");

@@ -198,7 +198,11 @@ class Verifier {
       for (std::int64_t i = begin; i < end; ++i)
         row_weights.push_back(number_at(weights.parts[p] + i * weights.stride_bytes, weights.type));
       made.resize(row_weights.size());
-      builder.build(row_weights, made);
+      try {
+        builder.build(row_weights, made);
+      } catch (const Error& error) {
+        corrupt(path(edge_attr_path(p, edge, name)), fmt::format("row {}: {}", row, error.what()));
+      }
       if (!std::equal(made.begin(), made.end(), entries + begin))
         corrupt(path(alias_path(p, edge, name)),
                 fmt::format("row {} is not what the weights of its edges give", row));

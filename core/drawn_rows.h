@@ -58,7 +58,7 @@ struct PickScratch {
   std::uint64_t rows_summed =
       0;  // weighted rows that gave too few edges by rejection, since the sampler was made
 
-  std::size_t bytes() const { return picks.bytes() + wide_picks.bytes() + sums.bytes(); }
+  std::size_t bytes() const { return picks.bytes() + wide_picks.bytes() + sums.bytes() + pick_set.bytes(); }
 };
 
 /// How many neighbours a destination gives in this hop, and the keys of its draws.

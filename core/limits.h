@@ -13,6 +13,7 @@ inline constexpr std::int64_t kMaxBatchNodes = 1
                                                << 29;  // of one type; local ids are 32-bit inside the sampler
 inline constexpr std::int64_t kMaxNodes = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxEdges = std::int64_t{1} << 48;
+inline constexpr std::int64_t kMaxWeightedDegree = (std::int64_t{1} << 31) - 1;  // edges of a row with an alias table
 inline constexpr std::int64_t kMaxPartitions = 4'096;
 inline constexpr std::int64_t kMaxTypes = 4'096;        // node types, and edge types
 inline constexpr std::int64_t kMaxAttrs = 256;          // per node type and per edge type

@@ -71,8 +71,13 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
   // None has it: let the dataset say what there is.
   if (!has_weight && !plans.empty()) data.weight(0, options.weight);
   if (!has_time && !plans.empty()) data.time(0, options.time);
-  for (const auto& [name, fanouts] : options.edge_fanouts)
-    plans[static_cast<std::size_t>(data.meta().edge_type(name))].fanouts = fanouts;
+  std::vector<bool> named(plans.size());
+  for (const auto& [name, fanouts] : options.edge_fanouts) {
+    const auto type = static_cast<std::size_t>(data.meta().edge_type(name));
+    if (named[type]) throw Error(ErrorCode::kInvalid, "edge_fanouts names edge type '" + name + "' twice");
+    named[type] = true;
+    plans[type].fanouts = fanouts;
+  }
   return plans;
 }
 
@@ -308,10 +313,13 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
   std::size_t bytes = array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
-  std::size_t largest_group = 0;  // edges of destinations that are expanded together
+  std::size_t largest_fanout = 0;  // of those that need a set of what was picked
+  std::size_t largest_group = 0;   // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
     const auto edges = static_cast<std::size_t>(bounds.edges[e]);
     std::size_t group = 0;
+    for (const std::int64_t fanout : s.types[e].fanouts)
+      if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));
     for (const std::int64_t fanout : s.types[e].fanouts)
       group = std::max(group, fanout < 0 ? edges : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
     largest_group = std::max(largest_group, std::min(group, edges));
@@ -323,7 +331,9 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
                (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
                 array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
            array(largest_group, sizeof(std::uint32_t)) +
-           array(largest_group, sizeof(std::uint64_t));  // picks; the sums of a weighted hub are not known beforehand
+           array(largest_group,
+                 sizeof(std::uint64_t));  // picks; the sums of a weighted hub are not known beforehand
+  if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {
     const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
     bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t)) +

@@ -25,6 +25,12 @@ class PickSet {
     insert(pick);
   }
 
+  std::size_t bytes() const { return table_.bytes(); }
+  /// For rows of that many picks.
+  static std::size_t max_bytes(std::size_t picks) {
+    return max_scratch_bytes(sizeof(std::uint64_t) << (std::bit_width(picks) + 2));
+  }
+
  private:
   bool insert(std::uint64_t pick) {
     const std::size_t mask = (std::size_t{1} << bits_) - 1;

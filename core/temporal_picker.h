@@ -45,7 +45,7 @@ class TemporalPicker {
     const auto* order = reinterpret_cast<const std::uint32_t*>(row.order_at);
     const std::int64_t now = temporal_.seed_times[row.tree];
     const std::uint64_t end = count_until(times, row.degree, now);
-    const std::uint64_t begin = temporal_.window > 0 ? count_until(times, end, window_begin(now)) : 0;
+    const std::uint64_t begin = has_window_begin(now) ? count_until(times, end, now - temporal_.window) : 0;
     const std::uint64_t size = end - begin;
     const std::uint64_t k = num_drawn(size, options_.fanout, options_.replace);
     const auto in_order = [&row, order](std::uint64_t from) {
@@ -63,9 +63,9 @@ class TemporalPicker {
   }
 
  private:
-  /// The latest time that is too early.
-  std::int64_t window_begin(std::int64_t now) const {
-    return now < INT64_MIN + temporal_.window ? INT64_MIN : now - temporal_.window;
+  /// Whether any time can be too early.
+  bool has_window_begin(std::int64_t now) const {
+    return temporal_.window > 0 && now >= INT64_MIN + temporal_.window;
   }
   /// Of the first `size` times, in order: how many are no later than `now`.
   static std::uint64_t count_until(const std::int64_t* times, std::uint64_t size, std::int64_t now) {

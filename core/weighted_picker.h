@@ -3,10 +3,13 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "core/alias_table.h"
 #include "core/drawn_rows.h"
+#include "core/error.h"
 #include "core/graph_view.h"
+#include "core/limits.h"
 #include "core/sampling_rule.h"
 #include "core/weighted_rule.h"
 
@@ -57,6 +60,11 @@ class WeightedPicker {
       : options_(options), weights_(weights), scratch_(scratch) {}
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
+    if (row.degree > kMaxWeightedDegree) {
+      throw Error(ErrorCode::kUnsupported, "node " + std::to_string(row.original_id) + " has " +
+                                               std::to_string(row.degree) +
+                                               " in-edges; weighted draws take rows of less than 2^31");
+    }
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);
     row.extra_at = reinterpret_cast<std::uint64_t>(weights_.parts[part] + begin);
     if (takes_all(row)) __builtin_prefetch(entries(row));

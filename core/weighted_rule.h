@@ -14,8 +14,6 @@
 
 namespace hopfeed {
 
-inline constexpr std::int64_t kMaxWeightedDegree = std::int64_t{1} << 31;  // exclusive
-
 struct AliasDraw {
   std::uint32_t column, place;
 };

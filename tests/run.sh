@@ -72,7 +72,7 @@ fuzz_targets() {
   build_preset fuzz fuzz_dataset fuzz_batch_block || return
   for name in dataset batch_block; do
     mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"
-    run "build/fuzz/bin/fuzz_$name" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=4096 -verbosity=0 \
+    run "build/fuzz/bin/fuzz_$name" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=8192 -verbosity=0 \
       -artifact_prefix="$found/$name/" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" || failed+=("$name")
   done
   {

@@ -54,8 +54,7 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
     plan.pool.channel_size = std::min(quarter, std::max(four_each, all_slots));
   }
   plan.pool.allowance = stride;
-  const std::vector<std::int64_t>& fanouts = options.batch.fanouts;
-  const bool bounded = std::find(fanouts.begin(), fanouts.end(), -1) == fanouts.end();
+  const bool bounded = options.batch.bounded();
   const std::size_t scratch = bounded ? input.scratch.at_most : input.scratch.tables;
   if (!bounded) {
     const std::size_t most = share / 4 * 3, taken = plan.pool.channel_size + workers * scratch;

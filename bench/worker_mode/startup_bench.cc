@@ -54,6 +54,7 @@ LoaderOptions loader_options(const BenchOptions& options) {
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
   loader.batch_size = options.batch_size;
   loader.num_workers = options.threads;
+  loader.huge_pages = options.huge_pages;
   return loader;
 }
 
@@ -76,7 +77,8 @@ Report bench_startup(const BenchOptions& options) {
   const LoaderOptions all = loader_options(options);
   LoaderOptions one = all;
   one.num_workers = 1;
-  const double dataset_ms = median_ms([&] { Dataset dataset(all.dataset); });
+  const double dataset_ms =
+      median_ms([&] { Dataset dataset(all.dataset, {.huge_pages = options.huge_pages}); });
   const double one_ms = median_ms([&] { Loader loader(one); });
   const double all_ms = options.threads == 1 ? one_ms : median_ms([&] { Loader loader(all); });
   Loader loader(all);

@@ -307,6 +307,14 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
   }
 }
 
+// A seed of another version would be refused before the fuzzer could reach anything.
+TEST(GoldenDataset, TheFuzzersManifestIsOfThisVersion) {
+  const std::string seed =
+      read_all(fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/fuzz/corpus/dataset/meta.json");
+  EXPECT_NO_THROW(parse_meta(seal_meta(seed.substr(1)), "the fuzzer's manifest"))
+      << "run fuzz_dataset on its corpus with HOPFEED_STORE_CORPUS=tests/fuzz/corpus/dataset";
+}
+
 // F26
 TEST(GoldenDataset, OfThisVersion_IsReadAndWrittenByteByByte) {
   testing::TempFolder folder;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "core/error.h"
 #include "core/seed_list.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace {
 
@@ -27,12 +29,13 @@ using namespace hopfeed;
 class Files {
  public:
   Files() {
-    testing::write_tiny_dataset(dataset(), testing::labelled_ring());
+    testing::write_typed_dataset(dataset(), ring());
     std::vector<fs::path> paths{dataset() / "meta.json"};
     for (const auto& entry : fs::recursive_directory_iterator(dataset())) {
       if (entry.path().extension() == ".npy") paths.push_back(entry.path());
     }
     std::sort(paths.begin() + 1, paths.end());
+    paths_ = paths;
     for (const fs::path& path : paths) {
       std::ifstream in(path, std::ios::binary);
       contents_.emplace_back((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -40,6 +43,14 @@ class Files {
       put(contents_.size() - 1, contents_.back());
       fs::remove(path);
       fs::create_symlink("/proc/self/fd/" + std::to_string(memfds_.back()), path);
+    }
+  }
+  /// Each file as a seed of the corpus: its number, then its content.
+  void store(const fs::path& corpus) const {
+    for (std::size_t i = 0; i < contents_.size(); ++i) {
+      std::string name = paths_[i].lexically_relative(dataset()).string();
+      std::replace(name.begin(), name.end(), '/', '_');
+      std::ofstream(corpus / name, std::ios::binary) << static_cast<char>(i) << contents_[i];
     }
   }
   fs::path dataset() const { return folder_.path() / "data"; }
@@ -52,14 +63,30 @@ class Files {
   void put_back(std::size_t file) const { put(file, contents_[file]); }
 
  private:
+  /// A ring of six with a file of every kind: weights and times too.
+  static testing::TypedGraph ring() {
+    const testing::TinyGraph plain = testing::labelled_ring();
+    testing::TypedGraph graph{.nodes = {{.count = plain.num_nodes,
+                                         .x = plain.x,
+                                         .x_width = plain.x_width,
+                                         .y = plain.y,
+                                         .time = {3, 1, 4, 1, 5, 9},
+                                         .num_classes = plain.num_classes,
+                                         .splits = plain.splits}},
+                              .edges = {{.sources = plain.src, .destinations = plain.dst}}};
+    for (std::size_t e = 0; e < plain.src.size(); ++e)
+      graph.edges[0].weight.push_back(e % 2 ? 1e6 : static_cast<double>(e % 3 + 1));
+    return graph;
+  }
+
   testing::TempFolder folder_;
+  std::vector<fs::path> paths_;
   std::vector<std::string> contents_;
   std::vector<int> memfds_;
 };
 
-void sample(const Dataset& dataset) {
-  const SeedList seeds(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
-  BatchMaker maker(dataset, seeds, {.fanouts = {2, -1}, .edge_ids = true});
+void sample(const Dataset& dataset, const SeedList& seeds, const BatchOptions& options) {
+  BatchMaker maker(dataset, seeds, options);
   const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = seeds.size()});
   std::vector<std::byte> buffer(bytes + kBlockAlignment);
   const std::size_t shift =
@@ -67,10 +94,29 @@ void sample(const Dataset& dataset) {
   maker.write({buffer.data() + shift, bytes});
 }
 
+void sample_every_kind(const Dataset& dataset) {
+  const SeedList seeds(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+  for (const BatchOptions& options :
+       {BatchOptions{.fanouts = {2, -1}, .edge_ids = true},
+        BatchOptions{.fanouts = {1, 2}, .weight = "weight", .edge_attrs = {"weight"}},
+        BatchOptions{.fanouts = {1, -1}, .time = "time"}}) {
+    try {
+      sample(dataset, seeds, options);
+    } catch (const Error&) {
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Files files;
+  // After a meant change of the format.
+  if (static bool stored = false;
+      const char* corpus = stored ? nullptr : std::getenv("HOPFEED_STORE_CORPUS")) {
+    stored = true;
+    files.store(corpus);
+  }
   if (size == 0) return 0;
   const std::size_t file = data[0] % files.count();
   std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
@@ -82,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       dataset.verify([](std::uint64_t, std::uint64_t) {});
     } catch (const Error&) {
     }
-    sample(dataset);
+    sample_every_kind(dataset);
   } catch (const Error&) {
   }
   files.put_back(file);
