@@ -432,44 +432,4 @@ std::string format_meta(const DatasetMeta& meta) {
   return seal_meta(json_text(document, 1) + "\n");
 }
 
-namespace {
-std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string& name) {
-  return part_folder(partition) + "/edges/" + edge.folder() + "/" + name + ".npy";
-}
-}  // namespace
-
-std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
-std::string rows_path(int partition, const EdgeTypeMeta& edge) { return edge_file(partition, edge, "rows"); }
-std::string indices_path(int partition, const EdgeTypeMeta& edge) {
-  return edge_file(partition, edge, "indices");
-}
-std::string edge_ids_path(int partition, const EdgeTypeMeta& edge) {
-  return edge_file(partition, edge, "edge_ids");
-}
-std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::string& attr) {
-  return edge_file(partition, edge, "attrs/" + attr);
-}
-std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight) {
-  return edge_file(partition, edge, "alias/" + weight);
-}
-std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
-  return edge_file(partition, edge, "time_order/" + time);
-}
-std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
-  return edge_file(partition, edge, "times/" + time);
-}
-std::string original_ids_path(int partition, const NodeTypeMeta& node) {
-  return part_folder(partition) + "/nodes/" + node.name + "/original_ids.npy";
-}
-std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr) {
-  return part_folder(partition) + "/nodes/" + node.name + "/" + attr + ".npy";
-}
-std::string hotness_path(int partition, const NodeTypeMeta& node) {
-  return part_folder(partition) + "/nodes/" + node.name + "/hotness.npy";
-}
-std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
-std::string split_path(const NodeTypeMeta& node, const std::string& split) {
-  return "splits/" + node.name + "/" + split + ".npy";
-}
-
 }  // namespace hopfeed
