@@ -28,6 +28,9 @@ LIBM = {"": {}, "-fma": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-A
 WORKERS = (1, 4)
 PARTS = (1, 3)
 SAMPLINGS = (["--fanouts", "4,3", "--e-id"], ["--fanouts", "3,-1", "--replace"])
+# These once more for each set-up, without the resumed run.
+KINDS = (["--fanouts", "4,3", "--weight", "w", "--edge-attrs", "w"], ["--fanouts", "3,3", "--weight", "w", "--replace", "--disjoint"],
+         ["--fanouts", "4,3", "--time", "t", "--time-window", "40"])
 
 
 def graphs():
@@ -64,6 +67,15 @@ def write_arrays(folder, nodes, edges):
     rng = random.Random(7)
     save_npy(folder / "edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
     save_npy(folder / "x.npy", "f", [rng.gauss(0, 1) for _ in range(7 * nodes)], (nodes, 7))
+    # Light weights, heavy ones, and some that are zero beside others; times of edges and of seeds.
+    seen = set()
+    weights = []
+    for _, v in edges:
+        weights.append(rng.choice((0.0, 1.0, 1e-6, 1e6, rng.random())) if v in seen else rng.random() + 0.01)
+        seen.add(v)
+    save_npy(folder / "w.npy", "f", weights, (len(edges),))
+    save_npy(folder / "t.npy", "q", [rng.randrange(100) for _ in edges], (len(edges),))
+    save_npy(folder / "seed_t.npy", "q", [rng.randrange(100) for _ in range(nodes)], (nodes,))
     train = list(range(nodes))
     rng.shuffle(train)
     save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
@@ -89,7 +101,9 @@ def make_datasets(program, libm, arrays, target, nodes):
     """Imports and cuts; returns the checksums of all files of all cuts."""
     target.mkdir(parents=True)
     run(libm, program / "hopfeed-partition", "import", "numpy", target / "parts1", "--edge-index", arrays / "edges.npy",
-        "--features", arrays / "x.npy", "--train", arrays / "train.npy", "--fanouts", "4,3", "--batch-size", BATCH)
+        "--features", arrays / "x.npy", "--train", arrays / "train.npy", "--fanouts", "4,3", "--batch-size", BATCH,
+        "--edge-attr", f"w={arrays / 'w.npy'}", "--weight", "w", "--edge-attr", f"t={arrays / 't.npy'}", "--time", "t",
+        "--node-attr", f"t={arrays / 'seed_t.npy'}")
     for name in cut_names(nodes)[1:]:
         run(libm, program / "hopfeed-partition", "partition", target / "parts1", target / name, "--parts", name[5:],
             "--method", "random", "--seed", 3)
@@ -110,6 +124,10 @@ def sample_both(program, libm, dataset, workers, nodes):
         lines = sample(program, libm, dataset, workers, 0, extra)
         whole += lines
         resumed += lines[:middle // BATCH] + sample(program, libm, dataset, workers, middle, extra)
+    for extra in KINDS:
+        lines = sample(program, libm, dataset, workers, 0, extra)
+        whole += lines
+        resumed += lines
     return digest("\n".join(whole)), digest("\n".join(resumed))
 
 

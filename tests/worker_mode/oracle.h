@@ -20,7 +20,7 @@ namespace hopfeed {
 inline std::string line_of(const BatchView& batch) {
   char text[160];
   std::snprintf(text, sizeof(text), "%ld %ld %ld %ld %ld %016lx", batch.key().epoch, batch.key().first,
-                batch.key().count, batch.num_nodes(), batch.num_edges(), batch.digest());
+                batch.key().count, batch.total_nodes(), batch.total_edges(), batch.digest());
   return text;
 }
 
