@@ -1,16 +1,19 @@
 // hopfeed-bench channel: what the way from a worker's publication to the trainer's view costs, whatever the batch's size; how
 // many small batches pass in a second; and what waiting costs.
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/measure.h"
+#include "bench/worker_mode/batch_verifier.h"
 #include "core/error.h"
 #include "worker_mode/loader.h"
 
@@ -62,10 +65,13 @@ struct Run {
   double seconds = 0, batches = 0, bytes = 0;
   double cpu_seconds = 0;           // of loader and worker
   std::vector<double> handover_us;  // of batches that next() was already waiting for
+  std::int64_t verified = 0;
 };
 
-Run take_batches(const LoaderOptions& options, double seconds) {
+Run take_batches(const LoaderOptions& options, double seconds, bool verify) {
   Loader loader(options);
+  std::optional<BatchVerifier> verifier;
+  if (verify) verifier.emplace(options);
   Run run;
   const auto used = [&] { return cpu_seconds(getpid()) + cpu_seconds(loader.worker_pids()[0]); };
   std::int64_t taken = 0;
@@ -77,6 +83,7 @@ Run take_batches(const LoaderOptions& options, double seconds) {
       const std::optional<Batch> batch = loader.next();
       if (!batch) break;
       if (++taken == kWarmBatches) begin = now(), used_before = used();
+      if (taken < kWarmBatches && verifier) verifier->check(batch->view());
       if (taken <= kWarmBatches) continue;
       const BatchTimes times = batch->times();
       if (times.published > asked) run.handover_us.push_back(1e6 * (times.taken - times.published));
@@ -87,6 +94,7 @@ Run take_batches(const LoaderOptions& options, double seconds) {
   }
   run.seconds = now() - begin;
   run.cpu_seconds = used() - used_before;
+  run.verified = verifier ? verifier->checked() : 0;
   return run;
 }
 
@@ -107,11 +115,27 @@ double idle_cpu_fraction(const LoaderOptions& options, double seconds) {
   return (used() - before) / (now() - begin);
 }
 
+// next() waits for a worker that has been stopped: the share of a core that the trainer uses meanwhile.
+double waiting_cpu_fraction(const LoaderOptions& options, double seconds) {
+  Loader loader(options);
+  const std::vector<int> pids = loader.worker_pids();
+  for (int pid : pids) ::kill(pid, SIGSTOP);
+  loader.begin_epoch(0);
+  std::thread trainer([&] { loader.next(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it sleeps
+  const double before = cpu_seconds(getpid()), begin = now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, 1.0)));
+  const double used = (cpu_seconds(getpid()) - before) / (now() - begin);
+  for (int pid : pids) ::kill(pid, SIGCONT);
+  trainer.join();
+  return used;
+}
+
 }  // namespace
 
 Report bench_channel(const BenchOptions& options) {
-  const Run large = take_batches(loader_options(options), options.seconds),
-            small = take_batches(small_batches(options), options.seconds);
+  const Run large = take_batches(loader_options(options), options.seconds, options.verify),
+            small = take_batches(small_batches(options), options.seconds, options.verify);
   return {{"bytes_per_batch", large.bytes / large.batches},
           {"bytes_per_s", large.bytes / large.seconds},
           {"handover_us_median", at(large.handover_us, 0.5)},
@@ -122,7 +146,9 @@ Report bench_channel(const BenchOptions& options) {
           {"small_cpu_us_per_batch", 1e6 * small.cpu_seconds / small.batches},
           {"small_handover_us_median", at(small.handover_us, 0.5)},
           {"small_handover_us_p99", at(small.handover_us, 0.99)},
-          {"idle_cpu_fraction", idle_cpu_fraction(small_batches(options), options.seconds)}};
+          {"idle_cpu_fraction", idle_cpu_fraction(small_batches(options), options.seconds)},
+          {"waiting_cpu_fraction", waiting_cpu_fraction(small_batches(options), options.seconds)},
+          {"verified_batches", large.verified + small.verified}};
 }
 
 }  // namespace hopfeed::bench

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/scratch.h"
 
 namespace hopfeed::bench {
@@ -29,48 +31,102 @@ std::size_t below(std::uint64_t word, std::size_t bound) {
 // Keeps the compiler from dropping what was read.
 void consume(std::uint64_t value) { asm volatile("" : : "r"(value) : "memory"); }
 
+void require_equal(bool equal, const char* what) {
+  if (!equal)
+    throw Error(ErrorCode::kCorrupt, std::string("the loop that measures ") + what +
+                                         " computes something else than the plain loop");
+}
+
+Xorshift generator(int thread, std::int64_t repetition) {
+  return {0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
+          static_cast<std::uint64_t>(repetition)};
+}
+
+// The sum of kReadsPerRound elements at random.
+std::uint64_t read_ahead(std::span<const std::int32_t> array, Xorshift random) {
+  std::size_t at[2][kGroup];
+  std::uint64_t sum = 0;
+  for (std::size_t group = 0; group <= kReadsPerRound / kGroup; ++group) {
+    std::size_t* ahead = at[group % 2];
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      ahead[i] = below(random.next(), array.size());
+      __builtin_prefetch(&array[ahead[i]]);
+    }
+    if (group == 0) continue;
+    for (std::size_t i : at[(group + 1) % 2]) sum += static_cast<std::uint64_t>(array[i]);
+  }
+  return sum;
+}
+
+std::uint64_t read_plainly(std::span<const std::int32_t> array, Xorshift random) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kReadsPerRound; ++i)
+    sum += static_cast<std::uint64_t>(array[below(random.next(), array.size())]);
+  return sum;
+}
+
+// Rows of an attribute at random.
+struct RandomRows {
+  const AttrView& attr;
+  std::size_t num_rows;
+  Xorshift random;
+  const std::byte* next() {
+    const auto node = static_cast<std::int64_t>(below(random.next(), num_rows));
+    const int p = attr.parts.size() == 1 ? 0 : partition_of(attr.partition_offsets, node);
+    return attr.parts[static_cast<std::size_t>(p)] +
+           (node - attr.partition_offsets[static_cast<std::size_t>(p)]) * attr.stride_bytes;
+  }
+};
+
+void gather_ahead(RandomRows source, std::size_t rows, std::byte* out) {
+  constexpr std::size_t kAhead = 16;
+  const auto row_bytes = static_cast<std::size_t>(source.attr.row_bytes);
+  const std::byte* at[kAhead] = {};
+  for (std::size_t i = 0; i < rows + kAhead; ++i) {
+    if (i >= kAhead) std::memcpy(out + (i - kAhead) * row_bytes, at[i % kAhead], row_bytes);
+    at[i % kAhead] = source.next();
+    for (std::size_t line = 0; line < row_bytes; line += 64) __builtin_prefetch(at[i % kAhead] + line);
+  }
+}
+
+std::uint64_t sum_of(const std::uint64_t* words, std::size_t count) {
+  std::uint64_t sums[8] = {};
+  for (std::size_t i = 0; i < count; i += 8) {
+    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += words[i + lane];
+  }
+  std::uint64_t sum = 0;
+  for (std::uint64_t lane : sums) sum += lane;
+  return sum;
+}
+
 }  // namespace
 
 Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options) {
+  if (options.verify)
+    require_equal(read_ahead(array, generator(0, 0)) == read_plainly(array, generator(0, 0)), "random reads");
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
-    Xorshift random{0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
-                    static_cast<std::uint64_t>(repetition)};
-    std::size_t at[2][kGroup];
-    std::uint64_t sum = 0;
-    for (std::size_t group = 0; group <= kReadsPerRound / kGroup; ++group) {
-      std::size_t* ahead = at[group % 2];
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        ahead[i] = below(random.next(), array.size());
-        __builtin_prefetch(&array[ahead[i]]);
-      }
-      if (group == 0) continue;
-      for (std::size_t i : at[(group + 1) % 2]) sum += static_cast<std::uint64_t>(array[i]);
-    }
-    consume(sum);
+    consume(read_ahead(array, generator(thread, repetition)));
     return kReadsPerRound;
   });
 }
 
 Rate row_gather_bytes_per_s(const AttrView& attr, std::int64_t num_rows, const LimitOptions& options) {
-  const std::size_t rows = std::min<std::size_t>(kBufferBytes / static_cast<std::size_t>(attr.row_bytes),
-                                                 static_cast<std::size_t>(num_rows));
+  const std::size_t row_bytes = static_cast<std::size_t>(attr.row_bytes),
+                    rows = std::min(kBufferBytes / row_bytes, static_cast<std::size_t>(num_rows));
   std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
-  for (auto& buffer : buffers) buffer.reserve(rows * static_cast<std::size_t>(attr.row_bytes));
-  const auto row_bytes = static_cast<std::size_t>(attr.row_bytes);
+  for (auto& buffer : buffers) buffer.reserve(rows * row_bytes);
+  const auto source = [&](int thread, std::int64_t repetition) {
+    return RandomRows{attr, static_cast<std::size_t>(num_rows), generator(thread, repetition)};
+  };
+  if (options.verify) {
+    gather_ahead(source(0, 0), rows, buffers[0].data());
+    RandomRows plain = source(0, 0);
+    for (std::size_t i = 0; i < rows; ++i)
+      require_equal(std::memcmp(buffers[0].data() + i * row_bytes, plain.next(), row_bytes) == 0,
+                    "row gathers");
+  }
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
-    Xorshift random{0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(thread + 1) +
-                    static_cast<std::uint64_t>(repetition)};
-    constexpr std::size_t kAhead = 16;
-    const std::byte* at[kAhead] = {};
-    std::byte* out = buffers[static_cast<std::size_t>(thread)].data();
-    for (std::size_t i = 0; i < rows + kAhead; ++i) {
-      if (i >= kAhead) std::memcpy(out + (i - kAhead) * row_bytes, at[i % kAhead], row_bytes);
-      const auto node = static_cast<std::int64_t>(below(random.next(), static_cast<std::size_t>(num_rows)));
-      const int p = attr.parts.size() == 1 ? 0 : partition_of(attr.partition_offsets, node);
-      at[i % kAhead] = attr.parts[static_cast<std::size_t>(p)] +
-                       (node - attr.partition_offsets[static_cast<std::size_t>(p)]) * attr.stride_bytes;
-      for (std::size_t line = 0; line < row_bytes; line += 64) __builtin_prefetch(at[i % kAhead] + line);
-    }
+    gather_ahead(source(thread, repetition), rows, buffers[static_cast<std::size_t>(thread)].data());
     return rows * row_bytes;
   });
 }
@@ -92,13 +148,10 @@ Rate sequential_bytes_per_s(const LimitOptions& options) {
     buffer.reserve(kWords);
     std::memset(buffer.data(), 1, kBufferBytes);  // untouched pages would all be the zero page
   }
+  if (options.verify)
+    require_equal(sum_of(buffers[0].data(), kWords) == kWords * 0x0101010101010101u, "sequential reads");
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
-    const std::uint64_t* words = buffers[static_cast<std::size_t>(thread)].data();
-    std::uint64_t sums[8] = {};
-    for (std::size_t i = 0; i < kWords; i += 8) {
-      for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += words[i + lane];
-    }
-    for (std::uint64_t sum : sums) consume(sum);
+    consume(sum_of(buffers[static_cast<std::size_t>(thread)].data(), kWords));
     return kBufferBytes;
   });
 }

@@ -13,6 +13,8 @@ namespace hopfeed::bench {
 struct LimitOptions {
   int threads = 1;
   double seconds = 1;
+  bool verify =
+      false;  // first one round whose result is compared with the plain loop's; throws kCorrupt where they differ
 };
 
 /// Random 4-byte reads per second, prefetched, over the array.

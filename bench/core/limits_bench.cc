@@ -79,7 +79,7 @@ Report bench_limits(const BenchOptions& options) {
   const Rows rows(huge_pages, options.row_bytes);
   Report report;
   for (const int threads : {1, static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))}) {
-    const LimitOptions limit{.threads = threads, .seconds = options.seconds};
+    const LimitOptions limit{.threads = threads, .seconds = options.seconds, .verify = options.verify};
     report[threads == 1 ? "one_core" : "all_cores"] = {
         {"threads", threads},
         {"random_reads_per_s_4_KiB_pages", random_reads(small_pages.csc(0), limit)},
@@ -89,6 +89,7 @@ Report bench_limits(const BenchOptions& options) {
         {"copy_bytes_per_s", copy_bytes_per_s(limit).per_s},
         {"sequential_bytes_per_s", sequential_bytes_per_s(limit).per_s}};
   }
+  report["verified"] = options.verify;
   const PageUse use = huge_pages.page_use();
   report["huge_page_bytes"] = use.huge;
   report["resident_bytes"] = use.resident;

@@ -7,6 +7,7 @@
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/measure.h"
+#include "bench/worker_mode/batch_verifier.h"
 #include "core/batch_maker.h"
 #include "core/error.h"
 #include "core/scratch.h"
@@ -41,32 +42,10 @@ struct LoaderRun {
   double batches_per_s() const { return batches / seconds; }
 };
 
-// The same batch by one thread and no channel.
-class Verifier {
- public:
-  explicit Verifier(const LoaderOptions& options)
-      : dataset_(options.dataset),
-        seeds_(dataset_.split(0, options.split), {}),
-        maker_(dataset_, seeds_, options.batch) {}
-  void operator()(const BatchView& batch) {
-    const std::size_t bytes = maker_.sample(batch.key());
-    block_.reserve(bytes);
-    maker_.write({block_.data(), bytes});
-    if (BatchView({block_.data(), bytes}).digest() != batch.digest())
-      throw Error(ErrorCode::kCorrupt, "a batch from the loader differs from the one made without it");
-  }
-
- private:
-  Dataset dataset_;
-  SeedList seeds_;
-  BatchMaker maker_;
-  ScratchArray<std::byte> block_;
-};
-
 /// Epoch after epoch until the time is over; the first rounds of all slots warm caches and pages and do not count.
 LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) {
   Loader loader(options);
-  std::optional<Verifier> verifier;
+  std::optional<BatchVerifier> verifier;
   if (verify) verifier.emplace(options);
   LoaderRun run;
   const std::int64_t warm = 3 * (2 * options.num_workers + 2),
@@ -77,7 +56,7 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
   for (std::int64_t epoch = 0; begin == 0 || now() - begin < seconds; ++epoch) {
     loader.begin_epoch(epoch);
     while (std::optional<Batch> batch = loader.next()) {
-      if (taken < verified) (*verifier)(batch->view()), ++run.verified;
+      if (taken < verified) verifier->check(batch->view());
       if (++taken > warm) {
         run.batches += 1;
         run.bytes += static_cast<double>(batch->view().bytes().size());
@@ -89,6 +68,7 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
     }
   }
   run.seconds = now() - begin;
+  run.verified = verifier ? verifier->checked() : 0;
   run.stats = loader.stats();
   run.stats.waits = run.stats.waits - before.waits;
   return run;

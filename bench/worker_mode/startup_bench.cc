@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/measure.h"
+#include "bench/worker_mode/batch_verifier.h"
 #include "bench/worker_mode/sparse_dataset.h"
 #include "core/dataset.h"
 #include "core/error.h"
@@ -83,7 +85,12 @@ Report bench_startup(const BenchOptions& options) {
   const double all_ms = options.threads == 1 ? one_ms : median_ms([&] { Loader loader(all); });
   Loader loader(all);
   loader.begin_epoch(0);
-  for (int i = 0; i < 8 * options.threads && loader.next(); ++i) {
+  std::optional<BatchVerifier> verifier;
+  if (options.verify) verifier.emplace(all);
+  for (int i = 0; i < 8 * options.threads; ++i) {
+    const std::optional<Batch> batch = loader.next();
+    if (!batch) break;
+    if (verifier && i == 0) verifier->check(batch->view());
   }
   std::size_t largest = 0;
   for (int pid : loader.worker_pids()) largest = std::max(largest, own_bytes(pid));
@@ -92,6 +99,7 @@ Report bench_startup(const BenchOptions& options) {
           {"loader_with_one_worker_ready_and_ended_ms", one_ms},
           {"loader_with_all_workers_ready_and_ended_ms", all_ms},
           {"worker_own_bytes", largest},
+          {"verified_batches", verifier ? verifier->checked() : 0},
           {"open_100_GB_ms", open_sparse_ms()}};
 }
 

@@ -35,7 +35,8 @@ class Bench(unittest.TestCase):
         return lines[0]
 
     def test_limits_are_of_one_core_and_of_all_on_both_page_sizes(self):
-        report = self.report("limits", "--row-bytes", "512")
+        report = self.report("limits", "--row-bytes", "512", "--verify")
+        self.assertIs(report["verified"], True)
         for cores in ("one_core", "all_cores"):
             part = report[cores]
             self.assertEqual(part["row_bytes"], 512)
@@ -73,15 +74,18 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(report["wait_fraction"], 0)
 
     def test_channel_counts_handovers_of_large_and_small_batches(self):
-        report = self.report("channel")
+        report = self.report("channel", "--verify")
+        self.assertGreater(report["verified_batches"], 10)
         for key in ("bytes_per_s", "batches_per_s", "bytes_per_batch"):
             self.assertGreater(report[key], 0, key)
         self.assertLess(report["small_bytes_per_batch"], 2048)
         self.assertGreaterEqual(report["handover_us_p99"], report["handover_us_median"])
         self.assertGreaterEqual(report["idle_cpu_fraction"], 0)
+        self.assertGreaterEqual(report["waiting_cpu_fraction"], 0)
 
     def test_startup_opens_100_GB(self):
-        report = self.report("startup")
+        report = self.report("startup", "--verify")
+        self.assertEqual(report["verified_batches"], 1)
         for key in ("open_dataset_ms", "loader_with_one_worker_ready_and_ended_ms", "worker_own_bytes", "open_100_GB_ms"):
             self.assertGreater(report[key], 0, key)
 

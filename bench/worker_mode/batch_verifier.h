@@ -1,0 +1,39 @@
+// --verify of what comes out of a loader: the same batch by one thread and no channel.
+#pragma once
+#include "core/batch_maker.h"
+#include "core/batch_view.h"
+#include "core/dataset.h"
+#include "core/error.h"
+#include "core/scratch.h"
+#include "core/seed_list.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed::bench {
+
+class BatchVerifier {
+ public:
+  explicit BatchVerifier(const LoaderOptions& options)
+      : dataset_(options.dataset),
+        seeds_(dataset_.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle}),
+        maker_(dataset_, seeds_, options.batch) {}
+
+  /// Throws kCorrupt where the batch is another.
+  void check(const BatchView& batch) {
+    const std::size_t bytes = maker_.sample(batch.key());
+    block_.reserve(bytes);
+    maker_.write({block_.data(), bytes});
+    if (BatchView({block_.data(), bytes}).digest() != batch.digest())
+      throw Error(ErrorCode::kCorrupt, "a batch from the loader differs from the one made without it");
+    ++checked_;
+  }
+  std::int64_t checked() const { return checked_; }
+
+ private:
+  Dataset dataset_;
+  SeedList seeds_;
+  BatchMaker maker_;
+  ScratchArray<std::byte> block_;
+  std::int64_t checked_ = 0;
+};
+
+}  // namespace hopfeed::bench
