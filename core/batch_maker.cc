@@ -11,31 +11,23 @@
 #include "core/block_writer.h"
 #include "core/error.h"
 #include "core/limits.h"
-#include "core/neighbor_sampler.h"
 #include "core/row_gather.h"
+#include "core/sampler_registry.h"
 
 namespace hopfeed {
 namespace {
 
-// How many nodes and edges of each type a batch has: all that its layout depends on.
+// All that the layout of a batch depends on.
 struct Counts {
-  std::vector<std::int64_t> nodes, edges;
-  std::int64_t positions = 0;  // seeds with repeats
+  SampleBounds of;
   bool seeds_repeat = false;
 };
-
-// Counts that no batch reaches are as good as each other; they must only not wrap.
-constexpr std::int64_t kFarTooMany = std::int64_t{1} << 50;
-std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);
-}
-std::int64_t saturating_sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kFarTooMany); }
 
 void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
   std::int64_t* sources = out;
   for (std::uint32_t source : edges.sources) *sources++ = source;
   std::int64_t* targets = out + edges.sources.size();
+  if (!edges.targets.empty()) std::ranges::copy(edges.targets, targets);
   for (std::size_t dst = 0; dst < edges.per_dst.size(); ++dst)
     targets = std::fill_n(targets, edges.per_dst[dst], static_cast<std::int64_t>(dst));
 }
@@ -51,11 +43,12 @@ struct BatchMaker::Impl {
   };
   // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
-    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, attrs, edge_attrs;
+    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, attrs,
+        edge_attrs;
     int input_id = -1, batch_size = -1, seed_index = -1, seed_time = -1;
     void clear() {
-      for (std::vector<int>* list :
-           {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id, &num_sampled_edges, &attrs, &edge_attrs})
+      for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
+                                     &num_sampled_edges, &sampled, &attrs, &edge_attrs})
         list->clear();
       input_id = batch_size = seed_index = seed_time = -1;
     }
@@ -66,8 +59,8 @@ struct BatchMaker::Impl {
   const BatchOptions options;
   const std::uint64_t options_hash;
   std::uint64_t fingerprint[2];
-  NeighborSampler sampler;
-  const std::size_t tables = sampler.scratch_bytes();  // before its first batch
+  const std::unique_ptr<Sampler> sampler;
+  const std::size_t tables = sampler->scratch_bytes();  // before its first batch
   std::vector<AttrSource> attrs, edge_attrs;
   std::optional<AttrView> seed_time;  // of the seeds' type, where the options name a time
 
@@ -81,7 +74,11 @@ struct BatchMaker::Impl {
   Arrays arrays;
 
   Impl(const Dataset& data, const SeedList& list, const BatchOptions& opts)
-      : dataset(data), seeds(list), options(opts), options_hash(opts.hash()), sampler(data, opts) {
+      : dataset(data),
+        seeds(list),
+        options(opts),
+        options_hash(opts.hash()),
+        sampler(make_sampler(data, opts)) {
     const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
     std::from_chars(hex.data(), hex.data() + 16, fingerprint[0], 16);
     std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
@@ -132,40 +129,43 @@ struct BatchMaker::Impl {
   void lay_out(const Counts& counts, BlockWriter& out, Arrays& at) const {
     at.clear();
     out.clear();
-    const std::int64_t hops = static_cast<std::int64_t>(options.fanouts.size());
+    const std::int64_t hops = static_cast<std::int64_t>(sampler->num_hops());
     for (int t = 0; t < dataset.num_node_types(); ++t) {
       at.n_id.push_back(
-          out.add({.name = "n_id", .store = Store::kNode, .type = t, .shape = {counts.nodes[t]}}));
+          out.add({.name = "n_id", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
       at.num_sampled_nodes.push_back(
           out.add({.name = "num_sampled_nodes", .store = Store::kNode, .type = t, .shape = {hops + 1}}));
       if (options.trees())
         at.batch.push_back(
-            out.add({.name = "batch", .store = Store::kNode, .type = t, .shape = {counts.nodes[t]}}));
+            out.add({.name = "batch", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
       if (t != seeds.node_type()) continue;
       at.input_id =
-          out.add({.name = "input_id", .store = Store::kNode, .type = t, .shape = {counts.positions}});
+          out.add({.name = "input_id", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
       at.batch_size = out.add({.name = "batch_size", .store = Store::kNode, .type = t, .shape = {}});
       if (counts.seeds_repeat)
         at.seed_index =
-            out.add({.name = "seed_index", .store = Store::kNode, .type = t, .shape = {counts.positions}});
+            out.add({.name = "seed_index", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
       if (seed_time)
         at.seed_time =
-            out.add({.name = "seed_time", .store = Store::kNode, .type = t, .shape = {counts.positions}});
+            out.add({.name = "seed_time", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
     }
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
-      at.edge_index.push_back(
-          out.add({.name = "edge_index", .store = Store::kEdge, .type = e, .shape = {2, counts.edges[e]}}));
+      at.edge_index.push_back(out.add(
+          {.name = "edge_index", .store = Store::kEdge, .type = e, .shape = {2, counts.of.edges[e]}}));
       at.num_sampled_edges.push_back(
           out.add({.name = "num_sampled_edges", .store = Store::kEdge, .type = e, .shape = {hops}}));
       if (options.edge_ids)
         at.e_id.push_back(
-            out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.edges[e]}}));
+            out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
     }
+    for (const ArraySpec& array : counts.of.arrays)
+      at.sampled.push_back(
+          out.add({.name = array.name, .store = array.store, .type = array.type, .shape = array.shape}));
     for (const AttrSource& attr : attrs) {
-      at.attrs.push_back(add_attr(attr, Store::kNode, counts.nodes[attr.type], out));
+      at.attrs.push_back(add_attr(attr, Store::kNode, counts.of.nodes[attr.type], out));
     }
     for (const AttrSource& attr : edge_attrs)
-      at.edge_attrs.push_back(add_attr(attr, Store::kEdge, counts.edges[attr.type], out));
+      at.edge_attrs.push_back(add_attr(attr, Store::kEdge, counts.of.edges[attr.type], out));
   }
 
   static int add_attr(const AttrSource& attr, Store store, std::int64_t rows, BlockWriter& out) {
@@ -184,16 +184,18 @@ struct BatchMaker::Impl {
       seed_times.resize(seed_ids.size());
       gather_rows(*seed_time, seed_ids, reinterpret_cast<std::byte*>(seed_times.data()));
     }
-    sample = &sampler.sample(
+    sample = &sampler->sample(
         {.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids, .seed_times = seed_times});
-    counts.nodes.clear();
-    counts.edges.clear();
-    counts.positions = key.count;
+    counts.of.nodes.clear();
+    counts.of.edges.clear();
+    counts.of.seeds = key.count;
     counts.seeds_repeat = !sample->seed_index.empty();
     for (const SampledNodes& nodes : sample->nodes)
-      counts.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
+      counts.of.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
     for (const SampledEdges& edges : sample->edges)
-      counts.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
+      counts.of.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
+    counts.of.arrays.clear();
+    for (const SampledArray& array : sample->arrays) counts.of.arrays.push_back(array.spec);
     lay_out(counts, writer, arrays);
     return writer.bytes();
   }
@@ -217,6 +219,8 @@ struct BatchMaker::Impl {
       std::ranges::copy(edges.per_hop, writer.data<std::int64_t>(arrays.num_sampled_edges[e]));
       if (options.edge_ids) std::ranges::copy(edges.edge_ids, writer.data<std::int64_t>(arrays.e_id[e]));
     }
+    for (std::size_t a = 0; a < sample->arrays.size(); ++a)
+      std::ranges::copy(sample->arrays[a].values, writer.data<std::int64_t>(arrays.sampled[a]));
     for (std::size_t a = 0; a < attrs.size(); ++a) {
       gather_rows(attrs[a].view, sample->nodes[attrs[a].type].dataset_ids,
                   writer.data<std::byte>(arrays.attrs[a]));
@@ -241,40 +245,8 @@ struct BatchMaker::Impl {
     std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
   }
 
-  // The largest counts that the fanouts allow: a frontier never exceeds the nodes of its type (of each tree), and each node is
-  // expanded once.
-  Counts worst_case(std::int64_t batch_size) const {
-    Counts counts{.nodes = std::vector<std::int64_t>(dataset.num_node_types(), 0),
-                  .edges = std::vector<std::int64_t>(dataset.num_edge_types(), 0),
-                  .positions = std::min(batch_size, seeds.size()),
-                  .seeds_repeat = true};
-    const std::int64_t trees = options.trees() ? counts.positions : 1;
-    const auto all_nodes = [&](std::size_t t) {
-      return saturating_product(dataset.num_nodes(static_cast<int>(t)), trees);
-    };
-    std::vector<std::int64_t> frontier(counts.nodes.size(), 0);
-    frontier[seeds.node_type()] = std::min(counts.positions, all_nodes(seeds.node_type()));
-    for (std::size_t t = 0; t < frontier.size(); ++t) counts.nodes[t] = frontier[t];
-    for (std::size_t hop = 0; hop < options.fanouts.size(); ++hop) {
-      std::vector<std::int64_t> next(frontier.size(), 0);
-      for (int e = 0; e < dataset.num_edge_types(); ++e) {
-        const CscView csc = dataset.csc(e);
-        const std::int64_t fanout = sampler.fanout(e, hop),
-                           all_edges = saturating_product(csc.num_edges, trees);
-        std::int64_t edges = all_edges;
-        if (fanout >= 0) {
-          edges = saturating_product(frontier[csc.dst_type], fanout);
-          if (!options.replace) edges = std::min(edges, all_edges);
-        }
-        counts.edges[e] = saturating_sum(counts.edges[e], edges);
-        if (!options.replace) counts.edges[e] = std::min(counts.edges[e], all_edges);
-        next[csc.src_type] = std::min(saturating_sum(next[csc.src_type], edges), all_nodes(csc.src_type));
-      }
-      frontier = next;
-      for (std::size_t t = 0; t < frontier.size(); ++t)
-        counts.nodes[t] = std::min(saturating_sum(counts.nodes[t], frontier[t]), all_nodes(t));
-    }
-    return counts;
+  SampleBounds worst_case(std::int64_t batch_size) const {
+    return sampler->bounds(seeds.node_type(), std::min(batch_size, seeds.size()));
   }
 };
 
@@ -291,19 +263,17 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
                 fmt::format("batch size {} is not between 1 and {}", batch_size, kMaxBatchSize));
   BlockWriter layout;
   Impl::Arrays arrays;
-  impl_->lay_out(impl_->worst_case(batch_size), layout, arrays);
+  impl_->lay_out({.of = impl_->worst_case(batch_size), .seeds_repeat = true}, layout, arrays);
   return layout.bytes();
 }
 
-std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler.scratch_bytes(); }
+std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler->scratch_bytes(); }
 
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
-  const auto counts = impl_->worst_case(batch_size);
+  const SampleBounds bounds = impl_->worst_case(batch_size);
   const std::size_t seeds =
-      6 * sizeof(std::int64_t) * static_cast<std::size_t>(counts.positions);  // three vectors
-  return {.tables = impl_->tables,
-          .at_most = seeds + impl_->sampler.max_scratch_bytes(
-                                 {.nodes = counts.nodes, .edges = counts.edges, .seeds = counts.positions})};
+      6 * sizeof(std::int64_t) * static_cast<std::size_t>(bounds.seeds);  // three vectors
+  return {.tables = impl_->tables, .at_most = seeds + impl_->sampler->max_scratch_bytes(bounds)};
 }
 
 }  // namespace hopfeed

@@ -257,6 +257,7 @@ struct NeighborSampler::Impl {
       result.edges[e] = {
           .sources = {edges[e].sources.data(), edges[e].num_edges},
           .per_dst = {edges[e].per_dst.data(), nodes[types[e].csc.dst_type].expanded},
+          .targets = {},
           .edge_ids = {edges[e].edge_ids.data(), options.edge_ids ? edges[e].num_edges : 0},
           .positions = {edges[e].positions.data(), types[e].positions ? edges[e].num_edges : 0},
           .per_hop = edges_per_hop[e]};
@@ -344,8 +345,38 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
   return bytes;
 }
 
-std::int64_t NeighborSampler::fanout(int edge_type, std::size_t hop) const {
-  return impl_->types[static_cast<std::size_t>(edge_type)].fanouts[hop];
+std::size_t NeighborSampler::num_hops() const { return impl_->options.fanouts.size(); }
+
+SampleBounds NeighborSampler::bounds(int seed_type, std::int64_t seeds) const {
+  const Impl& s = *impl_;
+  const std::int64_t trees = s.trees ? seeds : 1;
+  const auto all_nodes = [&](std::size_t t) {
+    return saturating_product(s.dataset.num_nodes(static_cast<int>(t)), trees);
+  };
+  std::vector<std::int64_t> frontier(s.nodes.size(), 0);
+  frontier[seed_type] = std::min(seeds, all_nodes(seed_type));
+  SampleBounds bounds{
+      .nodes = frontier, .edges = std::vector<std::int64_t>(s.types.size(), 0), .seeds = seeds, .arrays = {}};
+  for (std::size_t hop = 0; hop < s.options.fanouts.size(); ++hop) {
+    std::vector<std::int64_t> next(frontier.size(), 0);
+    for (std::size_t e = 0; e < s.types.size(); ++e) {
+      const CscView& csc = s.types[e].csc;
+      const std::int64_t fanout = s.types[e].fanouts[hop],
+                         all_edges = saturating_product(csc.num_edges, trees);
+      std::int64_t edges = all_edges;
+      if (fanout >= 0) {
+        edges = saturating_product(frontier[csc.dst_type], fanout);
+        if (!s.options.replace) edges = std::min(edges, all_edges);
+      }
+      bounds.edges[e] = saturating_sum(bounds.edges[e], edges);
+      if (!s.options.replace) bounds.edges[e] = std::min(bounds.edges[e], all_edges);
+      next[csc.src_type] = std::min(saturating_sum(next[csc.src_type], edges), all_nodes(csc.src_type));
+    }
+    frontier = next;
+    for (std::size_t t = 0; t < frontier.size(); ++t)
+      bounds.nodes[t] = std::min(saturating_sum(bounds.nodes[t], frontier[t]), all_nodes(t));
+  }
+  return bounds;
 }
 
 std::uint64_t NeighborSampler::rows_summed() const { return impl_->expand_scratch.picks.rows_summed; }

@@ -1,0 +1,96 @@
+// What every sampler gives, and the interface that batch_maker.h knows it by. Samplers are neighbor_sampler.h (GraphSAGE and its
+// kin), walk_sampler.h, cluster_sampler.h, and what a user adds (sample_builder.h, sampler_registry.h).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/batch_layout.h"
+#include "core/block_writer.h"
+
+namespace hopfeed {
+
+/// The nodes of one type in a sample. Views into the sampler's scratch, valid until the next sample.
+struct SampledNodes {
+  std::span<const std::int64_t> dataset_ids;  // [n]
+  std::span<const std::int64_t>
+      original_ids;  // [expanded]: known for the nodes whose rows were read, the first ones
+  std::span<const std::int64_t> per_hop;  // [hops + 1]: seeds, then new nodes of each hop
+  std::span<const std::int64_t>
+      trees;  // [n] position of the seed that reached the node; disjoint batches only
+};
+
+/// The edges of one type in a sample, hop by hop, within a hop grouped by destination in local-id order.
+struct SampledEdges {
+  std::span<const std::uint32_t> sources;  // [E] local ids in the source type
+  /// Their destinations: either how many edges each of the first destinations has, in turn, or one local id an edge.
+  std::span<const std::uint32_t> per_dst;  // [expanded]
+  std::span<const std::uint32_t> targets;  // [E]
+  std::span<const std::int64_t> edge_ids;  // [E] original edge positions; empty unless asked for
+  std::span<const std::int64_t>
+      positions;  // [E] in the dataset's order (CscPart::first_edge); for edge attributes
+  std::span<const std::int64_t> per_hop;  // [hops]
+};
+
+/// An int64 array of a batch beside the nodes and edges that every batch has.
+struct ArraySpec {
+  std::string name;
+  Store store = Store::kBatch;
+  int type = 0;  // of nodes or edges
+  BlockShape shape;
+};
+struct SampledArray {
+  ArraySpec spec;
+  std::span<const std::int64_t> values;
+};
+
+struct Sample {
+  std::vector<SampledNodes> nodes;  // per node type
+  std::vector<SampledEdges> edges;  // per edge type
+  std::vector<SampledArray> arrays;
+  std::int64_t num_seeds = 0;  // distinct; in disjoint batches all
+  std::span<const std::uint32_t>
+      seed_index;  // [count] local id of each position; empty unless a seed repeats
+};
+
+struct SampleRequest {
+  BatchKey key;
+  int seed_type = 0;
+  std::span<const std::int64_t> seeds;       // dataset ids
+  std::span<const std::int64_t> seed_times;  // of each seed, where the options name a time
+};
+
+/// What no sample of so many seeds exceeds.
+struct SampleBounds {
+  std::vector<std::int64_t> nodes, edges;  // per type
+  std::int64_t seeds = 0;                  // with repeats
+  std::vector<ArraySpec> arrays;
+};
+
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  /// A pure function of dataset, options and request; the views hold until the next call. Throws kCorrupt naming file and row
+  /// where the graph is damaged.
+  virtual const Sample& sample(const SampleRequest& request) = 0;
+  /// Saturates at kFarTooMany instead of wrapping.
+  virtual SampleBounds bounds(int seed_type, std::int64_t seeds) const = 0;
+  /// Entries of `per_hop` of edges; of nodes it is one more.
+  virtual std::size_t num_hops() const = 0;
+  /// Bytes of scratch held.
+  virtual std::size_t scratch_bytes() const = 0;
+  /// What that can come to with samples within `bounds`.
+  virtual std::size_t max_scratch_bytes(const SampleBounds& bounds) const = 0;
+};
+
+/// Counts that no batch reaches are as good as each other; they must only not wrap.
+inline constexpr std::int64_t kFarTooMany = std::int64_t{1} << 50;
+inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);
+}
+inline std::int64_t saturating_sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kFarTooMany); }
+
+}  // namespace hopfeed
