@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "core/dataset.h"
+#include "core/keyed_random.h"
 #include "core/program/progress_bar.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/generate.h"
@@ -25,13 +27,54 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "hopfeed-bench";
 }
 
+const char* suffix(MadeUp made_up) {
+  return made_up == MadeUp::kWeights ? "-weights" : made_up == MadeUp::kTimes ? "-times" : "";
+}
+
+/// A number of a node or an edge, for `what`.
+std::uint32_t made_up_number(std::int64_t id, std::uint32_t what) {
+  return philox(static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), what, 0, 1).word[0];
+}
+
+/// Weights from 1 to 100.
+void add_weights(RawGraph& graph) {
+  graph.edge_attrs.push_back(
+      {.name = "weight",
+       .type = ElementType::kFloat32,
+       .shape = {},
+       .read_rows = [](std::int64_t, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows) {
+         for (std::size_t i = 0; i < edge_ids.size(); ++i) {
+           const auto weight = static_cast<float>(1 + made_up_number(edge_ids[i], 0) % 100);
+           std::memcpy(rows.data() + i * sizeof weight, &weight, sizeof weight);
+         }
+       }});
+  graph.weights = {"weight"};
+}
+
+/// Times below 2^32; as a seed, a node is in the later half of them.
+void add_times(RawGraph& graph) {
+  const auto add = [&](const char* name, auto time_of) {
+    graph.attrs.push_back({.name = name,
+                           .type = ElementType::kInt64,
+                           .shape = {},
+                           .read_row = [time_of](std::int64_t node, std::span<std::byte> row) {
+                             const std::int64_t time = time_of(node);
+                             std::memcpy(row.data(), &time, sizeof time);
+                           }});
+  };
+  add("time", [](std::int64_t node) { return std::int64_t{made_up_number(node, 1)}; });
+  add("seed_time",
+      [](std::int64_t node) { return (std::int64_t{1} << 31) + std::int64_t{made_up_number(node, 2)} / 2; });
+  graph.times = {"time"};
+}
+
 }  // namespace
 
-fs::path dataset_folder(const BenchOptions& options) {
+fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (!options.data.empty()) return options.data;
   const fs::path folder =
-      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}", kGeneratorVersion, kDatasetVersion,
-                                   options.nodes, options.edges, options.features);
+      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, kDatasetVersion,
+                                   options.nodes, options.edges, options.features, suffix(made_up));
   if (fs::exists(folder / "meta.json")) return folder;
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string step;
@@ -43,13 +86,15 @@ fs::path dataset_folder(const BenchOptions& options) {
     }
     bar->set(state.done, state.total);
   };
-  const RawGraph graph = generate_graph({.num_nodes = options.nodes,
-                                         .num_edges = options.edges,
-                                         .num_features = options.features,
-                                         .num_classes = 47,
-                                         .seed = 1,
-                                         .threads = threads},
-                                        progress);
+  RawGraph graph = generate_graph({.num_nodes = options.nodes,
+                                   .num_edges = options.edges,
+                                   .num_features = options.features,
+                                   .num_classes = 47,
+                                   .seed = 1,
+                                   .threads = threads},
+                                  progress);
+  if (made_up == MadeUp::kWeights) add_weights(graph);
+  if (made_up == MadeUp::kTimes) add_times(graph);
   HotnessOptions hotness{.fanouts = options.fanouts, .batch_size = options.batch_size, .threads = threads};
   const NodeOrder order = order_nodes(graph, {}, 1, hotness, progress);
   DatasetWriter writer(folder);

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     sub.flag("--verify", options.verify, "Check what was computed");
     if (command.run == bench_sampler) {
       sub.option("--kind", options.kind,
-                 "How neighbours are drawn; weights and times are those of the dataset",
+                 "How neighbours are drawn; weights and times are made up, or those of --data",
                  {.one_of = {"uniform", "replace", "weighted", "weighted-replace", "temporal",
                              "temporal-last", "disjoint"}});
     }

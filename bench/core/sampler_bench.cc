@@ -2,8 +2,10 @@
 //
 // The limit is random reads per second over the dataset's own `indices`, divided by the accesses per edge: one for the
 // neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one more per edge with edge ids.
+// Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just after.
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
@@ -14,6 +16,7 @@
 #include "core/batch_view.h"
 #include "core/error.h"
 #include "core/neighbor_sampler.h"
+#include "core/row_gather.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -33,7 +36,10 @@ struct Aligned {
 // What one process per core would have of its own.
 struct Worker {
   Worker(const Dataset& dataset, const SeedList& list, const BatchOptions& batch)
-      : seeds(list), data(dataset), sampler(dataset, batch), maker(dataset, list, batch) {}
+      : seeds(list), data(dataset), sampler(dataset, batch), maker(dataset, list, batch) {
+    if (!batch.time.empty())
+      seed_time = dataset.attr(0, batch.seed_time.empty() ? batch.time : batch.seed_time);
+  }
 
   BatchKey key(int thread, int threads, std::int64_t repetition, std::int64_t batch_size) const {
     const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / batch_size),
@@ -48,16 +54,22 @@ struct Worker {
     seeds.seeds(k, positions);
     ids.resize(positions.original_id.size());
     data.dataset_ids(0, positions.original_id, ids);
-    times.assign(ids.size(),
-                 INT64_MAX);  // the whole row is in the past: as many edges as the other kinds give
+    if (seed_time) {
+      times.resize(ids.size());
+      gather_rows(*seed_time, ids, reinterpret_cast<std::byte*>(times.data()));
+    }
     return {.key = k, .seed_type = 0, .seeds = ids, .seed_times = times};
   }
 
   void sample_topology(const BatchKey& k) {
     const Sample& sample = sampler.sample(request(k));
-    add(static_cast<double>(sample.edges[0].sources.size()),
-        static_cast<double>(sample.nodes[0].dataset_ids.size()),
-        static_cast<double>(sample.edges[0].per_dst.size()));
+    double edges = 0, nodes = 0, expanded = 0;
+    for (const SampledEdges& type : sample.edges) edges += static_cast<double>(type.sources.size());
+    for (const SampledNodes& type : sample.nodes) {
+      nodes += static_cast<double>(type.dataset_ids.size());
+      expanded += static_cast<double>(type.dataset_ids.size()) - static_cast<double>(type.per_hop.back());
+    }
+    add(edges, nodes, expanded);
   }
 
   void make_batch(const BatchKey& k) {
@@ -101,6 +113,7 @@ struct Worker {
   const Dataset& data;
   NeighborSampler sampler;
   BatchMaker maker;
+  std::optional<AttrView> seed_time;
   SeedList::Positions positions;
   std::vector<std::int64_t> ids, times;
   std::unique_ptr<std::byte[], Aligned> block;
@@ -108,9 +121,48 @@ struct Worker {
   Counts counts;
 };
 
-}  // namespace
+/// Samplers of one dataset and one set of options, one per thread.
+class Workload {
+ public:
+  Workload(const BenchOptions& bench, const Dataset& dataset, BatchOptions batch)
+      : bench_(bench), batch_(std::move(batch)), seeds_(dataset.split(0, "train"), {}) {
+    for (int t = 0; t < bench_.threads; ++t)
+      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_));
+  }
 
-namespace {
+  /// Batches per second.
+  Rate run() {
+    return rate(bench_.threads, bench_.seconds, [&](int thread, std::int64_t repetition) {
+      Worker& worker = *workers_[static_cast<std::size_t>(thread)];
+      const BatchKey key = worker.key(thread, bench_.threads, repetition, bench_.batch_size);
+      if (bench_.verify && repetition < kVerifiedBatches) worker.verify(key, batch_, bench_.topology);
+      bench_.topology ? worker.sample_topology(key) : worker.make_batch(key);
+      return 1;
+    });
+  }
+  Counts counts() const {
+    Counts sum;
+    for (const auto& worker : workers_) {
+      sum.edges += worker->counts.edges;
+      sum.nodes += worker->counts.nodes;
+      sum.expanded += worker->counts.expanded;
+      sum.batches += worker->counts.batches;
+      sum.verified += worker->counts.verified;
+    }
+    return sum;
+  }
+  double edges_per_batch() const { return counts().edges / counts().batches; }
+  std::int64_t seeds_per_batch() const { return std::min(bench_.batch_size, seeds_.size()); }
+  std::size_t scratch_bytes() const {
+    return bench_.topology ? workers_[0]->sampler.scratch_bytes() : workers_[0]->maker.scratch_bytes();
+  }
+
+ private:
+  const BenchOptions& bench_;
+  const BatchOptions batch_;
+  const SeedList seeds_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
 
 /// The first weight or time that the dataset has.
 std::string first_of(const Dataset& dataset, const std::vector<std::string>& names, const char* what) {
@@ -119,91 +171,99 @@ std::string first_of(const Dataset& dataset, const std::vector<std::string>& nam
               dataset.folder().string() + " has no " + what + "; import one with --" + what);
 }
 
-void set_kind(const std::string& kind, const Dataset& dataset, BatchOptions& batch) {
+MadeUp made_up_for(const std::string& kind) {
+  return kind.starts_with("weighted")   ? MadeUp::kWeights
+         : kind.starts_with("temporal") ? MadeUp::kTimes
+                                        : MadeUp::kNothing;
+}
+
+BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, const std::string& kind) {
+  BatchOptions batch{
+      .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
+  if (!options.topology) {
+    for (const AttrMeta& attr : dataset.meta().node_types[0].attrs)
+      if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
+  }
   const EdgeTypeMeta& edge = dataset.meta().edge_types.at(0);
   batch.replace = kind == "replace" || kind == "weighted-replace";
   batch.disjoint = kind == "disjoint";
   if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");
-  if (kind.starts_with("temporal")) batch.time = first_of(dataset, edge.times, "time");
+  if (kind.starts_with("temporal")) {
+    batch.time = first_of(dataset, edge.times, "time");
+    if (options.data.empty()) batch.seed_time = "seed_time";
+  }
   if (kind == "temporal-last") batch.temporal_strategy = TemporalStrategy::kLast;
+  return batch;
+}
+
+std::vector<std::string> field_names(const BenchOptions& options, const BatchOptions& batch) {
+  if (options.topology) return {"local ids"};
+  std::vector<std::string> fields = {"n_id",       "num_sampled_nodes", "input_id",
+                                     "batch_size", "edge_index",        "num_sampled_edges"};
+  if (options.edge_ids) fields.push_back("e_id");
+  fields.insert(fields.end(), batch.attrs->begin(), batch.attrs->end());
+  return fields;
+}
+
+Rate random_reads(const BenchOptions& options, const CscView& csc) {
+  if (csc.index_type != ElementType::kInt32)
+    throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices");
+  return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
+                             static_cast<std::size_t>(csc.parts[0].num_edges)},
+                            {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
 }
 
 }  // namespace
 
 Report bench_sampler(const BenchOptions& options) {
-  if (options.verify && options.kind != "uniform" && options.kind != "replace") {
+  const bool plain = options.kind == "uniform" || options.kind == "replace";
+  if (options.verify && !plain) {
     throw Error(ErrorCode::kUnsupported,
                 "--verify knows the kinds uniform and replace; the others are held against a serial "
                 "sampler by tests/core/kinds_oracle_test.cc");
   }
-  const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
-  const SeedList seeds(dataset.split(0, "train"), {});
-  BatchOptions batch{
-      .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
-  set_kind(options.kind, dataset, batch);
-  if (!options.topology) {
-    for (const AttrMeta& attr : dataset.meta().node_types[0].attrs) {
-      if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
-    }
-  }
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (int t = 0; t < options.threads; ++t)
-    workers.push_back(std::make_unique<Worker>(dataset, seeds, batch));
-  const CscView csc = dataset.csc(0);
-  const auto limit = [&] {
-    if (csc.index_type != ElementType::kInt32)
-      throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices");
-    return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
-                               static_cast<std::size_t>(csc.parts[0].num_edges)},
-                              {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
-  };
-
-  const Rate limit_before = limit();
-  const Rate batches = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
-    Worker& worker = *workers[static_cast<std::size_t>(thread)];
-    const BatchKey key = worker.key(thread, options.threads, repetition, options.batch_size);
-    if (options.verify && repetition < kVerifiedBatches) worker.verify(key, batch, options.topology);
-    options.topology ? worker.sample_topology(key) : worker.make_batch(key);
-    return 1;
-  });
-  const Rate reads = mean(limit_before, limit());
+  const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
+                        {.huge_pages = options.huge_pages});
+  const BatchOptions batch = batch_options(options, dataset, options.kind);
+  Workload workload(options, dataset, batch);
+  std::optional<Workload> uniform;  // with replacement where the kind is
+  if (!plain)
+    uniform.emplace(options, dataset, batch_options(options, dataset, batch.replace ? "replace" : "uniform"));
+  const Rate reads_before = random_reads(options, dataset.csc(0));
+  const Rate uniform_before = uniform ? uniform->run() : Rate{};
+  const Rate batches = workload.run();
+  const Rate uniform_batches = uniform ? mean(uniform_before, uniform->run()) : Rate{};
+  const Rate reads = mean(reads_before, random_reads(options, dataset.csc(0)));
 
   const PageUse use = dataset.page_use();
-  Counts sum;
-  for (const auto& worker : workers) {
-    sum.edges += worker->counts.edges;
-    sum.nodes += worker->counts.nodes;
-    sum.expanded += worker->counts.expanded;
-    sum.batches += worker->counts.batches;
-    sum.verified += worker->counts.verified;
-  }
-  const double edges = sum.edges / sum.batches;
+  const Counts sum = workload.counts();
+  const double edges = workload.edges_per_batch();
   const double reads_per_edge = ((options.edge_ids ? 3 : 2) * sum.edges + sum.expanded) / sum.edges;
   const double edges_per_s = batches.per_s * edges;
-  std::vector<std::string> fields{"local ids"};
-  if (!options.topology) {
-    fields = {"n_id", "num_sampled_nodes", "input_id", "batch_size", "edge_index", "num_sampled_edges"};
-    if (options.edge_ids) fields.push_back("e_id");
-    fields.insert(fields.end(), batch.attrs->begin(), batch.attrs->end());
+  Report report{{"threads", options.threads},
+                {"kind", options.kind},
+                {"edges_per_s", edges_per_s},
+                {"edges_per_s_per_core", edges_per_s / options.threads},
+                {"seeds_per_s", batches.per_s * static_cast<double>(workload.seeds_per_batch())},
+                {"edges_per_batch", edges},
+                {"nodes_per_batch", sum.nodes / sum.batches},
+                {"ms_per_batch", 1e3 * options.threads / batches.per_cpu_s},
+                {"us_per_call", 1e6 * options.threads / batches.per_cpu_s},
+                {"cpu_share", batches.cpu_share()},
+                {"random_reads_per_s", reads.per_s},
+                {"limit_edges_per_s", reads.per_s / reads_per_edge},
+                {"fraction_of_limit", batches.per_cpu_s * edges / (reads.per_cpu_s / reads_per_edge)},
+                {"scratch_bytes", workload.scratch_bytes()},
+                {"huge_page_bytes", use.huge},
+                {"resident_bytes", use.resident},
+                {"verified_batches", sum.verified},
+                {"fields", field_names(options, batch)}};
+  if (uniform) {
+    const double uniform_edges = uniform->edges_per_batch();
+    report["uniform_edges_per_s"] = uniform_batches.per_s * uniform_edges;
+    report["ratio_to_uniform"] = batches.per_cpu_s * edges / (uniform_batches.per_cpu_s * uniform_edges);
   }
-  return {{"threads", options.threads},
-          {"kind", options.kind},
-          {"edges_per_s", edges_per_s},
-          {"edges_per_s_per_core", edges_per_s / options.threads},
-          {"seeds_per_s", batches.per_s * static_cast<double>(std::min(options.batch_size, seeds.size()))},
-          {"edges_per_batch", edges},
-          {"nodes_per_batch", sum.nodes / sum.batches},
-          {"ms_per_batch", 1e3 * options.threads / batches.per_cpu_s},
-          {"cpu_share", batches.cpu_share()},
-          {"random_reads_per_s", reads.per_s},
-          {"limit_edges_per_s", reads.per_s / reads_per_edge},
-          {"fraction_of_limit", batches.per_cpu_s * edges / (reads.per_cpu_s / reads_per_edge)},
-          {"scratch_bytes",
-           options.topology ? workers[0]->sampler.scratch_bytes() : workers[0]->maker.scratch_bytes()},
-          {"huge_page_bytes", use.huge},
-          {"resident_bytes", use.resident},
-          {"verified_batches", sum.verified},
-          {"fields", fields}};
+  return report;
 }
 
 }  // namespace hopfeed::bench
