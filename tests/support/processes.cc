@@ -82,10 +82,17 @@ std::size_t entries(const char* folder) {
   return count;
 }
 
+/// A file of /proc; empty where its process has ended, before or meanwhile (an iterator over the stream would throw then).
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 /// The fields of /proc/PID/stat behind the name: [0] is the state.
 std::vector<std::string> stat_fields(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = text_of("/proc/" + std::to_string(pid) + "/stat");
   std::vector<std::string> fields;
   const std::size_t bracket = text.rfind(')');
   if (bracket == std::string::npos) return fields;
@@ -209,8 +216,7 @@ std::vector<int> marked(const std::string& mark) {
   for (fs::directory_iterator it("/proc", gone), end; !gone && it != end; it.increment(gone)) {
     const std::string name = it->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(it->path() / "environ", std::ios::binary);
-    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    const std::string environment = text_of(it->path() / "environ");
     const bool has = ('\0' + environment).find('\0' + mark + '\0') != std::string::npos;
     if (has && alive(std::stoi(name))) pids.push_back(std::stoi(name));
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 
 #include "channel/channel_view.h"
@@ -46,7 +47,10 @@ TEST_F(TopProgram, OnceBesideATrainerThatKeepsItsBatch_ShowsSlotsWorkersAndWhoWa
   const std::string file = out.path() / "top.json";
   const testing::ProgramResult result = top(getpid(), {"--once", "--json", file});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("the workers waited for a free slot 100%"), std::string::npos) << result.out;
+  // Its screen is no instant: a worker that is looked at a little later than the other has waited for less.
+  EXPECT_TRUE(
+      std::regex_search(result.out, std::regex("the workers waited for a free slot (9[0-9]|100)%")))
+      << result.out;
   std::ifstream stored(file);
   const nlohmann::json report = nlohmann::json::parse(stored);
   EXPECT_EQ(report["process"], getpid());
