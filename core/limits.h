@@ -26,6 +26,7 @@ inline constexpr std::size_t kMaxBlockBytes = std::size_t{1} << 40;
 inline constexpr std::int64_t kMaxWorkers = 256;    // per loader
 inline constexpr std::int64_t kMaxSlots = 1'024;    // per channel
 inline constexpr std::int64_t kMaxHidden = 65'536;  // width of a model's layer
+inline constexpr std::int64_t kMaxEmbeddingElements = std::int64_t{1} << 30;  // learned for nodes of one type
 inline constexpr std::int64_t kMaxWorldSize = 65'536;
 
 }  // namespace hopfeed

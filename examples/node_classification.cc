@@ -161,7 +161,7 @@ ModelReport evaluate(const std::string& title, TrainingResult& result, const Dat
   ProgressBar bar(title + " inference", 1, {.unit = "rows"});
   const auto begin = std::chrono::steady_clock::now();
   const torch::Tensor logits =
-      layerwise_inference(result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
+      layerwise_inference(*result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
         stop_if_asked();
         bar.set(done, total);
       });

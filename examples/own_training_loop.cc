@@ -55,7 +55,7 @@ void train(const std::string& folder) {
     if (world.rank() == 0) std::printf("epoch %d: loss %.4f\n", epoch, loss_sum / seeds);
   }
   if (world.rank() == 0) {
-    const torch::Tensor logits = layerwise_inference(model, dataset);  // exact, for all nodes
+    const torch::Tensor logits = layerwise_inference(*model, dataset);  // exact, for all nodes
     std::printf("test accuracy %.4f\n", split_accuracy(logits, dataset, "test").value());
   }
 }

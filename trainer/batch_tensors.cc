@@ -13,12 +13,58 @@ std::vector<std::int64_t> to_vector(std::span<const std::int64_t> values) {
   return {values.begin(), values.end()};
 }
 
+using Owner = std::shared_ptr<const void>;
+
 torch::Tensor to_tensor(const ArrayView& array, std::shared_ptr<const void> owner) {
   void* data = const_cast<std::byte*>(
       array.bytes.data());  // from_blob takes no const; nobody writes (batch_tensors.h)
   const c10::IntArrayRef shape(array.shape.data(), array.shape.size());
   return torch::from_blob(
       data, shape, [owner = std::move(owner)](void*) {}, torch::TensorOptions(dtype_of(array.type)));
+}
+
+/// Undefined where the batch has no such array.
+torch::Tensor find(const BatchView& view, const char* name, Store store, int type, const Owner& owner) {
+  const ArrayView array = view.find(name, store, type);
+  return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
+}
+
+NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
+  NodeTensors nodes{
+      .x = find(view, "x", Store::kNode, type, owner),
+      .y = find(view, "y", Store::kNode, type, owner),
+      .n_id = find(view, "n_id", Store::kNode, type, owner),
+      .num_sampled_nodes = to_vector(view.get("num_sampled_nodes", Store::kNode, type).as<std::int64_t>())};
+  if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
+  return nodes;
+}
+
+EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
+  return {
+      .edge_index = find(view, "edge_index", Store::kEdge, type, owner),
+      .e_id = find(view, "e_id", Store::kEdge, type, owner),
+      .num_sampled_edges = to_vector(view.get("num_sampled_edges", Store::kEdge, type).as<std::int64_t>())};
+}
+
+/// The one node type that has batch_size.
+int seed_type(const BatchView& view) {
+  for (int t = 0; t < view.header().num_node_types; ++t) {
+    if (view.has("batch_size", Store::kNode, t)) return t;
+  }
+  throw Error(ErrorCode::kCorrupt, "a batch block has no array batch_size, so its seeds are unknown");
+}
+
+SeedTensors seed_tensors(const BatchView& view, int type, const Owner& owner) {
+  const auto size = view.get("batch_size", Store::kNode, type).as<std::int64_t>();
+  if (size.empty()) throw Error(ErrorCode::kCorrupt, "a batch block has an empty array batch_size");
+  return {.input_id = find(view, "input_id", Store::kNode, type, owner),
+          .seed_index = find(view, "seed_index", Store::kNode, type, owner),
+          .batch_size = size.front()};
+}
+
+CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
+                       const NodeTensors& destinations) {
+  return compress_rows(edges.edge_index, destinations.num_expanded(edges.num_hops()), sources.num_nodes());
 }
 
 }  // namespace
@@ -53,38 +99,50 @@ torch::Dtype dtype_of(ElementType type) {
 }
 
 BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner) {
-  const auto tensor = [&](const char* name, Store store) {
-    const ArrayView array = view.find(name, store);
-    return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
-  };
-  BatchTensors result{.x = tensor("x", Store::kNode),
-                      .y = tensor("y", Store::kNode),
-                      .edge_index = tensor("edge_index", Store::kEdge),
-                      .e_id = tensor("e_id", Store::kEdge),
-                      .n_id = tensor("n_id", Store::kNode),
-                      .input_id = tensor("input_id", Store::kNode),
-                      .seed_index = tensor("seed_index", Store::kNode),
-                      .batch_size = view.batch_size(),
-                      .num_sampled_nodes = to_vector(view.num_sampled_nodes()),
-                      .num_sampled_edges = to_vector(view.num_sampled_edges())};
-  if (result.y.defined()) result.y = result.y.to(torch::kInt64);  // no copy where it is int64 already
-  return result;
+  const int type = seed_type(view);
+  const bool homogeneous = view.header().num_node_types == 1 && view.header().num_edge_types == 1;
+  return {node_tensors(view, type, owner), homogeneous ? edge_tensors(view, 0, owner) : EdgeTensors{},
+          seed_tensors(view, type, owner)};
+}
+
+TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
+                                   std::shared_ptr<const void> owner) {
+  if (view.header().num_node_types != meta.node_types.size() ||
+      view.header().num_edge_types != meta.edge_types.size())
+    throw Error(ErrorCode::kInvalid,
+                "the batch is not of dataset '" + meta.name + "', whose types it should have");
+  const int type = seed_type(view);
+  TypedBatchTensors batch{seed_tensors(view, type, owner), {}, {}, type, &meta};
+  for (int t = 0; t < view.header().num_node_types; ++t) batch.nodes.push_back(node_tensors(view, t, owner));
+  for (int e = 0; e < view.header().num_edge_types; ++e) batch.edges.push_back(edge_tensors(view, e, owner));
+  return batch;
 }
 
 BatchTensors to_tensors(const Batch& batch) {
   return to_tensors(batch.view(), std::make_shared<const Batch>(batch));
 }
 
-std::int64_t BatchTensors::num_expanded(std::int64_t hops) const {
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta) {
+  return to_typed_tensors(batch.view(), meta, std::make_shared<const Batch>(batch));
+}
+
+std::int64_t NodeTensors::num_expanded(std::int64_t hops) const {
   return std::accumulate(num_sampled_nodes.begin(), num_sampled_nodes.begin() + hops, std::int64_t{0});
 }
 
-CompressedRows BatchTensors::rows() const {
-  return compress_rows(edge_index, num_expanded(num_hops()), num_nodes());
+torch::Tensor SeedTensors::at_seeds(const torch::Tensor& values) const {
+  return seed_index.defined() ? values.index_select(0, seed_index) : values.narrow(0, 0, batch_size);
 }
 
-torch::Tensor BatchTensors::at_seeds(const torch::Tensor& values) const {
-  return seed_index.defined() ? values.index_select(0, seed_index) : values.narrow(0, 0, batch_size);
+CompressedRows BatchTensors::rows() const { return rows_of(*this, *this, *this); }
+
+std::int64_t TypedBatchTensors::num_hops() const {
+  return static_cast<std::int64_t>(nodes.front().num_sampled_nodes.size()) - 1;
+}
+
+CompressedRows TypedBatchTensors::rows(int edge_type) const {
+  const EdgeTypeMeta& names = meta->edge_types[edge_type];
+  return rows_of(edges[edge_type], nodes[meta->edge_src_type(names)], nodes[meta->edge_dst_type(names)]);
 }
 
 }  // namespace hopfeed

@@ -5,41 +5,78 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/batch_view.h"
+#include "core/dataset_meta.h"
 #include "trainer/compressed_rows.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
 
-/// The fields of a homogeneous batch: n nodes, E edges, B seed positions, h hops (docs/batch.md). Read-only:
-/// the memory is shared with the slot, so no in-place operation on them.
-struct BatchTensors {
-  torch::Tensor x;  // [n, ...] as stored; undefined where the batch carries none
-  torch::Tensor y;  // [n] int64, -1 for a node without a label; undefined where the batch carries none
-  torch::Tensor edge_index;     // int64 [2, E]
-  torch::Tensor e_id;           // int64 [E]; undefined unless asked for
-  torch::Tensor n_id;           // int64 [n]
-  torch::Tensor input_id;       // int64 [B]
-  torch::Tensor seed_index;     // int64 [B]: local id of each seed position; undefined where no seed repeats
-  std::int64_t batch_size = 0;  // distinct seeds: the first nodes of the batch
+// Fields of a batch with n nodes, E edges (of a type), B seed positions and h hops: docs/batch.md. Read-only: the memory is
+// shared with the slot, so no in-place operation on them.
+
+/// Nodes of one type.
+struct NodeTensors {
+  torch::Tensor x;     // [n, ...] as stored; undefined where the batch carries none
+  torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
+  torch::Tensor n_id;  // int64 [n]
   std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]
-  std::vector<std::int64_t> num_sampled_edges;  // [h]
 
   std::int64_t num_nodes() const { return n_id.size(0); }
-  std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
   /// Nodes whose neighbours were asked for, in the first `hops` hops: the rows that a layer has to compute.
   std::int64_t num_expanded(std::int64_t hops) const;
-  /// The edges as rows of the expanded nodes. Throws kCorrupt where edge_index does not fit.
-  CompressedRows rows() const;
+};
+
+/// Edges of one type.
+struct EdgeTensors {
+  torch::Tensor edge_index;                     // int64 [2, E]
+  torch::Tensor e_id;                           // int64 [E]; undefined unless asked for
+  std::vector<std::int64_t> num_sampled_edges;  // [h]
+
+  std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
+};
+
+/// Where the seeds of a batch are, among the nodes of their type.
+struct SeedTensors {
+  torch::Tensor input_id;       // int64 [B]
+  torch::Tensor seed_index;     // int64 [B]: local id of each seed position; undefined where no seed repeats
+  std::int64_t batch_size = 0;  // distinct seeds: the first nodes of their type
+
   /// Rows of the seeds, one per position: `values` [>= batch_size, ...] -> [B, ...].
   torch::Tensor at_seeds(const torch::Tensor& values) const;
 };
 
+/// A homogeneous batch.
+struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
+  /// The edges as rows of the expanded nodes. Throws kCorrupt where edge_index does not fit.
+  CompressedRows rows() const;
+};
+
+/// A batch of any types, in the order of the dataset's; those that it does not reach are there and empty.
+struct TypedBatchTensors : SeedTensors {
+  std::vector<NodeTensors> nodes;
+  std::vector<EdgeTensors> edges;
+  int seed_type = 0;
+  const DatasetMeta* meta = nullptr;  // names of the types; must outlive the tensors
+
+  /// By name: "paper"; "paper__cites__paper", or "cites" where only one type has it. Throw kNotFound.
+  const NodeTensors& node(const std::string& type) const { return nodes[meta->node_type(type)]; }
+  const EdgeTensors& edge(const std::string& type) const { return edges[meta->edge_type(type)]; }
+  std::int64_t num_hops() const;
+  /// Edges of a type as rows of the expanded nodes of its destination type. Throws kCorrupt where edge_index does not fit.
+  CompressedRows rows(int edge_type) const;
+};
+
+/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without edges.
 BatchTensors to_tensors(const Batch& batch);
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 /// For blocks that lie elsewhere: `owner` keeps the memory behind `view`.
 BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner);
+TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
+                                   std::shared_ptr<const void> owner);
 torch::Dtype dtype_of(ElementType type);
 
 }  // namespace hopfeed

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
@@ -123,22 +124,30 @@ auto reading(const std::filesystem::path& path, Body body) {
 
 /// Values are copied into the parameters that are there: Module::load would give them new memory, and with it
 /// lose the hooks by which the reducer sees their gradients.
-void load_parameters(InputArchive& archive, GraphSage model) {
+void load_parameters(InputArchive& archive, torch::nn::Module& model) {
   const torch::NoGradGuard no_gradients;
-  GraphSage stored(model->options());
-  stored->load(archive);
-  for (const auto& parameter : model->named_parameters())
-    parameter.value().copy_(stored->named_parameters()[parameter.key()]);
+  for (auto& parameter : model.named_parameters(/*recurse=*/false)) {
+    torch::Tensor stored;
+    archive.read(parameter.key(), stored);
+    if (stored.sizes() != parameter.value().sizes()) throw std::runtime_error("another shape");
+    parameter.value().copy_(stored);
+  }
+  for (const auto& child : model.named_children()) {
+    InputArchive child_archive;
+    archive.read(child.key(), child_archive);
+    load_parameters(child_archive, *child.value());
+  }
 }
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
-                     const TrainingProgress& progress, const Settings& settings, World& world) {
+void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
+                     torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
+                     const Settings& settings, World& world) {
   const torch::Tensor generators = world.gather(at::detail::getDefaultCPUGenerator().get_state());
   if (world.rank() != 0) return;
   OutputArchive archive, model_archive, optimizer_archive;
-  model->save(model_archive);
+  model.save(model_archive);
   optimizer.save(optimizer_archive);
   archive.write("model", model_archive);
   archive.write("optimizer", optimizer_archive);
@@ -148,7 +157,7 @@ void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::
   replace_file(path, to_bytes(archive));
 }
 
-TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model,
+TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world) {
   const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
   return reading(path, [&] {
@@ -171,13 +180,13 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage mo
   });
 }
 
-void save_model(const std::filesystem::path& path, GraphSage model) {
+void save_model(const std::filesystem::path& path, torch::nn::Module& model) {
   OutputArchive archive;
-  model->save(archive);
+  model.save(archive);
   replace_file(path, to_bytes(archive));
 }
 
-void load_model(const std::filesystem::path& path, GraphSage model) {
+void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
   const std::string bytes = read_all(path);
   reading(path, [&] {
     InputArchive archive;

@@ -12,7 +12,6 @@
 #include <map>
 #include <string>
 
-#include "trainer/model.h"
 #include "trainer/training_progress.h"
 #include "trainer/world.h"
 
@@ -22,17 +21,18 @@ namespace hopfeed {
 using Settings = std::map<std::string, std::string>;
 
 /// All ranks call it together; rank 0 writes. Throws kIo or kNoSpace naming the file.
-void save_checkpoint(const std::filesystem::path& path, GraphSage model, torch::optim::Optimizer& optimizer,
-                     const TrainingProgress& progress, const Settings& settings, World& world);
+void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
+                     torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
+                     const Settings& settings, World& world);
 
 /// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of ranks
 /// than before, generators keep the state that they have. Throws kNotFound, kCorrupt, and kInvalid for other
 /// settings.
-TrainingProgress load_checkpoint(const std::filesystem::path& path, GraphSage model,
+TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 
 /// The parameters alone: PyTorch reads it with torch.jit.load(path).state_dict(). Whole or not at all.
-void save_model(const std::filesystem::path& path, GraphSage model);
-void load_model(const std::filesystem::path& path, GraphSage model);
+void save_model(const std::filesystem::path& path, torch::nn::Module& model);
+void load_model(const std::filesystem::path& path, torch::nn::Module& model);
 
 }  // namespace hopfeed

@@ -1,6 +1,7 @@
 // See compressed_rows.h.
 #include "trainer/compressed_rows.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,24 @@ CompressedRows CompressedRows::transposed(std::int64_t num_sources) const {
     for (std::int64_t k = begin[d]; k < begin[d + 1]; ++k) destination[next[source[k]]++] = d;
   }
   return result;
+}
+
+FilledRows::FilledRows(const CompressedRows& all) {
+  const std::int64_t* rowptr = all.rowptr.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> filled, ends{0};
+  for (std::int64_t row = 0; row < all.num_rows(); ++row) {
+    if (rowptr[row + 1] == rowptr[row]) continue;
+    filled.push_back(row);
+    ends.push_back(rowptr[row + 1]);
+  }
+  ids = torch::tensor(filled, torch::kInt64);
+  rows = {torch::tensor(ends, torch::kInt64), all.col};
+}
+
+FilledRows FilledRows::below(std::int64_t end) const {
+  const std::int64_t* first = ids.const_data_ptr<std::int64_t>();
+  const std::int64_t kept = std::lower_bound(first, first + ids.size(0), end) - first;
+  return {rows.prefix(kept), ids.narrow(0, 0, kept)};
 }
 
 CompressedRows compress_rows(const torch::Tensor& edge_index, std::int64_t num_rows,

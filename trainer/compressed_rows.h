@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace hopfeed {
 
@@ -16,6 +17,20 @@ struct CompressedRows {
   CompressedRows prefix(std::int64_t rows) const;
   /// For each source the destinations of its edges, in the order of the edges (stable counting sort).
   CompressedRows transposed(std::int64_t num_sources) const;
+};
+
+/// The rows that have edges, and which they are: few of all, where an edge type is rare.
+struct FilledRows {
+  CompressedRows rows;
+  torch::Tensor ids;  // int64 [rows], rising
+
+  explicit FilledRows(const CompressedRows& all);
+  /// Those of the rows below `end`; shares memory.
+  FilledRows below(std::int64_t end) const;
+  bool empty() const { return ids.size(0) == 0; }
+
+ private:
+  FilledRows(CompressedRows some, torch::Tensor which) : rows(std::move(some)), ids(std::move(which)) {}
 };
 
 /// From PyG's edge_index (int64 [2, E]: row 0 sources, row 1 destinations, non-decreasing), for destinations

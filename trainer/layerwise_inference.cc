@@ -79,42 +79,66 @@ CompressedRows read_rows(const CscView& csc, const Chunk& chunk) {
 
 class Inference {
  public:
-  Inference(GraphSageImpl& model, const Dataset& dataset, const InferenceProgress& progress)
+  Inference(const NodeClassifier& model, const Dataset& dataset, const InferenceProgress& progress)
       : model_(model),
         dataset_(dataset),
         progress_(progress),
-        features_(dataset.attr(0, "x")),
-        nodes_(dataset.num_nodes(0)),
-        dtype_(model.parameters().front().scalar_type()) {
-    const std::int64_t hops = model.options().hops;
-    total_ = static_cast<std::uint64_t>(nodes_ * (hops > 0 ? 2 * hops : 1));
-    if (width_of(features_) != model.options().features) {
-      throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(model.options().features) +
-                                           " features, the dataset has " +
-                                           std::to_string(width_of(features_)));
+        layers_(model.layers()),
+        dtype_(model.parameters().front().scalar_type()),
+        h_(static_cast<std::size_t>(dataset.num_node_types())) {
+    for (const LayerMaps& layer : layers_) {
+      for (const LayerMaps::Destination& to : layer.destinations) count(to);
     }
-    if (hops > 0 && (dataset.num_edge_types() != 1 || dataset.num_node_types() != 1)) {
-      throw Error(ErrorCode::kUnsupported,
-                  "layer-wise inference takes a graph of one node type and one edge type");
-    }
+    for (const LayerMaps::Destination& to : layers_.front().destinations) check_widths(to);
   }
 
   torch::Tensor run() {
-    const ModelOptions& options = model_.options();
-    if (options.hops == 0) return perceptron();
-    for (std::int64_t l = 0; l < options.hops; ++l) {
-      const bool last = l + 1 == options.hops;
-      h_ = layer(model_.conv(l), last ? options.classes : options.hidden,
-                 last ? Activation::kNone : Activation::kRelu);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      std::vector<torch::Tensor> next(h_.size());
+      for (const LayerMaps::Destination& to : layers_[l].destinations) {
+        next[to.node_type] = computed(to);
+        if (l + 1 < layers_.size()) next[to.node_type].relu_();
+      }
+      h_ = std::move(next);
     }
-    return h_;
+    return h_[layers_.back().destinations.front().node_type];
   }
 
  private:
-  enum class Activation { kNone, kRelu };
+  void count(const LayerMaps::Destination& to) {
+    const auto nodes = static_cast<std::uint64_t>(dataset_.num_nodes(to.node_type));
+    if (!self_goes_along(to)) total_ += nodes;
+    for (const LayerMaps::Relation& relation : to.relations)
+      total_ += nodes + static_cast<std::uint64_t>(dataset_.csc(relation.edge_type).num_src_nodes);
+  }
 
-  torch::Tensor input(const Chunk& chunk) const {
-    return (h_.defined() ? chunk.of(h_) : mapped_rows(features_, chunk)).to(dtype_);
+  void check_widths(const LayerMaps::Destination& to) const {
+    check_width(to.node_type, to.weight);
+    for (const LayerMaps::Relation& relation : to.relations)
+      check_width(dataset_.csc(relation.edge_type).src_type, relation.weight);
+  }
+
+  void check_width(int node_type, const torch::Tensor& weight) const {
+    if (model_.embedding(node_type).defined()) return;
+    const std::int64_t width = width_of(dataset_.attr(node_type, "x"));
+    if (width == weight.size(1)) return;
+    throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(weight.size(1)) +
+                                         " features, the dataset has " + std::to_string(width) +
+                                         " of node type '" + dataset_.meta().node_types[node_type].name +
+                                         "'");
+  }
+
+  /// Behind the last layer that is done; before the first the features, or what is learned in their place.
+  torch::Tensor input(int node_type, const Chunk& chunk) const {
+    if (h_[node_type].defined()) return chunk.of(h_[node_type]);
+    const torch::Tensor embedding = model_.embedding(node_type);
+    if (!embedding.defined()) return mapped_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
+    torch::Tensor ids = torch::arange(chunk.first, chunk.first + chunk.rows(), torch::kInt64),
+                  original = ids.clone();
+    dataset_.original_ids(node_type,
+                          {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
+                          original.mutable_data_ptr<std::int64_t>());
+    return embedding.index_select(0, original);
   }
 
   void advance(const Chunk& chunk) {
@@ -122,53 +146,65 @@ class Inference {
     if (progress_) progress_(done_, total_);
   }
 
-  torch::Tensor perceptron() {
-    torch::Tensor logits = torch::empty({nodes_, model_.options().classes}, dtype_);
-    for_each_chunk(features_.partition_offsets, [&](const Chunk& chunk) {
-      chunk.of(logits).copy_(model_.perceptron(input(chunk)));
+  /// Calls body(chunk, input of the chunk's rows) for all nodes of a type.
+  template <class Body>
+  void for_each_input(int node_type, Body body) {
+    for_each_chunk(dataset_.meta().node_types[node_type].partition_offsets, [&](const Chunk& chunk) {
+      body(chunk, input(node_type, chunk));
       advance(chunk);
     });
-    return logits;
   }
 
-  torch::Tensor layer(SageConvImpl& conv, std::int64_t width, Activation activation) {
-    torch::Tensor messages = torch::empty({nodes_, width}, dtype_),
-                  out = torch::empty({nodes_, width}, dtype_);
-    for_each_chunk(features_.partition_offsets, [&](const Chunk& chunk) {
-      const torch::Tensor x = input(chunk);
-      chunk.of(messages).copy_(conv.message(x));
-      chunk.of(out).copy_(conv.self(x));
-      advance(chunk);
-    });
-    const CscView csc = dataset_.csc(0);
-    for_each_chunk(csc.partition_offsets, [&](const Chunk& chunk) {
-      torch::Tensor rows = chunk.of(out).add_(mean_aggregate(messages, read_rows(csc, chunk)));
-      if (activation == Activation::kRelu) rows.relu_();
-      advance(chunk);
-    });
+  /// Whether the first relation reads the destination's own type, so that one pass over the input does for both.
+  bool self_goes_along(const LayerMaps::Destination& to) const {
+    return !to.relations.empty() && dataset_.csc(to.relations.front().edge_type).src_type == to.node_type;
+  }
+
+  torch::Tensor computed(const LayerMaps::Destination& to) {
+    torch::Tensor out = torch::empty({dataset_.num_nodes(to.node_type), to.weight.size(0)}, dtype_);
+    const auto self = [&](const Chunk& chunk, const torch::Tensor& x) {
+      chunk.of(out).copy_(torch::addmm(to.bias, x, to.weight.t()));
+    };
+    bool self_is_due = true;
+    if (!self_goes_along(to)) {
+      for_each_input(to.node_type, self);
+      self_is_due = false;
+    }
+    for (const LayerMaps::Relation& relation : to.relations) {
+      const CscView csc = dataset_.csc(relation.edge_type);
+      torch::Tensor messages = torch::empty({csc.num_src_nodes, out.size(1)}, dtype_);
+      for_each_input(csc.src_type, [&](const Chunk& chunk, const torch::Tensor& x) {
+        chunk.of(messages).copy_(torch::matmul(x, relation.weight.t()));
+        if (self_is_due) self(chunk, x);
+      });
+      self_is_due = false;
+      for_each_chunk(csc.partition_offsets, [&](const Chunk& chunk) {
+        chunk.of(out).add_(mean_aggregate(messages, read_rows(csc, chunk)));
+        advance(chunk);
+      });
+    }
     return out;
   }
 
-  GraphSageImpl& model_;
+  const NodeClassifier& model_;
   const Dataset& dataset_;
   const InferenceProgress& progress_;
-  AttrView features_;
-  std::int64_t nodes_;
-  torch::Dtype dtype_;
-  torch::Tensor h_;  // behind the last layer that is done; undefined: the features
+  const std::vector<LayerMaps> layers_;
+  const torch::Dtype dtype_;
+  std::vector<torch::Tensor> h_;  // by node type
   std::uint64_t done_ = 0, total_ = 0;
 };
 
 }  // namespace
 
-torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset,
+torch::Tensor layerwise_inference(NodeClassifier& model, const Dataset& dataset,
                                   const InferenceProgress& progress) {
   release_tensor_pool();  // of the training, which may have kept as much as inference needs
   const torch::NoGradGuard no_gradients;
-  const bool was_training = model->is_training();
-  model->eval();
-  const torch::Tensor logits = Inference(*model, dataset, progress).run();
-  model->train(was_training);
+  const bool was_training = model.is_training();
+  model.eval();
+  const torch::Tensor logits = Inference(model, dataset, progress).run();
+  model.train(was_training);
   return logits;
 }
 
@@ -178,15 +214,16 @@ Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels) {
           .total = labelled.sum().item<std::int64_t>()};
 }
 
-Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split) {
-  const AttrView attr = dataset.attr(0, "y");
-  const std::span<const std::int64_t> ids = dataset.split(0, split);
-  torch::Tensor labels = torch::empty({dataset.num_nodes(0)}, torch::kInt64);
+Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split,
+                        int node_type) {
+  const AttrView attr = dataset.attr(node_type, "y");
+  const std::span<const std::int64_t> ids = dataset.split(node_type, split);
+  torch::Tensor labels = torch::empty({dataset.num_nodes(node_type)}, torch::kInt64);
   for_each_chunk(attr.partition_offsets,
                  [&](const Chunk& chunk) { chunk.of(labels).copy_(mapped_rows(attr, chunk).squeeze(1)); });
   torch::Tensor rows = torch::empty({static_cast<std::int64_t>(ids.size())}, torch::kInt64);
   std::transform(ids.begin(), ids.end(), rows.mutable_data_ptr<std::int64_t>(),
-                 [&](std::int64_t id) { return dataset.dataset_id(0, id); });
+                 [&](std::int64_t id) { return dataset.dataset_id(node_type, id); });
   return accuracy(logits.index_select(0, rows), labels.index_select(0, rows));
 }
 

@@ -10,17 +10,17 @@
 #include <string>
 
 #include "core/dataset.h"
-#include "trainer/model.h"
+#include "trainer/node_classifier.h"
 
 namespace hopfeed {
 
 /// Called now and then with the rows done and the rows in all.
 using InferenceProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// Logits [nodes, classes] in the order of the dataset (core/dataset.h), of a homogeneous dataset. Needs
-/// three matrices of nodes x hidden beside the mapped files. Throws kCorrupt where the graph is damaged,
-/// kInvalid where the model does not fit.
-torch::Tensor layerwise_inference(GraphSage model, const Dataset& dataset,
+/// Logits [nodes, classes] of all nodes of the labelled type, in the order of the dataset (core/dataset.h). Needs
+/// two matrices of nodes x hidden for each type and one of the largest beside the mapped files. Throws kCorrupt where the
+/// graph is damaged, kInvalid where the model does not fit.
+torch::Tensor layerwise_inference(NodeClassifier& model, const Dataset& dataset,
                                   const InferenceProgress& progress = {});
 
 struct Accuracy {
@@ -28,8 +28,9 @@ struct Accuracy {
   double value() const { return total > 0 ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
 };
 
-/// Of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of a split.
-Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split);
+/// Of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of a split of a node type.
+Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split,
+                        int node_type = 0);
 /// Of `logits` [n, classes] against `labels` [n]; -1 is no label.
 Accuracy accuracy(const torch::Tensor& logits, const torch::Tensor& labels);
 

@@ -22,13 +22,7 @@ SageConvImpl::SageConvImpl(std::int64_t in, std::int64_t out)
 
 torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const CompressedRows& rows,
                                     const Activation& activation) {
-  return sage_layer(x, rows, {lin_l_->weight, lin_l_->bias, lin_r_->weight}, activation);
-}
-
-torch::Tensor SageConvImpl::message(const torch::Tensor& x) { return torch::matmul(x, lin_l_->weight.t()); }
-
-torch::Tensor SageConvImpl::self(const torch::Tensor& x) {
-  return torch::addmm(lin_l_->bias, x, lin_r_->weight.t());
+  return sage_layer(x, rows, weights(), activation);
 }
 
 GraphSageImpl::GraphSageImpl(const ModelOptions& options) : options_(options) {
@@ -65,6 +59,22 @@ torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
   return h;
 }
 
+SeedLogits GraphSageImpl::at_seeds(const Batch& batch) {
+  const BatchTensors tensors = to_tensors(batch);
+  return {.logits = tensors.at_seeds(forward(tensors)), .labels = tensors.at_seeds(tensors.y)};
+}
+
+std::vector<LayerMaps> GraphSageImpl::layers() const {
+  std::vector<LayerMaps> layers;
+  for (const torch::nn::Linear& linear : perceptron_)
+    layers.push_back({{{options_.node_type, linear->weight, linear->bias, {}}}});
+  for (const SageConv& conv : convs_) {
+    const SageWeights weights = conv->weights();
+    layers.push_back({{{options_.node_type, weights.self, weights.bias, {{0, weights.neighbours}}}}});
+  }
+  return layers;
+}
+
 torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
   require_valid(batch.x.defined() && batch.x.dim() == 2 && batch.x.size(1) == options_.features,
                 "the batch's x does not have the " + std::to_string(options_.features) +
@@ -74,6 +84,8 @@ torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
   require_valid(batch.num_hops() == options_.hops,
                 "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
                     std::to_string(options_.hops) + "; give as many fanouts as hops");
+  require_valid(batch.edge_index.defined(),
+                "GraphSAGE takes graphs of one node and one edge type; HeteroSage takes others");
   const CompressedRows rows = batch.rows();
   torch::Tensor h = batch.x.to(dtype);  // no copy where the stored type is the model's
   for (std::int64_t l = 0; l < options_.hops; ++l) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/batch_tensors.h"
+#include "trainer/node_classifier.h"
 #include "trainer/sage_layer.h"
 
 namespace hopfeed {
@@ -23,11 +24,7 @@ class SageConvImpl : public torch::nn::Module {
   SageConvImpl(std::int64_t in, std::int64_t out);
   /// x [sources, in] -> [rows, out]; row i is node i.
   torch::Tensor forward(const torch::Tensor& x, const CompressedRows& rows, const Activation& activation);
-
-  // The same in two halves, for layer-wise inference: forward = mean over neighbours of message(x_u), plus
-  // self(x_v).
-  torch::Tensor message(const torch::Tensor& x);  // W_l * x
-  torch::Tensor self(const torch::Tensor& x);     // W_r * x + b
+  SageWeights weights() const { return {lin_l_->weight, lin_l_->bias, lin_r_->weight}; }
 
  private:
   torch::nn::Linear lin_l_{nullptr}, lin_r_{nullptr};
@@ -40,9 +37,10 @@ struct ModelOptions {
   std::int64_t hidden = 128;
   std::int64_t classes = 0;
   double dropout = 0.3;
+  int node_type = 0;  // of the seeds; without hops there may be others
 };
 
-class GraphSageImpl : public torch::nn::Module {
+class GraphSageImpl : public NodeClassifier {
  public:
   static constexpr std::int64_t kPerceptronLayers = 3;
 
@@ -51,6 +49,10 @@ class GraphSageImpl : public torch::nn::Module {
   /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not
   /// fit.
   torch::Tensor forward(const BatchTensors& batch);
+
+  SeedLogits at_seeds(const Batch& batch) override;
+  std::int64_t num_classes() const override { return options_.classes; }
+  std::vector<LayerMaps> layers() const override;
 
   const ModelOptions& options() const { return options_; }
   std::int64_t num_layers() const;

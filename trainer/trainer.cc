@@ -10,7 +10,9 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "trainer/gradient_reducer.h"
+#include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
+#include "trainer/model.h"
 
 namespace hopfeed {
 namespace {
@@ -58,17 +60,9 @@ LoaderOptions valid_loader_options(const TrainingOptions& options, const World& 
   return loader;
 }
 
-ModelOptions model_options(const TrainingOptions& options, const Dataset& dataset) {
-  const NodeTypeMeta& node = dataset.meta().node_types.front();
-  std::int64_t features = 0;
-  for (const AttrMeta& attr : node.attrs) {
-    if (attr.name == "x") features = attr.row_elements();
-  }
-  return {.hops = static_cast<std::int64_t>(options.loader.batch.fanouts.size()),
-          .features = features,
-          .hidden = options.hidden,
-          .classes = node.num_classes,
-          .dropout = options.dropout};
+/// Number of the labelled type.
+int seed_type(const TrainingOptions& options, const Dataset& dataset) {
+  return options.loader.node_type.empty() ? 0 : dataset.meta().node_type(options.loader.node_type);
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
@@ -77,7 +71,9 @@ Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
   return {{"dataset", dataset.meta().fingerprint},
           {"split", options.train_split},
           {"valid split", options.valid_split},
+          {"node type", options.loader.node_type},
           {"fanouts", to_text(batch.fanouts)},
+          {"edge fanouts", to_text(batch.edge_fanouts)},
           {"replace", to_text(batch.replace)},
           {"batch-size", to_text(options.loader.batch_size)},
           {"shuffle", to_text(options.loader.shuffle)},
@@ -89,9 +85,27 @@ Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
           {"weight-decay", to_text(options.weight_decay)}};
 }
 
-GraphSage make_model(const TrainingOptions& options, const Dataset& dataset) {
-  torch::manual_seed(options.seed);
-  return GraphSage(model_options(options, dataset));
+/// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none for these.
+std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassifier& model,
+                                                                const Dataset& dataset,
+                                                                const torch::optim::AdamOptions& options) {
+  std::vector<torch::Tensor> embeddings, others;
+  for (int t = 0; t < dataset.num_node_types(); ++t) {
+    if (const torch::Tensor rows = model.embedding(t); rows.defined()) embeddings.push_back(rows);
+  }
+  for (const torch::Tensor& parameter : model.parameters()) {
+    const bool embedded = std::any_of(embeddings.begin(), embeddings.end(),
+                                      [&](const torch::Tensor& rows) { return rows.is_same(parameter); });
+    if (!embedded) others.push_back(parameter);
+  }
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(others, std::make_unique<torch::optim::AdamOptions>(options));
+  if (!embeddings.empty()) {
+    auto without_decay = std::make_unique<torch::optim::AdamOptions>(options);
+    without_decay->weight_decay(0);
+    groups.emplace_back(embeddings, std::move(without_decay));
+  }
+  return groups;
 }
 
 class Training {
@@ -101,12 +115,14 @@ class Training {
         options_(options),
         callbacks_(callbacks),
         dataset_(options.loader.dataset),
+        labelled_(dataset_.meta().node_types[seed_type(options, dataset_)]),
         settings_(settings_of(options, dataset_)),
         model_(make_model(options, dataset_)),
         reducer_(world, model_->parameters()),
-        adam_(model_->parameters(), torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay)),
+        adam_(parameter_groups(*model_, dataset_,
+                               torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay))),
         train_loader_(loader_options(options, world, options.train_split)) {
-    if (dataset_.meta().node_types.front().splits.contains(options.valid_split))
+    if (labelled_.splits.contains(options.valid_split))
       valid_loader_.emplace(valid_loader_options(options, world));
     torch::manual_seed(options.seed + 1 +
                        static_cast<std::uint64_t>(world.rank()));  // ranks drop different units
@@ -147,13 +163,13 @@ class Training {
       found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
     }
     if (world_.sum({found})[0] == 0) return;
-    progress_ = load_checkpoint(checkpoint_path(), model_, adam_, settings_, world_);
+    progress_ = load_checkpoint(checkpoint_path(), *model_, adam_, settings_, world_);
     progress_.world_size = world_.size();
   }
 
   void checkpoint() {
     if (!options_.out.empty())
-      save_checkpoint(checkpoint_path(), model_, adam_, progress_, settings_, world_);
+      save_checkpoint(checkpoint_path(), *model_, adam_, progress_, settings_, world_);
   }
 
   void train_epoch() {
@@ -164,7 +180,7 @@ class Training {
     const auto begin = std::chrono::steady_clock::now();
     const auto steps = train_loader_.steps();
     for (std::int64_t step = 1; std::optional<Batch> batch = train_loader_.next(); ++step) {
-      train_batch(to_tensors(*batch));
+      train_batch(*batch);
       progress_.position = train_loader_.next_position();
       progress_.seconds = before.seconds + seconds_since(begin);
       progress_.waited = before.waited;
@@ -176,11 +192,10 @@ class Training {
     }
   }
 
-  void train_batch(const BatchTensors& batch) {
-    const torch::Tensor labels = batch.at_seeds(batch.y);
-    check_labels(labels);
+  void train_batch(const Batch& batch) {
     look_for_stop();
-    const torch::Tensor logits = batch.at_seeds(model_->forward(batch));
+    const auto [logits, labels] = model_->at_seeds(batch);
+    check_labels(labels);
     const torch::Tensor loss_sum = torch::nn::functional::cross_entropy(
         logits, labels,
         torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
@@ -197,7 +212,7 @@ class Training {
   void check_labels(const torch::Tensor& labels) const {
     if (labels.numel() == 0) return;
     const auto [low, high] = labels.aminmax();
-    const std::int64_t classes = model_->options().classes;
+    const std::int64_t classes = model_->num_classes();
     if (low.item<std::int64_t>() >= -1 && high.item<std::int64_t>() < classes) return;
     const std::int64_t bad =
         low.item<std::int64_t>() < -1 ? low.item<std::int64_t>() : high.item<std::int64_t>();
@@ -230,8 +245,8 @@ class Training {
     valid_loader_->begin_epoch(0);
     for (std::optional<Batch> batch;
          !(callbacks_.stop && callbacks_.stop()) && (batch = valid_loader_->next());) {
-      const BatchTensors tensors = to_tensors(*batch);
-      const Accuracy part = accuracy(tensors.at_seeds(model_->forward(tensors)), tensors.at_seeds(tensors.y));
+      const auto [logits, labels] = model_->at_seeds(*batch);
+      const Accuracy part = accuracy(logits, labels);
       mine.correct += part.correct;
       mine.total += part.total;
     }
@@ -286,13 +301,13 @@ class Training {
     best_parameters_.clear();
     for (const torch::Tensor& parameter : model_->parameters())
       best_parameters_.push_back(parameter.detach().clone());
-    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), *model_);
   }
 
   /// Where the best epoch lies before a resume, only the file has it, and only rank 0 the file.
   void restore_best() {
     if (best_parameters_.empty()) {
-      if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), model_);
+      if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), *model_);
       return;
     }
     const torch::NoGradGuard no_gradients;
@@ -304,8 +319,9 @@ class Training {
   const TrainingOptions& options_;
   const TrainingCallbacks& callbacks_;
   Dataset dataset_;
+  const NodeTypeMeta& labelled_;
   Settings settings_;
-  GraphSage model_;
+  std::shared_ptr<NodeClassifier> model_;
   GradientReducer reducer_;
   torch::optim::Adam adam_;
   Loader train_loader_;
@@ -315,6 +331,28 @@ class Training {
 };
 
 }  // namespace
+
+std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset) {
+  torch::manual_seed(options.seed);
+  const BatchOptions& batch = options.loader.batch;
+  const int type = seed_type(options, dataset);
+  if (!batch.fanouts.empty() && (dataset.num_node_types() > 1 || dataset.num_edge_types() > 1)) {
+    return HeteroSage(HeteroOptions{.dataset = dataset.meta(),
+                                    .batch = batch,
+                                    .seed_type = type,
+                                    .hidden = options.hidden,
+                                    .dropout = options.dropout})
+        .ptr();
+  }
+  const NodeTypeMeta& nodes = dataset.meta().node_types[type];
+  return GraphSage(ModelOptions{.hops = std::ssize(batch.fanouts),
+                                .features = feature_width(nodes),
+                                .hidden = options.hidden,
+                                .classes = nodes.num_classes,
+                                .dropout = options.dropout,
+                                .node_type = type})
+      .ptr();
+}
 
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks) {
   check(options);

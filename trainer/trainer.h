@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/dataset.h"
 #include "trainer/checkpoint.h"
-#include "trainer/model.h"
+#include "trainer/node_classifier.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/trace_file.h"
@@ -60,12 +62,16 @@ struct TrainingCallbacks {
 };
 
 struct TrainingResult {
-  GraphSage model{nullptr};  // the best by validation accuracy
+  std::shared_ptr<NodeClassifier> model;  // the best by validation accuracy
   std::vector<EpochRow> rows;
   double best_accuracy = 0;  // sampled validation accuracy of `model`
   std::int64_t best_epoch = 0;
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
+
+/// The untrained model of a run: HeteroSage where the dataset has several node or edge types, else GraphSAGE, or a perceptron
+/// without fanouts. Throws kInvalid naming the option.
+std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks = {});

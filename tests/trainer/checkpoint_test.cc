@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "tests/support/tiny_dataset.h"
+#include "trainer/model.h"
 
 namespace hopfeed {
 namespace {
@@ -57,13 +58,13 @@ TEST_F(CheckpointTest, AResumedRunGivesTheSameLossesToTheLastBit) {
   torch::manual_seed(7);
   SmallRun run;
   for (int i = 0; i < 5; ++i) run.step();
-  save_checkpoint(path_, run.model, run.adam, {.epoch = 2, .position = 5}, kSettings, world_);
+  save_checkpoint(path_, *run.model, run.adam, {.epoch = 2, .position = 5}, kSettings, world_);
   std::vector<double> losses, again;
   for (int i = 0; i < 10; ++i) losses.push_back(run.step());
 
   torch::manual_seed(99);
   SmallRun other;
-  load_checkpoint(path_, other.model, other.adam, kSettings, world_);
+  load_checkpoint(path_, *other.model, other.adam, kSettings, world_);
   for (int i = 0; i < 10; ++i) again.push_back(other.step());
   EXPECT_EQ(losses, again);
 }
@@ -82,8 +83,8 @@ TEST_F(CheckpointTest, ProgressComesBackExactly) {
       .best_epoch = 2,
       .world_size = 1,
       .rows = {{.epoch = 2, .loss = 1.0 / 7, .valid_accuracy = 0.7000000000000001}}};
-  save_checkpoint(path_, run.model, run.adam, progress, kSettings, world_);
-  const TrainingProgress back = load_checkpoint(path_, run.model, run.adam, kSettings, world_);
+  save_checkpoint(path_, *run.model, run.adam, progress, kSettings, world_);
+  const TrainingProgress back = load_checkpoint(path_, *run.model, run.adam, kSettings, world_);
   EXPECT_EQ(back.epoch, 3);
   EXPECT_EQ(back.position, 1024);
   EXPECT_EQ(back.loss_sum, progress.loss_sum);
@@ -94,9 +95,9 @@ TEST_F(CheckpointTest, ProgressComesBackExactly) {
 
 TEST_F(CheckpointTest, OtherSettingsAreRefusedByName) {
   SmallRun run;
-  save_checkpoint(path_, run.model, run.adam, {}, kSettings, world_);
+  save_checkpoint(path_, *run.model, run.adam, {}, kSettings, world_);
   try {
-    load_checkpoint(path_, run.model, run.adam, {{"seed", "1"}, {"lr", "0.02"}}, world_);
+    load_checkpoint(path_, *run.model, run.adam, {{"seed", "1"}, {"lr", "0.02"}}, world_);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalid);
@@ -106,9 +107,9 @@ TEST_F(CheckpointTest, OtherSettingsAreRefusedByName) {
 
 TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {
   SmallRun run;
-  const auto load = [&] { load_checkpoint(path_, run.model, run.adam, kSettings, world_); };
+  const auto load = [&] { load_checkpoint(path_, *run.model, run.adam, kSettings, world_); };
   EXPECT_EQ(code_of(load), ErrorCode::kNotFound);
-  save_checkpoint(path_, run.model, run.adam, {}, kSettings, world_);
+  save_checkpoint(path_, *run.model, run.adam, {}, kSettings, world_);
   const auto bytes = std::filesystem::file_size(path_);
   for (const std::uintmax_t keep : {bytes / 2, std::uintmax_t{10}, std::uintmax_t{0}}) {
     std::filesystem::resize_file(path_, keep);
@@ -118,24 +119,24 @@ TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {
 
 TEST_F(CheckpointTest, AWriteThatFailsLeavesTheOldCheckpoint) {
   SmallRun run;
-  save_checkpoint(path_, run.model, run.adam, {.epoch = 1}, kSettings, world_);
+  save_checkpoint(path_, *run.model, run.adam, {.epoch = 1}, kSettings, world_);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const auto handler = signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 1'000, .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
   const ErrorCode code =
-      code_of([&] { save_checkpoint(path_, run.model, run.adam, {.epoch = 2}, kSettings, world_); });
+      code_of([&] { save_checkpoint(path_, *run.model, run.adam, {.epoch = 2}, kSettings, world_); });
   setrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, handler);
   EXPECT_EQ(code, ErrorCode::kIo);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the old one alone";
-  EXPECT_EQ(load_checkpoint(path_, run.model, run.adam, kSettings, world_).epoch, 1);
+  EXPECT_EQ(load_checkpoint(path_, *run.model, run.adam, kSettings, world_).epoch, 1);
 }
 
 TEST_F(CheckpointTest, PyTorchReadsTheModelFile) {
   SmallRun run;
-  save_model(folder_.path() / "model.pt", run.model);
+  save_model(folder_.path() / "model.pt", *run.model);
   const torch::jit::Module module = torch::jit::load((folder_.path() / "model.pt").string());
   std::size_t found = 0;
   for (const auto& parameter : module.named_parameters()) {

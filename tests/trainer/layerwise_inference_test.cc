@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
+#include "trainer/model.h"
 #include "trainer/tensor_pool.h"
 
 namespace hopfeed {
@@ -42,7 +43,7 @@ class LayerwiseInferenceTest : public ::testing::TestWithParam<int> {
 TEST_P(LayerwiseInferenceTest, EqualsBatchesOfAllNeighbours) {
   for (const std::int64_t hops : {1, 2, 3}) {
     GraphSage sage = model(hops);
-    const torch::Tensor exact = layerwise_inference(sage, *dataset_);
+    const torch::Tensor exact = layerwise_inference(*sage, *dataset_);
     sage->eval();
     const torch::NoGradGuard no_gradients;
     const std::vector<std::int64_t> ids = all_nodes();
@@ -58,7 +59,7 @@ TEST_P(LayerwiseInferenceTest, EqualsBatchesOfAllNeighbours) {
 
 TEST_P(LayerwiseInferenceTest, WithoutHopsItIsThePerceptronOnAllFeatures) {
   GraphSage perceptron = model(0);
-  const torch::Tensor exact = layerwise_inference(perceptron, *dataset_);
+  const torch::Tensor exact = layerwise_inference(*perceptron, *dataset_);
   perceptron->eval();
   const torch::NoGradGuard no_gradients;
   const std::vector<std::int64_t> ids = all_nodes();
@@ -71,7 +72,7 @@ TEST_P(LayerwiseInferenceTest, WithoutHopsItIsThePerceptronOnAllFeatures) {
 
 TEST_P(LayerwiseInferenceTest, ProgressEndsAtItsTotal) {
   std::uint64_t last = 0, of = 0;
-  layerwise_inference(model(2), *dataset_, [&](std::uint64_t done, std::uint64_t total) {
+  layerwise_inference(*model(2), *dataset_, [&](std::uint64_t done, std::uint64_t total) {
     EXPECT_GT(done, last);
     last = done;
     of = total;
@@ -84,7 +85,7 @@ TEST_P(LayerwiseInferenceTest, WhatTrainingKeptIsGivenBackBefore) {
   pooled_tensor({16 << 20}, torch::kUInt8);
   ASSERT_GE(tensor_pool_stats().free_bytes, std::size_t{16} << 20);
   std::size_t kept = ~std::size_t{0};
-  layerwise_inference(model(1), *dataset_, [&](std::uint64_t, std::uint64_t) {
+  layerwise_inference(*model(1), *dataset_, [&](std::uint64_t, std::uint64_t) {
     kept = std::min(kept, tensor_pool_stats().free_bytes);
   });
   EXPECT_LT(kept, std::size_t{16} << 20);
@@ -110,7 +111,7 @@ TEST_P(LayerwiseInferenceTest, AccuracyFollowsOriginalIds) {
 
 TEST_P(LayerwiseInferenceTest, AModelForOtherFeaturesIsRefused) {
   EXPECT_THROW(layerwise_inference(
-                   GraphSage(ModelOptions{.hops = 1, .features = 11, .hidden = 4, .classes = 4}), *dataset_),
+                   *GraphSage(ModelOptions{.hops = 1, .features = 11, .hidden = 4, .classes = 4}), *dataset_),
                Error);
 }
 

@@ -48,7 +48,7 @@ TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
                       .seed = seed,
                       .out = temporary.path() / "out"});
     const double accuracy =
-        split_accuracy(layerwise_inference(result.model, dataset), dataset, "test").value();
+        split_accuracy(layerwise_inference(*result.model, dataset), dataset, "test").value();
     sum += accuracy;
     each << ' ' << accuracy;
   }

@@ -25,7 +25,7 @@ inline TrainingOptions small_training(const std::string& dataset) {
           .seed = 3};
 }
 
-inline std::uint64_t parameter_digest(const GraphSage& model) {
+inline std::uint64_t parameter_digest(const std::shared_ptr<NodeClassifier>& model) {
   std::uint64_t digest = 0;
   for (const torch::Tensor& parameter : model->parameters()) {
     const torch::Tensor values = parameter.detach().contiguous();

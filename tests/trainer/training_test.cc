@@ -14,6 +14,7 @@
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
 #include "tests/trainer/training_options.h"
+#include "trainer/model.h"
 
 namespace hopfeed {
 namespace {
@@ -98,9 +99,9 @@ TEST_F(TrainingTest, LossFallsAndTheBestModelIsKept) {
   for (const EpochRow& row : result.rows) best = std::max(best, row.valid_accuracy);
   EXPECT_EQ(result.best_accuracy, best);
   EXPECT_EQ(result.rows[result.best_epoch].valid_accuracy, best);
-  GraphSage stored(result.model->options());
-  load_model(longer.out / "model.pt", stored);
-  EXPECT_EQ(parameter_digest(stored), parameter_digest(result.model));
+  GraphSage stored(result.model->as<GraphSage>()->options());
+  load_model(longer.out / "model.pt", *stored);
+  EXPECT_EQ(parameter_digest(stored.ptr()), parameter_digest(result.model));
 }
 
 TEST_F(TrainingTest, ACheckpointOfAnEarlierRunIsNotTakenUnasked) {
@@ -199,7 +200,7 @@ TEST_F(TrainingTest, FeaturesAloneTrainThroughTheSameLoader) {
   TrainingOptions alone = options("alone");
   alone.loader.batch.fanouts = {};
   const TrainingResult result = train(world_, alone);
-  EXPECT_EQ(result.model->options().hops, 0);
+  EXPECT_EQ(result.model->as<GraphSage>()->options().hops, 0);
   EXPECT_LT(result.rows.back().loss, result.rows.front().loss);
 }
 

@@ -1,0 +1,51 @@
+// What train() trains and layer-wise inference runs: a model that says of each seed of a batch which class it is of.
+#pragma once
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/dataset_meta.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed {
+
+/// Logits [B, classes] and labels [B] (-1: none) of a batch, one row per seed position.
+struct SeedLogits {
+  torch::Tensor logits, labels;
+};
+
+/// The linear maps of one layer, as layer-wise inference applies them: what a node of `node_type` becomes is
+///   weight * h_v + bias + sum over relations of weight_r * mean(h_u, u in-neighbour of v by the relation's edge type),
+/// with ReLU behind every layer but the last. The tensors are the model's own.
+struct LayerMaps {
+  struct Relation {
+    int edge_type;
+    torch::Tensor weight;  // [out, in of the source type]
+  };
+  struct Destination {
+    int node_type;
+    torch::Tensor weight, bias;  // [out, in], [out]
+    std::vector<Relation> relations;
+  };
+  std::vector<Destination> destinations;  // the last layer has one: the labelled type
+};
+
+class NodeClassifier : public torch::nn::Module {
+ public:
+  virtual SeedLogits at_seeds(const Batch& batch) = 0;
+  virtual std::int64_t num_classes() const = 0;
+  virtual std::vector<LayerMaps> layers() const = 0;
+  /// A learned row per node, by original id, in place of features; undefined where the type has features.
+  virtual torch::Tensor embedding(int /*node_type*/) const { return {}; }
+};
+
+/// Width of the features "x" of a node type; 0 where it has none.
+inline std::int64_t feature_width(const NodeTypeMeta& nodes) {
+  for (const AttrMeta& attr : nodes.attrs) {
+    if (attr.name == "x") return attr.row_elements();
+  }
+  return 0;
+}
+
+}  // namespace hopfeed
