@@ -45,7 +45,7 @@ inline std::int64_t monotonic_now() {
 /// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where somebody sleeps, and
 /// who waits looks a little longer before it sleeps, since going to sleep and being woken costs more than a small batch.
 struct SharedEvent {
-  static constexpr std::int64_t kSpinNanoseconds = 20'000;
+  static constexpr std::chrono::nanoseconds kSpin{20'000};
 
   std::atomic<std::uint32_t> count;
   /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is all.
@@ -60,15 +60,15 @@ struct SharedEvent {
     syscall(SYS_futex, &count, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Until the counter is no longer `seen`, at most `limit`; may return early.
-  void wait(std::uint32_t seen, std::chrono::nanoseconds limit) {
+  /// Until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return early.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::chrono::nanoseconds spin = kSpin) {
     const std::int64_t begin = monotonic_now();
     do {
       for (int i = 0; i < 32; ++i) {
         if (count.load(std::memory_order_acquire) != seen) return;
         __builtin_ia32_pause();
       }
-    } while (monotonic_now() - begin < kSpinNanoseconds);
+    } while (monotonic_now() - begin < spin.count());
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     futex_wait(count, seen, limit);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);

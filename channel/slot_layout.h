@@ -40,7 +40,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 2;
+inline constexpr std::uint32_t kChannelVersion = 3;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -90,7 +90,8 @@ struct SlotRecord {
   std::uint32_t worker;      // worker: number of the worker that filled it
   std::uint32_t error_code;  // worker: 1 + ErrorCode where no batch can be made, else 0
   SlotTimes times;
-  std::byte reserved[120];
+  std::atomic<std::uint32_t> announced;  // worker: the block is whole within a millisecond or so; a hint
+  std::byte reserved[116];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
@@ -111,7 +112,8 @@ struct WorkerRecord {
   std::atomic<std::int64_t> gathering;         // nanoseconds, without the wait for a grant
   // Of the dataset's arrays as this worker maps them, when it last looked: bytes in memory, and those on 2 MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
-  std::atomic<std::uint32_t> heartbeat;  // grows at least ten times a second while it waits for work or memory
+  std::atomic<std::uint32_t>
+      heartbeat;  // grows at least ten times a second while it waits for work or memory
   std::byte reserved[172];
   char error[768];
 };

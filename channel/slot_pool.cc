@@ -29,6 +29,7 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   record.count.store(batch.count);
   record.wanted.store(0);
   record.abandoned.store(0);
+  record.announced.store(0);
   record.times = SlotTimes{.planned = monotonic_now()};
   set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
   view_.control().work_event.bump(Wake::kOne);
@@ -191,6 +192,11 @@ std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) c
   return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
 }
 
+bool SlotPool::announced(std::uint64_t sequence) const {
+  const SlotRecord& record = view_.slot(slot_of_[sequence % num_slots()]);
+  return record.announced.load() != 0 && record.sequence.load() == sequence;
+}
+
 void SlotPool::take(std::uint32_t slot) {
   view_.slot(slot).times.taken = monotonic_now();
   set_word(slot, {.state = SlotState::kHeld, .owner = 0, .generation = word(slot).generation});
@@ -221,6 +227,7 @@ int SlotPool::reclaim(std::uint32_t incarnation) {
       free_slot(slot);
       continue;
     }
+    record.announced.store(0);
     record.times = SlotTimes{.planned = record.times.planned};
     set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = seen.generation + 1});
     ++again;

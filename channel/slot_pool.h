@@ -54,6 +54,8 @@ class SlotPool {
   };
   /// The batch of this sequence where it is READY.
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
+  /// Whether its worker has said that it will be READY in a moment.
+  bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
   /// HELD -> FREE. Allocates nothing.

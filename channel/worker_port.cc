@@ -156,6 +156,11 @@ void WorkerPort::note_gathered(const Claim& claim) {
   view_.slot(claim.slot).times.gathered = monotonic_now();
 }
 
+void WorkerPort::announce(const Claim& claim) {
+  view_.slot(claim.slot).announced.store(1);
+  view_.control().loader_event.bump();
+}
+
 bool WorkerPort::finish(const Claim& claim) {
   view_.slot(claim.slot).times.published = monotonic_now();
   FAILPOINT("channel.before_publish");

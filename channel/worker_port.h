@@ -59,6 +59,8 @@ class WorkerPort {
 
   void note_sampled(const Claim& claim);
   void note_gathered(const Claim& claim);
+  /// The block will be whole in a moment: wakes the loader, so that its core is out of its sleep by then.
+  void announce(const Claim& claim);
   /// FILLING -> READY with the block, which may be empty where the claim was abandoned. False where the slot
   /// is no longer this worker's.
   bool publish(const Claim& claim, std::size_t bytes);

@@ -69,6 +69,13 @@ struct BatchMaker::Impl {
   SeedList::Positions positions;
   std::vector<std::int64_t> seed_ids, seed_times;
   const Sample* sample = nullptr;
+  struct Gather {
+    const AttrView& view;
+    std::span<const std::int64_t> ids;
+    std::byte* out;
+    std::size_t bytes() const { return ids.size() * static_cast<std::size_t>(view.row_bytes); }
+  };
+  std::vector<Gather> gathers;
   BlockWriter writer;
   Counts counts;
   Arrays arrays;
@@ -200,7 +207,7 @@ struct BatchMaker::Impl {
     return writer.bytes();
   }
 
-  void write(std::span<std::byte> block) {
+  void write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
     writer.begin({.fingerprint = {fingerprint[0], fingerprint[1]},
                   .options_hash = options_hash,
                   .key = key,
@@ -221,13 +228,29 @@ struct BatchMaker::Impl {
     }
     for (std::size_t a = 0; a < sample->arrays.size(); ++a)
       std::ranges::copy(sample->arrays[a].values, writer.data<std::int64_t>(arrays.sampled[a]));
-    for (std::size_t a = 0; a < attrs.size(); ++a) {
-      gather_rows(attrs[a].view, sample->nodes[attrs[a].type].dataset_ids,
-                  writer.data<std::byte>(arrays.attrs[a]));
-    }
-    for (std::size_t a = 0; a < edge_attrs.size(); ++a) {
-      gather_rows(edge_attrs[a].view, sample->edges[edge_attrs[a].type].positions,
-                  writer.data<std::byte>(arrays.edge_attrs[a]));
+    gather_attrs(nearly_done);
+  }
+
+  void gather_attrs(const std::function<void()>& nearly_done) {
+    gathers.clear();
+    for (std::size_t a = 0; a < attrs.size(); ++a)
+      gathers.push_back(
+          {attrs[a].view, sample->nodes[attrs[a].type].dataset_ids, writer.data<std::byte>(arrays.attrs[a])});
+    for (std::size_t a = 0; a < edge_attrs.size(); ++a)
+      gathers.push_back({edge_attrs[a].view, sample->edges[edge_attrs[a].type].positions,
+                         writer.data<std::byte>(arrays.edge_attrs[a])});
+    std::size_t left = 0;
+    for (const Gather& gather : gathers) left += gather.bytes();
+    for (const Gather& gather : gathers) {
+      // The rows of it before the last kLastBytes of all, where they end in it.
+      std::size_t first_rows = 0;
+      if (nearly_done && left > kLastBytes && left - gather.bytes() <= kLastBytes)
+        first_rows = (left - kLastBytes) / static_cast<std::size_t>(gather.view.row_bytes);
+      gather_rows(gather.view, gather.ids.first(first_rows), gather.out);
+      if (first_rows > 0) nearly_done();
+      gather_rows(gather.view, gather.ids.subspan(first_rows),
+                  gather.out + first_rows * static_cast<std::size_t>(gather.view.row_bytes));
+      left -= gather.bytes();
     }
   }
 
@@ -255,7 +278,9 @@ BatchMaker::BatchMaker(const Dataset& dataset, const SeedList& seeds, const Batc
 BatchMaker::~BatchMaker() = default;
 
 std::size_t BatchMaker::sample(const BatchKey& key) { return impl_->run(key); }
-void BatchMaker::write(std::span<std::byte> block) { impl_->write(block); }
+void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
+  impl_->write(block, nearly_done);
+}
 
 std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   if (batch_size < 1 || batch_size > kMaxBatchSize)

@@ -8,6 +8,7 @@
 // One maker per thread; scratch is kept between batches, so a steady state allocates nothing.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -28,7 +29,9 @@ class BatchMaker {
   /// naming file and row where the graph is damaged.
   std::size_t sample(const BatchKey& key);
   /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered attributes.
-  void write(std::span<std::byte> block);
+  /// `nearly_done` is called once where more than kLastBytes are gathered, when that many are left.
+  static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
+  void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {});
   /// No batch of at most `batch_size` seeds is larger than this: from fanouts, node and edge counts.
   std::size_t max_block_bytes(std::int64_t batch_size) const;
 

@@ -123,7 +123,7 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, const W
     std::memset(port.block(claim, bytes).data(), 0xEE, bytes / 2);
     FAILPOINT("worker.mid_write");
   }
-  maker.write(port.block(claim, bytes));
+  maker.write(port.block(claim, bytes), [&] { port.announce(claim); });
   if (config.check_finite) require_finite(BatchView(port.block(claim, bytes)));
   port.note_gathered(claim);
   port.publish(claim, bytes);

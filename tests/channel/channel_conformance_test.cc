@@ -136,6 +136,22 @@ TEST_P(Channel, BlockIsViewedInItsSlotAndGivenBack) {
   EXPECT_EQ(state(mine.slot), SlotState::kFree);
 }
 
+TEST_P(Channel, AnnouncedBatch_IsKnownUntilItIsMadeAgain) {
+  open({.num_slots = 2, .num_workers = 1, .slot_stride = 4096}, {.channel_size = 8192, .allowance = 0});
+  for (std::uint64_t sequence = 0; sequence < 2; ++sequence) ASSERT_TRUE(pool_->plan(batch(sequence)));
+  WorkerPort worker = port();
+  const Claim mine = claim(worker);
+  EXPECT_FALSE(pool_->announced(0));
+  const std::uint32_t events = view_->control().loader_event.load();
+  worker.announce(mine);
+  EXPECT_TRUE(pool_->announced(0));
+  EXPECT_FALSE(pool_->announced(1));
+  EXPECT_NE(view_->control().loader_event.load(), events) << "who waits for it is woken";
+  EXPECT_FALSE(pool_->find_ready(0)) << "a hint, no promise";
+  EXPECT_EQ(pool_->reclaim(1), 1);
+  EXPECT_FALSE(pool_->announced(0));
+}
+
 TEST_P(Channel, SlotFreedLast_IsPlannedFirstAndKeepsItsMemory) {
   open(kSmall, kRoomy);
   WorkerPort worker = port();

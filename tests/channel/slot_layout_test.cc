@@ -21,6 +21,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(SlotRecord, worker), 72U);
   EXPECT_EQ(offsetof(SlotRecord, error_code), 76U);
   EXPECT_EQ(offsetof(SlotRecord, times), 80U);
+  EXPECT_EQ(offsetof(SlotRecord, announced), 136U);
   EXPECT_EQ(offsetof(SlotRecord, error), 256U);
   EXPECT_EQ(offsetof(WorkerRecord, incarnation), 4U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);

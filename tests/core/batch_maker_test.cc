@@ -1,0 +1,56 @@
+// BatchMaker's own promises; what is in a batch is told in kinds_oracle_test.cc.
+#include "core/batch_maker.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/core/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+/// A batch of all nodes: how often its maker said that it is nearly done, and how much of the features was there by then.
+struct Announced {
+  int calls = 0;
+  std::size_t rows_before = 0, rows = 0;
+};
+
+Announced write_all(std::int64_t num_nodes, std::int64_t width) {
+  const testing::TempFolder folder;
+  testing::TinyGraph graph = testing::ring_graph(num_nodes);
+  graph.x_width = width;
+  graph.x.assign(static_cast<std::size_t>(num_nodes * width), 1.0F);
+  testing::write_tiny_dataset(folder.path() / "data", graph);
+  const Dataset dataset(folder.path() / "data");
+  std::vector<std::int64_t> seeds(static_cast<std::size_t>(num_nodes));
+  std::iota(seeds.begin(), seeds.end(), 0);
+  const SeedList list(seeds, {});
+  BatchMaker maker(dataset, list, {.fanouts = {2}});
+  const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = num_nodes};
+  const testing::Block plain = testing::make_block(maker, key);
+  const testing::Block told = testing::make_block(maker, key);
+  std::fill_n(told.bytes.get(), told.size, std::byte{0});
+  maker.sample(key);
+  Announced result;
+  const auto x = [&] { return told.view().find("x", Store::kNode, 0).as<float>(); };
+  maker.write({told.bytes.get(), told.size}, [&] {
+    ++result.calls;
+    while (x()[result.rows_before * static_cast<std::size_t>(width)] == 1.0F) ++result.rows_before;
+  });
+  result.rows = x().size() / static_cast<std::size_t>(width);
+  EXPECT_EQ(told.view().digest(), plain.view().digest());
+  return result;
+}
+
+TEST(BatchMaker, NearlyDone_IsToldWhenTheLastBytesAreLeft) {
+  const Announced large = write_all(1'500, 256);  // 1.5 MB of features
+  EXPECT_EQ(large.calls, 1);
+  EXPECT_EQ((large.rows - large.rows_before) * 256 * sizeof(float), BatchMaker::kLastBytes);
+}
+
+TEST(BatchMaker, NearlyDone_IsNotToldOfASmallBatch) { EXPECT_EQ(write_all(900, 256).calls, 0); }
+
+}  // namespace
+}  // namespace hopfeed
