@@ -96,9 +96,9 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (made_up == MadeUp::kWeights) add_weights(graph);
   if (made_up == MadeUp::kTimes) add_times(graph);
   HotnessOptions hotness{.fanouts = options.fanouts, .batch_size = options.batch_size, .threads = threads};
-  const NodeOrder order = order_nodes(graph, {}, 1, hotness, progress);
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
   DatasetWriter writer(folder);
-  writer.commit(build_dataset(writer, graph, order,
+  writer.commit(build_dataset(writer, graph, orders,
                               {.cut = {.fanouts = hotness.fanouts, .batch_size = hotness.batch_size},
                                .made_by = "hopfeed-bench",
                                .threads = threads},

@@ -5,6 +5,7 @@
 //   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h / in-degree(u))
 //   P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
 //
+// With several edge types the product runs over the out-neighbours under each of them, and in-degrees are those of the type.
 // In float64, each factor folded in by additions and multiplications alone and in the order of the rows: the order of the nodes
 // hangs on it, so the result is bit-identical with any number of threads, on any processor and with any C library.
 #pragma once
@@ -17,12 +18,19 @@
 
 namespace hopfeed {
 
-/// A homogeneous graph in any numbering: the in-neighbours of u are indices[indptr[u] .. indptr[u + 1]), all
-/// in [0, N).
-struct HotnessGraph {
-  std::span<const std::int64_t> indptr;  // [N + 1]
+/// One edge type: the in-neighbours of the u-th destination are indices[indptr[u] .. indptr[u + 1]). Destinations and
+/// sources are numbered inside their types; the graph's numbers begin at first_dst and first_src.
+struct HotnessEdges {
+  std::span<const std::int64_t> indptr;  // [destinations + 1]
   NeighbourRows indices;                 // [E]
-  std::span<const std::int64_t> train;   // training nodes, repeats count once; empty: every node is one
+  std::int64_t first_dst = 0, first_src = 0;
+};
+
+/// A graph in any numbering of its nodes, those of all types in one.
+struct HotnessGraph {
+  std::int64_t num_nodes = 0;
+  std::vector<HotnessEdges> edges;
+  std::span<const std::int64_t> train;  // training nodes, repeats count once; empty: every node is one
 };
 
 struct HotnessOptions {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "cache/parallel_ranges.h"
 #include "core/error.h"
@@ -22,47 +21,50 @@ constexpr std::int64_t kBlockEdges = 1 << 20;
 /// One build: what its steps share.
 class Builder {
  public:
-  Builder(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+  Builder(DatasetWriter& writer, const RawGraph& graph, std::span<const NodeOrder> orders,
           const DatasetBuildOptions& options, const Progress& progress)
       : writer_(writer),
         graph_(graph),
-        order_(order),
+        orders_(orders),
         options_(options),
         progress_(progress),
-        fingerprints_(std::max(1, options.threads)) {}
+        fingerprints_(std::max(1, options.threads)),
+        edges_cut_(fingerprints_.size()) {}
 
   DatasetBuildResult run() {
     check_edge_arrays(graph_);
     describe();
-    write_node_files();
-    for (int a = 0; a < static_cast<int>(graph_.attrs.size()); ++a) write_attr(a);
-    write_edges();
+    for (int t = 0; t < static_cast<int>(graph_.nodes.size()); ++t) {
+      write_node_files(t);
+      for (int a = 0; a < static_cast<int>(graph_.nodes[t].attrs.size()); ++a) write_attr(t, a);
+    }
+    for (int t = 0; t < static_cast<int>(graph_.edges.size()); ++t) write_edges(t);
+    for (std::int64_t cut : edges_cut_) meta().cut.edges_cut += cut;
     for (std::size_t i = 1; i < fingerprints_.size(); ++i) fingerprints_[0].merge(fingerprints_[i]);
-    result_.meta.fingerprint = fingerprints_[0].finish(result_.meta);
+    meta().fingerprint = fingerprints_[0].finish(meta());
     return std::move(result_);
   }
 
  private:
-  int partitions() const { return static_cast<int>(order_.partition_offsets.size()) - 1; }
-  std::int64_t begin_of(int p) const { return order_.partition_offsets[p]; }
-  std::int64_t rows_of(int p) const { return order_.partition_offsets[p + 1] - order_.partition_offsets[p]; }
-  NodeTypeMeta& node() { return result_.meta.node_types[0]; }
-  EdgeTypeMeta& edge() { return result_.meta.edge_types[0]; }
+  DatasetMeta& meta() { return result_.meta; }
+  int partitions() const { return static_cast<int>(orders_[0].partition_offsets.size()) - 1; }
 
   void describe();
-  void write_node_files();
-  void write_attr(int number);
+  NodeTypeMeta describe_nodes(int type) const;
+  EdgeTypeMeta describe_edges(const RawEdges& edges) const;
+  void write_node_files(int type);
+  void write_attr(int type, int number);
   void note_nonfinite(const std::string& attr, std::int64_t count);
-  void write_edges();
+  void write_edges(int type);
   template <class Index, class EdgeId>
-  void write_edge_part(int p);
+  void write_edge_part(int type, int p);
   template <class Index, class EdgeId>
-  void fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids,
+  void fill_row(int worker, int type, int p, std::int64_t original, Index* indices, EdgeId* edge_ids,
                 std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids);
 
   DatasetWriter& writer_;
   const RawGraph& graph_;
-  const NodeOrder& order_;
+  const std::span<const NodeOrder> orders_;  // one per node type
   const DatasetBuildOptions& options_;
   const Progress& progress_;
   std::vector<Fingerprint> fingerprints_;  // one per thread
@@ -81,80 +83,101 @@ std::vector<AttrMeta> described(const std::vector<Attr>& attrs) {
   return list;
 }
 
-void Builder::describe() {
-  DatasetMeta& meta = result_.meta;
-  meta.name = graph_.name;
-  meta.made_by = options_.made_by;
-  meta.class_names = graph_.class_names;
-  meta.partitions = partitions();
-  meta.cut = options_.cut;
-  NodeTypeMeta node{.count = graph_.num_nodes(),
-                    .partition_offsets = order_.partition_offsets,
-                    .new_id_type = id_type(order_.new_ids),
-                    .attrs = described(graph_.attrs),
+NodeTypeMeta Builder::describe_nodes(int type) const {
+  const RawNodes& nodes = graph_.nodes[type];
+  NodeTypeMeta node{.name = nodes.name,
+                    .count = nodes.count,
+                    .partition_offsets = orders_[type].partition_offsets,
+                    .new_id_type = id_type(orders_[type].new_ids),
+                    .attrs = described(nodes.attrs),
                     .splits = {},
-                    .num_classes = graph_.num_classes};
-  for (const auto& [name, ids] : graph_.splits) node.splits[name] = std::ssize(ids);
-  meta.node_types = {std::move(node)};
-  const bool has_edge_ids = graph_.csc.stores_edge_ids();
-  const bool wide = graph_.csc.edge_id_kind == EdgeIds::kStored
-                        ? id_type(graph_.csc.edge_ids) == ElementType::kInt64
-                        : graph_.csc.num_edges() > std::int64_t{1} << 31;
-  meta.edge_types = {{.count = graph_.csc.num_edges(),
-                      .partition_edges = std::vector<std::int64_t>(partitions()),
-                      .index_type = id_type(order_.new_ids),
-                      .has_edge_ids = has_edge_ids,
-                      .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32,
-                      .attrs = described(graph_.edge_attrs),
-                      .weights = graph_.weights,
-                      .times = graph_.times}};
+                    .num_classes = nodes.num_classes};
+  for (const auto& [name, ids] : nodes.splits) node.splits[name] = std::ssize(ids);
+  return node;
 }
 
-void Builder::write_node_files() {
-  std::visit([&](const auto& ids) { writer_.write(new_ids_path(node()), std::span(ids), {node().count}); },
-             order_.new_ids);
-  for (const auto& [name, ids] : graph_.splits) {
-    writer_.write(split_path(node(), name), std::span(ids), {std::ssize(ids)});
-    fingerprints_[0].add_split(0, name, ids);
+EdgeTypeMeta Builder::describe_edges(const RawEdges& edges) const {
+  const bool wide = edges.csc.edge_id_kind == EdgeIds::kStored
+                        ? id_type(edges.csc.edge_ids) == ElementType::kInt64
+                        : edges.csc.num_edges() > std::int64_t{1} << 31;
+  return {.src = graph_.nodes[edges.src_type].name,
+          .rel = edges.rel,
+          .dst = graph_.nodes[edges.dst_type].name,
+          .count = edges.csc.num_edges(),
+          .partition_edges = std::vector<std::int64_t>(partitions()),
+          .index_type = id_type(orders_[edges.src_type].new_ids),
+          .has_edge_ids = edges.csc.stores_edge_ids(),
+          .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32,
+          .attrs = described(edges.attrs),
+          .weights = edges.weights,
+          .times = edges.times};
+}
+
+void Builder::describe() {
+  meta().name = graph_.name;
+  meta().made_by = options_.made_by;
+  meta().class_names = graph_.class_names;
+  meta().partitions = partitions();
+  meta().cut = options_.cut;
+  for (int t = 0; t < static_cast<int>(graph_.nodes.size()); ++t)
+    meta().node_types.push_back(describe_nodes(t));
+  for (const RawEdges& edges : graph_.edges) meta().edge_types.push_back(describe_edges(edges));
+}
+
+void Builder::write_node_files(int type) {
+  const NodeTypeMeta& node = meta().node_types[type];
+  const NodeOrder& order = orders_[type];
+  std::visit([&](const auto& ids) { writer_.write(new_ids_path(node), std::span(ids), {node.count}); },
+             order.new_ids);
+  for (const auto& [name, ids] : graph_.nodes[type].splits) {
+    writer_.write(split_path(node, name), std::span(ids), {std::ssize(ids)});
+    fingerprints_[0].add_split(type, name, ids);
   }
   for (int p = 0; p < partitions(); ++p) {
-    writer_.write(hotness_path(p, node()), std::span(order_.hotness).subspan(begin_of(p), rows_of(p)),
-                  {rows_of(p)});
+    const std::int64_t begin = order.partition_offsets[p], rows = order.partition_offsets[p + 1] - begin;
+    writer_.write(hotness_path(p, node), std::span(order.hotness).subspan(begin, rows), {rows});
+    if (!meta().has_rows(node))
+      writer_.write(original_ids_path(p, node), std::span(order.original).subspan(begin, rows), {rows});
   }
 }
 
-void Builder::write_attr(int number) {
-  const RawAttr& attr = graph_.attrs[number];
-  const AttrMeta& meta = node().attrs[number];
+void Builder::write_attr(int type, int number) {
+  const RawAttr& attr = graph_.nodes[type].attrs[number];
+  const NodeTypeMeta& node = meta().node_types[type];
+  const NodeOrder& order = orders_[type];
+  const AttrMeta& meta = node.attrs[number];
   const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes,
                      block_rows = std::max<std::int64_t>(1, kBlockBytes / stride);
-  const std::string step = "Writing attribute " + attr.name;
+  const std::string name = graph_.nodes.size() > 1 ? node.name + "/" + attr.name : attr.name,
+                    step = "Writing attribute " + name;
   std::vector<std::byte> block;
   std::atomic<std::int64_t> nonfinite = 0;
   for (int p = 0; p < partitions(); ++p) {
-    const std::string path = attr_path(p, node(), attr.name);
-    NpyWriter file = writer_.open(path, npy_descr(attr.type),
-                                  {rows_of(p), stride / static_cast<std::int64_t>(element_bytes(attr.type))});
-    for (std::int64_t first = begin_of(p); first < order_.partition_offsets[p + 1]; first += block_rows) {
-      const std::int64_t rows = std::min(block_rows, order_.partition_offsets[p + 1] - first);
+    const std::int64_t part_begin = order.partition_offsets[p], part_end = order.partition_offsets[p + 1];
+    const std::string path = attr_path(p, node, attr.name);
+    NpyWriter file =
+        writer_.open(path, npy_descr(attr.type),
+                     {part_end - part_begin, stride / static_cast<std::int64_t>(element_bytes(attr.type))});
+    for (std::int64_t first = part_begin; first < part_end; first += block_rows) {
+      const std::int64_t rows = std::min(block_rows, part_end - first);
       block.assign(rows * stride, std::byte{0});
       parallel_ranges(options_.threads, rows, [&](int worker, std::int64_t begin, std::int64_t end) {
         std::int64_t bad = 0;
         for (std::int64_t i = begin; i < end; ++i) {
           const std::span row(block.data() + i * stride, row_bytes);
-          attr.read_row(order_.original[first + i], row);
+          attr.read_row(order.original[first + i], row);
           bad += count_nonfinite(attr.type, row);
-          fingerprints_[worker].add_attr(0, order_.original[first + i], number, row);
+          fingerprints_[worker].add_attr(type, order.original[first + i], number, row);
         }
         nonfinite += bad;
       });
       file.write_bytes(block);
       progress_({step.c_str(), "rows", static_cast<std::uint64_t>(first + rows),
-                 static_cast<std::uint64_t>(node().count)});
+                 static_cast<std::uint64_t>(node.count)});
     }
     writer_.close(path, std::move(file));
   }
-  note_nonfinite(attr.name, nonfinite);
+  note_nonfinite(name, nonfinite);
 }
 
 void Builder::note_nonfinite(const std::string& attr, std::int64_t count) {
@@ -167,15 +190,15 @@ void Builder::note_nonfinite(const std::string& attr, std::int64_t count) {
 }
 
 template <class Index, class EdgeId>
-void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId* edge_ids,
+void Builder::fill_row(int worker, int type, int p, std::int64_t original, Index* indices, EdgeId* edge_ids,
                        std::vector<std::int64_t>& sources, std::vector<std::int64_t>& ids) {
-  const Csc& csc = graph_.csc;
+  const Csc& csc = graph_.edges[type].csc;
+  const NodeOrder& order = orders_[graph_.edges[type].src_type];
   const std::int64_t begin = csc.indptr[original], degree = csc.indptr[original + 1] - begin;
-  const auto& new_ids = std::get<std::vector<Index>>(order_.new_ids);
+  const auto& new_ids = std::get<std::vector<Index>>(order.new_ids);
   csc.read_row(original, std::span(indices, degree));
   sources.assign(indices, indices + degree);
-  const int p = partition_of(order_.partition_offsets, new_ids[original]);
-  const std::int64_t own_begin = begin_of(p), own_end = own_begin + rows_of(p);
+  const std::int64_t own_begin = order.partition_offsets[p], own_end = order.partition_offsets[p + 1];
   for (std::int64_t k = 0; k < degree; ++k) {
     indices[k] = new_ids[sources[k]];
     edges_cut_[worker] += indices[k] < own_begin || indices[k] >= own_end;
@@ -185,63 +208,64 @@ void Builder::fill_row(int worker, std::int64_t original, Index* indices, EdgeId
     csc.read_edge_ids(original, ids);
     std::copy(ids.begin(), ids.end(), edge_ids);
   }
-  fingerprints_[worker].add_row(0, original, sources, ids);
+  fingerprints_[worker].add_row(type, original, sources, ids);
 }
 
 template <class Index, class EdgeId>
-void Builder::write_edge_part(int p) {
-  const std::vector<std::int64_t>& indptr = graph_.csc.indptr;
-  const bool has_edge_ids = edge().has_edge_ids;
+void Builder::write_edge_part(int type, int p) {
+  const std::vector<std::int64_t>& indptr = graph_.edges[type].csc.indptr;
+  const NodeOrder& order = orders_[graph_.edges[type].dst_type];
+  EdgeTypeMeta& edge = meta().edge_types[type];
+  const std::int64_t rows = order.partition_offsets[p + 1] - order.partition_offsets[p];
   std::int64_t num_edges = 0;
-  for (std::int64_t i = begin_of(p); i < begin_of(p) + rows_of(p); ++i)
-    num_edges += indptr[order_.original[i] + 1] - indptr[order_.original[i]];
-  edge().partition_edges[p] = num_edges;
-  NpyWriter row_file = writer_.open(rows_path(p, edge()), kRowRecordDescr, {rows_of(p) + 1});
-  NpyWriter index_file = writer_.open(indices_path(p, edge()), npy_descr(edge().index_type), {num_edges});
+  for (std::int64_t i = order.partition_offsets[p]; i < order.partition_offsets[p + 1]; ++i)
+    num_edges += indptr[order.original[i] + 1] - indptr[order.original[i]];
+  edge.partition_edges[p] = num_edges;
+  NpyWriter row_file = writer_.open(rows_path(p, edge), kRowRecordDescr, {rows + 1});
+  NpyWriter index_file = writer_.open(indices_path(p, edge), npy_descr(edge.index_type), {num_edges});
   std::vector<NpyWriter> id_file;  // none or one
-  if (has_edge_ids)
-    id_file.push_back(writer_.open(edge_ids_path(p, edge()), npy_descr(edge().edge_id_type), {num_edges}));
+  if (edge.has_edge_ids)
+    id_file.push_back(writer_.open(edge_ids_path(p, edge), npy_descr(edge.edge_id_type), {num_edges}));
   std::vector<Index> indices;
   std::vector<EdgeId> edge_ids;
-  for_blocks_in_order(indptr, order_, p, kBlockEdges, [&](const RowBlock& block) {
+  for_blocks_in_order(indptr, order, p, kBlockEdges, [&](const RowBlock& block) {
     indices.resize(block.num_edges());
-    edge_ids.resize(has_edge_ids ? block.num_edges() : 0);
+    edge_ids.resize(edge.has_edge_ids ? block.num_edges() : 0);
     parallel_ranges(options_.threads, std::ssize(block.rows),
                     [&](int worker, std::int64_t begin, std::int64_t end) {
                       std::vector<std::int64_t> sources, ids;
                       for (std::int64_t i = begin; i < end; ++i) {
                         const std::int64_t at = block.rows[i].offset - block.first_edge;
-                        fill_row(worker, block.rows[i].original_id, indices.data() + at,
-                                 edge_ids.data() + (has_edge_ids ? at : 0), sources, ids);
+                        fill_row(worker, type, p, block.rows[i].original_id, indices.data() + at,
+                                 edge_ids.data() + (edge.has_edge_ids ? at : 0), sources, ids);
                       }
                     });
     row_file.write<RowRecord>(block.rows);
     index_file.write<Index>(indices);
-    if (has_edge_ids) id_file[0].write<EdgeId>(edge_ids);
+    if (edge.has_edge_ids) id_file[0].write<EdgeId>(edge_ids);
     edges_done_ += block.num_edges();
     progress_({"Writing edges", "edges", static_cast<std::uint64_t>(edges_done_),
-               static_cast<std::uint64_t>(edge().count)});
+               static_cast<std::uint64_t>(graph_.num_edges())});
   });
   row_file.write_one(RowRecord{num_edges, -1});
-  writer_.close(rows_path(p, edge()), std::move(row_file));
-  writer_.close(indices_path(p, edge()), std::move(index_file));
-  if (has_edge_ids) writer_.close(edge_ids_path(p, edge()), std::move(id_file[0]));
+  writer_.close(rows_path(p, edge), std::move(row_file));
+  writer_.close(indices_path(p, edge), std::move(index_file));
+  if (edge.has_edge_ids) writer_.close(edge_ids_path(p, edge), std::move(id_file[0]));
 }
 
-void Builder::write_edges() {
-  edges_cut_.assign(fingerprints_.size(), 0);
-  const bool wide_index = edge().index_type == ElementType::kInt64,
-             wide_id = edge().edge_id_type == ElementType::kInt64;
+void Builder::write_edges(int type) {
+  const EdgeTypeMeta& edge = meta().edge_types[type];
+  const bool wide_index = edge.index_type == ElementType::kInt64,
+             wide_id = edge.edge_id_type == ElementType::kInt64;
   for (int p = 0; p < partitions(); ++p) {
     if (wide_index)
-      wide_id ? write_edge_part<std::int64_t, std::int64_t>(p)
-              : write_edge_part<std::int64_t, std::int32_t>(p);
+      wide_id ? write_edge_part<std::int64_t, std::int64_t>(type, p)
+              : write_edge_part<std::int64_t, std::int32_t>(type, p);
     else
-      wide_id ? write_edge_part<std::int32_t, std::int64_t>(p)
-              : write_edge_part<std::int32_t, std::int32_t>(p);
+      wide_id ? write_edge_part<std::int32_t, std::int64_t>(type, p)
+              : write_edge_part<std::int32_t, std::int32_t>(type, p);
   }
-  for (std::int64_t cut : edges_cut_) result_.meta.cut.edges_cut += cut;
-  EdgeArrays(writer_, graph_, order_, edge(),
+  EdgeArrays(writer_, graph_, type, orders_[graph_.edges[type].dst_type], edge,
              {.threads = std::max(1, options_.threads), .progress = progress_})
       .write(fingerprints_,
              [&](const std::string& attr, std::int64_t count) { note_nonfinite(attr, count); });
@@ -254,9 +278,10 @@ std::int64_t row_stride(std::int64_t row_bytes) {
   return row_bytes >= 64 && (padded - row_bytes) * 16 <= row_bytes ? padded : row_bytes;
 }
 
-DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
-                                 const DatasetBuildOptions& options, const Progress& progress) {
-  return Builder(writer, graph, order, options, progress).run();
+DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph,
+                                 std::span<const NodeOrder> orders, const DatasetBuildOptions& options,
+                                 const Progress& progress) {
+  return Builder(writer, graph, orders, options, progress).run();
 }
 
 }  // namespace hopfeed

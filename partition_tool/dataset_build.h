@@ -1,7 +1,8 @@
-// The shared last stage of import, generate and partition: a graph and an order to the files of a dataset
+// The shared last stage of import, generate and partition: a graph and the orders of its nodes to the files of a dataset
 // folder, streamed block by block, so that beside the graph (rows that it makes are not held) only a few megabytes are in memory.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 
 #include "core/dataset_meta.h"
@@ -22,12 +23,13 @@ struct DatasetBuildOptions {
 struct DatasetBuildResult {
   DatasetMeta meta;  // as it goes to DatasetWriter::commit
   std::map<std::string, std::int64_t>
-      nonfinite;  // attribute (of edges: "<edge type>/<name>") -> NaN and infinite values in it (float types, where any)
+      nonfinite;  // attribute ("<type>/<name>" of edges, and of nodes where there are several types) -> NaN and infinite values in it (float types, where any)
 };
 
-/// Writes every array; the caller commits. The bytes do not depend on the number of threads.
-DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
-                                 const DatasetBuildOptions& options, const Progress& progress);
+/// Writes every array; the caller commits. `orders` has one for each node type. The bytes do not depend on the number of threads.
+DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph,
+                                 std::span<const NodeOrder> orders, const DatasetBuildOptions& options,
+                                 const Progress& progress);
 
 /// Bytes from row to row: the row itself, rounded up to a multiple of 64 where it has at least 64 bytes and
 /// that costs at most a sixteenth of it.

@@ -10,6 +10,7 @@
 #include "cache/parallel_ranges.h"
 #include "core/alias_table.h"
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/nonfinite.h"
 #include "core/time_order.h"
 #include "partition_tool/row_blocks.h"
@@ -18,7 +19,6 @@ namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 8 << 20;
-constexpr std::int64_t kMaxWeightedRow = (std::int64_t{1} << 31) - 1;  // alias_table.h
 constexpr std::int64_t kMaxTimedRow = (std::int64_t{1} << 32) - 1;     // time_order.h
 
 template <class Attr>
@@ -84,17 +84,17 @@ void to_doubles(ElementType type, std::span<const std::byte> bytes, std::vector<
 /// A thread's copy of an edge attribute's rows of one node.
 class RowReader {
  public:
-  RowReader(const RawGraph& graph, const RawEdgeAttr& attr)
-      : graph_(graph), attr_(attr), row_bytes_(meta_of(attr).row_bytes()) {}
+  RowReader(const Csc& csc, const RawEdgeAttr& attr)
+      : csc_(csc), attr_(attr), row_bytes_(meta_of(attr).row_bytes()) {}
   std::span<const std::byte> read(std::int64_t node) {
-    graph_.csc.read_edge_ids(node, edge_ids_);
-    rows_.resize((graph_.csc.indptr[node + 1] - graph_.csc.indptr[node]) * row_bytes_);
+    csc_.read_edge_ids(node, edge_ids_);
+    rows_.resize((csc_.indptr[node + 1] - csc_.indptr[node]) * row_bytes_);
     attr_.read_rows(node, edge_ids_, rows_);
     return rows_;
   }
 
  private:
-  const RawGraph& graph_;
+  const Csc& csc_;
   const RawEdgeAttr& attr_;
   const std::int64_t row_bytes_;
   std::vector<std::int64_t> edge_ids_;
@@ -104,23 +104,24 @@ class RowReader {
 /// The times of a row's edges: their own, or else of their source nodes, which are read once for all rows.
 class Times {
  public:
-  Times(const RawGraph& graph, const std::string& name, int threads)
-      : graph_(graph), edge_attr_(find(graph.edge_attrs, name)) {
+  Times(const RawGraph& graph, const RawEdges& edges, const std::string& name, int threads)
+      : csc_(edges.csc), edge_attr_(find(edges.attrs, name)) {
     if (edge_attr_) return;
-    of_nodes_.resize(graph.num_nodes());
-    const RawAttr& attr = *find(graph.attrs, name);
-    parallel_ranges(threads, graph.num_nodes(), [&](int, std::int64_t begin, std::int64_t end) {
+    const RawNodes& sources = graph.nodes[edges.src_type];
+    of_nodes_.resize(sources.count);
+    const RawAttr& attr = *find(sources.attrs, name);
+    parallel_ranges(threads, sources.count, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t v = begin; v < end; ++v)
         attr.read_row(v, std::as_writable_bytes(std::span(&of_nodes_[v], 1)));
     });
   }
   void read(std::int64_t node, std::vector<std::int64_t>& edge_ids, std::vector<std::int64_t>& times) const {
-    times.resize(graph_.csc.indptr[node + 1] - graph_.csc.indptr[node]);
+    times.resize(csc_.indptr[node + 1] - csc_.indptr[node]);
     if (edge_attr_) {
-      graph_.csc.read_edge_ids(node, edge_ids);
+      csc_.read_edge_ids(node, edge_ids);
       return edge_attr_->read_rows(node, edge_ids, std::as_writable_bytes(std::span(times)));
     }
-    if (graph_.num_nodes() <= std::int64_t{1} << 31)  // the width of make_id_array
+    if (std::ssize(of_nodes_) <= std::int64_t{1} << 31)  // the width of make_id_array
       read_sources<std::int32_t>(node, times);
     else
       read_sources<std::int64_t>(node, times);
@@ -130,58 +131,90 @@ class Times {
   template <class Id>
   void read_sources(std::int64_t node, std::vector<std::int64_t>& times) const {
     std::vector<Id> sources(times.size());
-    graph_.csc.read_row(node, std::span(sources));
+    csc_.read_row(node, std::span(sources));
     std::ranges::transform(sources, times.begin(), [&](Id source) { return of_nodes_[source]; });
   }
-  const RawGraph& graph_;
+  const Csc& csc_;
   const RawEdgeAttr* edge_attr_;
   std::vector<std::int64_t> of_nodes_;
 };
 
-}  // namespace
+/// What errors say before the weight or time: nothing where there is one edge type.
+std::string prefix(const RawGraph& graph, const RawEdges& edges) {
+  return graph.edges.size() > 1 ? "edge type " + graph.edge_name(edges) + ": " : "";
+}
 
-void check_weights_and_times(const RawGraph& graph) {
-  require_once("weight", graph.weights);
-  require_once("time", graph.times);
-  for (const std::string& name : graph.weights) {
-    const RawEdgeAttr* attr = find(graph.edge_attrs, name);
+void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
+  require_once("weight", edges.weights);
+  require_once("time", edges.times);
+  for (const std::string& name : edges.weights) {
+    const RawEdgeAttr* attr = find(edges.attrs, name);
     if (!attr)
       throw Error(ErrorCode::kInvalid, fmt::format("weight '{}' is no attribute of the edges; they have: {}",
-                                                   name, names_of(graph.edge_attrs)));
+                                                   name, names_of(edges.attrs)));
     require_number("weight", meta_of(*attr),
                    {ElementType::kFloat32, ElementType::kFloat64, ElementType::kInt32, ElementType::kInt64});
   }
-  for (const std::string& name : graph.times) {
-    const RawEdgeAttr* of_edges = find(graph.edge_attrs, name);
-    const RawAttr* of_nodes = find(graph.attrs, name);
+  const std::vector<RawAttr>& node_attrs = graph.nodes[edges.src_type].attrs;
+  for (const std::string& name : edges.times) {
+    const RawEdgeAttr* of_edges = find(edges.attrs, name);
+    const RawAttr* of_nodes = find(node_attrs, name);
     if (!of_edges && !of_nodes)
-      throw Error(
-          ErrorCode::kInvalid,
-          fmt::format(
-              "time '{}' is no attribute of the edges, which have: {}, nor of the nodes, which have: {}",
-              name, names_of(graph.edge_attrs), names_of(graph.attrs)));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("time '{}' is no attribute of the edges, which have: {}, "
+                              "nor of the {}nodes, which have: {}",
+                              name, names_of(edges.attrs), graph.nodes.size() > 1 ? "source " : "",
+                              names_of(node_attrs)));
     require_number("time", of_edges ? meta_of(*of_edges) : meta_of(*of_nodes), {ElementType::kInt64});
   }
 }
 
-void check_edge_arrays(const RawGraph& graph) {
-  check_weights_and_times(graph);
-  const std::int64_t most = !graph.weights.empty() ? kMaxWeightedRow
-                            : !graph.times.empty() ? kMaxTimedRow
-                                                   : graph.csc.num_edges();
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) {
-    const std::int64_t degree = graph.csc.indptr[v + 1] - graph.csc.indptr[v];
+void check_row_lengths(const RawEdges& edges) {
+  const std::int64_t most = !edges.weights.empty() ? kMaxWeightedDegree
+                            : !edges.times.empty() ? kMaxTimedRow
+                                                   : edges.csc.num_edges();
+  for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v) {
+    const std::int64_t degree = edges.csc.indptr[v + 1] - edges.csc.indptr[v];
     if (degree > most)
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("node {} has {} in-edges; with {} '{}' a node has at most {}", v, degree,
-                              graph.weights.empty() ? "the time" : "the weight",
-                              graph.weights.empty() ? graph.times[0] : graph.weights[0], most));
+                              edges.weights.empty() ? "the time" : "the weight",
+                              edges.weights.empty() ? edges.times[0] : edges.weights[0], most));
   }
 }
 
-EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order,
+/// check(edges) of each edge type, whose name its errors get.
+template <class Check>
+void check_each(const RawGraph& graph, const Check& check) {
+  for (const RawEdges& edges : graph.edges) {
+    try {
+      check(edges);
+    } catch (const Error& error) {
+      throw Error(error.code(), prefix(graph, edges) + error.what());
+    }
+  }
+}
+
+}  // namespace
+
+void check_weights_and_times(const RawGraph& graph) {
+  check_each(graph, [&](const RawEdges& edges) { check_weights_and_times(graph, edges); });
+}
+
+void check_edge_arrays(const RawGraph& graph) {
+  check_weights_and_times(graph);
+  check_each(graph, check_row_lengths);
+}
+
+EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, const NodeOrder& order,
                        const EdgeTypeMeta& edge, const Options& options)
-    : writer_(writer), graph_(graph), order_(order), edge_(edge), options_(options) {}
+    : writer_(writer),
+      graph_(graph),
+      edge_type_(edge_type),
+      edges_(graph.edges[edge_type]),
+      order_(order),
+      edge_(edge),
+      options_(options) {}
 
 void EdgeArrays::write(std::span<Fingerprint> fingerprints,
                        const std::function<void(const std::string&, std::int64_t)>& nonfinite) {
@@ -196,7 +229,7 @@ void EdgeArrays::for_rows(int partition, const std::string& step, std::int64_t e
   std::int64_t done = 0;
   for (int p = 0; p < partition; ++p) done += edge_.partition_edges[p];
   const std::int64_t block_edges = std::max<std::int64_t>(1, kBlockBytes / edge_bytes);
-  for_blocks_in_order(graph_.csc.indptr, order_, partition, block_edges, [&](const RowBlock& block) {
+  for_blocks_in_order(edges_.csc.indptr, order_, partition, block_edges, [&](const RowBlock& block) {
     start(block.num_edges());
     parallel_ranges(options_.threads, std::ssize(block.rows),
                     [&](int worker, std::int64_t begin, std::int64_t end) {
@@ -214,7 +247,7 @@ void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
                             const std::function<void(const std::string&, std::int64_t)>& nonfinite) {
   const AttrMeta& meta = edge_.attrs[number];
   const std::int64_t row_bytes = meta.row_bytes(), stride = meta.stride_bytes;
-  std::vector<RowReader> readers(fingerprints.size(), {graph_, graph_.edge_attrs[number]});
+  std::vector<RowReader> readers(fingerprints.size(), {edges_.csc, edges_.attrs[number]});
   std::vector<std::byte> block;
   std::atomic<std::int64_t> bad = 0;
   for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
@@ -228,7 +261,7 @@ void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
         [&](int worker, std::int64_t node, std::int64_t begin, std::int64_t end) {
           const std::span<const std::byte> rows = readers[worker].read(node);
           bad += count_nonfinite(meta.type, rows);
-          fingerprints[worker].add_edge_attr(0, node, number, rows);
+          fingerprints[worker].add_edge_attr(edge_type_, node, number, rows);
           for (std::int64_t i = begin; i < end; ++i)
             std::memcpy(block.data() + i * stride, rows.data() + (i - begin) * row_bytes, row_bytes);
         },
@@ -239,13 +272,13 @@ void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
 }
 
 void EdgeArrays::write_alias(const std::string& weight) {
-  const RawEdgeAttr& attr = *find(graph_.edge_attrs, weight);
+  const RawEdgeAttr& attr = *find(edges_.attrs, weight);
   struct Worker {
     RowReader reader;
     AliasBuilder builder;
     std::vector<double> weights;
   };
-  std::vector<Worker> workers(options_.threads, {{graph_, attr}, {}, {}});
+  std::vector<Worker> workers(options_.threads, {{edges_.csc, attr}, {}, {}});
   std::vector<AliasEntry> block;
   for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
     const std::string path = alias_path(p, edge_, weight);
@@ -259,8 +292,8 @@ void EdgeArrays::write_alias(const std::string& weight) {
           try {
             worker.builder.build(worker.weights, std::span(block).subspan(begin, end - begin));
           } catch (const Error& error) {
-            throw Error(error.code(),
-                        fmt::format("weight '{}', in-edges of node {}: {}", weight, node, error.what()));
+            throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}",
+                                                  prefix(graph_, edges_), weight, node, error.what()));
           }
         },
         [&] { file.write<AliasEntry>(block); });
@@ -269,7 +302,7 @@ void EdgeArrays::write_alias(const std::string& weight) {
 }
 
 void EdgeArrays::write_time_order(const std::string& time) {
-  const Times times(graph_, time, options_.threads);
+  const Times times(graph_, edges_, time, options_.threads);
   struct Worker {
     std::vector<std::int64_t> edge_ids, times;
     std::vector<std::uint32_t> order;

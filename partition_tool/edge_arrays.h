@@ -16,8 +16,8 @@
 
 namespace hopfeed {
 
-/// Throws kInvalid naming the attribute where a weight or a time is none of the graph's attributes, is not one number, or has
-/// an element type that does not serve. Needs no edges, so that importers can ask before they read any.
+/// Throws kInvalid naming the attribute where a weight or a time of an edge type is none of its attributes, is not one number, or
+/// has an element type that does not serve. Needs no edges, so that importers can ask before they read any.
 void check_weights_and_times(const RawGraph& graph);
 
 /// The same, and kUnsupported naming a node whose row is too long for a weight or a time.
@@ -29,9 +29,9 @@ class EdgeArrays {
     int threads = 1;
     const Progress& progress;
   };
-  /// All of them must outlive this. `edge` describes the arrays and how many edges each partition has.
-  EdgeArrays(DatasetWriter& writer, const RawGraph& graph, const NodeOrder& order, const EdgeTypeMeta& edge,
-             const Options& options);
+  /// All of them must outlive this. `order` is that of the destinations, `edge` describes the arrays and how many edges each partition has.
+  EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, const NodeOrder& order,
+             const EdgeTypeMeta& edge, const Options& options);
 
   /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread. `nonfinite(attribute, count)` hears
   /// of each attribute. The bytes do not depend on the number of threads. Throws kInvalid naming attribute and node where
@@ -53,6 +53,8 @@ class EdgeArrays {
 
   DatasetWriter& writer_;
   const RawGraph& graph_;
+  const int edge_type_;
+  const RawEdges& edges_;
   const NodeOrder& order_;
   const EdgeTypeMeta& edge_;
   const Options options_;

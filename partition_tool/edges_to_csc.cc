@@ -57,27 +57,30 @@ void scatter(std::span<const Dst> destination, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t num_nodes,
+Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, const EdgeEnds& ends,
                  const EdgesToCscOptions& options, const Progress& progress) {
   const std::int64_t num_edges = id_count(destination);
   if (num_edges > kMaxEdges)
     throw Error(ErrorCode::kInvalid, fmt::format("{}: {} edges are more than hopfeed takes ({})",
                                                  options.origin, num_edges, kMaxEdges));
-  require_graph_memory(
-      {.num_nodes = num_nodes, .held_edges = num_edges, .stored_edge_ids = options.keep_edge_ids},
-      options.origin, "--no-edge-ids saves some, else use a machine with more");
+  require_graph_memory({.num_nodes = ends.destinations,
+                        .num_sources = ends.sources,
+                        .held_edges = num_edges,
+                        .stored_edge_ids = options.keep_edge_ids},
+                       options.origin, "--no-edge-ids saves some, else use a machine with more");
   const auto report = [&](std::int64_t passes) {
     progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges),
               static_cast<std::uint64_t>(4 * num_edges)});
   };
-  std::visit([&](auto ids) { check_ids(ids, num_nodes, "source", options); }, source);
-  std::visit([&](auto ids) { check_ids(ids, num_nodes, "destination", options); }, destination);
+  std::visit([&](auto ids) { check_ids(ids, ends.sources, "source", options); }, source);
+  std::visit([&](auto ids) { check_ids(ids, ends.destinations, "destination", options); }, destination);
   report(1);
   Csc csc{.indptr = {},
-          .indices = make_id_array(num_edges, num_nodes),
+          .indices = make_id_array(num_edges, ends.sources),
           .edge_id_kind = EdgeIds::kNone,
           .edge_ids = {}};
-  csc.indptr = std::visit([&](auto ids) { return count_rows(ids, num_nodes, options.threads); }, destination);
+  csc.indptr =
+      std::visit([&](auto ids) { return count_rows(ids, ends.destinations, options.threads); }, destination);
   report(2);
   std::visit(
       [&](auto from, auto to, auto& rows) {

@@ -13,9 +13,14 @@ struct EdgesToCscOptions {
   std::string origin = "the edge list";  // named in errors: a file
 };
 
+/// How many nodes there are at either end.
+struct EdgeEnds {
+  std::int64_t sources = 0, destinations = 0;
+};
+
 /// `source` and `destination` have one length. Throws kInvalid naming the origin, the edge and the id where
-/// an id is not in [0, num_nodes).
-Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, std::int64_t num_nodes,
+/// an id is not below the number of its nodes.
+Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, const EdgeEnds& ends,
                  const EdgesToCscOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

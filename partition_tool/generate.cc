@@ -170,19 +170,19 @@ std::int64_t share(double fraction, std::int64_t count) {
                       : 0;
 }
 
-void deal_splits(const GenerateOptions& o, RawGraph& graph) {
+void deal_splits(const GenerateOptions& o, RawNodes& nodes) {
   const IdArray shuffled = random_permutation(o.num_nodes, {.seed = o.seed, .number = kSplits});
   const std::int64_t train = share(o.train_fraction, o.num_nodes);
   const std::int64_t valid = std::min(share(o.valid_fraction, o.num_nodes), o.num_nodes - train);
   std::visit(
       [&](const auto& ids) {
-        graph.splits["train"].assign(ids.begin(), ids.begin() + train);
-        graph.splits["valid"].assign(ids.begin() + train, ids.begin() + train + valid);
-        graph.splits["test"].assign(ids.begin() + train + valid, ids.end());
+        nodes.splits["train"].assign(ids.begin(), ids.begin() + train);
+        nodes.splits["valid"].assign(ids.begin() + train, ids.begin() + train + valid);
+        nodes.splits["test"].assign(ids.begin() + train + valid, ids.end());
       },
       shuffled);
-  std::erase_if(graph.splits, [](const auto& split) { return split.second.empty(); });
-  for (auto& [name, ids] : graph.splits) std::sort(ids.begin(), ids.end());
+  std::erase_if(nodes.splits, [](const auto& split) { return split.second.empty(); });
+  for (auto& [name, ids] : nodes.splits) std::sort(ids.begin(), ids.end());
 }
 
 void require(bool condition, const std::string& message) {
@@ -220,38 +220,40 @@ RawGraph generate_graph(const GenerateOptions& options, const Progress& progress
   validate(options);
   require_memory(generate_bytes(options), available_memory(), "the generated graph",
                  "lower --nodes or --edges");
-  const auto nodes = static_cast<std::uint64_t>(options.num_nodes);
-  progress({"Dealing ranks and degrees", "nodes", 0, nodes});
+  const auto num_nodes = static_cast<std::uint64_t>(options.num_nodes);
+  progress({"Dealing ranks and degrees", "nodes", 0, num_nodes});
   const auto planted = std::make_shared<const Planted>(options);
-  RawGraph graph;
-  graph.name = "generated";
-  graph.num_classes = options.num_classes;
-  graph.csc.indptr = planted_rows(*planted);
+  RawGraph graph = graph_of_one_type("generated");
+  RawNodes& nodes = graph.nodes[0];
+  Csc& csc = graph.edges[0].csc;
+  nodes.count = options.num_nodes;
+  nodes.num_classes = options.num_classes;
+  csc.indptr = planted_rows(*planted);
   std::visit(
       [&]<class Id>(const std::vector<Id>& node_of) {
-        graph.csc.make_row = MakeRow<Id>([planted, &node_of](std::int64_t node, std::span<Id> row) {
+        csc.make_row = MakeRow<Id>([planted, &node_of](std::int64_t node, std::span<Id> row) {
           draw_row(*planted, node_of, node, row);
         });
       },
       planted->node_of);
-  graph.csc.edge_id_kind = options.keep_edge_ids ? EdgeIds::kPositions : EdgeIds::kNone;
+  csc.edge_id_kind = options.keep_edge_ids ? EdgeIds::kPositions : EdgeIds::kNone;
   if (options.num_features > 0) {
-    graph.attrs.push_back({.name = "x",
+    nodes.attrs.push_back({.name = "x",
                            .type = ElementType::kFloat32,
                            .shape = {options.num_features},
                            .read_row = [planted](std::int64_t node, std::span<std::byte> row) {
                              fill_features(*planted, node, row);
                            }});
   }
-  graph.attrs.push_back({.name = "y",
+  nodes.attrs.push_back({.name = "y",
                          .type = ElementType::kInt64,
                          .shape = {},
                          .read_row = [planted](std::int64_t node, std::span<std::byte> row) {
                            const std::int64_t label = planted->class_of(node);
                            std::memcpy(row.data(), &label, sizeof label);
                          }});
-  deal_splits(options, graph);
-  progress({"Dealing ranks and degrees", "nodes", nodes, nodes});
+  deal_splits(options, nodes);
+  progress({"Dealing ranks and degrees", "nodes", num_nodes, num_nodes});
   return graph;
 }
 

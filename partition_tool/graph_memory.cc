@@ -11,7 +11,7 @@ std::uint64_t graph_bytes(const GraphSize& size) {
   // Per node: where its row begins, its hotness and the three numbers that it is computed from, its place in the order and back.
   const std::uint64_t per_node = 8 + 8 + 24 + 8 + id_bytes(size.num_nodes);
   const std::uint64_t per_edge =
-      id_bytes(size.num_nodes) + (size.stored_edge_ids ? id_bytes(size.held_edges) : 0);
+      id_bytes(size.num_sources) + (size.stored_edge_ids ? id_bytes(size.held_edges) : 0);
   return nodes * per_node + edges * per_edge;  // below 2^55: kMaxNodes and kMaxEdges are 2^48
 }
 

@@ -8,8 +8,10 @@
 
 namespace hopfeed {
 
+/// Of one edge type.
 struct GraphSize {
-  std::int64_t num_nodes = 0;
+  std::int64_t num_nodes = 0;    // that edges end at
+  std::int64_t num_sources = 0;  // that edges begin at
   std::int64_t held_edges = 0;   // in memory as rows; a generated graph holds none
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };

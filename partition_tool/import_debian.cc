@@ -68,11 +68,11 @@ std::vector<std::int64_t> label_sections(const std::vector<DebianPackage>& packa
 }
 
 void split_by_name(const std::vector<DebianPackage>& packages, const std::vector<std::int64_t>& labels,
-                   RawGraph& graph) {
+                   RawNodes& nodes) {
   for (std::size_t v = 0; v < packages.size(); ++v) {
     if (labels[v] < 0) continue;
     const std::uint64_t percent = XXH3_64bits(packages[v].name.data(), packages[v].name.size()) % 100;
-    graph.splits[percent < 60   ? "train"
+    nodes.splits[percent < 60   ? "train"
                  : percent < 80 ? "valid"
                                 : "test"]
         .push_back(static_cast<std::int64_t>(v));
@@ -109,8 +109,8 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
         fmt::format("apt knows only {} packages: run apt-get update first, or use hopfeed-partition generate",
                     packages.size()));
   }
-  RawGraph graph;
-  graph.name = "debian";
+  RawGraph graph = graph_of_one_type("debian");
+  graph.nodes[0].count = std::ssize(packages);
   {
     const std::vector<Edge> edges = relate(packages);
     std::vector<std::int32_t> source, destination;
@@ -118,12 +118,12 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
       source.push_back(edge.source);
       destination.push_back(edge.destination);
     }
-    graph.csc = edges_to_csc(
+    graph.edges[0].csc = edges_to_csc(
         std::span<const std::int32_t>(source), std::span<const std::int32_t>(destination),
-        std::ssize(packages),
+        {.sources = std::ssize(packages), .destinations = std::ssize(packages)},
         {.keep_edge_ids = options.keep_edge_ids, .threads = options.threads, .origin = origin}, progress);
   }
-  graph.attrs.push_back(describe(packages));
+  graph.nodes[0].attrs.push_back(describe(packages));
   std::vector<std::int64_t> labels = label_sections(packages, options.min_class_size, graph.class_names);
   if (graph.class_names.empty())
     throw Error(
@@ -131,8 +131,8 @@ RawGraph import_debian(const DebianImportOptions& options, const Progress& progr
         fmt::format(
             "{} has no section of {} packages or more, so nothing could be labelled; see --min-class-size",
             origin, options.min_class_size));
-  split_by_name(packages, labels, graph);
-  set_labels(graph, std::move(labels));
+  split_by_name(packages, labels, graph.nodes[0]);
+  set_labels(graph.nodes[0], std::move(labels));
   return graph;
 }
 

@@ -194,17 +194,17 @@ void add_attrs(const NumpyImportOptions& options,
   check_attr_names({"x", "y"}, options.node_attrs, "node attribute");
   check_attr_names({}, options.edge_attrs, "edge attribute");
   for (std::size_t i = 0; i < node_arrays.size(); ++i)
-    graph.attrs.push_back(node_attr(options.node_attrs[i], node_arrays[i], num_nodes));
-  for (const NamedFile& file : options.edge_attrs) graph.edge_attrs.push_back(edge_attr(file, num_edges));
-  graph.weights = options.weights;
-  graph.times = options.times;
+    graph.nodes[0].attrs.push_back(node_attr(options.node_attrs[i], node_arrays[i], num_nodes));
+  for (const NamedFile& file : options.edge_attrs) graph.edges[0].attrs.push_back(edge_attr(file, num_edges));
+  graph.edges[0].weights = options.weights;
+  graph.edges[0].times = options.times;
   check_weights_and_times(graph);
 }
 
 }  // namespace
 
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress) {
-  const EdgeIndex edges = open_edge_index(options.edge_index);
+  const EdgeIndex index = open_edge_index(options.edge_index);
   std::shared_ptr<const NpyArray> features, labels;
   std::int64_t num_nodes = options.num_nodes;
   const auto open_rows = [&](const fs::path& path) {
@@ -221,13 +221,15 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
   if (!options.labels.empty()) labels = open_rows(options.labels);
   std::vector<std::shared_ptr<const NpyArray>> node_arrays;
   for (const NamedFile& file : options.node_attrs) node_arrays.push_back(open_rows(file.path));
-  if (num_nodes == 0) num_nodes = 1 + std::max(largest_id(edges.source), largest_id(edges.destination));
+  if (num_nodes == 0) num_nodes = 1 + std::max(largest_id(index.source), largest_id(index.destination));
   if (num_nodes < 1 || num_nodes > kMaxNodes)
     refuse(options.edge_index,
            fmt::format("{} nodes are out of range (1 to {}); give --num-nodes", num_nodes, kMaxNodes));
 
-  RawGraph graph;
-  graph.name = options.edge_index.stem().string();
+  RawGraph graph = graph_of_one_type(options.edge_index.stem().string());
+  RawNodes& nodes = graph.nodes[0];
+  RawEdges& edges = graph.edges[0];
+  nodes.count = num_nodes;
   if (features) {
     if (features->header().shape.size() != 2 || features->header().shape[1] < 1)
       refuse(options.features, "features must have the shape [N, F] with at least one column");
@@ -235,23 +237,23 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
     if (width > kMaxRowBytes / 8)
       refuse(options.features,
              fmt::format("its rows of {} features are too wide (at most {})", width, kMaxRowBytes / 8));
-    graph.attrs.push_back(feature_attr(features, width));
+    nodes.attrs.push_back(feature_attr(features, width));
   }
   if (labels) {
     if (labels->header().count() != num_nodes)
       refuse(options.labels, "labels must have the shape [N] or [N, 1]");
-    set_labels(graph, read_labels(*labels));
+    set_labels(nodes, read_labels(*labels));
   }
   for (const auto& [name, path] : options.splits) {
-    if (!path.empty()) graph.splits[name] = read_split(path, num_nodes);
+    if (!path.empty()) nodes.splits[name] = read_split(path, num_nodes);
   }
-  add_attrs(options, node_arrays, num_nodes, id_count(edges.source), graph);
-  graph.csc = edges_to_csc(edges.source, edges.destination, num_nodes,
-                           {.keep_edge_ids = options.keep_edge_ids || !graph.edge_attrs.empty(),
+  add_attrs(options, node_arrays, num_nodes, id_count(index.source), graph);
+  edges.csc = edges_to_csc(index.source, index.destination, {.sources = num_nodes, .destinations = num_nodes},
+                           {.keep_edge_ids = options.keep_edge_ids || !edges.attrs.empty(),
                             .threads = options.threads,
                             .origin = options.edge_index.string()},
                            progress);
-  if (!options.keep_edge_ids && !graph.edge_attrs.empty()) graph.csc.edge_id_kind = EdgeIds::kHeld;
+  if (!options.keep_edge_ids && !edges.attrs.empty()) edges.csc.edge_id_kind = EdgeIds::kHeld;
   return graph;
 }
 

@@ -193,8 +193,10 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   const fs::path splits = split_folder(options);
   const std::int64_t num_nodes = read_count(require_csv(raw, "num-node-list"), kMaxNodes);
   const fs::path edge_path = require_csv(raw, "edge");
-  RawGraph graph;
-  graph.name = fs::absolute(options.raw).lexically_normal().filename().string();
+  RawGraph graph = graph_of_one_type(fs::absolute(options.raw).lexically_normal().filename().string());
+  RawNodes& nodes = graph.nodes[0];
+  Csc& csc = graph.edges[0].csc;
+  nodes.count = num_nodes;
   {
     const EdgeList edges = read_edges(edge_path, num_nodes, options.add_inverse_edge, progress);
     if (const auto path = find_csv(raw, "num-edge-list")) {
@@ -205,22 +207,23 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
                                                      edge_path.string(), listed, path->string(), promised));
     }
     const auto features = find_csv(raw, "edge-feat");
-    graph.csc = edges_to_csc(std::span(edges.source), std::span(edges.destination), num_nodes,
-                             {.keep_edge_ids = options.keep_edge_ids || features,
-                              .threads = options.threads,
-                              .origin = edge_path.string()},
-                             progress);
-    if (features && !options.keep_edge_ids) graph.csc.edge_id_kind = EdgeIds::kHeld;
+    csc = edges_to_csc(std::span(edges.source), std::span(edges.destination),
+                       {.sources = num_nodes, .destinations = num_nodes},
+                       {.keep_edge_ids = options.keep_edge_ids || features,
+                        .threads = options.threads,
+                        .origin = edge_path.string()},
+                       progress);
+    if (features && !options.keep_edge_ids) csc.edge_id_kind = EdgeIds::kHeld;
     if (features)
-      graph.edge_attrs.push_back(edge_features(*features,
-                                               std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
-                                               options.add_inverse_edge, progress));
+      graph.edges[0].attrs.push_back(
+          edge_features(*features, std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
+                        options.add_inverse_edge, progress));
   }
   if (const auto path = find_csv(raw, "node-feat"))
-    graph.attrs.push_back(node_features(*path, num_nodes, progress));
-  if (const auto path = find_csv(raw, "node-label")) set_labels(graph, read_labels(*path, num_nodes));
+    nodes.attrs.push_back(node_features(*path, num_nodes, progress));
+  if (const auto path = find_csv(raw, "node-label")) set_labels(nodes, read_labels(*path, num_nodes));
   for (const char* name : {"train", "valid", "test"})
-    graph.splits[name] = read_split(require_csv(splits, name), num_nodes);
+    nodes.splits[name] = read_split(require_csv(splits, name), num_nodes);
   return graph;
 }
 

@@ -7,10 +7,10 @@
 
 namespace hopfeed {
 
-void set_labels(RawGraph& graph, std::vector<std::int64_t> labels) {
-  if (!labels.empty()) graph.num_classes = *std::max_element(labels.begin(), labels.end()) + 1;
+void set_labels(RawNodes& nodes, std::vector<std::int64_t> labels) {
+  if (!labels.empty()) nodes.num_classes = *std::max_element(labels.begin(), labels.end()) + 1;
   const auto shared = std::make_shared<const std::vector<std::int64_t>>(std::move(labels));
-  graph.attrs.push_back({.name = "y",
+  nodes.attrs.push_back({.name = "y",
                          .type = ElementType::kInt64,
                          .shape = {},
                          .read_row = [shared](std::int64_t node, std::span<std::byte> row) {

@@ -25,6 +25,6 @@ std::optional<std::int64_t> label_from(T value) {
 }
 
 /// Adds the attribute "y" and sets num_classes to the largest label + 1.
-void set_labels(RawGraph& graph, std::vector<std::int64_t> labels);
+void set_labels(RawNodes& nodes, std::vector<std::int64_t> labels);
 
 }  // namespace hopfeed

@@ -7,65 +7,89 @@
 namespace hopfeed {
 namespace {
 
-/// Imported ids by partition, rising inside each.
-void group_by_partition(std::span<const std::int32_t> partition_of, int partitions, NodeOrder& order) {
-  order.partition_offsets.assign(partitions + 1, 0);
+/// Imported ids by partition, rising inside each. `partition_of` as of order_nodes, of this type alone.
+NodeOrder group_by_partition(std::int64_t num_nodes, std::span<const std::int32_t> partition_of,
+                             int partitions) {
+  NodeOrder order{.partition_offsets = std::vector<std::int64_t>(partitions + 1),
+                  .original = std::vector<std::int64_t>(num_nodes),
+                  .new_ids = make_id_array(num_nodes, num_nodes),
+                  .hotness = std::vector<double>(num_nodes)};
   if (partition_of.empty()) {
     std::iota(order.original.begin(), order.original.end(), 0);
-    order.partition_offsets[partitions] = std::ssize(order.original);
-    return;
+    order.partition_offsets[partitions] = num_nodes;
+    return order;
   }
   for (std::int32_t p : partition_of) ++order.partition_offsets[p + 1];
   std::partial_sum(order.partition_offsets.begin(), order.partition_offsets.end(),
                    order.partition_offsets.begin());
   std::vector<std::int64_t> next(order.partition_offsets.begin(), order.partition_offsets.end() - 1);
-  for (std::int64_t v = 0; v < std::ssize(partition_of); ++v) order.original[next[partition_of[v]]++] = v;
+  for (std::int64_t v = 0; v < num_nodes; ++v) order.original[next[partition_of[v]]++] = v;
+  return order;
 }
 
-std::vector<std::int64_t> own_training_nodes(const RawGraph& graph,
+std::vector<std::int64_t> own_training_nodes(const std::vector<std::int64_t>& train,
                                              std::span<const std::int32_t> partition_of, int partition) {
-  const auto split = graph.splits.find("train");
-  if (split == graph.splits.end() || partition_of.empty())
-    return split == graph.splits.end() ? std::vector<std::int64_t>{} : split->second;
+  if (partition_of.empty()) return train;
   std::vector<std::int64_t> own;
-  std::copy_if(split->second.begin(), split->second.end(), std::back_inserter(own),
-               [&](std::int64_t v) { return partition_of[v] == partition; });
-  return own.empty() ? split->second : own;
+  std::ranges::copy_if(train, std::back_inserter(own),
+                       [&](std::int64_t v) { return partition_of[v] == partition; });
+  return own.empty() ? train : own;
+}
+
+HotnessGraph hotness_graph(const RawGraph& graph, std::span<const std::int64_t> train) {
+  HotnessGraph view{.num_nodes = graph.num_nodes(), .edges = {}, .train = train};
+  for (const RawEdges& type : graph.edges) {
+    view.edges.push_back({.indptr = type.csc.indptr,
+                          .indices = type.csc.rows(),
+                          .first_dst = graph.first_node(type.dst_type),
+                          .first_src = graph.first_node(type.src_type)});
+  }
+  return view;
+}
+
+/// `hot` is the hotness of the type's nodes by imported id.
+void sort_partition(std::span<const double> hot, int partition, NodeOrder& order) {
+  const auto begin = order.original.begin() + order.partition_offsets[partition],
+             end = order.original.begin() + order.partition_offsets[partition + 1];
+  std::sort(begin, end,
+            [&](std::int64_t a, std::int64_t b) { return hot[a] != hot[b] ? hot[a] > hot[b] : a < b; });
+  std::transform(begin, end, order.hotness.begin() + order.partition_offsets[partition],
+                 [&](std::int64_t v) { return hot[v]; });
 }
 
 }  // namespace
 
-NodeOrder order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of, int partitions,
-                      const HotnessOptions& options, const Progress& progress) {
-  const std::int64_t num_nodes = graph.num_nodes();
-  NodeOrder order{.partition_offsets = {},
-                  .original = std::vector<std::int64_t>(num_nodes),
-                  .new_ids = make_id_array(num_nodes, num_nodes),
-                  .hotness = std::vector<double>(num_nodes)};
-  group_by_partition(partition_of, partitions, order);
+std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
+                                   int partitions, const HotnessOptions& options, const Progress& progress) {
+  const int num_types = static_cast<int>(graph.nodes.size());
+  std::vector<NodeOrder> orders;
+  for (int t = 0; t < num_types; ++t) {
+    const std::int64_t count = graph.nodes[t].count;
+    orders.push_back(group_by_partition(
+        count, partition_of.empty() ? partition_of : partition_of.subspan(graph.first_node(t), count),
+        partitions));
+  }
+  const std::vector<std::int64_t> train = graph.training_nodes();
   for (int p = 0; p < partitions; ++p) {
-    const std::vector<std::int64_t> train = own_training_nodes(graph, partition_of, p);
+    const std::vector<std::int64_t> own = own_training_nodes(train, partition_of, p);
     HotnessOptions reported = options;
     reported.progress = [&](std::int64_t done, std::int64_t total) {
       progress({"Computing hotness", "edges", static_cast<std::uint64_t>(p * total + done),
                 static_cast<std::uint64_t>(partitions * total)});
     };
-    const std::vector<double> hot = inclusion_probability(
-        {.indptr = graph.csc.indptr, .indices = graph.csc.rows(), .train = train}, reported);
-    const auto begin = order.original.begin() + order.partition_offsets[p],
-               end = order.original.begin() + order.partition_offsets[p + 1];
-    std::sort(begin, end,
-              [&](std::int64_t a, std::int64_t b) { return hot[a] != hot[b] ? hot[a] > hot[b] : a < b; });
-    for (std::int64_t i = order.partition_offsets[p]; i < order.partition_offsets[p + 1]; ++i)
-      order.hotness[i] = hot[order.original[i]];
+    const std::vector<double> hot = inclusion_probability(hotness_graph(graph, own), reported);
+    for (int t = 0; t < num_types; ++t)
+      sort_partition(std::span(hot).subspan(graph.first_node(t), graph.nodes[t].count), p, orders[t]);
   }
-  std::visit(
-      [&](auto& new_ids) {
-        for (std::int64_t i = 0; i < num_nodes; ++i)
-          new_ids[order.original[i]] = static_cast<std::decay_t<decltype(new_ids[0])>>(i);
-      },
-      order.new_ids);
-  return order;
+  for (NodeOrder& order : orders) {
+    std::visit(
+        [&](auto& new_ids) {
+          for (std::int64_t i = 0; i < std::ssize(order.original); ++i)
+            new_ids[order.original[i]] = static_cast<std::decay_t<decltype(new_ids[0])>>(i);
+        },
+        order.new_ids);
+  }
+  return orders;
 }
 
 }  // namespace hopfeed

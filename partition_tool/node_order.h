@@ -1,5 +1,6 @@
 // The one order of a dataset: by partition, inside a partition by falling hotness as seen by that partition's
-// own training nodes (all of them where it has none), ties by smaller imported id.
+// own training nodes (all of them where it has none), ties by smaller imported id. Each node type has an order of its own;
+// the hotness is that of the whole graph.
 #pragma once
 #include "cache/hotness.h"
 #include "partition_tool/progress.h"
@@ -7,6 +8,7 @@
 
 namespace hopfeed {
 
+/// Of the nodes of one type.
 struct NodeOrder {
   std::vector<std::int64_t> partition_offsets;  // [P + 1]
   std::vector<std::int64_t> original;           // [N] dataset id -> imported id
@@ -14,9 +16,9 @@ struct NodeOrder {
   std::vector<double> hotness;                  // [N] by dataset id
 };
 
-/// `partition_of` holds the partition of each imported id and is empty for one partition. The hotness is
-/// computed in the imported numbering, so the order does not depend on how the input was cut.
-NodeOrder order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of, int partitions,
-                      const HotnessOptions& options, const Progress& progress);
+/// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is empty for one
+/// partition. The hotness is computed in the imported numbering, so the order does not depend on how the input was cut.
+std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
+                                   int partitions, const HotnessOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

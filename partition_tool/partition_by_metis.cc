@@ -27,13 +27,11 @@ static_assert(std::is_same_v<idx_t, std::int32_t>, "built for the METIS of Debia
 
 /// One weight per node, a second one where there are training nodes to balance.
 std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
-  const auto train = graph.splits.find("train");
-  constraints = train == graph.splits.end() || train->second.empty() ? 1 : 2;
+  const std::vector<std::int64_t> train = graph.training_nodes();
+  constraints = train.empty() ? 1 : 2;
   std::vector<idx_t> weights(graph.num_nodes() * constraints);
   for (std::int64_t v = 0; v < graph.num_nodes(); ++v) weights[v * constraints] = 1;
-  if (constraints == 2) {
-    for (std::int64_t v : train->second) weights[v * 2 + 1] = 1;
-  }
+  for (std::int64_t v : train) weights[v * 2 + 1] = 1;
   return weights;
 }
 
@@ -110,7 +108,7 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   std::vector<std::int32_t> partition_of(graph.num_nodes());
   if (options.partitions == 1) return partition_of;
   progress({"Partitioning with METIS", "nodes", 0, nodes});
-  UndirectedGraph undirected = symmetrise(graph.csc, options);
+  UndirectedGraph undirected = symmetrise(graph, options);
   idx_t constraints = 1, count = static_cast<idx_t>(graph.num_nodes()), parts = options.partitions, cut = 0;
   std::vector<idx_t> weights = node_weights(graph, constraints);
   std::vector<real_t> imbalance(constraints, 1.05F);

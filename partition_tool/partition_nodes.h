@@ -1,4 +1,4 @@
-// Which partition each node goes to.
+// Which partition each node goes to: [N], nodes of all types numbered through.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,7 +17,7 @@ struct PartitionOptions {
       (std::int64_t{1} << 31) - 1;  // nodes and directed edges that METIS can number; tests lower it
 };
 
-/// Nodes dealt at random, sizes differing by at most one: [N] by imported id.
+/// The nodes of each type dealt at random, sizes differing by at most one.
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options);
 
 /// How much of a graph METIS can be given.
@@ -29,9 +29,9 @@ struct MetisFit {
 /// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none does.
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
 
-/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998): few
-/// edges cut, nodes and training nodes balanced. METIS gets the graph of undirected_graph.h. Throws kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of
-/// memory.
+/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over the nodes and edges
+/// of all types: few edges cut, nodes and training nodes balanced. METIS gets the graph of undirected_graph.h. Throws
+/// kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);
 

@@ -5,14 +5,16 @@
 namespace hopfeed {
 
 std::vector<std::int32_t> partition_randomly(const RawGraph& graph, const PartitionOptions& options) {
-  const std::int64_t num_nodes = graph.num_nodes();
-  std::vector<std::int32_t> partition_of(num_nodes);
-  std::visit(
-      [&](const auto& shuffled) {
-        for (std::int64_t i = 0; i < num_nodes; ++i)
-          partition_of[shuffled[i]] = static_cast<std::int32_t>(i * options.partitions / num_nodes);
-      },
-      random_permutation(num_nodes, {.purpose = Purpose::kPartition, .seed = options.seed}));
+  std::vector<std::int32_t> partition_of(graph.num_nodes());
+  for (int t = 0; t < static_cast<int>(graph.nodes.size()); ++t) {
+    const std::int64_t first = graph.first_node(t), count = graph.nodes[t].count;
+    std::visit(
+        [&](const auto& shuffled) {
+          for (std::int64_t i = 0; i < count; ++i)
+            partition_of[first + shuffled[i]] = static_cast<std::int32_t>(i * options.partitions / count);
+        },
+        random_permutation(count, {.purpose = Purpose::kPartition, .seed = options.seed, .number = t}));
+  }
   return partition_of;
 }
 

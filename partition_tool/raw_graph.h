@@ -1,10 +1,10 @@
-// A graph as it was imported, in its own numbering: what every importer and generator makes, and what
-// `partition` reads back from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a
-// dataset.
+// A graph of any node and edge types as it was imported, in its own numbering: what every importer and generator makes, and
+// what `partition` reads back from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a dataset.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <span>
@@ -57,7 +57,7 @@ struct Csc {
   EdgeIds edge_id_kind = EdgeIds::kNone;
   IdArray edge_ids;  // [E] where kStored or kHeld: positions in the imported edge list
 
-  std::int64_t num_nodes() const { return std::ssize(indptr) - 1; }
+  std::int64_t num_rows() const { return std::ssize(indptr) - 1; }
   std::int64_t num_edges() const { return indptr.empty() ? 0 : indptr.back(); }
 
   bool stores_edge_ids() const {
@@ -107,18 +107,67 @@ struct RawEdgeAttr {
       read_rows;
 };
 
+/// The nodes of one type.
+struct RawNodes {
+  std::string name = "node";
+  std::int64_t count = 0;
+  std::vector<RawAttr> attrs;
+  std::map<std::string, std::vector<std::int64_t>> splits;  // imported ids, in the imported order
+  std::int64_t num_classes = 0;                             // 0: unknown
+};
+
+/// The edges of one type.
+struct RawEdges {
+  int src_type = 0, dst_type = 0;  // of RawGraph::nodes
+  std::string rel = "to";
+  Csc csc;  // a row for each node of dst_type; sources are imported ids of src_type
+  std::vector<RawEdgeAttr> attrs;
+  std::vector<std::string> weights;  // attributes that weighted sampling shall draw by
+  std::vector<std::string> times;    // attributes, or else of the source nodes, that rows shall be ordered by
+};
+
+/// Where nodes of all types are numbered through, those of the first type come first, then those of the next.
 struct RawGraph {
   std::string name;
-  Csc csc;
-  std::vector<RawAttr> attrs;
-  std::vector<RawEdgeAttr> edge_attrs;
-  std::vector<std::string> weights;  // edge attributes that weighted sampling shall draw by
-  std::vector<std::string> times;    // attributes of edges, or else of nodes, that rows shall be ordered by
-  std::map<std::string, std::vector<std::int64_t>> splits;  // imported node ids, in the imported order
-  std::int64_t num_classes = 0;                             // 0: unknown
-  std::vector<std::string> class_names;
+  std::vector<RawNodes> nodes;
+  std::vector<RawEdges> edges;
+  std::vector<std::string> class_names;  // of the labels of the first node type
 
-  std::int64_t num_nodes() const { return csc.num_nodes(); }
+  /// Number of the first node of a type; of all nodes for the type behind the last.
+  std::int64_t first_node(int type) const {
+    return std::accumulate(
+        nodes.begin(), nodes.begin() + type, std::int64_t{0},
+        [](std::int64_t sum, const RawNodes& type_nodes) { return sum + type_nodes.count; });
+  }
+  std::int64_t num_nodes() const { return first_node(static_cast<int>(nodes.size())); }
+  std::int64_t num_edges() const {
+    return std::accumulate(edges.begin(), edges.end(), std::int64_t{0},
+                           [](std::int64_t sum, const RawEdges& type) { return sum + type.csc.num_edges(); });
+  }
+  /// The splits "train" of all types, numbered through.
+  std::vector<std::int64_t> training_nodes() const {
+    std::vector<std::int64_t> train;
+    for (int t = 0; t < static_cast<int>(nodes.size()); ++t) {
+      const auto split = nodes[t].splits.find("train");
+      if (split == nodes[t].splits.end()) continue;
+      std::ranges::transform(split->second, std::back_inserter(train),
+                             [first = first_node(t)](std::int64_t v) { return first + v; });
+    }
+    return train;
+  }
+  /// "src__rel__dst".
+  std::string edge_name(const RawEdges& type) const {
+    return nodes[type.src_type].name + "__" + type.rel + "__" + nodes[type.dst_type].name;
+  }
 };
+
+/// One node type and one edge type, with the names that homogeneous graphs have.
+inline RawGraph graph_of_one_type(std::string name) {
+  RawGraph graph;
+  graph.name = std::move(name);
+  graph.nodes.resize(1);
+  graph.edges.resize(1);
+  return graph;
+}
 
 }  // namespace hopfeed

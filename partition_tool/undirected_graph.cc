@@ -26,28 +26,34 @@ void require_fit(const char* what, std::int64_t count, const PartitionOptions& o
                           count, what, options.metis_limit));
 }
 
-/// visit(v, u) for each edge u -> v but loops.
+/// visit(v, u) for each edge u -> v of all types but loops, nodes numbered through.
 template <class Visit>
-void for_each_edge(const Csc& csc, const Visit& visit) {
-  for_row_blocks(
-      csc.indptr, csc.rows(), 1, [](std::int64_t) { return true; },
-      [&](std::int64_t first, std::int64_t last, auto ids) {
-        for (std::int64_t v = first; v < last; ++v) {
-          for (std::int64_t e = csc.indptr[v]; e < csc.indptr[v + 1]; ++e) {
-            const auto u = static_cast<std::int64_t>(ids[e - csc.indptr[first]]);
-            if (u != v) visit(static_cast<std::int32_t>(v), static_cast<std::int32_t>(u));
+void for_each_edge(const RawGraph& graph, const Visit& visit) {
+  for (const RawEdges& type : graph.edges) {
+    const std::vector<std::int64_t>& indptr = type.csc.indptr;
+    const std::int64_t first_dst = graph.first_node(type.dst_type),
+                       first_src = graph.first_node(type.src_type);
+    for_row_blocks(
+        indptr, type.csc.rows(), 1, [](std::int64_t) { return true; },
+        [&](std::int64_t first, std::int64_t last, auto ids) {
+          for (std::int64_t row = first; row < last; ++row) {
+            const std::int64_t v = first_dst + row;
+            for (std::int64_t e = indptr[row]; e < indptr[row + 1]; ++e) {
+              const std::int64_t u = first_src + ids[e - indptr[first]];
+              if (u != v) visit(static_cast<std::int32_t>(v), static_cast<std::int32_t>(u));
+            }
           }
-        }
-      });
+        });
+  }
 }
 
 /// Ends of edges at each node, parallel ones counted each; at most 2^32 - 1.
-Degrees count_degrees(const Csc& csc) {
-  Degrees degrees(csc.num_nodes());
+Degrees count_degrees(const RawGraph& graph) {
+  Degrees degrees(graph.num_nodes());
   const auto count = [&](std::int32_t v) {
     if (degrees[v] < std::numeric_limits<std::uint32_t>::max()) ++degrees[v];
   };
-  for_each_edge(csc, [&](std::int32_t v, std::int32_t u) {
+  for_each_edge(graph, [&](std::int32_t v, std::int32_t u) {
     count(v);
     count(u);
   });
@@ -121,10 +127,10 @@ void sort_and_weigh(const std::vector<std::int64_t>& begin, const Thinning& thin
 
 /// How many edges have the lower degree m at their ends; the last entry stands for all above.
 constexpr std::int64_t kDegreesTold = 1 << 16;
-std::vector<std::int64_t> edges_by_lower_degree(const Csc& csc) {
-  const Degrees degrees = count_degrees(csc);
+std::vector<std::int64_t> edges_by_lower_degree(const RawGraph& graph) {
+  const Degrees degrees = count_degrees(graph);
   std::vector<std::int64_t> edges(kDegreesTold);
-  for_each_edge(csc, [&](std::int32_t v, std::int32_t u) {
+  for_each_edge(graph, [&](std::int32_t v, std::int32_t u) {
     ++edges[std::min<std::int64_t>(std::min(degrees[v], degrees[u]), kDegreesTold - 1)];
   });
   return edges;
@@ -148,7 +154,7 @@ std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges) {
 
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available) {
   require_fit("nodes", graph.num_nodes(), options);
-  const std::vector<std::int64_t> edges = edges_by_lower_degree(graph.csc);
+  const std::vector<std::int64_t> edges = edges_by_lower_degree(graph);
   const auto bytes = [&](std::int64_t degree) {
     return metis_bytes(graph.num_nodes(), kept_edges(edges, degree));
   };
@@ -171,28 +177,28 @@ MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::
   return {.degree = low, .whole_bytes = whole};
 }
 
-UndirectedGraph symmetrise(const Csc& csc, const PartitionOptions& options) {
-  require_fit("nodes", csc.num_nodes(), options);
-  const Degrees degrees = count_degrees(csc);
+UndirectedGraph symmetrise(const RawGraph& graph, const PartitionOptions& options) {
+  require_fit("nodes", graph.num_nodes(), options);
+  const Degrees degrees = count_degrees(graph);
   const Thinning thinning(degrees, options);
-  std::vector<std::int64_t> begin(csc.num_nodes() + 1);
-  for_each_edge(csc, [&](std::int32_t v, std::int32_t u) {
+  std::vector<std::int64_t> begin(graph.num_nodes() + 1);
+  for_each_edge(graph, [&](std::int32_t v, std::int32_t u) {
     if (!thinning.keeps(v, u)) return;
     ++begin[v + 1];
     ++begin[u + 1];
   });
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
-  UndirectedGraph graph;
-  graph.neighbours.resize(begin.back());
-  for_each_edge(csc, [&](std::int32_t v, std::int32_t u) {
+  UndirectedGraph undirected;
+  undirected.neighbours.resize(begin.back());
+  for_each_edge(graph, [&](std::int32_t v, std::int32_t u) {
     if (!thinning.keeps(v, u)) return;
-    graph.neighbours[next[v]++] = u;
-    graph.neighbours[next[u]++] = v;
+    undirected.neighbours[next[v]++] = u;
+    undirected.neighbours[next[u]++] = v;
   });
   next = {};
-  sort_and_weigh(begin, thinning, csc.num_edges(), options, graph);
-  return graph;
+  sort_and_weigh(begin, thinning, graph.num_edges(), options, undirected);
+  return undirected;
 }
 
 }  // namespace hopfeed

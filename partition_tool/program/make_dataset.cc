@@ -27,22 +27,41 @@ HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions
 void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
                     JsonReport& json) {
   const DatasetMeta& meta = result.meta;
+  std::int64_t num_nodes = 0, num_edges = 0;
+  nlohmann::json node_types = nlohmann::json::object(), edge_types = nlohmann::json::object();
+  for (const NodeTypeMeta& node : meta.node_types) {
+    num_nodes += node.count;
+    node_types[node.name] = {{"nodes", node.count},
+                             {"classes", node.num_classes},
+                             {"splits", node.splits},
+                             {"partition_offsets", node.partition_offsets}};
+  }
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
+    num_edges += edge.count;
+    edge_types[edge.folder()] = edge.count;
+  }
+  const auto of_types = [&](std::size_t count) {
+    return meta.node_types.size() + meta.edge_types.size() > 2 ? fmt::format(" of {} types", count) : "";
+  };
   const NodeTypeMeta& node = meta.node_types[0];
-  const EdgeTypeMeta& edge = meta.edge_types[0];
-  fmt::print("{}: {} nodes, {} edges, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n",
-             folder, node.count, edge.count, node.num_classes, meta.partitions,
-             meta.partitions == 1 ? "" : "s", meta.cut.edges_cut, meta.fingerprint, times.seconds);
+  fmt::print(
+      "{}: {} nodes{}, {} edges{}, {} classes, {} partition{}, {} edges cut, fingerprint {} ({:.1f} s)\n",
+      folder, num_nodes, of_types(meta.node_types.size()), num_edges, of_types(meta.edge_types.size()),
+      node.num_classes, meta.partitions, meta.partitions == 1 ? "" : "s", meta.cut.edges_cut,
+      meta.fingerprint, times.seconds);
   for (const auto& [attr, count] : result.nonfinite)
     fmt::print(stderr, "hopfeed-partition: warning: attribute {} has {} values that are NaN or infinite\n",
                attr, count);
   json.write({{"dataset", folder},
               {"made_by", meta.made_by},
-              {"nodes", node.count},
-              {"edges", edge.count},
+              {"nodes", num_nodes},
+              {"edges", num_edges},
               {"classes", node.num_classes},
               {"splits", node.splits},
               {"partitions", meta.partitions},
               {"partition_offsets", node.partition_offsets},
+              {"node_types", node_types},
+              {"edge_types", edge_types},
               {"method", meta.cut.method},
               {"edges_cut", meta.cut.edges_cut},
               {"metis_degree", meta.cut.metis_degree},
@@ -59,9 +78,9 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
   const RawGraph graph = import(bars.progress());
-  const NodeOrder order = order_nodes(graph, {}, 1, hotness, bars.progress());
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, bars.progress());
   const CutMeta cut{.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};
-  const DatasetBuildResult result = build_dataset(writer, graph, order,
+  const DatasetBuildResult result = build_dataset(writer, graph, orders,
                                                   {.cut = cut,
                                                    .made_by = options.command_line,
                                                    .threads = options.threads,

@@ -45,7 +45,9 @@ void partition_dataset(const CutOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const Dataset input(options.input);
   const DatasetMeta& meta = input.meta();
-  const std::int64_t num_nodes = meta.node_types[0].count;
+  std::int64_t num_nodes = 0, num_edges = 0;
+  for (const NodeTypeMeta& node : meta.node_types) num_nodes += node.count;
+  for (const EdgeTypeMeta& edge : meta.edge_types) num_edges += edge.count;
   if (options.parts < 1 || options.parts > std::min(num_nodes, kMaxPartitions)) {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("--parts {} is out of range (1 to {}, for {} nodes)", options.parts,
@@ -66,7 +68,8 @@ void partition_dataset(const CutOptions& options) {
       options.method == "metis" ? cut_by_metis(graph, options, how, bars) : partition_randomly(graph, how);
   const double cut_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - cut_begin).count();
-  const NodeOrder order = order_nodes(graph, partition_of, how.partitions, hotness, bars.progress());
+  const std::vector<NodeOrder> orders =
+      order_nodes(graph, partition_of, how.partitions, hotness, bars.progress());
   const CutMeta cut{.method = options.method,
                     .fanouts = hotness.fanouts,
                     .batch_size = hotness.batch_size,
@@ -74,7 +77,7 @@ void partition_dataset(const CutOptions& options) {
                     .seed = options.seed,
                     .metis_degree = how.metis_degree};
   const DatasetBuildResult result = build_dataset(
-      writer, graph, order, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
+      writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
       bars.progress());
   if (result.meta.fingerprint != meta.fingerprint) {
     throw Error(ErrorCode::kCorrupt, fmt::format("{} is damaged: its content has the fingerprint {}, its "
@@ -84,9 +87,9 @@ void partition_dataset(const CutOptions& options) {
   writer.commit(result.meta);
   bars.finish();
   fmt::print("{} cut {} of {} edges ({:.1f}%) in {:.1f} s\n", options.method, result.meta.cut.edges_cut,
-             result.meta.edge_types[0].count,
+             num_edges,
              100.0 * static_cast<double>(result.meta.cut.edges_cut) /
-                 static_cast<double>(std::max<std::int64_t>(1, result.meta.edge_types[0].count)),
+                 static_cast<double>(std::max<std::int64_t>(1, num_edges)),
              cut_seconds);
   report_dataset(options.folder, result,
                  {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),

@@ -15,7 +15,9 @@ struct Graph {
   std::vector<std::int64_t> indptr;
   std::vector<std::int32_t> indices;
   HotnessGraph view(std::span<const std::int64_t> train) const {
-    return {.indptr = indptr, .indices = std::span(indices), .train = train};
+    return {.num_nodes = std::ssize(indptr) - 1,
+            .edges = {{.indptr = indptr, .indices = std::span(indices)}},
+            .train = train};
   }
 };
 
@@ -146,8 +148,9 @@ TEST(Hotness, AnyNumberOfThreadsGivesTheSameBits) {
 TEST(Hotness, WideIdsGiveTheSameBits) {
   const Graph graph = random_graph(300, 3'000, 8);
   const std::vector<std::int64_t> train{1, 2, 3}, wide(graph.indices.begin(), graph.indices.end());
-  const HotnessGraph view{
-      .indptr = graph.indptr, .indices = std::span<const std::int64_t>(wide), .train = train};
+  const HotnessGraph view{.num_nodes = 300,
+                          .edges = {{.indptr = graph.indptr, .indices = std::span<const std::int64_t>(wide)}},
+                          .train = train};
   EXPECT_EQ(inclusion_probability(view, {.batch_size = 1}),
             inclusion_probability(graph.view(train), {.batch_size = 1}));
 }
@@ -155,14 +158,33 @@ TEST(Hotness, WideIdsGiveTheSameBits) {
 TEST(Hotness, RowsThatAreMadeGiveTheSameBits) {
   const Graph graph = random_graph(1'000, 20'000, 9);
   const std::vector<std::int64_t> train{1, 5, 999};
-  const HotnessGraph made{.indptr = graph.indptr,
-                          .indices = MakeRow<std::int32_t>([&](std::int64_t v, std::span<std::int32_t> row) {
-                            std::copy_n(graph.indices.begin() + graph.indptr[v], row.size(), row.begin());
-                          }),
-                          .train = train};
+  const MakeRow<std::int32_t> make = [&](std::int64_t v, std::span<std::int32_t> row) {
+    std::copy_n(graph.indices.begin() + graph.indptr[v], row.size(), row.begin());
+  };
+  const HotnessGraph made{
+      .num_nodes = 1'000, .edges = {{.indptr = graph.indptr, .indices = make}}, .train = train};
   for (int threads : {1, 3})
     EXPECT_EQ(inclusion_probability(made, {.batch_size = 2, .threads = threads}),
               inclusion_probability(graph.view(train), {.batch_size = 2}));
+}
+
+TEST(Hotness, EachEdgeTypeDrawsItsFanout) {
+  // Types a = {0, 1} and b = {2, 3, 4}. Node 0 has the in-neighbours 2, 3, 4 under the first edge type and 2 under the second; node 2
+  // has 1 under the third.
+  const std::vector<std::int64_t> from_b{0, 3, 3}, mixed{0, 1, 1}, to_b{0, 1, 1, 1}, train{0};
+  const std::vector<std::int32_t> b_nodes{0, 1, 2}, first_b{0}, second_a{1};
+  const HotnessGraph graph{
+      .num_nodes = 5,
+      .edges = {{.indptr = from_b, .indices = std::span(b_nodes), .first_dst = 0, .first_src = 2},
+                {.indptr = mixed, .indices = std::span(first_b), .first_dst = 0, .first_src = 2},
+                {.indptr = to_b, .indices = std::span(second_a), .first_dst = 2, .first_src = 0}},
+      .train = train};
+  const double third = 1.0 / 3;
+  for (int threads : {1, 4}) {
+    const auto p = inclusion_probability(graph, {.fanouts = {1, 1}, .batch_size = 1, .threads = threads});
+    const std::vector<double> expected{1, 1, 1, third, third};  // 2 is certain by the second type, then 1
+    for (int v = 0; v < 5; ++v) EXPECT_NEAR(p[v], expected[v], 1e-15) << v;
+  }
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ std::vector<double> computed_hotness(const Dataset& dataset, std::span<const std
   for (std::int64_t i = 0; i <= part.num_rows; ++i) indptr.push_back(part.rows[i].offset);
   const std::span indices(static_cast<const std::int32_t*>(part.indices),
                           static_cast<std::size_t>(part.num_edges));
-  return inclusion_probability({.indptr = indptr, .indices = indices, .train = train},
-                               {.fanouts = options.fanouts, .batch_size = options.batch_size});
+  return inclusion_probability(
+      {.num_nodes = part.num_rows, .edges = {{.indptr = indptr, .indices = indices}}, .train = train},
+      {.fanouts = options.fanouts, .batch_size = options.batch_size});
 }
 
 TEST(Presample, RealBatchesReadWhatTheHotnessSays) {

@@ -11,14 +11,15 @@
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
 #include "tests/core/made_batch.h"
-#include "tests/partition_tool/made_dataset.h"
-#include "tests/support/typed_dataset.h"
+#include "tests/partition_tool/typed_raw_graph.h"
 
 namespace hopfeed {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::edge_attr_of;
 using testing::no_progress;
+using testing::raw_graph_of;
 using testing::TempFolder;
 using testing::TypedGraph;
 using Ints = std::vector<std::int64_t>;
@@ -54,56 +55,6 @@ TypedGraph timed_graph(bool edge_times) {
   return graph;
 }
 
-template <class T>
-RawAttr attr_of(const std::string& name, std::shared_ptr<const TypedGraph> kept, const std::vector<T>& values,
-                Ints shape) {
-  return {.name = name,
-          .type = element_type_of<T>,
-          .shape = std::move(shape),
-          .read_row = [kept, &values](std::int64_t v, std::span<std::byte> row) {
-            std::memcpy(row.data(), reinterpret_cast<const std::byte*>(values.data()) + v * row.size(),
-                        row.size());
-          }};
-}
-
-/// `values` by imported edge.
-template <class T>
-RawEdgeAttr edge_attr_of(const std::string& name, std::shared_ptr<const std::vector<T>> values,
-                         Ints shape = {}) {
-  return {
-      .name = name,
-      .type = element_type_of<T>,
-      .shape = std::move(shape),
-      .read_rows = [values](std::int64_t, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows) {
-        for (std::size_t i = 0; i < edge_ids.size(); ++i) {
-          const std::size_t bytes = rows.size() / edge_ids.size();
-          std::memcpy(rows.data() + i * bytes,
-                      reinterpret_cast<const std::byte*>(values->data()) + edge_ids[i] * bytes, bytes);
-        }
-      }};
-}
-
-RawGraph raw_graph_of(const TypedGraph& typed, bool store_edge_ids = true) {
-  const auto kept = std::make_shared<const TypedGraph>(typed);
-  const testing::TypedNodes& nodes = kept->nodes[0];
-  const testing::TypedEdges& edges = kept->edges[0];
-  RawGraph graph;
-  graph.name = "typed";
-  graph.num_classes = nodes.num_classes;
-  graph.splits = nodes.splits;
-  graph.attrs = {attr_of("x", kept, nodes.x, {nodes.x_width}), attr_of("y", kept, nodes.y, {}),
-                 attr_of("time", kept, nodes.time, {})};
-  graph.edge_attrs = {edge_attr_of("weight", std::make_shared<const std::vector<double>>(edges.weight))};
-  if (!edges.time.empty())
-    graph.edge_attrs.push_back(edge_attr_of("time", std::make_shared<const Ints>(edges.time)));
-  graph.weights = {"weight"};
-  graph.times = {"time"};
-  graph.csc =
-      edges_to_csc(std::span(edges.sources), std::span(edges.destinations), nodes.count, {}, no_progress);
-  if (!store_edge_ids) graph.csc.edge_id_kind = EdgeIds::kHeld;
-  return graph;
-}
-
 std::vector<std::int32_t> three_parts() {
   std::vector<std::int32_t> partition_of;
   std::mt19937_64 random(5);
@@ -123,10 +74,11 @@ TEST(EdgeArrays, SameFilesAsTheObviousWriterWithAnyNumberOfThreads) {
       const RawGraph graph = raw_graph_of(typed, edge_ids);
       for (const auto& partition_of : {std::vector<std::int32_t>{}, three_parts()}) {
         testing::BuildCut cut{.partitions = partition_of.empty() ? 1 : 3, .partition_of = partition_of};
-        const NodeOrder order = order_nodes(graph, partition_of, cut.partitions, cut.hotness, no_progress);
+        const std::vector<NodeOrder> orders =
+            order_nodes(graph, partition_of, cut.partitions, cut.hotness, no_progress);
         testing::TypedCut slow{.partitions = cut.partitions,
                                .partition_of = {},
-                               .order = {order.original},
+                               .order = {orders[0].original},
                                .edge_ids = edge_ids};
         if (!partition_of.empty()) slow.partition_of = {{partition_of.begin(), partition_of.end()}};
         testing::write_typed_dataset(folder.path() / "slow", typed, slow);
@@ -207,7 +159,7 @@ TEST(EdgeArrays, WideRowsArePaddedAndKeepTheirValues) {
   for (std::int64_t i = 0; i < std::ssize(typed.edges[0].sources) * kWidth; ++i)
     values->push_back(static_cast<float>(i));
   RawGraph graph = raw_graph_of(typed);
-  graph.edge_attrs.push_back(edge_attr_of<float>("wide", values, {kWidth}));
+  graph.edges[0].attrs.push_back(edge_attr_of<float>("wide", values, {kWidth}));
   const TempFolder folder;
   const DatasetMeta meta =
       testing::write_dataset(folder.path() / "a", graph, {.partitions = 3, .partition_of = three_parts()});
@@ -296,28 +248,28 @@ TEST(EdgeArrays, NamesAndTypesOfWeightsAndTimesAreChecked) {
     spoil(graph);
     expect_refused(graph, part);
   };
-  refused([](RawGraph& g) { g.weights = {"wieght"}; },
+  refused([](RawGraph& g) { g.edges[0].weights = {"wieght"}; },
           "weight 'wieght' is no attribute of the edges; they have: weight, time");
-  refused([](RawGraph& g) { g.weights = {"weight", "weight"}; }, "weight 'weight' is given twice");
-  refused([](RawGraph& g) { g.times = {"when"}; },
+  refused([](RawGraph& g) { g.edges[0].weights = {"weight", "weight"}; }, "weight 'weight' is given twice");
+  refused([](RawGraph& g) { g.edges[0].times = {"when"}; },
           "time 'when' is no attribute of the edges, which have: weight, time, nor of the nodes, which have: "
           "x, y, time");
-  refused([](RawGraph& g) { g.times = {"weight"}; },
+  refused([](RawGraph& g) { g.edges[0].times = {"weight"}; },
           "time 'weight' has the element type float64; convert it to int64");
-  refused([](RawGraph& g) { g.times = {"x"}; }, "time 'x' has 4 numbers each; it must have one");
-  refused([](RawGraph& g) { g.edge_attrs[0].type = ElementType::kUint8; },
+  refused([](RawGraph& g) { g.edges[0].times = {"x"}; }, "time 'x' has 4 numbers each; it must have one");
+  refused([](RawGraph& g) { g.edges[0].attrs[0].type = ElementType::kUint8; },
           "weight 'weight' has the element type uint8; convert it to one of: float32, float64, int32, int64");
 }
 
 // The rows of such a node cannot be made here; they are counted before any is read.
 TEST(EdgeArrays, ARowThatIsTooLongForAWeightOrATimeIsRefusedBeforeItIsRead) {
-  RawGraph graph;
+  RawGraph graph = graph_of_one_type("long row");
   // emplaced, since g++ 12 warns of the assignment under AddressSanitizer, where nothing is wrong
-  graph.csc.make_row.emplace<MakeRow<std::int32_t>>(
+  graph.edges[0].csc.make_row.emplace<MakeRow<std::int32_t>>(
       [](std::int64_t, std::span<std::int32_t>) { ADD_FAILURE() << "read"; });
-  graph.edge_attrs = {{.name = "w", .type = ElementType::kInt64, .shape = {}, .read_rows = {}}};
+  graph.edges[0].attrs = {{.name = "w", .type = ElementType::kInt64, .shape = {}, .read_rows = {}}};
   const auto check = [&](std::int64_t degree) {
-    graph.csc.indptr = {0, 3, 3 + degree, 5 + degree};
+    graph.edges[0].csc.indptr = {0, 3, 3 + degree, 5 + degree};
     try {
       check_edge_arrays(graph);
       return std::string("ok");
@@ -328,11 +280,11 @@ TEST(EdgeArrays, ARowThatIsTooLongForAWeightOrATimeIsRefusedBeforeItIsRead) {
   };
   constexpr std::int64_t kTwoTo31 = std::int64_t{1} << 31;
   EXPECT_EQ(check(4 * kTwoTo31), "ok");
-  graph.times = {"w"};
+  graph.edges[0].times = {"w"};
   EXPECT_EQ(check(2 * kTwoTo31 - 1), "ok");
   EXPECT_EQ(check(2 * kTwoTo31),
             "node 1 has 4294967296 in-edges; with the time 'w' a node has at most 4294967295");
-  graph.weights = {"w"};
+  graph.edges[0].weights = {"w"};
   EXPECT_EQ(check(kTwoTo31 - 1), "ok");
   EXPECT_EQ(check(kTwoTo31),
             "node 1 has 2147483648 in-edges; with the weight 'w' a node has at most 2147483647");
@@ -342,14 +294,14 @@ TEST(EdgeArrays, NonFiniteValuesOfEdgesAreCountedAndKept) {
   TypedGraph typed = timed_graph(true);
   typed.edges[0].weight[17] = std::nan("");
   RawGraph graph = raw_graph_of(typed);
-  graph.weights.clear();
+  graph.edges[0].weights.clear();
   const TempFolder folder;
   DatasetWriter writer(folder.path() / "d");
-  const NodeOrder order = order_nodes(graph, {}, 1, {}, no_progress);
-  const DatasetBuildResult result = build_dataset(writer, graph, order, {.threads = 2}, no_progress);
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, {}, no_progress);
+  const DatasetBuildResult result = build_dataset(writer, graph, orders, {.threads = 2}, no_progress);
   EXPECT_EQ(result.nonfinite, (std::map<std::string, std::int64_t>{{"node__to__node/weight", 1}}));
   DatasetWriter other(folder.path() / "e");
-  EXPECT_THROW(build_dataset(other, graph, order, {.reject_nonfinite = true}, no_progress), Error);
+  EXPECT_THROW(build_dataset(other, graph, orders, {.reject_nonfinite = true}, no_progress), Error);
 }
 
 }  // namespace

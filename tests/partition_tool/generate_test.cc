@@ -19,14 +19,14 @@ using testing::TempFolder;
 std::vector<std::int64_t> labels_of(const RawGraph& graph) {
   std::vector<std::int64_t> labels(graph.num_nodes());
   for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
-    graph.attrs.back().read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
+    graph.nodes[0].attrs.back().read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
   return labels;
 }
 
 std::vector<std::int64_t> degrees_of(const RawGraph& graph) {
   std::vector<std::int64_t> degrees;
   for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
-    degrees.push_back(graph.csc.indptr[v + 1] - graph.csc.indptr[v]);
+    degrees.push_back(graph.edges[0].csc.indptr[v + 1] - graph.edges[0].csc.indptr[v]);
   return degrees;
 }
 
@@ -34,7 +34,7 @@ std::vector<std::int64_t> degrees_of(const RawGraph& graph) {
 std::vector<std::int64_t> sources_of(const RawGraph& graph) {
   std::vector<std::int64_t> sources;
   for_row_blocks(
-      graph.csc.indptr, graph.csc.rows(), 1, [](std::int64_t) { return true; },
+      graph.edges[0].csc.indptr, graph.edges[0].csc.rows(), 1, [](std::int64_t) { return true; },
       [&](std::int64_t, std::int64_t, auto ids) { sources.insert(sources.end(), ids.begin(), ids.end()); });
   return sources;
 }
@@ -76,8 +76,8 @@ TEST(Generate, MadeRowsAndHeldRowsGiveTheSameDataset) {
   const RawGraph made = generate_graph(kMiddle, no_progress);
   RawGraph held = made;
   const auto sources = sources_of(made);
-  held.csc.make_row = {};
-  held.csc.indices = std::vector<std::int32_t>(sources.begin(), sources.end());
+  held.edges[0].csc.make_row = {};
+  held.edges[0].csc.indices = std::vector<std::int32_t>(sources.begin(), sources.end());
   const auto a = testing::write_dataset(folder.path() / "made", made),
              b = testing::write_dataset(folder.path() / "held", held);
   ASSERT_EQ(a.files.size(), b.files.size());
@@ -101,7 +101,7 @@ TEST(Generate, AnotherSeedIsAnotherGraph) {
   const RawGraph a = generate_graph(kMiddle, no_progress), b = generate_graph(other, no_progress);
   EXPECT_NE(sources_of(a), sources_of(b));
   EXPECT_NE(labels_of(a), labels_of(b));
-  EXPECT_NE(a.splits, b.splits);
+  EXPECT_NE(a.nodes[0].splits, b.nodes[0].splits);
 }
 
 TEST(Generate, NodesAndEdgesAreExactlyAsAsked) {
@@ -110,8 +110,8 @@ TEST(Generate, NodesAndEdgesAreExactlyAsAsked) {
     const RawGraph graph = generate_graph(
         {.num_nodes = nodes, .num_edges = edges, .num_features = 1, .num_classes = 1}, no_progress);
     EXPECT_EQ(graph.num_nodes(), nodes);
-    EXPECT_EQ(graph.csc.num_edges(), edges);
-    EXPECT_TRUE(std::is_sorted(graph.csc.indptr.begin(), graph.csc.indptr.end()));
+    EXPECT_EQ(graph.edges[0].csc.num_edges(), edges);
+    EXPECT_TRUE(std::is_sorted(graph.edges[0].csc.indptr.begin(), graph.edges[0].csc.indptr.end()));
     for (std::int64_t v : sources_of(graph)) ASSERT_TRUE(v >= 0 && v < nodes) << v;
   }
 }
@@ -147,7 +147,7 @@ TEST(Generate, EdgesKeepToTheirClass) {
     std::int64_t same = 0;
     const auto sources = sources_of(graph);
     for (std::int64_t v = 0; v < graph.num_nodes(); ++v) {
-      for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e)
+      for (std::int64_t e = graph.edges[0].csc.indptr[v]; e < graph.edges[0].csc.indptr[v + 1]; ++e)
         same += labels[sources[e]] == labels[v];
     }
     EXPECT_NEAR(static_cast<double>(same) / 400'000, expected, 0.01) << homophily;
@@ -160,7 +160,7 @@ TEST(Generate, FeaturesSaySomethingAboutTheClass) {
   std::vector<std::vector<double>> centre(10, std::vector<double>(32));
   std::vector<float> row(32);
   const auto read = [&](std::int64_t v) {
-    graph.attrs[0].read_row(v, std::as_writable_bytes(std::span(row)));
+    graph.nodes[0].attrs[0].read_row(v, std::as_writable_bytes(std::span(row)));
   };
   for (std::int64_t v = 0; v < 10'000; ++v) {
     read(v);
@@ -187,11 +187,11 @@ TEST(Generate, SplitsShareTheNodes) {
   options.train_fraction = 0.5;
   options.valid_fraction = 0.2;
   const RawGraph graph = generate_graph(options, no_progress);
-  EXPECT_EQ(graph.splits.at("train").size(), 10'000U);
-  EXPECT_EQ(graph.splits.at("valid").size(), 4'000U);
-  EXPECT_EQ(graph.splits.at("test").size(), 6'000U);
+  EXPECT_EQ(graph.nodes[0].splits.at("train").size(), 10'000U);
+  EXPECT_EQ(graph.nodes[0].splits.at("valid").size(), 4'000U);
+  EXPECT_EQ(graph.nodes[0].splits.at("test").size(), 6'000U);
   std::vector<int> seen(20'000);
-  for (const auto& [name, ids] : graph.splits) {
+  for (const auto& [name, ids] : graph.nodes[0].splits) {
     for (std::int64_t v : ids) ++seen[v];
   }
   EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 20'000);

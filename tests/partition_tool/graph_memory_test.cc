@@ -16,15 +16,17 @@ TEST(GraphMemory, CountsRowsNeighboursAndStoredEdgeIds) {
 
 TEST(GraphMemory, IdsThatNeed64BitsCountTwice) {
   const std::int64_t many = (std::int64_t{1} << 31) + 1;
-  EXPECT_EQ(graph_bytes({.num_nodes = many, .held_edges = 10}), static_cast<std::uint64_t>(many) * 56 + 80);
+  EXPECT_EQ(graph_bytes({.num_nodes = many, .num_sources = many, .held_edges = 10}),
+            static_cast<std::uint64_t>(many) * 56 + 80);
   EXPECT_EQ(graph_bytes({.num_nodes = 0, .held_edges = many, .stored_edge_ids = true}),
             static_cast<std::uint64_t>(many) * 12);
 }
 
 TEST(GraphMemory, TheLargestSizesDoNotWrap) {
   const std::int64_t most = std::int64_t{1} << 48;
-  EXPECT_GT(graph_bytes({.num_nodes = most, .held_edges = most, .stored_edge_ids = true}),
-            std::uint64_t{1} << 54);
+  EXPECT_GT(
+      graph_bytes({.num_nodes = most, .num_sources = most, .held_edges = most, .stored_edge_ids = true}),
+      std::uint64_t{1} << 54);
 }
 
 TEST(GraphMemory, TooLarge_IsOneLineWithNeedLimitAndKnobs) {

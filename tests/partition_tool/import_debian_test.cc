@@ -79,9 +79,9 @@ TEST(ImportDebian, EdgesRunBothWaysOnceAndWithoutLoops) {
   ASSERT_EQ(graph.num_nodes(), 5);
   std::vector<std::pair<std::int64_t, std::int64_t>> found;
   for (std::int64_t v = 0; v < 5; ++v) {
-    for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e) {
-      found.emplace_back(v, std::get<std::vector<std::int32_t>>(graph.csc.indices)[e]);
-      EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids)[e],
+    for (std::int64_t e = graph.edges[0].csc.indptr[v]; e < graph.edges[0].csc.indptr[v + 1]; ++e) {
+      found.emplace_back(v, std::get<std::vector<std::int32_t>>(graph.edges[0].csc.indices)[e]);
+      EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.edges[0].csc.edge_ids)[e],
                 e);  // the list is sorted by destination
     }
   }
@@ -91,13 +91,13 @@ TEST(ImportDebian, EdgesRunBothWaysOnceAndWithoutLoops) {
 TEST(ImportDebian, SectionsOfFewPackagesAreUnlabelled) {
   const RawGraph graph = import_debian({.dump = dump(), .min_class_size = 2}, no_progress);
   EXPECT_EQ(graph.class_names, (std::vector<std::string>{"editors", "libs"}));
-  EXPECT_EQ(graph.num_classes, 2);
+  EXPECT_EQ(graph.nodes[0].num_classes, 2);
   std::vector<std::int64_t> labels(5);
   for (std::int64_t v = 0; v < 5; ++v)
-    graph.attrs[1].read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
+    graph.nodes[0].attrs[1].read_row(v, std::as_writable_bytes(std::span(&labels[v], 1)));
   EXPECT_EQ(labels, (std::vector<std::int64_t>{0, 1, -1, 0, 1}));
   std::set<std::int64_t> in_splits;
-  for (const auto& [name, ids] : graph.splits) in_splits.insert(ids.begin(), ids.end());
+  for (const auto& [name, ids] : graph.nodes[0].splits) in_splits.insert(ids.begin(), ids.end());
   EXPECT_EQ(in_splits, (std::set<std::int64_t>{0, 1, 3, 4}));  // labelled packages, each in one split
 }
 

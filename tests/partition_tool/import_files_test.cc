@@ -30,15 +30,16 @@ fs::path save(const fs::path& path, const std::vector<T>& items, std::vector<std
 template <class T>
 std::vector<T> read_all(const RawGraph& graph, int attr) {
   std::size_t width = 1;
-  for (std::int64_t d : graph.attrs[attr].shape) width *= static_cast<std::size_t>(d);
+  for (std::int64_t d : graph.nodes[0].attrs[attr].shape) width *= static_cast<std::size_t>(d);
   std::vector<T> values(static_cast<std::size_t>(graph.num_nodes()) * width);
   for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
-    graph.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
+    graph.nodes[0].attrs[attr].read_row(v,
+                                        std::as_writable_bytes(std::span(values).subspan(v * width, width)));
   return values;
 }
 
 Ids sources(const RawGraph& graph) {
-  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, graph.csc.indices);
+  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, graph.edges[0].csc.indices);
 }
 
 void expect_refused(const std::function<void()>& import, const std::string& part,
@@ -67,12 +68,12 @@ class ImportNumpy : public ::testing::Test {
 
 TEST_F(ImportNumpy, ReadsEdgesFeaturesLabelsAndSplits) {
   const RawGraph graph = import_numpy(good(), no_progress);
-  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 3, 3}));  // 2->1, 0->1, 2->0
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 1, 3, 3}));  // 2->1, 0->1, 2->0
   EXPECT_EQ(sources(graph), (Ids{2, 2, 0}));
   EXPECT_EQ(read_all<float>(graph, 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
-  EXPECT_EQ(graph.num_classes, 2);
-  EXPECT_EQ(graph.splits.at("train"), (Ids{2, 0}));
+  EXPECT_EQ(graph.nodes[0].num_classes, 2);
+  EXPECT_EQ(graph.nodes[0].splits.at("train"), (Ids{2, 0}));
 }
 
 TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
@@ -87,7 +88,7 @@ TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
     options.labels = labels;
     const RawGraph graph = import_numpy(options, no_progress);
     EXPECT_EQ(sources(graph), sources(expected));
-    EXPECT_EQ(graph.splits, expected.splits);
+    EXPECT_EQ(graph.nodes[0].splits, expected.nodes[0].splits);
     EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0})) << labels;
   }
 }
@@ -96,7 +97,7 @@ TEST_F(ImportNumpy, MasksBecomeIds) {
   NumpyImportOptions options = good();
   write_npy<bool>(path("m.npy"), std::span<const bool>(std::array{true, false, true}), {3});
   options.splits["valid"] = path("m.npy");
-  EXPECT_EQ(import_numpy(options, no_progress).splits.at("valid"), (Ids{0, 2}));
+  EXPECT_EQ(import_numpy(options, no_progress).nodes[0].splits.at("valid"), (Ids{0, 2}));
 }
 
 TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
@@ -116,7 +117,7 @@ TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
   writer.finish();
   options.features = path("xh.npy");
   const RawGraph graph = import_numpy(options, no_progress);
-  EXPECT_EQ(graph.attrs[0].type, ElementType::kFloat16);
+  EXPECT_EQ(graph.nodes[0].attrs[0].type, ElementType::kFloat16);
   EXPECT_EQ(read_all<std::uint16_t>(graph, 0), bits);
 }
 
@@ -129,9 +130,9 @@ TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
 
 std::vector<float> edge_rows(const RawGraph& graph, int attr, std::int64_t node, std::int64_t width) {
   Ids edge_ids;
-  graph.csc.read_edge_ids(node, edge_ids);
-  std::vector<float> rows((graph.csc.indptr[node + 1] - graph.csc.indptr[node]) * width);
-  graph.edge_attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
+  graph.edges[0].csc.read_edge_ids(node, edge_ids);
+  std::vector<float> rows((graph.edges[0].csc.indptr[node + 1] - graph.edges[0].csc.indptr[node]) * width);
+  graph.edges[0].attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
   return rows;
 }
 
@@ -145,16 +146,16 @@ TEST_F(ImportNumpy, AttributesOfEdgesFollowTheirEdgesWithAndWithoutStoredIds) {
   for (const bool keep : {true, false}) {
     options.keep_edge_ids = keep;
     const RawGraph graph = import_numpy(options, no_progress);
-    EXPECT_EQ(graph.csc.stores_edge_ids(), keep);
+    EXPECT_EQ(graph.edges[0].csc.stores_edge_ids(), keep);
     EXPECT_EQ(edge_rows(graph, 0, 0, 1), (std::vector<float>{3}));
     EXPECT_EQ(edge_rows(graph, 0, 1, 1), (std::vector<float>{1, 2}));
     EXPECT_EQ(edge_rows(graph, 0, 2, 1), (std::vector<float>{}));
     EXPECT_EQ(edge_rows(graph, 1, 1, 2), (std::vector<float>{1, 2, 3, 4}));
-    EXPECT_EQ(graph.edge_attrs[1].shape, (Ids{2}));
-    EXPECT_EQ(graph.attrs[2].name, "since");
+    EXPECT_EQ(graph.edges[0].attrs[1].shape, (Ids{2}));
+    EXPECT_EQ(graph.nodes[0].attrs[2].name, "since");
     EXPECT_EQ(read_all<std::int64_t>(graph, 2), (Ids{7, 8, 9}));
-    EXPECT_EQ(graph.weights, std::vector<std::string>{"w"});
-    EXPECT_EQ(graph.times, std::vector<std::string>{"since"});
+    EXPECT_EQ(graph.edges[0].weights, std::vector<std::string>{"w"});
+    EXPECT_EQ(graph.edges[0].times, std::vector<std::string>{"since"});
   }
 }
 
@@ -277,8 +278,8 @@ TEST_F(ImportOgb, FeaturesOfEdgesFollowTheirEdgesAndInverses) {
     options.keep_edge_ids = keep;
     options.add_inverse_edge = false;
     const RawGraph graph = import_ogb(options, no_progress);
-    EXPECT_EQ(graph.csc.stores_edge_ids(), keep);
-    EXPECT_EQ(graph.edge_attrs[0].name, "edge_attr");
+    EXPECT_EQ(graph.edges[0].csc.stores_edge_ids(), keep);
+    EXPECT_EQ(graph.edges[0].attrs[0].name, "edge_attr");
     EXPECT_EQ(edge_rows(graph, 0, 0, 2), (std::vector<float>{5, 6}));
     EXPECT_EQ(edge_rows(graph, 0, 1, 2), (std::vector<float>{1, 2, 3, 4, 7, 8}));
     options.add_inverse_edge = true;
@@ -289,13 +290,14 @@ TEST_F(ImportOgb, FeaturesOfEdgesFollowTheirEdgesAndInverses) {
 
 TEST_F(ImportOgb, ReadsTheLayout) {
   const RawGraph graph = import_ogb(options(), no_progress);
-  EXPECT_EQ(graph.csc.indptr, (Ids{0, 1, 4, 4}));
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 1, 4, 4}));
   EXPECT_EQ(sources(graph), (Ids{2, 2, 0, 2}));
   const auto x = read_all<float>(graph, 0);
   EXPECT_EQ(std::vector<float>(x.begin(), x.begin() + 4), (std::vector<float>{1, 2.5F, -3, 0.4F}));
   EXPECT_TRUE(std::isnan(x[4]));
   EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
-  EXPECT_EQ(graph.splits, (std::map<std::string, Ids>{{"test", {}}, {"train", {2, 0}}, {"valid", {1}}}));
+  EXPECT_EQ(graph.nodes[0].splits,
+            (std::map<std::string, Ids>{{"test", {}}, {"train", {2, 0}}, {"valid", {1}}}));
 }
 
 TEST_F(ImportOgb, PlainFilesAndLinesWithoutBreakAtTheEndWorkToo) {
@@ -308,9 +310,9 @@ TEST_F(ImportOgb, InverseEdgesFollowTheirEdge) {
   OgbImportOptions both = options();
   both.add_inverse_edge = true;
   const RawGraph graph = import_ogb(both, no_progress);
-  EXPECT_EQ(graph.csc.indptr, (Ids{0, 2, 5, 8}));
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 2, 5, 8}));
   EXPECT_EQ(sources(graph), (Ids{1, 2, 2, 0, 2, 1, 0, 1}));  // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
-  EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.csc.edge_ids),
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.edges[0].csc.edge_ids),
             (std::vector<std::int32_t>{3, 4, 0, 2, 6, 1, 5, 7}));
 }
 

@@ -20,28 +20,29 @@ namespace hopfeed::testing {
 inline void no_progress(const ProgressReport&) {}
 
 inline RawGraph raw_graph_of(const TinyGraph& tiny, bool keep_edge_ids = true) {
-  RawGraph graph;
-  graph.name = "tiny";
-  graph.num_classes = tiny.num_classes;
-  graph.splits = tiny.splits;
-  graph.csc = edges_to_csc(std::span(tiny.src), std::span(tiny.dst), tiny.num_nodes,
-                           {.keep_edge_ids = keep_edge_ids}, no_progress);
+  RawGraph graph = graph_of_one_type("tiny");
+  graph.nodes[0].count = tiny.num_nodes;
+  graph.nodes[0].num_classes = tiny.num_classes;
+  graph.nodes[0].splits = tiny.splits;
+  graph.edges[0].csc = edges_to_csc(std::span(tiny.src), std::span(tiny.dst),
+                                    {.sources = tiny.num_nodes, .destinations = tiny.num_nodes},
+                                    {.keep_edge_ids = keep_edge_ids}, no_progress);
   const auto kept = std::make_shared<const TinyGraph>(tiny);
   if (tiny.x_width > 0) {
-    graph.attrs.push_back({.name = "x",
-                           .type = ElementType::kFloat32,
-                           .shape = {tiny.x_width},
-                           .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
-                             std::memcpy(row.data(), kept->x.data() + v * kept->x_width, row.size());
-                           }});
+    graph.nodes[0].attrs.push_back({.name = "x",
+                                    .type = ElementType::kFloat32,
+                                    .shape = {tiny.x_width},
+                                    .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
+                                      std::memcpy(row.data(), kept->x.data() + v * kept->x_width, row.size());
+                                    }});
   }
   if (!tiny.y.empty()) {
-    graph.attrs.push_back({.name = "y",
-                           .type = ElementType::kInt64,
-                           .shape = {},
-                           .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
-                             std::memcpy(row.data(), &kept->y[v], row.size());
-                           }});
+    graph.nodes[0].attrs.push_back({.name = "y",
+                                    .type = ElementType::kInt64,
+                                    .shape = {},
+                                    .read_row = [kept](std::int64_t v, std::span<std::byte> row) {
+                                      std::memcpy(row.data(), &kept->y[v], row.size());
+                                    }});
   }
   return graph;
 }
@@ -55,12 +56,13 @@ struct BuildCut {
 inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawGraph& graph,
                                  const BuildCut& cut = {}) {
   DatasetWriter writer(folder);
-  const NodeOrder order = order_nodes(graph, cut.partition_of, cut.partitions, cut.hotness, no_progress);
+  const std::vector<NodeOrder> orders =
+      order_nodes(graph, cut.partition_of, cut.partitions, cut.hotness, no_progress);
   const CutMeta how{.method = cut.partitions > 1 ? "random" : "none",
                     .fanouts = cut.hotness.fanouts,
                     .batch_size = cut.hotness.batch_size};
   DatasetBuildResult result = build_dataset(
-      writer, graph, order, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
+      writer, graph, orders, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
   writer.commit(result.meta);
   return Dataset(folder).meta();  // with the list of files
 }

@@ -126,9 +126,11 @@ TEST_F(PartitionTest, EachPartitionIsOrderedByWhatItsOwnTrainingNodesSee) {
       if (partition_of(node.partition_offsets, dataset.dataset_id(0, v)) == p) own.push_back(v);
     }
     ASSERT_FALSE(own.empty());
-    const auto hot =
-        inclusion_probability({.indptr = graph.csc.indptr, .indices = graph.csc.rows(), .train = own},
-                              {.fanouts = {3, 2}, .batch_size = 8});
+    const auto hot = inclusion_probability(
+        {.num_nodes = graph.num_nodes(),
+         .edges = {{.indptr = graph.edges[0].csc.indptr, .indices = graph.edges[0].csc.rows()}},
+         .train = own},
+        {.fanouts = {3, 2}, .batch_size = 8});
     for (std::int64_t i = node.partition_offsets[p]; i < node.partition_offsets[p + 1]; ++i) {
       const std::int64_t v = dataset.original_id(0, i);
       EXPECT_EQ(dataset.hotness(0, p)[i - node.partition_offsets[p]], hot[v]);
@@ -155,7 +157,7 @@ TEST_F(PartitionTest, MetisBalancesNodesAndTrainingNodes) {
   const auto cut = partition_by_metis(graph, {.partitions = 4, .seed = 5}, no_progress);
   std::vector<double> nodes(4), train(4);
   for (std::int32_t p : cut) ++nodes[p];
-  for (std::int64_t v : graph.splits.at("train")) ++train[cut[v]];
+  for (std::int64_t v : graph.nodes[0].splits.at("train")) ++train[cut[v]];
   for (int p = 0; p < 4; ++p) {
     EXPECT_LT(nodes[p], 500 * 1.1) << p;
     EXPECT_LT(train[p], 150 * 1.1) << p;
@@ -239,7 +241,7 @@ TEST(UndirectedGraph, WithoutThinning_AnEdgeWeighsWhatItStandsFor) {
   tiny.num_nodes = 4;
   tiny.src = {0, 1, 0, 2, 3};
   tiny.dst = {1, 0, 1, 1, 3};  // 0 and 1 thrice, 1 and 2 once, a loop
-  const UndirectedGraph graph = symmetrise(testing::raw_graph_of(tiny).csc, {});
+  const UndirectedGraph graph = symmetrise(testing::raw_graph_of(tiny), {});
   EXPECT_EQ(graph.offsets, (std::vector<std::int32_t>{0, 1, 3, 4, 4}));
   EXPECT_EQ(graph.neighbours, (std::vector<std::int32_t>{1, 0, 2, 1}));
   EXPECT_EQ(graph.weights, (std::vector<std::int32_t>{3, 3, 1, 1}));
@@ -247,7 +249,7 @@ TEST(UndirectedGraph, WithoutThinning_AnEdgeWeighsWhatItStandsFor) {
 
 TEST(UndirectedGraph, Thinned_KeepsAboutAsManyNeighboursAndAllOfTheWeight) {
   const RawGraph graph = dense_graph();
-  const UndirectedGraph whole = symmetrise(graph.csc, {}), thin = symmetrise(graph.csc, {.metis_degree = 10});
+  const UndirectedGraph whole = symmetrise(graph, {}), thin = symmetrise(graph, {.metis_degree = 10});
   const auto weight = [](const UndirectedGraph& g) {
     return std::accumulate(g.weights.begin(), g.weights.end(), 0.0);
   };
@@ -269,12 +271,12 @@ TEST(UndirectedGraph, Thinned_KeepsAboutAsManyNeighboursAndAllOfTheWeight) {
 TEST(UndirectedGraph, Thinned_IsAFunctionOfSeedAndDegree) {
   const RawGraph graph = dense_graph();
   const auto neighbours = [&](std::uint64_t seed, std::int64_t degree, int threads) {
-    return symmetrise(graph.csc, {.seed = seed, .threads = threads, .metis_degree = degree}).neighbours;
+    return symmetrise(graph, {.seed = seed, .threads = threads, .metis_degree = degree}).neighbours;
   };
   EXPECT_EQ(neighbours(1, 10, 1), neighbours(1, 10, 3));
   EXPECT_NE(neighbours(1, 10, 1), neighbours(2, 10, 1));
   EXPECT_NE(neighbours(1, 10, 1), neighbours(1, 11, 1));
-  EXPECT_EQ(neighbours(1, 1'000'000, 1), symmetrise(graph.csc, {}).neighbours);
+  EXPECT_EQ(neighbours(1, 1'000'000, 1), symmetrise(graph, {}).neighbours);
 }
 
 TEST(PartitionByMetis, OnAThinnedGraph_CutsFarLessThanRandom) {
@@ -285,11 +287,11 @@ TEST(PartitionByMetis, OnAThinnedGraph_CutsFarLessThanRandom) {
         partition_by_metis(graph, {.partitions = 4, .seed = 1, .metis_degree = 8}, no_progress)}) {
     cut.push_back(0);
     for_row_blocks(
-        graph.csc.indptr, graph.csc.rows(), 1, [](std::int64_t) { return true; },
+        graph.edges[0].csc.indptr, graph.edges[0].csc.rows(), 1, [](std::int64_t) { return true; },
         [&](std::int64_t first, std::int64_t last, auto ids) {
           for (std::int64_t v = first; v < last; ++v) {
-            for (std::int64_t e = graph.csc.indptr[v]; e < graph.csc.indptr[v + 1]; ++e)
-              cut.back() += partition_of[v] != partition_of[ids[e - graph.csc.indptr[first]]];
+            for (std::int64_t e = graph.edges[0].csc.indptr[v]; e < graph.edges[0].csc.indptr[v + 1]; ++e)
+              cut.back() += partition_of[v] != partition_of[ids[e - graph.edges[0].csc.indptr[first]]];
           }
         });
   }
@@ -321,7 +323,7 @@ TEST(FitMetis, WhatDoesNotFitIn32BitsIsThinned) {
   const RawGraph graph = dense_graph();
   const MetisFit fit = fit_metis(graph, {.metis_limit = 50'000}, std::uint64_t{1} << 40);
   EXPECT_GT(fit.degree, 0);
-  EXPECT_LE(symmetrise(graph.csc, {.metis_degree = fit.degree}).neighbours.size(), 50'000U);
+  EXPECT_LE(symmetrise(graph, {.metis_degree = fit.degree}).neighbours.size(), 50'000U);
 }
 
 TEST(ReadDataset, EdgeIdsAreLeftOutWhereTheInputHasNone) {

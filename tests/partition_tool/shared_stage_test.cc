@@ -26,7 +26,8 @@ std::vector<std::int64_t> widened(const IdArray& ids) {
 TEST(EdgesToCsc, RowsKeepTheImportedOrder) {
   // Edges in order: 2->1, 0->1, 2->0, 2->1 again, 1->1.
   const std::vector<std::int64_t> source{2, 0, 2, 2, 1}, destination{1, 1, 0, 1, 1};
-  const Csc csc = edges_to_csc(std::span(source), std::span(destination), 4, {}, no_progress);
+  const Csc csc = edges_to_csc(std::span(source), std::span(destination), {.sources = 4, .destinations = 4},
+                               {}, no_progress);
   EXPECT_EQ(csc.indptr, (std::vector<std::int64_t>{0, 1, 5, 5, 5}));
   EXPECT_EQ(widened(csc.indices), (std::vector<std::int64_t>{2, 2, 0, 2, 1}));
   EXPECT_EQ(widened(csc.edge_ids), (std::vector<std::int64_t>{2, 0, 1, 3, 4}));
@@ -34,11 +35,13 @@ TEST(EdgesToCsc, RowsKeepTheImportedOrder) {
 
 TEST(EdgesToCsc, AnyNumberOfThreadsAndWidthOfIdsGivesTheSame) {
   const TinyGraph tiny = testing::random_graph({.num_nodes = 300, .num_edges = 5'000});
-  const Csc one = edges_to_csc(std::span(tiny.src), std::span(tiny.dst), 300, {.threads = 1}, no_progress);
+  const Csc one = edges_to_csc(std::span(tiny.src), std::span(tiny.dst),
+                               {.sources = 300, .destinations = 300}, {.threads = 1}, no_progress);
   const std::vector<std::int32_t> src(tiny.src.begin(), tiny.src.end()),
       dst(tiny.dst.begin(), tiny.dst.end());
   for (int threads : {2, 3, 7, 500}) {
-    const Csc many = edges_to_csc(std::span(src), std::span(dst), 300, {.threads = threads}, no_progress);
+    const Csc many = edges_to_csc(std::span(src), std::span(dst), {.sources = 300, .destinations = 300},
+                                  {.threads = threads}, no_progress);
     EXPECT_EQ(many.indptr, one.indptr);
     EXPECT_EQ(many.indices, one.indices);
     EXPECT_EQ(many.edge_ids, one.edge_ids);
@@ -51,7 +54,8 @@ TEST(EdgesToCsc, AnIdOutOfRangeIsNamedWithItsEdge) {
        {std::tuple(source, std::vector<std::int64_t>{0, 0, 0}, "edge 2 has source node 4"),
         std::tuple(std::vector<std::int64_t>{0, 0, 0}, destination, "edge 1 has destination node -1")}) {
     try {
-      edges_to_csc(std::span(a), std::span(b), 4, {.origin = "e.npy"}, no_progress);
+      edges_to_csc(std::span(a), std::span(b), {.sources = 4, .destinations = 4}, {.origin = "e.npy"},
+                   no_progress);
       ADD_FAILURE() << "accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalid);
@@ -69,7 +73,7 @@ TEST(NodeOrder, FallsByHotnessAndTiesGoToTheSmallerId) {
   tiny.dst = {3, 3, 3, 3};
   tiny.splits["train"] = {3};
   const NodeOrder order =
-      order_nodes(raw_graph_of(tiny), {}, 1, {.fanouts = {2}, .batch_size = 1}, no_progress);
+      order_nodes(raw_graph_of(tiny), {}, 1, {.fanouts = {2}, .batch_size = 1}, no_progress)[0];
   EXPECT_EQ(order.original, (std::vector<std::int64_t>{3, 0, 1, 4, 5, 2}));
   EXPECT_EQ(widened(order.new_ids), (std::vector<std::int64_t>{1, 2, 5, 0, 3, 4}));
   EXPECT_EQ(order.hotness, (std::vector<double>{1, 0.5, 0.5, 0.5, 0.5, 0}));
@@ -85,7 +89,7 @@ TEST(NodeOrder, EachPartitionCountsItsOwnTrainingNodes) {
   tiny.splits["train"] = {2, 3};
   const std::vector<std::int32_t> partition_of{1, 0, 0, 1, 2, 2};
   const NodeOrder order =
-      order_nodes(raw_graph_of(tiny), partition_of, 3, {.fanouts = {1}, .batch_size = 1}, no_progress);
+      order_nodes(raw_graph_of(tiny), partition_of, 3, {.fanouts = {1}, .batch_size = 1}, no_progress)[0];
   EXPECT_EQ(order.partition_offsets, (std::vector<std::int64_t>{0, 2, 4, 6}));
   // Partition 0 holds 1 and 2 (trains 2), partition 1 holds 0 and 3 (trains 3), partition 2 trains none: all
   // count.
@@ -117,7 +121,7 @@ void expect_same_files(const TinyGraph& tiny, const BuildCut& cut, bool edge_ids
   TinyCut slow{
       .partitions = cut.partitions,
       .partition_of = {cut.partition_of.begin(), cut.partition_of.end()},
-      .order = order_nodes(graph, cut.partition_of, cut.partitions, cut.hotness, no_progress).original,
+      .order = order_nodes(graph, cut.partition_of, cut.partitions, cut.hotness, no_progress)[0].original,
       .edge_ids = edge_ids};
   testing::write_tiny_dataset(folder.path() / "slow", tiny, slow);
   const Dataset oracle(folder.path() / "slow");
@@ -173,9 +177,9 @@ TEST(DatasetBuild, NonFiniteValuesAreCountedAndKept) {
   tiny.x[50] = std::numeric_limits<float>::infinity();
   const TempFolder folder;
   const RawGraph graph = raw_graph_of(tiny);
-  const NodeOrder order = order_nodes(graph, {}, 1, {}, no_progress);
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, {}, no_progress);
   DatasetWriter writer(folder.path() / "d");
-  const DatasetBuildResult result = build_dataset(writer, graph, order, {}, no_progress);
+  const DatasetBuildResult result = build_dataset(writer, graph, orders, {}, no_progress);
   EXPECT_EQ(result.nonfinite, (std::map<std::string, std::int64_t>{{"x", 2}}));
   writer.commit(result.meta);
   const Dataset dataset(folder.path() / "d");
