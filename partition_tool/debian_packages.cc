@@ -18,12 +18,36 @@ extern char** environ;
 namespace hopfeed {
 namespace {
 
-constexpr std::string_view kRelations[] = {"Pre-Depends", "Depends", "Recommends", "Suggests", "Enhances"};
-
 std::string_view trim(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\n\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\n\r") - begin + 1);
+}
+
+/// "role::program, use::editing" gives both.
+void append_tags(std::string_view field, std::vector<std::string_view>& tags) {
+  while (!field.empty()) {
+    const std::size_t end = std::min(field.find(','), field.size());
+    if (const std::string_view tag = trim(field.substr(0, end)); !tag.empty()) tags.push_back(tag);
+    field.remove_prefix(std::min(end + 1, field.size()));
+  }
+}
+
+/// "Ada <ada@example.org>" is "ada@example.org".
+std::string_view address_of(std::string_view maintainer) {
+  const std::size_t begin = maintainer.rfind('<'), end = maintainer.rfind('>');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return maintainer;
+  return trim(maintainer.substr(begin + 1, end - begin - 1));
+}
+
+void take_relations(std::string_view key, std::string_view value, DebianPackage& package) {
+  const auto field = std::find(std::begin(kDebianRelations), std::end(kDebianRelations), key);
+  if (field == std::end(kDebianRelations)) return;
+  std::vector<std::string_view> names;
+  append_related(value, names);
+  for (std::string_view name : names)
+    package.relations.push_back(
+        {.kind = static_cast<int>(field - std::begin(kDebianRelations)), .name = name});
 }
 
 void take_field(std::string_view key, std::string_view value, DebianPackage& package) {
@@ -33,8 +57,14 @@ void take_field(std::string_view key, std::string_view value, DebianPackage& pac
     package.section = trim(value.substr(value.rfind('/') + 1));  // npos + 1 is 0
   else if (key == "Description" || (key == "Description-en" && package.summary.empty()))
     package.summary = trim(value.substr(0, value.find('\n')));
-  else if (std::find(std::begin(kRelations), std::end(kRelations), key) != std::end(kRelations))
-    append_related(value, package.related);
+  else if (key == "Source")
+    package.source = trim(value.substr(0, value.find('(')));  // before a version
+  else if (key == "Maintainer")
+    package.maintainer = address_of(trim(value));
+  else if (key == "Tag")
+    append_tags(value, package.tags);
+  else
+    take_relations(key, value, package);
 }
 
 /// Joins the records of one name; the first that was read comes first.
@@ -43,12 +73,13 @@ std::vector<DebianPackage> join_by_name(std::vector<DebianPackage> records) {
                    [](const DebianPackage& a, const DebianPackage& b) { return a.name < b.name; });
   std::vector<DebianPackage> packages;
   for (DebianPackage& record : records) {
-    if (!packages.empty() && packages.back().name == record.name) {
-      packages.back().related.insert(packages.back().related.end(), record.related.begin(),
-                                     record.related.end());
-    } else {
+    if (packages.empty() || packages.back().name != record.name) {
       packages.push_back(std::move(record));
+      continue;
     }
+    DebianPackage& first = packages.back();
+    first.relations.insert(first.relations.end(), record.relations.begin(), record.relations.end());
+    first.tags.insert(first.tags.end(), record.tags.begin(), record.tags.end());
   }
   return packages;
 }
@@ -75,9 +106,10 @@ std::vector<DebianPackage> parse_debian_packages(std::string_view text, const st
     throw Error(ErrorCode::kInvalid, fmt::format("{}, line {}: {}", origin, number, what));
   };
   const auto end_record = [&] {
+    if (package.source.empty()) package.source = package.name;
     if (!package.name.empty())
       records.push_back(std::move(package));
-    else if (!package.section.empty() || !package.summary.empty() || !package.related.empty())
+    else if (!package.section.empty() || !package.summary.empty() || !package.relations.empty())
       refuse("a record without a Package field ends here");
     package = {};
   };

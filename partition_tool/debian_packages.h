@@ -6,16 +6,29 @@
 
 namespace hopfeed {
 
+/// The fields that relate packages. Names of edge types are made of these, so they stay in this order.
+inline constexpr std::string_view kDebianRelations[] = {"Pre-Depends", "Depends", "Recommends", "Suggests",
+                                                        "Enhances"};
+
+struct DebianRelation {
+  int kind = 0;           // of kDebianRelations
+  std::string_view name;  // of the other package
+  friend bool operator==(const DebianRelation&, const DebianRelation&) = default;
+};
+
 struct DebianPackage {
   std::string_view name;
   std::string_view section;  // without its archive area: "contrib/net" is "net"; empty where there is none
   std::string_view summary;  // first line of the description
-  std::vector<std::string_view>
-      related;  // every name in Pre-Depends, Depends, Recommends, Suggests and Enhances, in order
+  std::string_view source;   // package that it is built from; its own name where the record says nothing
+  std::string_view
+      maintainer;  // the address, or all of the field where it has none; empty where there is no field
+  std::vector<std::string_view> tags;     // in order
+  std::vector<DebianRelation> relations;  // in order
 };
 
 /// Packages by rising name. Where a name occurs more than once (several versions or architectures), the first
-/// record gives section and summary, and the relations of all are joined. Views into `text`. Throws kInvalid
+/// record gives the rest, and the tags and relations of all are joined. Views into `text`. Throws kInvalid
 /// naming `origin` and the line for text of another form.
 std::vector<DebianPackage> parse_debian_packages(std::string_view text, const std::string& origin);
 

@@ -10,6 +10,7 @@
 #pragma once
 #include <filesystem>
 
+#include "partition_tool/debian_types.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -17,12 +18,11 @@ namespace hopfeed {
 
 struct DebianImportOptions {
   std::filesystem::path dump;  // saved output of `apt-cache dumpavail`; empty: ask apt
+  bool hetero = false;         // the types of debian_types.h; packages are the first of them
   std::int64_t min_class_size = 20;
   bool keep_edge_ids = true;
   int threads = 1;
 };
-
-inline constexpr std::int64_t kDebianFeatures = 256;
 
 /// Throws kUnsupported where there is no apt or it knows hardly any package, kInvalid naming the dump and the
 /// line.

@@ -78,6 +78,10 @@ void add_debian(CommandLine& import, Choices& choices) {
   make_by(command, choices, choices.debian, import_debian);
   command.option("--dump", choices.debian.dump,
                  "Read this saved output of `apt-cache dumpavail` instead of asking apt");
+  command.flag(
+      "--hetero", choices.debian.hetero,
+      "Types: packages (as without), source packages, maintainers and tags; an edge type for each kind of "
+      "dependency, built_from, maintained_by and tagged, and a reverse rev_... of each");
   command.option("--min-class-size", choices.debian.min_class_size,
                  "Sections of fewer packages are left unlabelled", {.positive = true});
 }

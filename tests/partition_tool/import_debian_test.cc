@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -43,10 +44,19 @@ TEST(DebianPackages, RecordsAreJoinedByNameAndSorted) {
   EXPECT_EQ(packages[0].name, "alpha");
   EXPECT_EQ(packages[0].section, "editors");  // without its archive area, of the first record
   EXPECT_EQ(packages[0].summary, "Fast editor for X11 windows");  // the first line only
-  EXPECT_EQ(packages[0].related,
-            (Names{"libbeta1", "gamma", "delta", "unknown-package", "libbeta1", "epsilon"}));
+  EXPECT_EQ(packages[0].relations, (std::vector<DebianRelation>{{1, "libbeta1"},
+                                                                {1, "gamma"},
+                                                                {1, "delta"},
+                                                                {1, "unknown-package"},
+                                                                {0, "libbeta1"},
+                                                                {1, "epsilon"}}));
+  EXPECT_EQ(packages[0].source, "alpha-tools");
+  EXPECT_EQ(packages[0].maintainer, "ada@example.org");
+  EXPECT_EQ(packages[0].tags, (Names{"role::program", "interface::x11", "use::editing", "role::program"}));
+  EXPECT_EQ(packages[3].source, "gamma");
+  EXPECT_EQ(packages[3].maintainer, "The Team");
   EXPECT_EQ(packages[1].name, "delta");
-  EXPECT_EQ(packages[1].related, (Names{"epsilon", "libbeta1"}));
+  EXPECT_EQ(packages[1].relations, (std::vector<DebianRelation>{{2, "epsilon"}, {2, "libbeta1"}}));
   EXPECT_EQ(packages[1].summary, "tools");
   EXPECT_EQ(packages[4].name, "libbeta1");
 }
@@ -99,6 +109,69 @@ TEST(ImportDebian, SectionsOfFewPackagesAreUnlabelled) {
   std::set<std::int64_t> in_splits;
   for (const auto& [name, ids] : graph.nodes[0].splits) in_splits.insert(ids.begin(), ids.end());
   EXPECT_EQ(in_splits, (std::set<std::int64_t>{0, 1, 3, 4}));  // labelled packages, each in one split
+}
+
+/// (source, destination) of an edge type in the order of its edge ids.
+std::vector<std::pair<std::int64_t, std::int64_t>> edges_of(const RawGraph& graph, const std::string& name) {
+  for (const RawEdges& type : graph.edges) {
+    if (graph.edge_name(type) != name) continue;
+    std::vector<std::pair<std::int64_t, std::int64_t>> edges;
+    for (std::int64_t v = 0; v < type.csc.num_rows(); ++v) {
+      for (std::int64_t e = type.csc.indptr[v]; e < type.csc.indptr[v + 1]; ++e)
+        edges.emplace_back(std::get<std::vector<std::int32_t>>(type.csc.indices)[e], v);
+    }
+    return edges;
+  }
+  ADD_FAILURE() << "no edge type " << name;
+  return {};
+}
+
+std::vector<float> features_of(const RawNodes& nodes, std::int64_t v) {
+  std::vector<float> row(kDebianFeatures);
+  nodes.attrs[0].read_row(v, std::as_writable_bytes(std::span(row)));
+  return row;
+}
+
+TEST(ImportDebian, WithTypes_PackagesStayAsTheyAreAndEachEdgeTypeHasItsReverse) {
+  const RawGraph plain = import_debian({.dump = dump(), .min_class_size = 2}, no_progress),
+                 graph = import_debian({.dump = dump(), .hetero = true, .min_class_size = 2}, no_progress);
+  // alpha 0, delta 1, epsilon 2, gamma 3, libbeta1 4; sources alpha-tools, delta, epsilon, gamma; maintainers "The Team", Ada; tags
+  // interface::x11, role::program, use::editing.
+  std::vector<std::pair<std::string, std::int64_t>> nodes;
+  for (const RawNodes& type : graph.nodes) nodes.emplace_back(type.name, type.count);
+  EXPECT_EQ(nodes, (std::vector<std::pair<std::string, std::int64_t>>{
+                       {"package", 5}, {"source", 4}, {"maintainer", 2}, {"tag", 3}}));
+  EXPECT_EQ(graph.nodes[0].splits, plain.nodes[0].splits);
+  EXPECT_EQ(graph.class_names, plain.class_names);
+  using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  const std::map<std::string, Pairs> expected{
+      {"pre_depends__package", {{0, 4}}},
+      {"depends__package", {{0, 1}, {0, 2}, {0, 3}, {0, 4}}},
+      {"recommends__package", {{1, 2}, {1, 4}}},
+      {"suggests__package", {{3, 1}}},
+      {"enhances__package", {{4, 0}}},
+      {"built_from__source", {{0, 0}, {4, 0}, {1, 1}, {2, 2}, {3, 3}}},
+      {"maintained_by__maintainer", {{3, 0}, {0, 1}, {4, 1}}},
+      {"tagged__tag", {{0, 0}, {0, 1}, {3, 1}, {0, 2}}}};
+  EXPECT_EQ(graph.edges.size(), 2 * expected.size());
+  for (const auto& [name, edges] : expected) {
+    const std::string to = name.substr(name.find("__") + 2), rel = name.substr(0, name.find("__"));
+    EXPECT_EQ(edges_of(graph, "package__" + name), edges) << name;
+    Pairs reverse = edges_of(graph, to + "__rev_" + rel + "__package");
+    for (auto& [a, b] : reverse) std::swap(a, b);
+    std::sort(reverse.begin(), reverse.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+    });
+    EXPECT_EQ(reverse, edges) << name;
+  }
+  EXPECT_EQ(features_of(graph.nodes[0], 3), features_of(plain.nodes[0], 3));
+  EXPECT_EQ(features_of(graph.nodes[1], 3), features_of(plain.nodes[0], 3));  // a mean of one
+  const auto a = features_of(plain.nodes[0], 0), b = features_of(plain.nodes[0], 4),
+             mean = features_of(graph.nodes[1], 0);
+  double squares = 0;
+  for (int f = 0; f < kDebianFeatures; ++f) squares += std::pow(a[f] + b[f], 2);
+  for (int f = 0; f < kDebianFeatures; ++f)
+    EXPECT_NEAR(mean[f], (a[f] + b[f]) / std::sqrt(squares), 1e-6) << f;
 }
 
 TEST(ImportDebian, NoClassLargeEnoughIsRefused) {
