@@ -19,20 +19,7 @@ Usage: examples/quickstart.sh [--epochs N] [--dir DIR]
 HELP
 }
 
-while (($#)); do
-  case $1 in
-    --epochs=* | --dir=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
-    --epochs) epochs=${2-}; shift $(($# > 1 ? 2 : 1)) ;;
-    --dir) folder=${2-}; shift $(($# > 1 ? 2 : 1)) ;;
-    --help | -h) usage; exit 0 ;;
-    *) die "unknown option '$1' (see examples/quickstart.sh --help)" ;;
-  esac
-done
-[[ $epochs =~ ^[1-9][0-9]{0,5}$ ]] || die "--epochs is '$epochs'; give a whole number from 1 on"
-[[ -n $folder ]] || die "--dir needs a folder"
-mkdir -p "$folder" 2>/dev/null || die "cannot make the folder '$folder'; give a writable one with --dir"
-folder=$(cd "$folder" && pwd)
-[[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
+read_options "$@"
 cd "$root"
 bin=build/release/bin
 
@@ -45,20 +32,10 @@ build_preset release hopfeed-partition hopfeed-worker hopfeed-sample node_classi
   die "the build failed; the compiler's message stands above"
 
 # --- 1. a graph -------------------------------------------------------------------------------------------------------
-# apt's own lists are the graph. A fresh container may have none until somebody refreshes them.
-debian_graph_is_there() {
-  command -v apt-cache >/dev/null || return
-  # grep reads to the end, or apt-cache would die of a closed pipe.
-  if (($(apt-cache dumpavail 2>/dev/null | grep -c '^Package:') < 1000)); then
-    (($(id -u) == 0)) && run apt-get -q update >/dev/null 2>&1 || return
-    (($(apt-cache dumpavail 2>/dev/null | grep -c '^Package:') >= 1000))
-  fi
-}
-
 step "1. Import a graph"
 if [[ -e $folder/imported/meta.json ]]; then
   say "Done before: $folder/imported"
-elif debian_graph_is_there; then
+elif fetch_package_lists; then
   run "$bin/hopfeed-partition" import debian "$folder/imported"
 else
   say "This machine has no package lists of apt, so a made-up graph takes the place of Debian's package graph:"

@@ -39,3 +39,32 @@ build_preset() {
   fi
   run cmake --build --preset "$preset" -j "$(build_jobs)" "${targets[@]}"
 }
+
+# apt's own lists are the Debian graph. A fresh container may have none until somebody refreshes them. Fails where there are none.
+fetch_package_lists() {
+  command -v apt-cache >/dev/null || return
+  # grep reads to the end, or apt-cache would die of a closed pipe.
+  if (($(apt-cache dumpavail 2>/dev/null | grep -c '^Package:') < 1000)); then
+    (($(id -u) == 0)) && run apt-get -q update >/dev/null 2>&1 || return
+    (($(apt-cache dumpavail 2>/dev/null | grep -c '^Package:') >= 1000))
+  fi
+}
+
+# read_options ARGUMENT...: --epochs and --dir of an example into $epochs and $folder, which hold the defaults; usage prints its
+# help. The folder is made.
+read_options() {
+  while (($#)); do
+    case $1 in
+      --epochs=* | --dir=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
+      --epochs) epochs=${2-}; shift $(($# > 1 ? 2 : 1)) ;;
+      --dir) folder=${2-}; shift $(($# > 1 ? 2 : 1)) ;;
+      --help | -h) usage; exit 0 ;;
+      *) die "unknown option '$1' (see examples/${0##*/} --help)" ;;
+    esac
+  done
+  [[ $epochs =~ ^[1-9][0-9]{0,5}$ ]] || die "--epochs is '$epochs'; give a whole number from 1 on"
+  [[ -n $folder ]] || die "--dir needs a folder"
+  mkdir -p "$folder" 2>/dev/null || die "cannot make the folder '$folder'; give a writable one with --dir"
+  folder=$(cd "$folder" && pwd)
+  [[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
+}

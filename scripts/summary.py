@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Tells what a quickstart reached, from its summary.json, and checks it where asked to.
+"""Tells what a run of quickstart.sh or hetero.sh reached, from its summary.json, and checks it where asked to.
 
 Usage: summary.py FILE [--epochs N] [--min-test-accuracy A] [--min-lead L]
 
   --epochs N              the run must have had N epochs
-  --min-test-accuracy A   GraphSAGE's test accuracy must be A or more
+  --min-test-accuracy A   the model's test accuracy must be A or more
   --min-lead L            it must lead the model on features alone by L or more
 
-Prints two lines, exits 0; or one line on stderr with what is wrong, and exits 1.
+Prints two or three lines, exits 0; or one line on stderr with what is wrong, and exits 1.
 """
 import argparse
 import json
@@ -22,11 +22,11 @@ def read(path):
         with open(path, encoding="utf-8") as file:
             summary = json.load(file)
     except OSError as error:
-        sys.exit(f"{path}: {error.strerror}; run examples/quickstart.sh first")
+        sys.exit(f"{path}: {error.strerror}; run the example that writes it first")
     except ValueError as error:
-        sys.exit(f"{path}: no valid JSON ({error}); remove it and run examples/quickstart.sh again")
+        sys.exit(f"{path}: no valid JSON ({error}); remove it and run the example again")
     if missing := [name for name in FIGURES if not isinstance(summary.get(name), (int, float))]:
-        sys.exit(f"{path}: lacks {', '.join(missing)}; remove it and run examples/quickstart.sh again")
+        sys.exit(f"{path}: lacks {', '.join(missing)}; remove it and run the example again")
     return summary
 
 
@@ -51,6 +51,9 @@ def main():
         sys.exit(f"{arguments.file}: the graph adds {lead:.4f} to the features' test accuracy, less than {arguments.min_lead}")
     print(f"Test accuracy {s['test_accuracy']:.3f} after {s['epochs']} epochs (valid {s['valid_accuracy']:.3f}); "
           f"features alone reach {s['baseline_test_accuracy']:.3f}.")
+    if "homogeneous_test_accuracy" in s:
+        print(f"GraphSAGE without types reaches {s['homogeneous_test_accuracy']:.3f}, "
+              f"at {s['homogeneous_epoch_seconds']:.1f} s per epoch.")
     print(f"{s['epoch_seconds']:.1f} s per epoch, {s['batches_per_s']:.1f} batches/s, "
           f"trainers waited {100 * s['trainer_wait_fraction']:.0f}% of the time for data.")
 

@@ -1,4 +1,4 @@
-// What node_classification says at the end: a table on stdout and summary.json, from the same figures.
+// What a classification program says at the end: a table on stdout and summary.json, from the same figures.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,6 +13,8 @@ namespace hopfeed {
 /// One trained model: its epochs, and its exact accuracy by layer-wise inference.
 struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"
+  std::string
+      prefix;  // of its figures in summary.json: "baseline_"; empty for the model that the run is about
   std::vector<EpochRow> rows;
   std::int64_t best_epoch = 0;
   std::optional<double> train_accuracy, valid_accuracy, test_accuracy;  // of the splits that there are
@@ -22,16 +24,15 @@ struct ModelReport {
 struct RunReport {
   std::string dataset;
   std::int64_t trainers = 1;
-  nlohmann::json options;  // as given on the command line
-  ModelReport model;
-  std::optional<ModelReport> baseline;
+  nlohmann::json options;           // of the last model, as given on the command line
+  std::vector<ModelReport> models;  // the last is the one that the run is about
 };
 
-/// Every figure of the table and more. `epoch_seconds`, `batches_per_s` and `trainer_wait_fraction` are means
+/// Every figure of the table and more, of each model under its prefix. `epoch_seconds`, `batches_per_s` and `trainer_wait_fraction` are means
 /// over the model's epochs, weighed by their time.
 nlohmann::json to_json(const RunReport& report);
 
-/// The epochs, the baseline as a row, and the exact accuracies.
+/// The epochs of the last model, and a row with the exact accuracies of each.
 std::string to_table(const RunReport& report);
 
 }  // namespace hopfeed

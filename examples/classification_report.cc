@@ -1,5 +1,5 @@
-// See node_classification_report.h.
-#include "examples/node_classification_report.h"
+// See classification_report.h.
+#include "examples/classification_report.h"
 
 #include <fmt/format.h>
 
@@ -65,53 +65,44 @@ std::string exact_line(const ModelReport& model, const std::string& epoch) {
 }
 
 /// A split that the dataset has not is left out.
-void add_accuracies(nlohmann::json& json, const ModelReport& model, const std::string& prefix) {
-  if (model.train_accuracy) json[prefix + "train_accuracy"] = *model.train_accuracy;
-  if (model.valid_accuracy) json[prefix + "valid_accuracy"] = *model.valid_accuracy;
-  if (model.test_accuracy) json[prefix + "test_accuracy"] = *model.test_accuracy;
+void add_model(nlohmann::json& json, const ModelReport& model) {
+  const Means means = means_of(model.rows);
+  const auto add = [&](const char* name, nlohmann::json value) {
+    json[model.prefix + name] = std::move(value);
+  };
+  if (model.train_accuracy) add("train_accuracy", *model.train_accuracy);
+  if (model.valid_accuracy) add("valid_accuracy", *model.valid_accuracy);
+  if (model.test_accuracy) add("test_accuracy", *model.test_accuracy);
+  add("epochs", model.rows.size());
+  add("best_epoch", model.best_epoch);
+  add("epoch_seconds", means.epoch_seconds);
+  add("batches_per_s", means.batches_per_s);
+  add("trainer_wait_fraction", means.wait_fraction);
+  add("inference_seconds", model.inference_seconds);
+  add("epoch_rows", rows_to_json(model.rows));
 }
 
 }  // namespace
 
 nlohmann::json to_json(const RunReport& report) {
-  const Means means = means_of(report.model.rows);
-  nlohmann::json json = {{"dataset", report.dataset},
-                         {"trainers", report.trainers},
-                         {"options", report.options},
-                         {"epochs", report.model.rows.size()},
-                         {"best_epoch", report.model.best_epoch},
-                         {"epoch_seconds", means.epoch_seconds},
-                         {"batches_per_s", means.batches_per_s},
-                         {"trainer_wait_fraction", means.wait_fraction},
-                         {"inference_seconds", report.model.inference_seconds},
-                         {"epoch_rows", rows_to_json(report.model.rows)}};
-  add_accuracies(json, report.model, "");
-  if (report.baseline) {
-    const Means baseline = means_of(report.baseline->rows);
-    add_accuracies(json, *report.baseline, "baseline_");
-    json["baseline_epochs"] = report.baseline->rows.size();
-    json["baseline_best_epoch"] = report.baseline->best_epoch;
-    json["baseline_epoch_seconds"] = baseline.epoch_seconds;
-    json["baseline_batches_per_s"] = baseline.batches_per_s;
-    json["baseline_trainer_wait_fraction"] = baseline.wait_fraction;
-    json["baseline_inference_seconds"] = report.baseline->inference_seconds;
-    json["baseline_epoch_rows"] = rows_to_json(report.baseline->rows);
-  }
+  nlohmann::json json = {
+      {"dataset", report.dataset}, {"trainers", report.trainers}, {"options", report.options}};
+  for (const ModelReport& model : report.models) add_model(json, model);
   return json;
 }
 
 std::string to_table(const RunReport& report) {
   std::string table = line("", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
-  for (const EpochRow& row : report.model.rows) {
+  const ModelReport& last = report.models.back();
+  for (const EpochRow& row : last.rows) {
     const std::optional<double> valid =
-        report.model.valid_accuracy ? std::optional(row.valid_accuracy) : std::nullopt;
+        last.valid_accuracy ? std::optional(row.valid_accuracy) : std::nullopt;
     table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", decimals(valid), "",
                   fmt::format("{:.1f}", row.batches_per_s), percent(row.waits.trainer()),
                   fmt::format("{:.2f}", row.seconds));
   }
-  if (report.baseline)
-    table += exact_line(*report.baseline, fmt::format("best {}", report.baseline->best_epoch));
-  table += exact_line(report.model, fmt::format("best {}", report.model.best_epoch));
+  for (const ModelReport& model : report.models)
+    table += exact_line(model, fmt::format("best {}", model.best_epoch));
   table +=
       "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, with means over "
       "all epochs.\n";

@@ -1,0 +1,276 @@
+// See classification_program.h.
+#include "examples/classification_program.h"
+
+#include <c10/util/Logging.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/dataset.h"
+#include "core/error.h"
+#include "core/program/json_report.h"
+#include "core/program/progress_bar.h"
+#include "examples/classification_report.h"
+#include "trainer/layerwise_inference.h"
+#include "trainer/world.h"
+#include "worker_mode/core_placement.h"
+#include "worker_mode/torchrun_environment.h"
+
+namespace hopfeed {
+namespace {
+
+/// This process and its workers each on cores of their own, where there are enough. Returns the cores that
+/// were its own.
+cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  sched_getaffinity(0, sizeof before, &before);
+  CoreQuery query = query_cores(static_cast<int>(loader.num_workers));
+  for (const int core : cores) {
+    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &before)) {
+      throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
+    }
+  }
+  if (!cores.empty()) query.cores = cores;
+  const CorePlan plan = plan_cores(query);
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  for (const int core : plan.trainer) CPU_SET(core, &mine);
+  if (!plan.trainer.empty()) sched_setaffinity(0, sizeof mine, &mine);
+  for (const std::vector<int>& worker : plan.workers) {
+    if (worker.size() == 1) loader.cores.push_back(worker.front());
+  }
+  return before;
+}
+
+/// Bars of the running epoch, on rank 0; a signal stops any.
+TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world) {
+  if (world.rank() != 0) return {.step = {}, .epoch = {}, .stop = stop_asked};
+  const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
+  const auto percent = [](double fraction) {
+    return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%";
+  };
+  const auto decimals = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4f", value);
+    return std::string(text);
+  };
+  const auto ranks = static_cast<std::uint64_t>(world.size());
+  return {.step =
+              [=](const StepReport& step) {
+                if (!*bar) {
+                  *bar = std::make_unique<ProgressBar>(
+                      title + " epoch " + std::to_string(step.epoch) + "/" + std::to_string(epochs - 1),
+                      static_cast<std::uint64_t>(step.steps) * ranks, ProgressBarOptions{.unit = "batches"});
+                }
+                (*bar)->note("loss " + decimals(step.loss) + ", waited " + percent(step.wait_fraction));
+                (*bar)->set(static_cast<std::uint64_t>(step.step) * ranks);
+              },
+          .epoch =
+              [=](const EpochRow& row) {
+                if (*bar)
+                  (*bar)->note("loss " + decimals(row.loss) + ", valid " + decimals(row.valid_accuracy) +
+                               "; " + to_text(row.waits));
+                bar->reset();
+              },
+          .stop = stop_asked};
+}
+
+/// The folder of --out, made where it is missing.
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder, error))
+    throw_errno("--out: cannot make the folder " + folder.string(), error ? error.value() : ENOTDIR);
+}
+
+/// Ends a run that was asked to stop, on all ranks.
+void leave_if_stopped(const TrainingResult& result, const std::filesystem::path& out) {
+  if (!result.stopped) return;
+  throw Interrupted{out.empty() ? "nothing is kept without --out"
+                                : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
+}
+
+/// Exact, over all nodes, and by splits of the labelled type.
+ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
+  const Dataset dataset(run.training.loader.dataset);
+  const std::string& type = run.training.loader.node_type;
+  const int labelled = type.empty() ? 0 : dataset.meta().node_type(type);
+  ProgressBar bar(run.title + " inference", 1, {.unit = "rows"});
+  const auto begin = std::chrono::steady_clock::now();
+  const torch::Tensor logits =
+      layerwise_inference(*result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
+        stop_if_asked();
+        bar.set(done, total);
+      });
+  bar.finish();
+  const auto& splits = dataset.meta().node_types[labelled].splits;
+  const auto accuracy_on = [&](const char* split) -> std::optional<double> {
+    if (!splits.contains(split)) return std::nullopt;
+    return split_accuracy(logits, dataset, split, labelled).value();
+  };
+  return {
+      .title = run.title,
+      .prefix = run.prefix,
+      .rows = result.rows,
+      .best_epoch = result.best_epoch,
+      .train_accuracy = accuracy_on("train"),
+      .valid_accuracy = accuracy_on("valid"),
+      .test_accuracy = accuracy_on("test"),
+      .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+}
+
+/// This trainer's part of the trace; the trainers of one machine share a file. None where `path` is empty.
+std::unique_ptr<TraceFile> open_trace(const std::string& path, const World& world) {
+  if (path.empty()) return nullptr;
+  const LocalRanks local = local_ranks();
+  const std::int64_t first = world.rank() - local.rank;
+  return std::make_unique<TraceFile>(
+      TraceOptions{.path = trace_of_machine(path, first), .rank = world.rank()});
+}
+
+void finish_trace(TraceFile* trace, World& world) {
+  if (trace == nullptr) return;
+  TracePart mine = trace->close();
+  const torch::Tensor all = world.gather(torch::from_blob(&mine, {sizeof mine}, torch::kUInt8));
+  const LocalRanks local = local_ranks();
+  if (local.rank == 0) {
+    const std::span parts(static_cast<const TracePart*>(all.const_data_ptr()),
+                          static_cast<std::size_t>(world.size()));
+    trace->join(parts.subspan(static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(local.world)));
+  }
+  world.sum({0});  // joined: the parts may go
+}
+
+nlohmann::json options_json(const ClassificationArguments& a, const TrainingOptions& t) {
+  nlohmann::json json = {{"fanouts", t.loader.batch.fanouts},
+                         {"batch_size", t.loader.batch_size},
+                         {"hidden", t.hidden},
+                         {"dropout", t.dropout},
+                         {"lr", t.lr},
+                         {"weight_decay", t.weight_decay},
+                         {"seed", t.seed},
+                         {"num_workers", t.loader.num_workers},
+                         {"channel_size", t.loader.channel_size},
+                         {"threads", a.threads},
+                         {"backend", a.backend},
+                         {"checkpoint_every", t.checkpoint_every}};
+  if (!t.loader.batch.edge_fanouts.empty()) json["edge_fanouts"] = t.loader.batch.edge_fanouts;
+  return json;
+}
+
+bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
+
+}  // namespace
+
+void add_options(CommandLine& line, ClassificationArguments& a) {
+  TrainingOptions& t = a.training;
+  line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
+  line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
+  line.option("--epochs", t.epochs, "Passes over the training nodes");
+  line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
+  line.option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer");
+  line.option("--hidden", t.hidden, "Width of the hidden layers");
+  line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
+  line.option("--lr", t.lr, "Adam's learning rate");
+  line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
+  line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
+  line.option("--num-workers", t.loader.num_workers, "Sampling processes per trainer");
+  line.size_option(
+      "--channel-size", t.loader.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  line.cores_option("--cores", a.cores,
+                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
+  line.option("--threads", a.threads, "Threads of each trainer while training", {.min = 1, .max = 1024});
+  line.flag("--check-finite", t.loader.check_finite,
+            "End with an error where a batch has NaN or infinity among its features");
+  line.flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
+  line.option("--checkpoint-every", t.checkpoint_every,
+              "Steps between checkpoints; 0: after each epoch only");
+  line.flag("--resume", a.resume,
+            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  line.option("--backend", a.backend,
+              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
+  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
+              {.min = 1, .max = 86'400});
+  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+  line.option(
+      "--trace", a.trace,
+      "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it");
+  line.option("--json", a.json, "Write the summary to this file too");
+}
+
+ModelRun features_alone(TrainingOptions training) {
+  training.loader.batch.fanouts = {};
+  training.loader.batch.edge_fanouts = {};
+  training.name = "baseline";
+  return {.title = "features alone", .prefix = "baseline_", .training = std::move(training)};
+}
+
+void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models) {
+  // A wrong path or option is said before trainers are waited for.
+  for (const ModelRun& run : models) Dataset(run.training.loader.dataset);
+  const std::filesystem::path& out = arguments.training.out;
+  LoaderOptions placed = arguments.training.loader;
+  const cpu_set_t all_cores = place_on_cores(arguments.cores, placed);
+  at::set_num_threads(arguments.threads);
+  World world({.backend = arguments.backend,
+               .timeout = std::chrono::seconds(arguments.timeout_s),
+               .expected_size = arguments.trainers});
+
+  // Opened before the work, so that a path that cannot be written is said at once.
+  const bool reports = world.rank() == 0;
+  if (reports && !out.empty()) make_folder(out);
+  JsonReport summary_file(reports && !out.empty() ? (out / "summary.json").string() : "");
+  JsonReport json_file(reports ? arguments.json : "");
+
+  const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
+  std::vector<TrainingResult> results;
+  for (ModelRun& run : models) {
+    run.training.loader.cores = placed.cores;
+    run.training.trace = trace.get();
+    run.training.resume = arguments.resume ? Resume::kAlways : Resume::kAfterRestart;
+    results.push_back(train(world, run.training, callbacks(run.title, run.training.epochs, world)));
+    leave_if_stopped(results.back(), out);
+  }
+  finish_trace(trace.get(), world);
+  if (!reports) return;
+
+  sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
+  at::set_num_threads(CPU_COUNT(&all_cores));
+  const TrainingOptions& main = models.back().training;
+  RunReport summary{.dataset = Dataset(main.loader.dataset).meta().name,
+                    .trainers = world.size(),
+                    .options = options_json(arguments, main),
+                    .models = {}};
+  for (std::size_t i = 0; i < models.size(); ++i) summary.models.push_back(evaluate(models[i], results[i]));
+  summary_file.write(to_json(summary));
+  json_file.write(to_json(summary));
+  std::fputs(to_table(summary).c_str(), stdout);
+}
+
+int classification_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run) {
+  stop_on_signals();
+  // A trainer outlives no launcher: killed ones cannot tell their children. (One that was killed before this line has taken
+  // the store with it, which the trainer then looks for in vain.)
+  if (torchrun_environment_is_set()) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Tensors of a step are as large as those of the step before: keep their pages instead of returning and
+  // zeroing them.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
+  c10::initLogging();
+  line.action([&] { translate_torch_errors("training", run); });
+  return program_main(line, argc, argv);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,45 @@
+// What the programs that train node classifiers share: options, one run of several models on the same trainers, and its end.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/program/program_main.h"
+#include "trainer/trainer.h"
+
+namespace hopfeed {
+
+/// Options that all of them have.
+struct ClassificationArguments {
+  TrainingOptions training{.loader = {.batch_size = 1024, .num_workers = 1}, .name = "model"};
+  std::string fanouts = "15,10,5";
+  std::vector<int> cores;
+  bool no_baseline = false;
+  bool resume = false;
+  std::string backend = "gloo";
+  std::int64_t timeout_s = 300;
+  std::optional<std::int64_t> trainers;
+  int threads = 1;
+  std::string trace, json;
+};
+void add_options(CommandLine& line, ClassificationArguments& arguments);
+
+/// One model of a run.
+struct ModelRun {
+  std::string title;   // "GraphSAGE": of its row in the table
+  std::string prefix;  // of its figures in summary.json; empty for the model that the run is about
+  TrainingOptions training;
+};
+/// The options of a model that sees the seeds' features alone, beside the one of `training`.
+ModelRun features_alone(TrainingOptions training);
+
+/// Trains the models one after the other on all trainers, infers each over all nodes, and writes table and summary. The last
+/// is the model that the run is about.
+void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models);
+
+/// main of such a program: `run` is called with the command line read.
+int classification_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run);
+
+}  // namespace hopfeed

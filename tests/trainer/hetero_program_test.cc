@@ -1,0 +1,150 @@
+// hetero_classification as a user starts it, on a tiny typed graph: alone, as two trainers, interrupted, and with bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/processes.h"
+#include "tests/support/tiny_dataset.h"
+#include "tests/trainer/processes.h"
+#include "tests/trainer/training_options.h"
+#include "tests/trainer/typed_training_graph.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::program;
+using testing::TempFolder;
+using trainer_tests::ProgramResult;
+using trainer_tests::run_program;
+
+class HeteroProgram : public ::testing::Test {
+ protected:
+  HeteroProgram() {
+    at::set_num_threads(1);
+    const testing::TypedGraph graph = testing::typed_training_graph();
+    testing::write_typed_dataset(typed_, graph, testing::random_typed_cut(graph, 2, 1));
+    testing::write_typed_dataset(papers_, {.nodes = {graph.nodes[0]}, .edges = {graph.edges[0]}});
+  }
+  std::vector<std::string> command(std::vector<std::string> more) const {
+    std::vector<std::string> words{program("hetero_classification"), "--data", typed_.string(), "--hidden",
+                                   "16"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static nlohmann::json read(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return file ? nlohmann::json::parse(file) : nlohmann::json();
+  }
+  TrainingOptions options(const std::string& out) const {
+    TrainingOptions result = testing::small_training(typed_.string());
+    result.loader.batch.edge_fanouts = {{"cites", {2, 2}}, {"rev_in", {1, 0}}};
+    result.out = folder_.path() / out;
+    result.epochs = 3;
+    result.checkpoint_every = 2;
+    return result;
+  }
+
+  TempFolder folder_;
+  std::filesystem::path typed_ = folder_.path() / "typed", papers_ = folder_.path() / "papers";
+};
+
+TEST_F(HeteroProgram, TwoTrainersLeaveModelsTableAndSummaryOfAllThreeModels) {
+  const std::filesystem::path out = folder_.path() / "out";
+  const auto results =
+      trainer_tests::run_ranks(command({"--homogeneous", papers_.string(), "--homogeneous-fanouts", "4,3",
+                                        "--fanouts", "4,3", "--edge-fanouts", "cites=2,2;rev_in=1,0",
+                                        "--batch-size", "20", "--epochs", "8", "--out", out.string()}),
+                               2);
+  for (const ProgramResult& result : results) ASSERT_EQ(result.status, 0) << result.output;
+  const nlohmann::json summary = read(out / "summary.json");
+  for (const char* prefix : {"", "homogeneous_", "baseline_"}) {
+    for (const char* key : {"test_accuracy", "valid_accuracy", "epochs", "epoch_seconds"})
+      EXPECT_TRUE(summary.contains(std::string(prefix) + key)) << prefix << key;
+  }
+  EXPECT_EQ(summary["trainers"], 2);
+  EXPECT_EQ(summary["epochs"], 8);
+  EXPECT_EQ(summary["options"]["edge_fanouts"]["cites"], (std::vector<int>{2, 2}));
+  EXPECT_LT(summary["epoch_rows"][7]["loss"], summary["epoch_rows"][0]["loss"]);
+  EXPECT_GT(summary["test_accuracy"], summary["baseline_test_accuracy"])
+      << "authors say more than the features";
+  for (const char* title : {"HeteroSage", "GraphSAGE", "features alone"})
+    EXPECT_NE(results[0].output.find(title), std::string::npos) << results[0].output;
+  for (const char* file : {"model.pt", "homogeneous.pt", "baseline.pt", "model.checkpoint"})
+    EXPECT_TRUE(std::filesystem::exists(out / file)) << file;
+}
+
+TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
+  const auto losses = [&](int trainers, const std::string& batch_size) {
+    const std::filesystem::path json = folder_.path() / (batch_size + ".json");
+    const auto results = trainer_tests::run_ranks(
+        command({"--no-baseline", "--fanouts", "-1,-1", "--dropout", "0", "--batch-size", batch_size,
+                 "--epochs", "4", "--json", json.string()}),
+        trainers);
+    for (const ProgramResult& result : results) EXPECT_EQ(result.status, 0) << result.output;
+    const nlohmann::json summary = read(json);
+    std::vector<double> losses;
+    for (const nlohmann::json& row : summary["epoch_rows"]) losses.push_back(row["loss"]);
+    return losses;
+  };
+  const std::vector<double> one = losses(1, "40"), two = losses(2, "20");
+  ASSERT_EQ(one.size(), 4U);
+  ASSERT_EQ(two.size(), 4U);
+  for (std::size_t epoch = 0; epoch < 4; ++epoch)
+    EXPECT_NEAR(one[epoch], two[epoch], 1e-3 * one[epoch]) << epoch;
+}
+
+TEST_F(HeteroProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
+  struct Interruption {};
+  World world;
+  const TrainingResult whole = train(world, options("whole"));
+  for (const int stop : {1, 7, 8, 9, 20}) {  // 8 steps an epoch
+    TrainingOptions again = options("stopped" + std::to_string(stop));
+    int steps = 0;
+    const TrainingCallbacks interrupting{.step = [&](const StepReport&) {
+      if (++steps == stop) throw Interruption();
+    }};
+    EXPECT_THROW(train(world, again, interrupting), Interruption);
+    again.resume = Resume::kAlways;
+    const TrainingResult result = train(world, again);
+    ASSERT_EQ(result.rows.size(), whole.rows.size());
+    for (std::size_t i = 0; i < whole.rows.size(); ++i)
+      EXPECT_EQ(result.rows[i].loss, whole.rows[i].loss) << stop;
+    EXPECT_EQ(testing::parameter_digest(result.model), testing::parameter_digest(whole.model)) << stop;
+  }
+  TrainingOptions other = options("stopped1");
+  other.resume = Resume::kAlways;
+  other.loader.batch.edge_fanouts["cites"] = {2, 1};
+  try {
+    train(world, other);
+    FAIL() << "other edge fanouts were taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("edge fanouts"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(HeteroProgram, BadInputIsOneLineThatNamesIt) {
+  const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
+    const ProgramResult result = run_program(command(std::move(more)));
+    EXPECT_NE(result.status, 0);
+    EXPECT_LT(result.status, 128) << "died of a signal";
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
+    EXPECT_EQ(result.output.rfind("hetero_classification: ", 0), 0U) << result.output;
+    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+  };
+  expect_refused({"--edge-fanouts", "edits=3,2", "--no-baseline"}, "edits");
+  expect_refused({"--edge-fanouts", "cites=3", "--no-baseline"}, "cites");
+  expect_refused({"--edge-fanouts", "cites"}, "cites");
+  expect_refused({"--fanouts", ""}, "--fanouts");
+  expect_refused({"--node-type", "journal"}, "journal");
+  expect_refused({"--node-type", "author", "--no-baseline"}, "author");
+  expect_refused({"--homogeneous", (folder_.path() / "nowhere").string()}, "nowhere");
+  testing::TypedGraph other = testing::typed_training_graph();
+  std::swap(other.nodes[0].splits["test"][0], other.nodes[0].splits["test"][1]);
+  testing::write_typed_dataset(papers_, {.nodes = {other.nodes[0]}, .edges = {other.edges[0]}});
+  expect_refused({"--homogeneous", papers_.string()}, "split 'test'");
+}
+
+}  // namespace
+}  // namespace hopfeed
