@@ -22,7 +22,8 @@ struct DrawnRow {
   std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
   std::uint64_t position;           // of its first edge in the edge type, all partitions one after the other
   std::uint64_t degree;
-  std::uint64_t most;  // of the neighbours that it may give
+  std::uint64_t population;  // of these positions it draws: the degree, or as many as the picker has left
+  std::uint64_t most;        // of the neighbours that it may give
   std::uint64_t original_id;
   std::uint64_t
       extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time),

@@ -1,8 +1,8 @@
 // Local ids in order of first appearance. Two tables with one contract: a direct one (4 bytes per node of the graph, one
-// access) for graphs up to kMaxDirectNodes, a hash table (4 bytes per slot, sized by the batch) for larger ones.
+// access) for graphs up to kMaxDirectNodes, a hash table (16 bytes per slot, sized by the batch) for larger ones.
 //
-// An entry holds the local id in its low bits and the batch's generation above them, so that starting a batch touches
-// nothing; when the generations are used up the table is cleared once.
+// An entry holds the batch's generation (the direct table: above the local id, in one word), so that starting a batch
+// touches nothing; when the generations are used up the table is cleared once.
 //
 //   table.begin_batch(nodes);                        // empties `nodes`
 //   table.make_room(nodes, more);
@@ -102,79 +102,94 @@ class DirectRelabel {
 };
 
 class HashRelabel {
+  // With its key beside it, so that a lookup reads one cache line and nothing behind it.
+  struct Entry {
+    std::uint64_t node;
+    std::uint32_t generation, local;
+  };
+
  public:
   static constexpr bool kTrees = false;
   explicit HashRelabel(std::int64_t /*num_nodes*/) { resize(16); }
 
   void begin_batch(LocalNodes& nodes) {
     nodes.count = 0;
-    generation_ += 1u << id_bits_;
-    if (generation_ >> id_bits_ == 0) clear();
+    if (++generation_ == 0) clear();
   }
 
   void make_room(LocalNodes& nodes, std::size_t more) {
     nodes.reserve(more);
     if ((nodes.count + more) * 2 <= std::size_t{1} << slot_bits_) return;
     resize(std::bit_width((nodes.count + more) * 2));
-    for (std::uint32_t i = 0; i < nodes.count; ++i) *find(nodes, nodes.ids[i]) = generation_ | i;
+    for (std::uint32_t i = 0; i < nodes.count; ++i) {
+      const auto node = static_cast<std::uint64_t>(nodes.ids[i]);
+      *find(table_.data(), slot_bits_, generation_, node) = {node, generation_, i};
+    }
   }
 
   class Inserter {
    public:
-    Inserter(HashRelabel& table, LocalNodes& nodes, std::uint32_t* locals)
-        : table_(table), nodes_(nodes), locals_(locals) {}
-    void prefetch(std::uint64_t node) const {
-      __builtin_prefetch(table_.table_.data() + table_.slot(static_cast<std::int64_t>(node)), 1);
-    }
+    Inserter(HashRelabel& owner, LocalNodes& nodes, std::uint32_t* locals)
+        : nodes_(nodes),
+          table_(owner.table_.data()),
+          ids_(nodes.ids.data()),
+          locals_(locals),
+          slot_bits_(owner.slot_bits_),
+          next_(nodes.count),
+          generation_(owner.generation_) {}
+    void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + slot(node, slot_bits_), 1); }
+    /// Where the node belongs is found by a loop that mostly ends at once; from there on without a branch.
     void insert(std::uint64_t node, std::size_t at) {
-      std::uint32_t* entry = table_.find(nodes_, static_cast<std::int64_t>(node));
-      if ((*entry ^ table_.generation_) >> table_.id_bits_) {
-        *entry = table_.generation_ | nodes_.count;
-        nodes_.ids[nodes_.count++] = static_cast<std::int64_t>(node);
-      }
-      locals_[at] = *entry & ((1u << table_.id_bits_) - 1);
+      Entry* const entry = find(table_, slot_bits_, generation_, node);
+      const bool is_new = entry->generation != generation_;
+      const std::uint32_t local = is_new ? next_ : entry->local;
+      *entry = {node, generation_, local};
+      ids_[next_] = static_cast<std::int64_t>(node);
+      locals_[at] = local;
+      next_ += is_new;
     }
-    void close() const {}
+    void close() const { nodes_.count = next_; }
 
    private:
-    HashRelabel& table_;
     LocalNodes& nodes_;
+    Entry* const table_;
+    std::int64_t* const ids_;
     std::uint32_t* const locals_;
+    const int slot_bits_;
+    std::uint32_t next_;
+    const std::uint32_t generation_;
   };
 
   std::size_t bytes() const { return table_.bytes(); }
   /// With so many nodes in a batch.
   std::size_t max_bytes(std::size_t nodes) const {
-    return std::max(table_.bytes(), max_scratch_bytes(sizeof(std::uint32_t) << std::bit_width(2 * nodes)));
+    return std::max(table_.bytes(), max_scratch_bytes(sizeof(Entry) << std::bit_width(2 * nodes)));
   }
 
  private:
-  std::size_t slot(std::int64_t node) const {
-    return static_cast<std::size_t>(static_cast<std::uint64_t>(node) * 0x9E3779B97F4A7C15u >>
-                                    (64 - slot_bits_));
+  static std::size_t slot(std::uint64_t node, int slot_bits) {
+    return static_cast<std::size_t>(node * 0x9E3779B97F4A7C15u >> (64 - slot_bits));
   }
-  std::uint32_t* find(const LocalNodes& nodes, std::int64_t node) {
-    const std::size_t mask = (std::size_t{1} << slot_bits_) - 1;
-    for (std::size_t at = slot(node);; at = (at + 1) & mask) {
-      const std::uint32_t entry = table_[at];
-      if ((entry ^ generation_) >> id_bits_ || nodes.ids[entry & ((1u << id_bits_) - 1)] == node)
-        return &table_[at];
-    }
+  /// Where the node is, or goes.
+  static Entry* find(Entry* table, int slot_bits, std::uint32_t generation, std::uint64_t node) {
+    const std::size_t mask = (std::size_t{1} << slot_bits) - 1;
+    std::size_t at = slot(node, slot_bits);
+    while (table[at].generation == generation && table[at].node != node) at = (at + 1) & mask;
+    return table + at;
   }
   void resize(int slot_bits) {
     slot_bits_ = slot_bits;
-    id_bits_ = slot_bits;  // half full at most, so a local id needs one bit less
     table_.reserve(std::size_t{1} << slot_bits_);
     clear();
   }
   void clear() {
-    std::memset(table_.data(), 0, sizeof(std::uint32_t) << slot_bits_);
-    generation_ = 1u << id_bits_;
+    std::memset(table_.data(), 0, sizeof(Entry) << slot_bits_);
+    generation_ = 1;
   }
 
-  int slot_bits_ = 0, id_bits_ = 0;
+  int slot_bits_ = 0;
   std::uint32_t generation_ = 0;
-  ScratchArray<std::uint32_t> table_;
+  ScratchArray<Entry> table_;
 };
 
 /// For disjoint batches: a node that several trees reach has a local id in each. Ids are tree << node_bits | node.

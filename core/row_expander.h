@@ -4,7 +4,8 @@
 // Groups of kGroup destinations pass five stages, five groups in flight, a row of each in turn: what waits for memory and what
 // computes alternate in short steps, so that the core always has as many cache misses under way as it can.
 //   fetch   prefetch the row record
-//   look    read offsets and original id; after the last row of the group, draw for all (a picker's business)
+//   look    read offsets and original id; after the last row of the group, draw for all (a picker's business; one that must
+//           read for it draws a step later, behind a prefetch, and all that follows comes a step later too)
 //   place   pick positions, turn them into addresses, prefetch the neighbours
 //   read    read the neighbours, prefetch what the relabel table has of them
 //   insert  give them local ids in order of first appearance
@@ -52,7 +53,7 @@ struct ExpandScratch {
     ScratchArray<std::uint64_t> trees;     // of each drawn edge, shifted to where it belongs in an id
     std::size_t total = 0;
   };
-  DrawnGroup drawn[2];
+  DrawnGroup drawn[3];
   Placed placed[3];
   PickScratch picks;
 
@@ -102,7 +103,7 @@ class RowExpander {
     for (DrawnGroup& group : scratch_.drawn) group.count = 0, group.most = 0;
     for (Placed& group : scratch_.placed) group.total = 0;
     const std::uint32_t groups = (num_rows_ + kGroup - 1) / kGroup;
-    for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4; ++step) run(step);
+    for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4 + Picker::kStepsToDraw; ++step) run(step);
   }
 
  private:
@@ -115,9 +116,12 @@ class RowExpander {
     std::uint64_t* trees;
   };
 
-  // Step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4.
+  // Step s: fetch group s, look at group s - 1, place group s - 2, read group s - 3, insert group s - 4; from `place` on one
+  // group less where the draws are a step behind the look.
   void run(std::uint32_t step) {
-    DrawnGroup &looked = scratch_.drawn[step % 2], &drawn = scratch_.drawn[(step + 1) % 2];
+    DrawnGroup &looked = scratch_.drawn[(step + 2) % 3],
+               &to_draw = scratch_.drawn[(step + 2 - Picker::kStepsToDraw) % 3],
+               &drawn = scratch_.drawn[(step + 1 - Picker::kStepsToDraw) % 3];
     Placed &placed = scratch_.placed[step % 3], &read = scratch_.placed[(step + 2) % 3],
            &inserted = scratch_.placed[(step + 1) % 3];
     const std::uint32_t to_fetch = rows_of(step), to_look = step > 0 ? rows_of(step - 1) : 0,
@@ -146,7 +150,7 @@ class RowExpander {
     placed.total = static_cast<std::size_t>(cursor.at - placed.at.data());
     // Here, so that the draws have cache misses to run beside.
     for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
-    if (to_look > 0) picker_.draw(looked);
+    if (to_draw.count > 0) picker_.draw(to_draw);
   }
 
   Cursor begin_placing(Placed& placed, std::size_t most) const {
@@ -188,7 +192,9 @@ class RowExpander {
   void fetch(std::uint32_t local) const {
     const std::int64_t node = node_of(local);
     const int p = partition(node);
-    __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
+    const RowRecord* row = csc_.parts[p].rows + (node - csc_.partition_offsets[p]);
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + 1);  // where the row ends; in another line for one row of four
   }
 
   // Reads one row record and checks it: a damaged offset must never become an address.

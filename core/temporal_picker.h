@@ -1,6 +1,9 @@
 // Neighbours that are no later than the seed of the destination's tree: a binary search in the row's order of time, then the
 // uniform rule over what it leaves, or the latest. Positions come in the order of the draws; `last` and whole rows in the order
 // of time. See uniform_picker.h for what a picker is.
+//
+// The rows of a group are searched side by side, so that their cache misses overlap; the order of time is read a step later,
+// where it was prefetched for.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +25,10 @@ struct TemporalOptions {
 
 class TemporalPicker {
  public:
+  static constexpr std::uint32_t kStepsToDraw = 1;
+
   TemporalPicker(const PickOptions& options, const TemporalOptions& temporal, PickScratch& scratch)
-      : options_(options), temporal_(temporal), scratch_(scratch) {}
+      : options_(options), temporal_(temporal), uniform_(options, scratch) {}
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);
@@ -34,47 +39,94 @@ class TemporalPicker {
     __builtin_prefetch(times + row.degree / 2);
     __builtin_prefetch(times + row.degree / 4);
     __builtin_prefetch(times + row.degree / 4 * 3);
-    if (row.degree > 0) __builtin_prefetch(reinterpret_cast<const void*>(row.order_at));
   }
 
-  void draw(const DrawnGroup&) const {}
+  /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
+  void draw(DrawnGroup& group) {
+    Searches ends, begins;
+    for (std::uint32_t i = 0; i < group.count; ++i)
+      ends.add(times_of(group.rows[i]), group.rows[i].degree, now_of(group.rows[i]));
+    ends.run();
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const std::int64_t now = now_of(group.rows[i]);
+      // Where no time can be too early, nothing is searched.
+      const bool has_begin = temporal_.window > 0 && now >= INT64_MIN + temporal_.window;
+      begins.add(times_of(group.rows[i]), has_begin ? ends.result[i] : 0,
+                 now - (has_begin ? temporal_.window : 0));
+    }
+    if (temporal_.window > 0) begins.run();
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      std::uint64_t begin = begins.result[i];
+      row.population = ends.result[i] - begin;
+      row.most = num_drawn(row.population, options_.fanout, options_.replace);
+      if (temporal_.strategy == TemporalStrategy::kLast) {
+        begin += row.population - row.most;
+        row.population = row.most;
+      }
+      row.order_at += begin * sizeof(std::uint32_t);
+    }
+    uniform_.draw(group);
+    for (std::uint32_t i = 0; i < group.count; ++i) prefetch_order(group, group.rows[i]);
+  }
 
   template <class Emit>
-  void pick(const DrawnGroup&, const DrawnRow& row, Emit emit) {
-    const auto* times = reinterpret_cast<const std::int64_t*>(row.extra_at);
-    const auto* order = reinterpret_cast<const std::uint32_t*>(row.order_at);
-    const std::int64_t now = temporal_.seed_times[row.tree];
-    const std::uint64_t end = count_until(times, row.degree, now);
-    const std::uint64_t begin = has_window_begin(now) ? count_until(times, end, now - temporal_.window) : 0;
-    const std::uint64_t size = end - begin;
-    const std::uint64_t k = num_drawn(size, options_.fanout, options_.replace);
-    const auto in_order = [&row, order](std::uint64_t from) {
-      return [&row, order, from](std::uint64_t j) { return std::uint64_t{row.checked(order[from + j])}; };
-    };
-    if (size == 0) return;
-    if (options_.fanout < 0 || (k == size && !options_.replace)) return emit(size, in_order(begin));
-    if (temporal_.strategy == TemporalStrategy::kLast) return emit(k, in_order(end - k));
-    SerialPicks(scratch_, options_.replace)
-        .pick(options_.stream_of(row), size, static_cast<std::uint32_t>(k),
-              [&](std::uint64_t count, auto position) {
-                emit(count,
-                     [&](std::uint64_t j) { return std::uint64_t{row.checked(order[begin + position(j)])}; });
-              });
+  void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
+    uniform_.pick(group, row, [&](std::uint64_t count, auto position) {
+      emit(count, [&](std::uint64_t j) { return std::uint64_t{row.checked(order_of(row)[position(j)])}; });
+    });
   }
 
  private:
-  /// Whether any time can be too early.
-  bool has_window_begin(std::int64_t now) const {
-    return temporal_.window > 0 && now >= INT64_MIN + temporal_.window;
+  /// How many of the times of each row, which rise, are no later than `now`.
+  struct Searches {
+    void add(const std::int64_t* row_times, std::uint64_t row_size, std::int64_t row_now) {
+      now[count] = row_now;
+      times[count] = row_size > 0 ? row_times : now + count;  // what is read there decides nothing
+      size[count] = row_size;
+      result[count] = 0;
+      longest = std::max(longest, row_size);
+      ++count;
+    }
+    /// One halving of each row after the other; without a branch, since none could be predicted.
+    void run() {
+      for (; longest > 1; longest -= longest / 2) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+          const std::uint64_t half = size[i] / 2;
+          // Where one is left, the first: it decides nothing, as half is 0.
+          const std::int64_t time = times[i][result[i] + half - (half > 0)];
+          result[i] += half & -static_cast<std::uint64_t>(time <= now[i]);
+          size[i] -= half;
+        }
+      }
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (size[i] > 0) result[i] += times[i][result[i]] <= now[i];
+    }
+
+    const std::int64_t* times[DrawnGroup::kRows];
+    std::int64_t now[DrawnGroup::kRows];
+    std::uint64_t size[DrawnGroup::kRows], result[DrawnGroup::kRows];
+    std::uint64_t longest = 0;
+    std::uint32_t count = 0;
+  };
+
+  std::int64_t now_of(const DrawnRow& row) const { return temporal_.seed_times[row.tree]; }
+  static const std::int64_t* times_of(const DrawnRow& row) {
+    return reinterpret_cast<const std::int64_t*>(row.extra_at);
   }
-  /// Of the first `size` times, in order: how many are no later than `now`.
-  static std::uint64_t count_until(const std::int64_t* times, std::uint64_t size, std::int64_t now) {
-    return static_cast<std::uint64_t>(std::upper_bound(times, times + size, now) - times);
+  static const std::uint32_t* order_of(const DrawnRow& row) {
+    return reinterpret_cast<const std::uint32_t*>(row.order_at);
+  }
+
+  void prefetch_order(const DrawnGroup& group, const DrawnRow& row) const {
+    if (row.lane == DrawnRow::kNoLane) return __builtin_prefetch(order_of(row));
+    for (std::uint64_t j = 0; j < row.most; ++j)
+      __builtin_prefetch(order_of(row) + group.picks.pick[j * DrawRows::kRows + row.lane]);
   }
 
   const PickOptions options_;
   const TemporalOptions temporal_;
-  PickScratch& scratch_;
+  UniformPicker uniform_;
 };
 
 }  // namespace hopfeed

@@ -2,8 +2,8 @@
 // the fanout is small, one row after the other where it is not.
 //
 // A picker, as row_expander.h uses it:
-//   look(row, part, begin)   the row is known: how many neighbours it may give, and a prefetch of what pick() will read
-//   draw(group)              once for each group, behind its last look()
+//   look(row, part, begin)   the row is known: how many neighbours it may give, and a prefetch of what draw() or pick() read
+//   draw(group)              once for each group, behind its last look(), kStepsToDraw groups later
 //   pick(group, row, emit)   calls emit(count, position_of_j) once: the row's positions, in the order of the draws
 #pragma once
 #include <cstdint>
@@ -64,9 +64,12 @@ class SerialPicks {
 
 class UniformPicker {
  public:
+  static constexpr std::uint32_t kStepsToDraw = 0;
+
   UniformPicker(const PickOptions& options, PickScratch& scratch) : options_(options), scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
+    row.population = row.degree;
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);
   }
 
@@ -81,8 +84,8 @@ class UniformPicker {
       row_of[lanes.count] = i;
       lanes.node[lanes.count] = row.original_id;
       lanes.tree[lanes.count] = row.tree;
-      lanes.degree[lanes.count] = row.degree;
-      lanes.count += row.most > 0 && !takes_all(row) && row.degree <= UINT32_MAX;
+      lanes.degree[lanes.count] = row.population;
+      lanes.count += row.most > 0 && !takes_all(row) && row.population <= UINT32_MAX;
     }
     if (lanes.count == 0) return;
     const std::uint32_t again = draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
@@ -101,13 +104,13 @@ class UniformPicker {
       emit(row.most, [](std::uint64_t j) { return j; });
     } else {
       SerialPicks(scratch_, options_.replace)
-          .pick(options_.stream_of(row), row.degree, static_cast<std::uint32_t>(row.most), emit);
+          .pick(options_.stream_of(row), row.population, static_cast<std::uint32_t>(row.most), emit);
     }
   }
 
  private:
   bool takes_all(const DrawnRow& row) const {
-    return options_.fanout < 0 || row.degree == 0 || (row.most == row.degree && !options_.replace);
+    return options_.fanout < 0 || row.population == 0 || (row.most == row.population && !options_.replace);
   }
 
   const PickOptions options_;

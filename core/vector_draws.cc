@@ -53,6 +53,13 @@ HWY_INLINE Mask less(Vector a, Vector b) {
   return hn::RebindMask(d, hn::Lt(hn::BitCast(s, a), hn::BitCast(s, b)));
 }
 
+HWY_INLINE std::uint32_t bits_of(Mask mask) {
+  const Lanes64 d;
+  alignas(8) std::uint8_t bits[8] = {};
+  hn::StoreMaskBits(d, mask, bits);
+  return bits[0];
+}
+
 template <Replacement kReplacement>
 std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
   const Lanes64 d;
@@ -81,11 +88,9 @@ std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, Draw
         hn::Store(pick, d, picks.pick + j * DrawRows::kRows + i);
       }
     }
-    alignas(8) std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, doubtful, bits);
-    again |= static_cast<std::uint32_t>(bits[0]) << i;
+    again |= bits_of(doubtful) << i;
   }
-  return rows.count < 32 ? again & ((1u << rows.count) - 1) : again;
+  return again & ((1u << rows.count) - 1);
 }
 
 std::uint32_t draw_without(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
@@ -93,6 +98,30 @@ std::uint32_t draw_without(DrawRows& rows, std::uint32_t k, const NodeStream& ke
 }
 std::uint32_t draw_with(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
   return draw<Replacement::kWith>(rows, k, keys, picks);
+}
+
+// Two words for each draw: the column and the place in it.
+std::uint32_t draw_alias(const DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
+  const Lanes64 d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Vector low_half = hn::Set(d, 0xFFFFFFFF);
+  std::uint32_t again = 0;
+  for (std::size_t i = 0; i < rows.count; i += lanes) {
+    const Vector node = hn::Load(d, rows.node + i), degree = hn::Load(d, rows.degree + i),
+                 tree = hn::Load(d, rows.tree + i);
+    Mask doubtful = hn::MaskFromVec(hn::Zero(d));
+    for (std::uint32_t t = 0; t < k;) {
+      const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), tree, hn::Set(d, t / 2)}}, keys.key);
+      for (std::uint32_t word = 0; word < 4 && t < k; word += 2, ++t) {
+        const Vector product = multiply_low_halves(words.word[word], degree);
+        doubtful = hn::Or(doubtful, less(hn::And(product, low_half), degree));
+        const Vector pick = hn::Or(hn::AndNot(low_half, product), hn::And(words.word[word + 1], low_half));
+        hn::Store(pick, d, picks.pick + t * DrawRows::kRows + i);
+      }
+    }
+    again |= bits_of(doubtful) << i;
+  }
+  return again & ((1u << rows.count) - 1);
 }
 
 // One vector of positions.
@@ -130,12 +159,18 @@ namespace hopfeed {
 
 HWY_EXPORT(draw_without);
 HWY_EXPORT(draw_with);
+HWY_EXPORT(draw_alias);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
                         DrawPicks& picks) {
   return replacement == Replacement::kWith ? HWY_DYNAMIC_DISPATCH(draw_with)(rows, k, keys, picks)
                                            : HWY_DYNAMIC_DISPATCH(draw_without)(rows, k, keys, picks);
+}
+
+std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
+                              DrawPicks& picks) {
+  return HWY_DYNAMIC_DISPATCH(draw_alias)(rows, k, keys, picks);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

@@ -33,6 +33,11 @@ enum class Replacement : std::uint32_t { kWithout, kWith };
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
                         DrawPicks& picks);
 
+/// k weighted draws of each row, as weighted_rule.h has them: column << 32 | place. Returned as from draw_rows; a doubtful
+/// draw still has the column that it is tried with first.
+std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
+                              DrawPicks& picks);
+
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {
   std::uint64_t partner, size, key;

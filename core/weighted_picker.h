@@ -1,6 +1,7 @@
 // Neighbours in proportion to their weights: the rule of weighted_rule.h. The columns of a row's first draws are known before
 // its alias table is read, so that the table can be prefetched with the rest. See uniform_picker.h for what a picker is.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -56,6 +57,8 @@ class RemainingWeights {
 
 class WeightedPicker {
  public:
+  static constexpr std::uint32_t kStepsToDraw = 0;
+
   WeightedPicker(const PickOptions& options, const WeightView& weights, PickScratch& scratch)
       : options_(options), weights_(weights), scratch_(scratch) {}
 
@@ -70,18 +73,28 @@ class WeightedPicker {
     if (takes_all(row)) __builtin_prefetch(entries(row));
   }
 
-  void draw(DrawnGroup& group) const {
-    if (options_.fanout < 0 || options_.fanout > kMaxLaneDraws) return;
+  // Lanes as the uniform picker's. Without replacement a few draws more are made, for repeats; they are seldom needed enough
+  // to be prefetched for.
+  void draw(DrawnGroup& group) {
+    if (group.most == 0 || options_.fanout < 0 || options_.fanout > kMaxLaneDraws) return;
+    DrawRows& lanes = scratch_.lanes;
+    lanes.count = 0;
+    std::uint32_t row_of[DrawnGroup::kRows];
     for (std::uint32_t i = 0; i < group.count; ++i) {
-      DrawnRow& row = group.rows[i];
-      if (row.most == 0 || takes_all(row)) continue;
-      row.lane = i;
-      const NodeStream stream = options_.stream_of(row);
-      for (std::uint32_t t = 0; t < row.most; ++t) {
-        const AliasDraw draw = alias_draw(stream, t, static_cast<std::uint32_t>(row.degree));
-        __builtin_prefetch(entries(row) + draw.column);
-        group.picks.pick[t * DrawRows::kRows + i] = std::uint64_t{draw.column} << 32 | draw.place;
-      }
+      const DrawnRow& row = group.rows[i];
+      row_of[lanes.count] = i;
+      lanes.node[lanes.count] = row.original_id;
+      lanes.tree[lanes.count] = row.tree;
+      lanes.degree[lanes.count] = row.degree;
+      lanes.count += row.most > 0 && !takes_all(row);
+    }
+    if (lanes.count == 0) return;
+    const std::uint32_t again = draw_alias_rows(lanes, lane_draws(), options_.stream, group.picks);
+    for (std::uint32_t lane = 0; lane < lanes.count; ++lane) {
+      DrawnRow& row = group.rows[row_of[lane]];
+      if ((again >> lane & 1) == 0) row.lane = lane;
+      for (std::uint32_t t = 0; t < row.most; ++t)
+        __builtin_prefetch(entries(row) + (group.picks.pick[t * DrawRows::kRows + lane] >> 32));
     }
   }
 
@@ -105,13 +118,17 @@ class WeightedPicker {
   bool takes_all(const DrawnRow& row) const {
     return options_.fanout < 0 || (row.most == row.degree && !options_.replace);
   }
+  std::uint32_t lane_draws() const {
+    const auto k = static_cast<std::uint32_t>(options_.fanout);
+    return options_.replace ? k : std::min(k + k / 2 + 2, kMaxLaneDraws);
+  }
   static const AliasEntry* entries(const DrawnRow& row) {
     return reinterpret_cast<const AliasEntry*>(row.extra_at);
   }
 
   std::uint32_t position_of(const DrawnGroup& group, const DrawnRow& row, std::uint32_t t) const {
     AliasDraw draw;
-    if (row.lane != DrawnRow::kNoLane && t < row.most) {
+    if (row.lane != DrawnRow::kNoLane && t < lane_draws()) {
       const std::uint64_t drawn = group.picks.pick[t * DrawRows::kRows + row.lane];
       draw = {static_cast<std::uint32_t>(drawn >> 32), static_cast<std::uint32_t>(drawn)};
     } else {

@@ -8,6 +8,7 @@
 
 #include "core/keyed_shuffle.h"
 #include "core/sampling_rule.h"
+#include "core/weighted_rule.h"
 
 namespace hopfeed {
 namespace {
@@ -86,6 +87,37 @@ TEST_P(EachTarget, DegreesNearTheLimit_AreDrawnRightOrLeftToTheSerialRule) {
   std::mt19937_64 random(3);
   for (int repeat = 0; repeat < 200; ++repeat)
     expect_serial_draws(random, DrawRows::kRows, 5, 0xFFFFFFFF, Replacement::kWithout);
+}
+
+TEST_P(EachTarget, WeightedDraws_AreThoseOfTheSerialRule) {
+  std::mt19937_64 random(4);
+  for (const std::uint64_t max_degree : {1ull, 20ull, 100'000ull, 0x7FFFFFFFull}) {
+    for (std::uint32_t k = 1; k <= kMaxLaneDraws; ++k) {
+      NodeStream keys = keys_of(random());
+      DrawRows rows{};
+      rows.count = 1 + k % DrawRows::kRows;
+      for (std::uint32_t i = 0; i < rows.count; ++i) {
+        rows.tree[i] = static_cast<std::uint32_t>(random());
+        rows.node[i] = random();
+        rows.degree[i] = random() % max_degree + 1;
+      }
+      DrawPicks picks;
+      const std::uint32_t again = draw_alias_rows(rows, k, keys, picks);
+      ASSERT_EQ(again >> (rows.count - 1) >> 1, 0u) << "a lane behind the last row";
+      for (std::uint32_t i = 0; i < rows.count; ++i) {
+        keys.node = rows.node[i];
+        keys.tree = static_cast<std::uint32_t>(rows.tree[i]);
+        if (again >> i & 1) {
+          EXPECT_GT(rows.degree[i], 1u << 16) << "a small range has hardly ever a biased remainder";
+          continue;
+        }
+        for (std::uint32_t t = 0; t < k; ++t) {
+          const AliasDraw draw = alias_draw(keys, t, static_cast<std::uint32_t>(rows.degree[i]));
+          ASSERT_EQ(picks.pick[t * DrawRows::kRows + i], std::uint64_t{draw.column} << 32 | draw.place);
+        }
+      }
+    }
+  }
 }
 
 TEST_P(EachTarget, Shuffle_IsTheSameWithAnyNumberOfPositionsAtATime) {
