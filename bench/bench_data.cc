@@ -28,7 +28,17 @@ fs::path cache_folder() {
 }
 
 const char* suffix(MadeUp made_up) {
-  return made_up == MadeUp::kWeights ? "-weights" : made_up == MadeUp::kTimes ? "-times" : "";
+  switch (made_up) {
+    case MadeUp::kNothing:
+      return "";
+    case MadeUp::kWeights:
+      return "-weights";
+    case MadeUp::kTimes:
+      return "-times";
+    case MadeUp::kTypes:
+      return "-types";
+  }
+  __builtin_unreachable();
 }
 
 /// A number of a node or an edge, for `what`.
@@ -38,7 +48,7 @@ std::uint32_t made_up_number(std::int64_t id, std::uint32_t what) {
 
 /// Weights from 1 to 100.
 void add_weights(RawGraph& graph) {
-  graph.edge_attrs.push_back(
+  graph.edges[0].attrs.push_back(
       {.name = "weight",
        .type = ElementType::kFloat32,
        .shape = {},
@@ -48,24 +58,45 @@ void add_weights(RawGraph& graph) {
            std::memcpy(rows.data() + i * sizeof weight, &weight, sizeof weight);
          }
        }});
-  graph.weights = {"weight"};
+  graph.edges[0].weights = {"weight"};
 }
 
 /// Times below 2^32; as a seed, a node is in the later half of them.
 void add_times(RawGraph& graph) {
   const auto add = [&](const char* name, auto time_of) {
-    graph.attrs.push_back({.name = name,
-                           .type = ElementType::kInt64,
-                           .shape = {},
-                           .read_row = [time_of](std::int64_t node, std::span<std::byte> row) {
-                             const std::int64_t time = time_of(node);
-                             std::memcpy(row.data(), &time, sizeof time);
-                           }});
+    graph.nodes[0].attrs.push_back({.name = name,
+                                    .type = ElementType::kInt64,
+                                    .shape = {},
+                                    .read_row = [time_of](std::int64_t node, std::span<std::byte> row) {
+                                      const std::int64_t time = time_of(node);
+                                      std::memcpy(row.data(), &time, sizeof time);
+                                    }});
   };
   add("time", [](std::int64_t node) { return std::int64_t{made_up_number(node, 1)}; });
   add("seed_time",
       [](std::int64_t node) { return (std::int64_t{1} << 31) + std::int64_t{made_up_number(node, 2)} / 2; });
-  graph.times = {"time"};
+  graph.edges[0].times = {"time"};
+}
+
+/// As many nodes and edges, in three node types and six edge types: two of them end at each node type.
+RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
+  constexpr int kNodeTypes = 3, kEdgeTypes = 6;
+  options.num_nodes = std::max<std::int64_t>(options.num_classes, options.num_nodes / kNodeTypes);
+  options.num_edges /= kEdgeTypes;
+  RawGraph graph;
+  graph.name = "generated";
+  for (int e = 0; e < kEdgeTypes; ++e, ++options.seed) {
+    RawGraph part = generate_graph(options, progress);
+    const int dst = e / 2, src = (dst + e % 2) % kNodeTypes;
+    graph.edges.push_back({.src_type = src,
+                           .dst_type = dst,
+                           .rel = fmt::format("rel{}", e),
+                           .csc = std::move(part.edges[0].csc)});
+    if (e % 2 != 0) continue;
+    graph.nodes.push_back(std::move(part.nodes[0]));
+    graph.nodes.back().name = fmt::format("node{}", dst);
+  }
+  return graph;
 }
 
 }  // namespace
@@ -86,13 +117,14 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
     }
     bar->set(state.done, state.total);
   };
-  RawGraph graph = generate_graph({.num_nodes = options.nodes,
-                                   .num_edges = options.edges,
-                                   .num_features = options.features,
-                                   .num_classes = 47,
-                                   .seed = 1,
-                                   .threads = threads},
-                                  progress);
+  GenerateOptions generate{.num_nodes = options.nodes,
+                           .num_edges = options.edges,
+                           .num_features = options.features,
+                           .num_classes = 47,
+                           .seed = 1,
+                           .threads = threads};
+  RawGraph graph =
+      made_up == MadeUp::kTypes ? typed_graph(generate, progress) : generate_graph(generate, progress);
   if (made_up == MadeUp::kWeights) add_weights(graph);
   if (made_up == MadeUp::kTimes) add_times(graph);
   HotnessOptions hotness{.fanouts = options.fanouts, .batch_size = options.batch_size, .threads = threads};

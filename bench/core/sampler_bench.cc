@@ -174,6 +174,7 @@ std::string first_of(const Dataset& dataset, const std::vector<std::string>& nam
 MadeUp made_up_for(const std::string& kind) {
   return kind.starts_with("weighted")   ? MadeUp::kWeights
          : kind.starts_with("temporal") ? MadeUp::kTimes
+         : kind == "hetero"             ? MadeUp::kTypes
                                         : MadeUp::kNothing;
 }
 
@@ -185,6 +186,8 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
       if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
   }
   const EdgeTypeMeta& edge = dataset.meta().edge_types.at(0);
+  if (kind == "hetero")  // two edge types end at each node: about as many edges as without types
+    for (std::int64_t& fanout : batch.fanouts) fanout = fanout < 0 ? fanout : (fanout + 1) / 2;
   batch.replace = kind == "replace" || kind == "weighted-replace";
   batch.disjoint = kind == "disjoint";
   if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");
@@ -226,9 +229,14 @@ Report bench_sampler(const BenchOptions& options) {
                         {.huge_pages = options.huge_pages});
   const BatchOptions batch = batch_options(options, dataset, options.kind);
   Workload workload(options, dataset, batch);
+  std::optional<Dataset> untyped;
+  if (options.kind == "hetero")
+    untyped.emplace(dataset_folder(options), DatasetOptions{.huge_pages = options.huge_pages});
+  const Dataset& compared = untyped ? *untyped : dataset;
   std::optional<Workload> uniform;  // with replacement where the kind is
   if (!plain)
-    uniform.emplace(options, dataset, batch_options(options, dataset, batch.replace ? "replace" : "uniform"));
+    uniform.emplace(options, compared,
+                    batch_options(options, compared, batch.replace ? "replace" : "uniform"));
   const Rate reads_before = random_reads(options, dataset.csc(0));
   const Rate uniform_before = uniform ? uniform->run() : Rate{};
   const Rate batches = workload.run();
