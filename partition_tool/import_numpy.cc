@@ -4,257 +4,158 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <memory>
 
 #include "core/error.h"
 #include "core/limits.h"
-#include "core/npy.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
+#include "partition_tool/numpy_description.h"
 
 namespace hopfeed {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw Error(ErrorCode::kInvalid, path.string() + ": " + what);
-}
-
-bool has_type(const NpyArray& array, ElementType type) { return array.header().descr == npy_descr(type); }
-
-IdSpan ids_of(const NpyArray& array) {
-  if (has_type(array, ElementType::kInt32)) return array.as<std::int32_t>();
-  if (has_type(array, ElementType::kInt64)) return array.as<std::int64_t>();
-  refuse(array.path(), "its element type is " + array.header().descr + "; node ids must be int32 or int64");
-}
-
-struct EdgeIndex {
-  NpyArray array;
-  IdSpan source, destination;
+/// The files of one node type, open.
+struct OpenNodes {
+  std::int64_t count = 0;  // 0: no file tells
+  std::shared_ptr<const NpyArray> features, labels;
+  std::vector<std::shared_ptr<const NpyArray>> attrs;
 };
 
-EdgeIndex open_edge_index(const fs::path& path) {
-  EdgeIndex edges{.array = NpyArray(path), .source = {}, .destination = {}};
-  const std::vector<std::int64_t>& shape = edges.array.header().shape;
-  if (shape.size() != 2 || shape[0] != 2)
-    refuse(path, "the edge index must have the shape [2, E]: row 0 source, row 1 destination");
-  std::visit(
-      [&](auto ids) {
-        edges.source = ids.first(shape[1]);
-        edges.destination = ids.last(shape[1]);
-      },
-      ids_of(edges.array));
-  return edges;
+OpenNodes open_nodes(const NumpyNodes& files) {
+  OpenNodes open{.count = files.count, .features = {}, .labels = {}, .attrs = {}};
+  if (!files.features.empty()) open.features = open_rows(files.features, open.count);
+  if (!files.labels.empty()) open.labels = open_rows(files.labels, open.count);
+  for (const NamedFile& file : files.attrs) open.attrs.push_back(open_rows(file.path, open.count));
+  return open;
 }
 
-std::int64_t largest_id(const IdSpan& ids) {
-  return std::visit(
-      [](auto items) {
-        return items.empty() ? std::int64_t{-1} : std::int64_t{*std::max_element(items.begin(), items.end())};
-      },
-      ids);
-}
-
-RawAttr feature_attr(std::shared_ptr<const NpyArray> array, std::int64_t width) {
-  RawAttr attr{.name = "x", .type = ElementType::kFloat32, .shape = {width}, .read_row = {}};
-  if (has_type(*array, ElementType::kFloat64)) {
-    attr.read_row = [array, width](std::int64_t node, std::span<std::byte> row) {
-      const std::span<const double> in = array->as<double>().subspan(node * width, width);
-      for (std::int64_t f = 0; f < width; ++f) {
-        const auto value =
-            static_cast<float>(in[f]);  // to nearest, ties to even; too large becomes infinite; NaN stays NaN
-        std::memcpy(row.data() + f * 4, &value, 4);
-      }
-    };
-    return attr;
+RawNodes read_nodes(const NumpyNodes& files, const OpenNodes& open) {
+  RawNodes nodes{.name = files.name, .count = open.count, .attrs = {}, .splits = {}};
+  if (open.features) nodes.attrs.push_back(feature_attr(open.features));
+  if (open.labels) set_labels(nodes, read_labels(*open.labels, open.count));
+  for (const auto& [name, path] : files.splits) {
+    if (!path.empty()) nodes.splits[name] = read_split(path, open.count);
   }
-  if (has_type(*array, ElementType::kFloat16))
-    attr.type = ElementType::kFloat16;
-  else if (!has_type(*array, ElementType::kFloat32))
-    refuse(array->path(),
-           "its element type is " + array->header().descr + "; features must be float16, float32 or float64");
-  attr.read_row = [array](std::int64_t node, std::span<std::byte> row) {
-    std::memcpy(row.data(), array->bytes().data() + node * row.size(), row.size());
-  };
-  return attr;
+  check_attr_names({"x", "y"}, files.attrs, "node attribute");
+  for (std::size_t i = 0; i < open.attrs.size(); ++i)
+    nodes.attrs.push_back(node_attr(files.attrs[i], open.attrs[i], open.count));
+  return nodes;
 }
 
-/// The type of an array that is kept as it is.
-ElementType element_type_of_array(const NpyArray& array) {
-  for (const ElementType type :
-       {ElementType::kUint8, ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
-        ElementType::kUint32, ElementType::kInt64, ElementType::kFloat16, ElementType::kFloat32,
-        ElementType::kFloat64, ElementType::kBool}) {
-    if (has_type(array, type)) return type;
-  }
-  refuse(array.path(), "its element type is " + array.header().descr + ", which attributes cannot have");
-}
+/// One import: what its steps share.
+class Importer {
+ public:
+  Importer(const NumpyGraph& files, const NumpyImportOptions& options) : files_(files), options_(options) {}
 
-/// What attributes of nodes and edges have in common; `rows` is how many there must be, `owners` of what.
-template <class Attr>
-Attr kept_attr(const NamedFile& file, const NpyArray& array, std::int64_t rows, const char* owners) {
-  const std::vector<std::int64_t>& shape = array.header().shape;
-  if (shape.empty() || shape[0] != rows)
-    refuse(file.path,
-           fmt::format("it has {} rows, but there are {} {}", shape.empty() ? 0 : shape[0], rows, owners));
-  Attr attr;
-  attr.name = file.name;
-  attr.type = element_type_of_array(array);
-  attr.shape.assign(shape.begin() + 1, shape.end());
-  const AttrMeta meta{.name = attr.name, .type = attr.type, .shape = attr.shape};
-  if (meta.row_bytes() < 1 || meta.row_bytes() > kMaxRowBytes / 2)
-    refuse(file.path,
-           fmt::format("its rows have {} bytes (1 to {} can be stored)", meta.row_bytes(), kMaxRowBytes / 2));
-  return attr;
-}
-
-RawAttr node_attr(const NamedFile& file, std::shared_ptr<const NpyArray> array, std::int64_t num_nodes) {
-  RawAttr attr = kept_attr<RawAttr>(file, *array, num_nodes, "nodes");
-  attr.read_row = [array](std::int64_t node, std::span<std::byte> row) {
-    std::memcpy(row.data(), array->bytes().data() + node * row.size(), row.size());
-  };
-  return attr;
-}
-
-RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges) {
-  const auto array = std::make_shared<const NpyArray>(file.path);
-  RawEdgeAttr attr = kept_attr<RawEdgeAttr>(file, *array, num_edges, "edges");
-  attr.read_rows = [array](std::int64_t, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows) {
-    if (edge_ids.empty()) return;
-    const std::size_t row_bytes = rows.size() / edge_ids.size();
-    for (std::size_t i = 0; i < edge_ids.size(); ++i)
-      std::memcpy(rows.data() + i * row_bytes, array->bytes().data() + edge_ids[i] * row_bytes, row_bytes);
-  };
-  return attr;
-}
-
-/// Throws kInvalid where a name is none that a file can have, or comes twice.
-void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what) {
-  for (const NamedFile& file : files) {
-    check_name(file.name, what);
-    if (std::ranges::find(taken, file.name) != taken.end() || file.name == "hotness" ||
-        file.name == "original_ids")
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("{} '{}' has a name that is taken; choose another", what, file.name));
-    taken.push_back(file.name);
-  }
-}
-
-template <class T>
-std::vector<std::int64_t> label_values(const NpyArray& array, std::span<const T> items) {
-  std::vector<std::int64_t> labels(items.size());
-  for (std::size_t v = 0; v < items.size(); ++v) {
-    const std::optional<std::int64_t> label = label_from(items[v]);
-    if (!label) refuse(array.path(), fmt::format("entry {} is {}, which is no class number", v, items[v]));
-    labels[v] = *label;
-  }
-  return labels;
-}
-
-std::vector<std::int64_t> read_labels(const NpyArray& array) {
-  if (has_type(array, ElementType::kInt64)) return label_values(array, array.as<std::int64_t>());
-  if (has_type(array, ElementType::kInt32)) return label_values(array, array.as<std::int32_t>());
-  if (has_type(array, ElementType::kInt16)) return label_values(array, array.as<std::int16_t>());
-  if (has_type(array, ElementType::kInt8)) return label_values(array, array.as<std::int8_t>());
-  if (has_type(array, ElementType::kUint8)) return label_values(array, array.as<std::uint8_t>());
-  if (has_type(array, ElementType::kFloat32)) return label_values(array, array.as<float>());
-  if (has_type(array, ElementType::kFloat64)) return label_values(array, array.as<double>());
-  refuse(array.path(),
-         "its element type is " + array.header().descr + "; labels must be integers, float32 or float64");
-}
-
-std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_nodes) {
-  const NpyArray array(path);
-  if (array.header().shape.size() != 1) refuse(path, "a split must have one dimension");
-  std::vector<std::int64_t> ids;
-  if (has_type(array, ElementType::kBool)) {
-    if (array.header().count() != num_nodes)
-      refuse(path, fmt::format("the mask has {} entries, but there are {} nodes", array.header().count(),
-                               num_nodes));
-    for (std::int64_t v = 0; v < num_nodes; ++v) {
-      if (array.bytes()[v] != std::byte{0}) ids.push_back(v);
+  RawGraph run(const Progress& progress) {
+    for (const NumpyEdges& edges : files_.edges) indices_.push_back(open_edge_index(edges.index));
+    RawGraph graph;
+    graph.name = files_.name;
+    for (const NumpyNodes& files : files_.nodes) {
+      OpenNodes open = open_nodes(files);
+      if (open.count == 0) open.count = 1 + largest_id_of(files.name);
+      require_count(files, open.count);
+      graph.nodes.push_back(read_nodes(files, open));
     }
-    return ids;
+    for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges.push_back(describe_edges(t));
+    check_weights_and_times(graph);
+    for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges[t].csc = read_edges(graph, t, progress);
+    return graph;
   }
-  std::visit([&](auto items) { ids.assign(items.begin(), items.end()); }, ids_of(array));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= num_nodes)
-      refuse(path, fmt::format("entry {} is node {}, but there are {} nodes", i, ids[i], num_nodes));
+
+ private:
+  int node_type(const std::string& name) const {
+    return static_cast<int>(std::ranges::find(files_.nodes, name, &NumpyNodes::name) - files_.nodes.begin());
   }
-  return ids;
+  std::int64_t largest_id_of(const std::string& node_type) const {
+    std::int64_t largest = -1;
+    for (std::size_t t = 0; t < indices_.size(); ++t) {
+      if (files_.edges[t].src == node_type) largest = std::max(largest, largest_id(indices_[t].source));
+      if (files_.edges[t].dst == node_type) largest = std::max(largest, largest_id(indices_[t].destination));
+    }
+    return largest;
+  }
+  void require_count(const NumpyNodes& files, std::int64_t count) const {
+    if (count >= 1 && count <= kMaxNodes) return;
+    if (options_.hetero.empty())
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{}: {} nodes are out of range (1 to {}); give --num-nodes",
+                              options_.edge_index.string(), count, kMaxNodes));
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{}: node type '{}' has {} nodes, out of range (1 to {}); give its count",
+                            options_.hetero.string(), files.name, count, kMaxNodes));
+  }
+
+  /// Everything but the rows.
+  RawEdges describe_edges(std::size_t type) const {
+    const NumpyEdges& files = files_.edges[type];
+    RawEdges edges{.src_type = node_type(files.src),
+                   .dst_type = node_type(files.dst),
+                   .rel = files.rel,
+                   .csc = {},
+                   .attrs = {},
+                   .weights = files.weights,
+                   .times = files.times};
+    check_attr_names({}, files.attrs, "edge attribute");
+    for (const NamedFile& file : files.attrs)
+      edges.attrs.push_back(edge_attr(file, id_count(indices_[type].source)));
+    return edges;
+  }
+
+  Csc read_edges(const RawGraph& graph, std::size_t type, const Progress& progress) const {
+    const RawEdges& edges = graph.edges[type];
+    Csc csc = edges_to_csc(
+        indices_[type].source, indices_[type].destination,
+        {.sources = graph.nodes[edges.src_type].count, .destinations = graph.nodes[edges.dst_type].count},
+        {.keep_edge_ids = options_.keep_edge_ids || !edges.attrs.empty(),
+         .threads = options_.threads,
+         .origin = files_.edges[type].index.string()},
+        progress);
+    if (!options_.keep_edge_ids && !edges.attrs.empty()) csc.edge_id_kind = EdgeIds::kHeld;
+    return csc;
+  }
+
+  const NumpyGraph& files_;
+  const NumpyImportOptions& options_;
+  std::vector<EdgeIndex> indices_;
+};
+
+NumpyGraph files_of_one_type(const NumpyImportOptions& options) {
+  return {.name = options.edge_index.stem().string(),
+          .nodes = {{.count = options.num_nodes,
+                     .features = options.features,
+                     .labels = options.labels,
+                     .splits = options.splits,
+                     .attrs = options.node_attrs}},
+          .edges = {{.index = options.edge_index,
+                     .attrs = options.edge_attrs,
+                     .weights = options.weights,
+                     .times = options.times}}};
 }
 
-void add_attrs(const NumpyImportOptions& options,
-               const std::vector<std::shared_ptr<const NpyArray>>& node_arrays, std::int64_t num_nodes,
-               std::int64_t num_edges, RawGraph& graph) {
-  check_attr_names({"x", "y"}, options.node_attrs, "node attribute");
-  check_attr_names({}, options.edge_attrs, "edge attribute");
-  for (std::size_t i = 0; i < node_arrays.size(); ++i)
-    graph.nodes[0].attrs.push_back(node_attr(options.node_attrs[i], node_arrays[i], num_nodes));
-  for (const NamedFile& file : options.edge_attrs) graph.edges[0].attrs.push_back(edge_attr(file, num_edges));
-  graph.edges[0].weights = options.weights;
-  graph.edges[0].times = options.times;
-  check_weights_and_times(graph);
+/// Whether a file of a graph of one type was given.
+bool has_files(const NumpyImportOptions& options) {
+  return !options.edge_index.empty() || !options.features.empty() || !options.labels.empty() ||
+         std::ranges::any_of(options.splits, [](const auto& split) { return !split.second.empty(); }) ||
+         !options.node_attrs.empty() || !options.edge_attrs.empty() || !options.weights.empty() ||
+         !options.times.empty() || options.num_nodes != 0;
 }
 
 }  // namespace
 
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress) {
-  const EdgeIndex index = open_edge_index(options.edge_index);
-  std::shared_ptr<const NpyArray> features, labels;
-  std::int64_t num_nodes = options.num_nodes;
-  const auto open_rows = [&](const fs::path& path) {
-    auto array = std::make_shared<const NpyArray>(path);
-    if (array->header().shape.empty()) refuse(path, "it has no rows");
-    const std::int64_t rows = array->header().shape[0];
-    if (rows == 0) refuse(path, "it has no rows; give one per node");
-    if (num_nodes == 0) num_nodes = rows;
-    if (rows != num_nodes)
-      refuse(path, fmt::format("it has {} rows, but there are {} nodes", rows, num_nodes));
-    return array;
-  };
-  if (!options.features.empty()) features = open_rows(options.features);
-  if (!options.labels.empty()) labels = open_rows(options.labels);
-  std::vector<std::shared_ptr<const NpyArray>> node_arrays;
-  for (const NamedFile& file : options.node_attrs) node_arrays.push_back(open_rows(file.path));
-  if (num_nodes == 0) num_nodes = 1 + std::max(largest_id(index.source), largest_id(index.destination));
-  if (num_nodes < 1 || num_nodes > kMaxNodes)
-    refuse(options.edge_index,
-           fmt::format("{} nodes are out of range (1 to {}); give --num-nodes", num_nodes, kMaxNodes));
-
-  RawGraph graph = graph_of_one_type(options.edge_index.stem().string());
-  RawNodes& nodes = graph.nodes[0];
-  RawEdges& edges = graph.edges[0];
-  nodes.count = num_nodes;
-  if (features) {
-    if (features->header().shape.size() != 2 || features->header().shape[1] < 1)
-      refuse(options.features, "features must have the shape [N, F] with at least one column");
-    const std::int64_t width = features->header().shape[1];
-    if (width > kMaxRowBytes / 8)
-      refuse(options.features,
-             fmt::format("its rows of {} features are too wide (at most {})", width, kMaxRowBytes / 8));
-    nodes.attrs.push_back(feature_attr(features, width));
-  }
-  if (labels) {
-    if (labels->header().count() != num_nodes)
-      refuse(options.labels, "labels must have the shape [N] or [N, 1]");
-    set_labels(nodes, read_labels(*labels));
-  }
-  for (const auto& [name, path] : options.splits) {
-    if (!path.empty()) nodes.splits[name] = read_split(path, num_nodes);
-  }
-  add_attrs(options, node_arrays, num_nodes, id_count(index.source), graph);
-  edges.csc = edges_to_csc(index.source, index.destination, {.sources = num_nodes, .destinations = num_nodes},
-                           {.keep_edge_ids = options.keep_edge_ids || !edges.attrs.empty(),
-                            .threads = options.threads,
-                            .origin = options.edge_index.string()},
-                           progress);
-  if (!options.keep_edge_ids && !edges.attrs.empty()) edges.csc.edge_id_kind = EdgeIds::kHeld;
-  return graph;
+  if (!options.hetero.empty() && has_files(options))
+    throw Error(ErrorCode::kInvalid,
+                "--hetero names a description of the whole graph; leave out the options of single arrays");
+  if (options.hetero.empty() && options.edge_index.empty())
+    throw Error(ErrorCode::kInvalid, "give --edge-index, or --hetero for a graph of several types");
+  const NumpyGraph files =
+      options.hetero.empty() ? files_of_one_type(options) : read_numpy_description(options.hetero);
+  return Importer(files, options).run(progress);
 }
 
 }  // namespace hopfeed

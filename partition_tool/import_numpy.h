@@ -1,35 +1,52 @@
-// Graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits.
+// Graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits. A graph of several node and edge
+// types is told by a description (numpy_description.h).
 #pragma once
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "partition_tool/numpy_arrays.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {
 
-struct NamedFile {
-  std::string name;
-  std::filesystem::path path;
+/// Files of one node type; an empty path: none (numpy_arrays.h has their forms).
+struct NumpyNodes {
+  std::string name = "node";
+  std::int64_t count =
+      0;  // 0: as many rows as features, labels or attrs have, else the largest id in the edges + 1
+  std::filesystem::path features, labels;  // attributes "x" and "y"
+  std::map<std::string, std::filesystem::path> splits;
+  std::vector<NamedFile> attrs;
 };
 
-struct NumpyImportOptions {
-  std::filesystem::path edge_index;  // [2, E] int32 or int64: row 0 source, row 1 destination
-  std::filesystem::path
-      features;  // [N, F] float32 or float16 (kept), float64 (rounded to float32); empty: none
-  std::filesystem::path labels;  // [N] or [N, 1] integers, or floats with integral values; negative or NaN:
-                                 // unlabelled; empty: none
-  std::map<std::string, std::filesystem::path>
-      splits;  // name -> [S] int32 or int64 node ids, or a mask [N] of bool; an empty path: no such split
-  /// More attributes, of any element type, kept as they are; the first dimension is N, and E in the order of `edge_index`.
-  std::vector<NamedFile> node_attrs, edge_attrs;
-  std::vector<std::string> weights;  // of edge_attrs: one number each that edges can be drawn by
+/// Files of one edge type.
+struct NumpyEdges {
+  std::string src = "node", rel = "to", dst = "node";
+  std::filesystem::path index;
+  std::vector<NamedFile> attrs;      // the first dimension is E, in the order of `index`
+  std::vector<std::string> weights;  // of attrs: one number each that edges can be drawn by
   std::vector<std::string>
-      times;  // of edge_attrs, or else of node_attrs: one int64 each that rows shall be ordered by
-  std::int64_t num_nodes =
-      0;  // 0: as many rows as features, labels or node_attrs have, else the largest id in the edges + 1
+      times;  // of attrs, or else of the source nodes' attrs: one int64 each that rows shall be ordered by
+};
+
+struct NumpyGraph {
+  std::string name;
+  std::vector<NumpyNodes> nodes;
+  std::vector<NumpyEdges> edges;
+};
+
+/// Either the files of a graph of one type, or `hetero`.
+struct NumpyImportOptions {
+  std::filesystem::path edge_index;
+  std::filesystem::path features, labels;
+  std::map<std::string, std::filesystem::path> splits;
+  std::vector<NamedFile> node_attrs, edge_attrs;
+  std::vector<std::string> weights, times;
+  std::int64_t num_nodes = 0;
+  std::filesystem::path hetero;  // a description of a graph of several types
   bool keep_edge_ids = true;
   int threads = 1;
 };

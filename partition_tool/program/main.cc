@@ -126,13 +126,18 @@ void add_numpy(CommandLine& import, Choices& choices) {
   CommandLine& command = import.command("numpy", "A graph in .npy files");
   make_by(command, choices, choices.numpy, import_numpy);
   command.option("--edge-index", choices.numpy.edge_index,
-                 "[2, E] int32 or int64: row 0 source, row 1 destination", {.required = true});
+                 "[2, E] int32 or int64: row 0 source, row 1 destination");
   command.option("--features", choices.numpy.features, "[N, F] float16, float32 or float64");
   command.option("--labels", choices.numpy.labels, "[N] class numbers; negative or NaN: unlabelled");
   for (const char* split : {"train", "valid", "test"}) {
     command.option(std::string("--") + split, choices.numpy.splits[split],
                    "[S] node ids, or a mask [N] of bool");
   }
+  command.option(
+      "--hetero", choices.numpy.hetero,
+      "A graph of several types instead: a JSON file with the lists nodes (name; count, features, labels, "
+      "splits, attrs) and edges (src, rel, dst, index; attrs, weights, times), whose files lie beside it; "
+      "docs/importing.md has an example");
   add_numpy_attrs(command, choices.numpy);
   command.option(
       "--num-nodes", choices.numpy.num_nodes,

@@ -4,8 +4,8 @@ fused multiply-add variants, with 1 and 4 workers, 1 and 3 partitions, before an
 
 Usage: compare.py NAME=BIN... [--report FILE.xml]
 
-Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Ten small graphs are written as
-NumPy arrays, imported and cut by each build, and sampled. A row of the table is one set-up, a column one graph, a cell the
+Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Eleven small graphs, one of
+them of several node and edge types, are written as NumPy arrays, imported and cut by each build, and sampled. A row of the table is one set-up, a column one graph, a cell the
 start of the SHA-256 of all that hopfeed-sample printed (a line per batch, with the digest of its bytes). Rows that begin with
 "files" hold the checksums of the dataset's files instead. Exits 1 where a column holds two values.
 """
@@ -51,6 +51,7 @@ def graphs():
         "clique": (40, [(u, v) for u in range(40) for v in range(40) if u != v]),
         "path": (n, [(v, v + 1) for v in range(n - 1)]),
         "bipartite": (n, [(pick() // 2, n // 2 + pick() // 2) for _ in range(400)]),
+        "typed": (n, None),  # seeds are nodes of its first type; write_typed_arrays has the rest
     }
 
 
@@ -62,23 +63,66 @@ def save_npy(path, code, values, shape):
                      + array.array(code, values).tobytes())
 
 
-def write_arrays(folder, nodes, edges):
-    folder.mkdir()
-    rng = random.Random(7)
-    save_npy(folder / "edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
-    save_npy(folder / "x.npy", "f", [rng.gauss(0, 1) for _ in range(7 * nodes)], (nodes, 7))
-    # Light weights, heavy ones, and some that are zero beside others; times of edges and of seeds.
+def write_edges(folder, rng, edges, prefix=""):
+    save_npy(folder / f"{prefix}edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
+    # Light weights, heavy ones, and some that are zero beside others.
     seen = set()
     weights = []
     for _, v in edges:
         weights.append(rng.choice((0.0, 1.0, 1e-6, 1e6, rng.random())) if v in seen else rng.random() + 0.01)
         seen.add(v)
-    save_npy(folder / "w.npy", "f", weights, (len(edges),))
-    save_npy(folder / "t.npy", "q", [rng.randrange(100) for _ in edges], (len(edges),))
-    save_npy(folder / "seed_t.npy", "q", [rng.randrange(100) for _ in range(nodes)], (nodes,))
+    save_npy(folder / f"{prefix}w.npy", "f", weights, (len(edges),))
+    save_npy(folder / f"{prefix}t.npy", "q", [rng.randrange(100) for _ in edges], (len(edges),))
+
+
+def write_nodes(folder, rng, nodes, prefix=""):
+    save_npy(folder / f"{prefix}x.npy", "f", [rng.gauss(0, 1) for _ in range(7 * nodes)], (nodes, 7))
+    save_npy(folder / f"{prefix}node_t.npy", "q", [rng.randrange(100) for _ in range(nodes)], (nodes,))
+
+
+def write_train(folder, rng, nodes):
     train = list(range(nodes))
     rng.shuffle(train)
     save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
+
+
+def write_arrays(folder, nodes, edges):
+    """Returns the options of `import numpy`."""
+    folder.mkdir()
+    rng = random.Random(7)
+    write_nodes(folder, rng, nodes)
+    write_edges(folder, rng, edges)
+    write_train(folder, rng, nodes)
+    return ["--edge-index", folder / "edges.npy", "--features", folder / "x.npy", "--train", folder / "train.npy",
+            "--edge-attr", f"w={folder / 'w.npy'}", "--weight", "w", "--edge-attr", f"t={folder / 't.npy'}", "--time", "t",
+            "--node-attr", f"t={folder / 'node_t.npy'}"]
+
+
+def write_typed_arrays(folder, nodes):
+    """The same for three node types and five edge types: with weights, with times of edges and of source nodes, without."""
+    folder.mkdir()
+    rng = random.Random(7)
+    counts = {"a": nodes, "b": nodes // 2, "c": 7}
+    ends = [("b", "to", "a"), ("a", "rev_to", "b"), ("a", "next", "a"), ("c", "holds", "a"), ("b", "in", "c")]
+    listed = []
+    for name, count in counts.items():
+        write_nodes(folder, rng, count, f"{name}_")
+        listed.append({"name": name, "features": f"{name}_x.npy", "attrs": {"t": f"{name}_node_t.npy"}})
+    listed[0]["splits"] = {"train": "train.npy"}
+    write_train(folder, rng, nodes)
+    edges = []
+    for number, (src, rel, dst) in enumerate(ends):
+        pairs = [(int(counts[src] * rng.random() ** 2), int(counts[dst] * rng.random() ** 2)) for _ in range(600)]
+        write_edges(folder, rng, pairs, f"{rel}_")
+        edges.append({"src": src, "rel": rel, "dst": dst, "index": f"{rel}_edges.npy", "attrs": {"w": f"{rel}_w.npy"}})
+        if number < 3:
+            edges[-1]["weights"] = ["w"]
+        if number < 2:
+            edges[-1]["attrs"]["t"] = f"{rel}_t.npy"
+        if number != 2:
+            edges[-1]["times"] = ["t"]
+    (folder / "graph.json").write_text(json.dumps({"nodes": listed, "edges": edges}))
+    return ["--hetero", folder / "graph.json"]
 
 
 def run(libm, *arguments):
@@ -97,13 +141,11 @@ def cut_names(nodes):
     return [f"parts{p}" for p in PARTS if p <= nodes]
 
 
-def make_datasets(program, libm, arrays, target, nodes):
+def make_datasets(program, libm, options, target, nodes):
     """Imports and cuts; returns the checksums of all files of all cuts."""
     target.mkdir(parents=True)
-    run(libm, program / "hopfeed-partition", "import", "numpy", target / "parts1", "--edge-index", arrays / "edges.npy",
-        "--features", arrays / "x.npy", "--train", arrays / "train.npy", "--fanouts", "4,3", "--batch-size", BATCH,
-        "--edge-attr", f"w={arrays / 'w.npy'}", "--weight", "w", "--edge-attr", f"t={arrays / 't.npy'}", "--time", "t",
-        "--node-attr", f"t={arrays / 'seed_t.npy'}")
+    run(libm, program / "hopfeed-partition", "import", "numpy", target / "parts1", "--fanouts", "4,3", "--batch-size", BATCH,
+        *options)
     for name in cut_names(nodes)[1:]:
         run(libm, program / "hopfeed-partition", "partition", target / "parts1", target / name, "--parts", name[5:],
             "--method", "random", "--seed", 3)
@@ -133,13 +175,12 @@ def sample_both(program, libm, dataset, workers, nodes):
 
 def measure_graph(name, nodes, edges, builds, folder):
     """Set-up -> digest; set-ups that the graph is too small for are left out."""
-    arrays = folder / name
-    write_arrays(arrays, nodes, edges)
+    options = write_typed_arrays(folder / name, nodes) if edges is None else write_arrays(folder / name, nodes, edges)
     cells = {}
     for build, program in builds.items():
         for libm in LIBM:
             target = folder / f"{name}-{build}{libm}"
-            cells[f"files {build}{libm}"] = make_datasets(program, libm, arrays, target, nodes)
+            cells[f"files {build}{libm}"] = make_datasets(program, libm, options, target, nodes)
             for cut in cut_names(nodes):
                 for workers in WORKERS:
                     setup = f"{build}{libm} {cut} workers{workers}"

@@ -1,0 +1,174 @@
+// See numpy_description.h.
+#include "partition_tool/numpy_description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "core/dataset_meta.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/limits.h"
+#include "core/mapped_file.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kMaxDescriptionBytes = 16 << 20;
+
+/// One object of the description; what it says is checked, and complaints name the file and the object.
+class Fields {
+ public:
+  Fields(const json& object, const fs::path& path, std::string where)
+      : object_(object), path_(path), where_(std::move(where)) {
+    if (!object_.is_object()) fail("is no object {...}");
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorCode::kInvalid, fmt::format("{}: {} {}", path_.string(), where_, what));
+  }
+  void allow(std::initializer_list<std::string_view> fields) const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::ranges::find(fields, key) != fields.end()) continue;
+      std::string known;
+      for (std::string_view field : fields) known += (known.empty() ? "" : ", ") + std::string(field);
+      fail(fmt::format("has an unknown field '{}'; it may have: {}", key.substr(0, 40), known));
+    }
+  }
+  std::string text(const char* key) const {
+    const auto at = object_.find(key);
+    if (at == object_.end()) fail(fmt::format("has no '{}'", key));
+    if (!at->is_string()) fail(fmt::format("has '{}' that is no text", key));
+    return at->get<std::string>();
+  }
+  std::string name(const char* key) const {
+    const std::string value = text(key);
+    check(value, key);
+    return value;
+  }
+  fs::path file(const char* key) const { return object_.contains(key) ? beside(text(key)) : fs::path(); }
+  std::int64_t count(const char* key) const {
+    if (!object_.contains(key)) return 0;
+    const json& value = object_[key];
+    if (!value.is_number_integer() || value.get<double>() < 1 ||
+        value.get<double>() > static_cast<double>(kMaxNodes))
+      fail(fmt::format("has '{}' = {}, expected a whole number from 1 to {}", key,
+                       json_text(value).substr(0, 40), kMaxNodes));
+    return value.get<std::int64_t>();
+  }
+  /// {"name": "file.npy", ...}
+  std::vector<NamedFile> files(const char* key) const {
+    std::vector<NamedFile> files;
+    if (!object_.contains(key)) return files;
+    if (!object_[key].is_object()) fail(fmt::format("has '{}' that is no object of names and files", key));
+    for (const auto& [name, value] : object_[key].items()) {
+      check(name, key);
+      if (!value.is_string()) fail(fmt::format("has no file name for '{}' in '{}'", name, key));
+      files.push_back({.name = name, .path = beside(value.get<std::string>())});
+    }
+    return files;
+  }
+  std::vector<std::string> texts(const char* key) const {
+    std::vector<std::string> texts;
+    if (!object_.contains(key)) return texts;
+    for (const json& value : list(key)) {
+      if (!value.is_string()) fail(fmt::format("has an item of '{}' that is no text", key));
+      texts.push_back(value.get<std::string>());
+    }
+    return texts;
+  }
+  const json& list(const char* key) const {
+    const auto at = object_.find(key);
+    if (at == object_.end() || !at->is_array()) fail(fmt::format("has no list '{}'", key));
+    return *at;
+  }
+
+ private:
+  void check(const std::string& value, const char* what) const {
+    try {
+      check_name(value, what);
+    } catch (const Error& error) {
+      fail("has an error: " + std::string(error.what()));
+    }
+  }
+  fs::path beside(const std::string& file) const {
+    if (file.empty()) fail("names a file of no name");
+    return path_.parent_path() / file;
+  }
+  const json& object_;
+  const fs::path& path_;
+  const std::string where_;
+};
+
+NumpyNodes read_nodes(const Fields& in) {
+  in.allow({"name", "count", "features", "labels", "splits", "attrs"});
+  NumpyNodes nodes{.name = in.name("name"),
+                   .count = in.count("count"),
+                   .features = in.file("features"),
+                   .labels = in.file("labels"),
+                   .splits = {},
+                   .attrs = in.files("attrs")};
+  for (const NamedFile& split : in.files("splits")) nodes.splits[split.name] = split.path;
+  return nodes;
+}
+
+NumpyEdges read_edges(const Fields& in, const std::vector<NumpyNodes>& nodes) {
+  in.allow({"src", "rel", "dst", "index", "attrs", "weights", "times"});
+  NumpyEdges edges{.src = in.name("src"),
+                   .rel = in.name("rel"),
+                   .dst = in.name("dst"),
+                   .index = in.file("index"),
+                   .attrs = in.files("attrs"),
+                   .weights = in.texts("weights"),
+                   .times = in.texts("times")};
+  if (edges.index.empty()) in.fail("has no 'index'");
+  std::string known;
+  for (const NumpyNodes& type : nodes) known += (known.empty() ? "" : ", ") + type.name;
+  for (const std::string& end : {edges.src, edges.dst}) {
+    if (std::ranges::find(nodes, end, &NumpyNodes::name) == nodes.end())
+      in.fail(fmt::format("ends at '{}', which is no node type; there are: {}", end, known));
+  }
+  return edges;
+}
+
+}  // namespace
+
+NumpyGraph read_numpy_description(const fs::path& path) {
+  const json document = parse_json(read_text_file(path, kMaxDescriptionBytes));
+  if (document.is_discarded()) throw Error(ErrorCode::kInvalid, path.string() + " is no valid JSON");
+  const Fields in(document, path, "the description");
+  in.allow({"name", "nodes", "edges"});
+  NumpyGraph graph;
+  graph.name = document.contains("name") ? in.text("name") : path.stem().string();
+  const auto describe = [](const char* what, std::size_t number) {
+    return fmt::format("{} type {}", what, number);
+  };
+  for (const json& item : in.list("nodes")) {
+    const Fields fields(item, path, describe("node", graph.nodes.size()));
+    NumpyNodes nodes = read_nodes(fields);
+    if (std::ranges::find(graph.nodes, nodes.name, &NumpyNodes::name) != graph.nodes.end())
+      fields.fail(fmt::format("is named '{}', as another is", nodes.name));
+    graph.nodes.push_back(std::move(nodes));
+  }
+  for (const json& item : in.list("edges")) {
+    const Fields fields(item, path, describe("edge", graph.edges.size()));
+    NumpyEdges edges = read_edges(fields, graph.nodes);
+    const bool twice = std::ranges::any_of(graph.edges, [&](const NumpyEdges& other) {
+      return other.src == edges.src && other.rel == edges.rel && other.dst == edges.dst;
+    });
+    if (twice)
+      fields.fail(fmt::format("is named '{}__{}__{}', as another is", edges.src, edges.rel, edges.dst));
+    graph.edges.push_back(std::move(edges));
+  }
+  for (const auto& [what, count] : {std::pair{"node", graph.nodes.size()}, {"edge", graph.edges.size()}}) {
+    if (count < 1 || count > static_cast<std::size_t>(kMaxTypes))
+      in.fail(fmt::format("has {} {} types (1 to {})", count, what, kMaxTypes));
+  }
+  return graph;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,262 @@
+// Importers of graphs of several node and edge types, on files that the tests write.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "core/error.h"
+#include "core/npy.h"
+#include "partition_tool/import_numpy.h"
+#include "partition_tool/import_ogb.h"
+#include "tests/partition_tool/made_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::no_progress;
+using testing::TempFolder;
+using Ids = std::vector<std::int64_t>;
+
+template <class T>
+void save(const fs::path& path, const std::vector<T>& items, std::vector<std::int64_t> shape = {}) {
+  if (shape.empty()) shape = {std::ssize(items)};
+  fs::remove(path);
+  write_npy<T>(path, items, shape);
+}
+
+Ids sources(const RawEdges& edges) {
+  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, edges.csc.indices);
+}
+
+template <class T>
+std::vector<T> values_of(const RawNodes& nodes, std::size_t attr) {
+  std::size_t width = 1;
+  for (const std::int64_t d : nodes.attrs[attr].shape) width *= static_cast<std::size_t>(d);
+  std::vector<T> values(static_cast<std::size_t>(nodes.count) * width);
+  for (std::int64_t v = 0; v < nodes.count; ++v)
+    nodes.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
+  return values;
+}
+
+template <class T>
+std::vector<T> in_edge_values(const RawEdges& edges, std::size_t attr, std::int64_t node) {
+  Ids edge_ids;
+  edges.csc.read_edge_ids(node, edge_ids);
+  std::vector<T> rows(edges.csc.indptr[node + 1] - edges.csc.indptr[node]);
+  edges.attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
+  return rows;
+}
+
+/// The message of the error that `import` throws; it has one line.
+std::string refusal(const std::function<void()>& import) {
+  try {
+    import();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    return message;
+  }
+  ADD_FAILURE() << "accepted";
+  return "";
+}
+
+void expect_refused(const std::function<void()>& import, const std::string& part) {
+  const std::string message = refusal(import);
+  EXPECT_NE(message.find(part), std::string::npos) << "expected: " << part << "\nfound: " << message;
+}
+
+const char* const kMusic = R"({"name": "music",
+  "nodes": [{"name": "user", "features": "x.npy", "labels": "y.npy", "splits": {"train": "train.npy"}},
+            {"name": "artist", "count": 2, "attrs": {"born": "born.npy"}}],
+  "edges": [{"src": "user", "rel": "listens", "dst": "artist", "index": "listens.npy",
+             "attrs": {"plays": "plays.npy", "at": "at.npy"}, "weights": ["plays"], "times": ["at"]},
+            {"src": "artist", "rel": "heard_by", "dst": "user", "index": "heard_by.npy", "times": ["born"]},
+            {"src": "user", "rel": "trusts", "dst": "user", "index": "trusts.npy"}]})";
+
+/// Three users and two artists.
+class ImportNumpyTypes : public ::testing::Test {
+ protected:
+  ImportNumpyTypes() {
+    write(kMusic);
+    save<float>(path("x.npy"), {1, 2, 3, 4, 5, 6}, {3, 2});
+    save<std::int64_t>(path("y.npy"), {1, -1, 0});
+    save<std::int64_t>(path("train.npy"), {2, 0});
+    save<std::int64_t>(path("born.npy"), {1980, 1990});
+    save<std::int64_t>(path("listens.npy"), {2, 0, 1, 2, 1, 1, 0, 0}, {2, 4});  // 2->1, 0->1, 1->0, 2->0
+    save<float>(path("plays.npy"), {5, 6, 7, 0});
+    save<std::int64_t>(path("at.npy"), {10, 9, 8, 7});
+    save<std::int32_t>(path("heard_by.npy"), {1, 0, 2, 0}, {2, 2});  // 1->2, 0->0
+    save<std::int64_t>(path("trusts.npy"), {0, 1}, {2, 1});
+  }
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  void write(const std::string& text) const { std::ofstream(path("graph.json")) << text; }
+  void write_with(const std::string& from, const std::string& to) const {
+    std::string text = kMusic;
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    write(text.replace(text.find(from), from.size(), to));
+  }
+  RawGraph import() const { return import_numpy({.hetero = path("graph.json")}, no_progress); }
+  void build(const std::string& name) const {
+    testing::write_dataset(folder_.path() / name, import());
+    Dataset(folder_.path() / name).verify([](std::uint64_t, std::uint64_t) {});
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(ImportNumpyTypes, ReadsNodesAndEdgesOfEachType) {
+  const RawGraph graph = import();
+  EXPECT_EQ(graph.name, "music");
+  ASSERT_EQ(graph.nodes.size(), 2U);
+  EXPECT_EQ(graph.nodes[0].name, "user");
+  EXPECT_EQ(graph.nodes[0].count, 3);
+  EXPECT_EQ(values_of<float>(graph.nodes[0], 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(graph.nodes[0].num_classes, 2);
+  EXPECT_EQ(graph.nodes[0].splits.at("train"), (Ids{2, 0}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[1], 0), (Ids{1980, 1990}));
+  ASSERT_EQ(graph.edges.size(), 3U);
+  EXPECT_EQ(graph.edge_name(graph.edges[0]), "user__listens__artist");
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 2, 4}));
+  EXPECT_EQ(sources(graph.edges[0]), (Ids{1, 2, 2, 0}));
+  EXPECT_EQ(in_edge_values<std::int64_t>(graph.edges[0], 0, 1), (Ids{10, 9}));
+  EXPECT_EQ(in_edge_values<float>(graph.edges[0], 1, 0), (std::vector<float>{7, 0}));
+  EXPECT_EQ(graph.edges[1].csc.indptr, (Ids{0, 1, 1, 2}));
+  EXPECT_EQ(graph.edges[2].csc.indptr, (Ids{0, 0, 1, 1}));
+  build("music");
+  const DatasetMeta meta = Dataset(path("music")).meta();
+  EXPECT_EQ(meta.edge_types[0].weights, std::vector<std::string>{"plays"});
+  EXPECT_EQ(meta.edge_types[1].times, std::vector<std::string>{"born"});
+}
+
+TEST_F(ImportNumpyTypes, WithoutRowsOrACountTheEdgesOfAllTypesTell) {
+  write(R"({"nodes": [{"name": "a"}, {"name": "b"}], "edges": [
+      {"src": "a", "rel": "to", "dst": "b", "index": "listens.npy"}, {"src": "b", "rel": "to", "dst": "a", "index": "heard_by.npy"}]})");
+  const RawGraph graph = import();
+  EXPECT_EQ(graph.name, "graph");
+  EXPECT_EQ(graph.nodes[0].count, 3);
+  EXPECT_EQ(graph.nodes[1].count, 2);
+}
+
+TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& part) {
+    write_with(from, to);
+    expect_refused([&] { import(); }, part);
+  };
+  refused("{\"name\": \"music\",", "{\"name\": \"music\"", "graph.json is no valid JSON");
+  refused("\"nodes\"", "\"node\"",
+          "the description has an unknown field 'node'; it may have: name, nodes, edges");
+  refused("\"count\": 2", "\"count\": -2", "node type 1 has 'count' = -2");
+  refused("\"count\": 2", "\"count\": 2.5", "node type 1 has 'count' = 2.5");
+  refused("\"count\": 2", "\"size\": 2", "node type 1 has an unknown field 'size'");
+  refused("\"artist\", \"count\"", "\"user\", \"count\"", "node type 1 is named 'user', as another is");
+  refused("\"name\": \"artist\"", "\"name\": \"a b\"", "'a b' is no valid name");
+  refused("{\"name\": \"artist\", \"count\": 2", "{\"count\": 2", "node type 1 has no 'name'");
+  refused("\"x.npy\"", "7", "node type 0 has 'features' that is no text");
+  refused("{\"born\": \"born.npy\"}", "[\"born.npy\"]", "node type 1 has 'attrs' that is no object");
+  refused("{\"born\": \"born.npy\"}", "{\"hotness\": \"born.npy\"}", "'hotness' has a name that is taken");
+  refused("\"dst\": \"artist\"", "\"dst\": \"artst\"",
+          "edge type 0 ends at 'artst', which is no node type; there are: user, artist");
+  refused("\"src\": \"artist\", \"rel\": \"heard_by\", \"dst\": \"user\"",
+          "\"src\": \"user\", \"rel\": \"listens\", \"dst\": \"artist\"",
+          "edge type 1 is named 'user__listens__artist', as another is");
+  refused(", \"index\": \"trusts.npy\"", "", "edge type 2 has no 'index'");
+  refused("\"weights\": [\"plays\"]", "\"weights\": \"plays\"", "edge type 0 has no list 'weights'");
+  refused(
+      "\"weights\": [\"plays\"]", "\"weights\": [\"play\"]",
+      "edge type user__listens__artist: weight 'play' is no attribute of the edges; they have: at, plays");
+  refused("\"times\": [\"born\"]", "\"times\": [\"died\"]", "edge type artist__heard_by__user: time 'died'");
+  refused("\"times\": [\"at\"]", "\"times\": [\"plays\"]",
+          "time 'plays' has the element type float32; convert it to int64");
+  write("[]");
+  expect_refused([&] { import(); }, "the description is no object");
+  write(R"({"nodes": [], "edges": []})");
+  expect_refused([&] { import(); }, "has 0 node types");
+  fs::remove(path("graph.json"));
+  expect_refused([&] { import(); }, "graph.json");
+}
+
+TEST_F(ImportNumpyTypes, ArraysThatDoNotFitAreNamed) {
+  const auto with = [&](const std::string& name, const std::function<void(const fs::path&)>& spoil,
+                        const std::string& part) {
+    const std::string good = testing::file_bytes(path(name));
+    spoil(path(name));
+    expect_refused([&] { build("bad"); }, part);
+    std::ofstream(path(name), std::ios::binary) << good;
+  };
+  const float nan = std::nanf("");
+  with(
+      "listens.npy", [](auto& p) { fs::remove(p); }, "listens.npy");
+  with(
+      "listens.npy",
+      [](auto& p) {
+        save<std::int64_t>(p, {2, 0, 3, 2, 1, 1, 0, 0}, {2, 4});
+      },
+      "listens.npy: edge 2 has source node 3, but there are 3 nodes");
+  with(
+      "listens.npy",
+      [](auto& p) {
+        save<std::int64_t>(p, {2, 0, 1, 2, 1, 2, 0, 0}, {2, 4});
+      },
+      "listens.npy: edge 1 has destination node 2, but there are 2 nodes");
+  with(
+      "listens.npy",
+      [](auto& p) {
+        save<std::int64_t>(p, {2, 0, 1, 2}, {4, 1});
+      },
+      "[2, E]");
+  with(
+      "plays.npy",
+      [](auto& p) {
+        save<float>(p, {5, 6, 7});
+      },
+      "plays.npy: it has 3 rows, but there are 4 edges");
+  with(
+      "plays.npy",
+      [](auto& p) {
+        save<float>(p, {5, -6, 7, 0});
+      },
+      "edge type user__listens__artist: weight 'plays', in-edges of node 1: weight 1 of the row is -6");
+  with(
+      "plays.npy",
+      [=](auto& p) {
+        save<float>(p, {nan, 6, 7, 0});
+      },
+      "in-edges of node 1: weight 0 of the row is nan");
+  with(
+      "plays.npy",
+      [](auto& p) {
+        save<float>(p, {0, 0, 7, 0});
+      },
+      "in-edges of node 1: all weights of the row are zero");
+  with(
+      "at.npy",
+      [](auto& p) {
+        save<std::int64_t>(p, {5, 6, 7, 8, 9});
+      },
+      "at.npy: it has 5 rows, but there are 4 edges");
+  with(
+      "born.npy",
+      [](auto& p) {
+        save<std::int64_t>(p, {5, 6, 7});
+      },
+      "born.npy: it has 3 rows, but there are 2 nodes");
+  with(
+      "train.npy", [](auto& p) { save<std::int64_t>(p, {3}); },
+      "train.npy: entry 0 is node 3, but there are 3 nodes");
+  with(
+      "y.npy", [](auto& p) { save<std::int64_t>(p, {3}); }, "y.npy: it has 1 rows, but there are 3 nodes");
+  build("good");
+}
+
+TEST_F(ImportNumpyTypes, OptionsOfSingleArraysAreRefusedBesideADescription) {
+  expect_refused(
+      [&] { import_numpy({.edge_index = path("trusts.npy"), .hetero = path("graph.json")}, no_progress); },
+      "leave out the options of single arrays");
+  expect_refused([&] { import_numpy({}, no_progress); }, "give --edge-index, or --hetero");
+}
+
+}  // namespace
+}  // namespace hopfeed
