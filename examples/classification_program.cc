@@ -103,9 +103,10 @@ void leave_if_stopped(const TrainingResult& result, const std::filesystem::path&
 /// Exact, over all nodes, and by splits of the labelled type.
 ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
   const Dataset dataset(run.training.loader.dataset);
+  const std::string title = model_title(run.training, dataset);
   const std::string& type = run.training.loader.node_type;
   const int labelled = type.empty() ? 0 : dataset.meta().node_type(type);
-  ProgressBar bar(run.title + " inference", 1, {.unit = "rows"});
+  ProgressBar bar(title + " inference", 1, {.unit = "rows"});
   const auto begin = std::chrono::steady_clock::now();
   const torch::Tensor logits =
       layerwise_inference(*result.model, dataset, [&](std::uint64_t done, std::uint64_t total) {
@@ -119,7 +120,7 @@ ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
     return split_accuracy(logits, dataset, split, labelled).value();
   };
   return {
-      .title = run.title,
+      .title = title,
       .prefix = run.prefix,
       .rows = result.rows,
       .best_epoch = result.best_epoch,
@@ -213,12 +214,14 @@ ModelRun features_alone(TrainingOptions training) {
   training.loader.batch.fanouts = {};
   training.loader.batch.edge_fanouts = {};
   training.name = "baseline";
-  return {.title = "features alone", .prefix = "baseline_", .training = std::move(training)};
+  return {.prefix = "baseline_", .training = std::move(training)};
 }
 
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models) {
   // A wrong path or option is said before trainers are waited for.
-  for (const ModelRun& run : models) Dataset(run.training.loader.dataset);
+  std::vector<std::string> titles;
+  for (const ModelRun& run : models)
+    titles.push_back(model_title(run.training, Dataset(run.training.loader.dataset)));
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
   const cpu_set_t all_cores = place_on_cores(arguments.cores, placed);
@@ -235,11 +238,12 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
   std::vector<TrainingResult> results;
-  for (ModelRun& run : models) {
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    ModelRun& run = models[i];
     run.training.loader.cores = placed.cores;
     run.training.trace = trace.get();
     run.training.resume = arguments.resume ? Resume::kAlways : Resume::kAfterRestart;
-    results.push_back(train(world, run.training, callbacks(run.title, run.training.epochs, world)));
+    results.push_back(train(world, run.training, callbacks(titles[i], run.training.epochs, world)));
     leave_if_stopped(results.back(), out);
   }
   finish_trace(trace.get(), world);

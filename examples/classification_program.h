@@ -28,7 +28,6 @@ void add_options(CommandLine& line, ClassificationArguments& arguments);
 
 /// One model of a run.
 struct ModelRun {
-  std::string title;   // "GraphSAGE": of its row in the table
   std::string prefix;  // of its figures in summary.json; empty for the model that the run is about
   TrainingOptions training;
 };

@@ -55,7 +55,7 @@ ModelRun homogeneous_run(const Arguments& a, TrainingOptions training) {
   training.loader.batch.edge_fanouts.clear();
   training.loader.batch.validate();
   training.name = "homogeneous";
-  return {.title = "GraphSAGE", .prefix = "homogeneous_", .training = std::move(training)};
+  return {.prefix = "homogeneous_", .training = std::move(training)};
 }
 
 void run(Arguments& a) {
@@ -68,7 +68,7 @@ void run(Arguments& a) {
   std::vector<ModelRun> models;
   if (!a.shared.no_baseline) models.push_back(features_alone(training));
   if (!a.homogeneous.empty()) models.push_back(homogeneous_run(a, training));
-  models.push_back({.title = "HeteroSage", .prefix = "", .training = training});
+  models.push_back({.prefix = "", .training = training});
   run_models(a.shared, std::move(models));
 }
 

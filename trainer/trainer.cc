@@ -60,6 +60,8 @@ LoaderOptions valid_loader_options(const TrainingOptions& options, const World& 
   return loader;
 }
 
+bool is_typed(const Dataset& dataset) { return dataset.num_node_types() > 1 || dataset.num_edge_types() > 1; }
+
 /// Number of the labelled type.
 int seed_type(const TrainingOptions& options, const Dataset& dataset) {
   return options.loader.node_type.empty() ? 0 : dataset.meta().node_type(options.loader.node_type);
@@ -332,11 +334,16 @@ class Training {
 
 }  // namespace
 
+std::string model_title(const TrainingOptions& options, const Dataset& dataset) {
+  if (options.loader.batch.fanouts.empty()) return "features alone";
+  return is_typed(dataset) ? "HeteroSage" : "GraphSAGE";
+}
+
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset) {
   torch::manual_seed(options.seed);
   const BatchOptions& batch = options.loader.batch;
   const int type = seed_type(options, dataset);
-  if (!batch.fanouts.empty() && (dataset.num_node_types() > 1 || dataset.num_edge_types() > 1)) {
+  if (!batch.fanouts.empty() && is_typed(dataset)) {
     return HeteroSage(HeteroOptions{.dataset = dataset.meta(),
                                     .batch = batch,
                                     .seed_type = type,

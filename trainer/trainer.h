@@ -69,8 +69,10 @@ struct TrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// The untrained model of a run: HeteroSage where the dataset has several node or edge types, else GraphSAGE, or a perceptron
-/// without fanouts. Throws kInvalid naming the option.
+/// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE"; without fanouts
+/// "features alone", which is GraphSAGE without hops.
+std::string model_title(const TrainingOptions& options, const Dataset& dataset);
+/// The untrained model of that. Throws kInvalid naming the option.
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.

@@ -48,5 +48,18 @@ TEST(CompressedRows, TransposedOfAPrefixLeavesTheOtherEdgesOut) {
   EXPECT_TRUE(torch::equal(transposed.col, torch::tensor({0, 1, 0}, torch::kInt64)));
 }
 
+TEST(FilledRows, HoldTheRowsWithEdgesAlone) {
+  const CompressedRows all = compress_rows(torch::tensor({{1, 2, 1, 0}, {1, 1, 2, 4}}, torch::kInt64), 6, 3);
+  const FilledRows filled(all);
+  EXPECT_TRUE(torch::equal(filled.ids, torch::tensor({1, 2, 4}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(filled.rows.rowptr, torch::tensor({0, 2, 3, 4}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(filled.rows.col, torch::tensor({1, 2, 1, 0}, torch::kInt64)));
+  const FilledRows below = filled.below(4);
+  EXPECT_TRUE(torch::equal(below.ids, torch::tensor({1, 2}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(below.rows.col, torch::tensor({1, 2, 1}, torch::kInt64)));
+  EXPECT_TRUE(filled.below(1).empty());
+  EXPECT_TRUE(FilledRows(all.prefix(1)).empty());
+}
+
 }  // namespace
 }  // namespace hopfeed

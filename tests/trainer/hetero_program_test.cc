@@ -124,6 +124,17 @@ TEST_F(HeteroProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastB
   }
 }
 
+TEST_F(HeteroProgram, RowsOfNodesThatNoBatchReachesKeepTheirValues) {
+  World world;
+  TrainingOptions decaying = options("decaying");
+  decaying.weight_decay = 0.5;
+  const Dataset dataset(typed_);
+  const torch::Tensor before = make_model(decaying, dataset)->embedding(1).detach().clone(),
+                      after = train(world, decaying).model->embedding(1);
+  EXPECT_TRUE(torch::equal(before[-1], after[-1]));
+  EXPECT_FALSE(torch::equal(before[0], after[0]));
+}
+
 TEST_F(HeteroProgram, BadInputIsOneLineThatNamesIt) {
   const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
     const ProgramResult result = run_program(command(std::move(more)));

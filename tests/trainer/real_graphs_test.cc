@@ -56,15 +56,15 @@ TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   EXPECT_GE(sum / 5, 0.77) << each.str();
 }
 
-double test_accuracy(const std::string& data, const std::vector<std::string>& options,
-                     const std::filesystem::path& json) {
+double test_accuracy(const std::string& trainer, const std::string& data,
+                     const std::vector<std::string>& options, const std::filesystem::path& json) {
   std::vector<std::string> command{HOPFEED_TEST_PYTHON,
                                    "-m",
                                    "torch.distributed.run",
                                    "--no-python",
                                    "--nproc-per-node=2",
                                    "--master-port=" + std::to_string(trainer_tests::free_port()),
-                                   program("node_classification"),
+                                   program(trainer),
                                    "--data",
                                    data,
                                    "--json",
@@ -76,18 +76,37 @@ double test_accuracy(const std::string& data, const std::vector<std::string>& op
   return file ? nlohmann::json::parse(file).at("test_accuracy").get<double>() : 0;
 }
 
-TEST(RealGraphs, OnTheDebianGraphSageBeatsFeaturesAloneBy15Points) {
-  if (run_program({"sh", "-c", "apt-cache dumpavail | grep -q ^Package:"}).status != 0) {
+bool package_lists_are_there() {
+  return run_program({"sh", "-c", "apt-cache dumpavail | grep -q ^Package:"}).status == 0;
+}
+
+TEST(RealGraphs, TheTypesOfTheDebianGraphSayMoreAfterTwoEpochsThanTheGraphWithoutAfterTwenty) {
+  if (!package_lists_are_there())
     GTEST_SKIP() << "no apt package lists on this machine (apt-get update makes them)";
-  }
+  const TempFolder temporary;
+  const std::string data = (temporary.path() / "debian").string();
+  const auto import = run_program({program("hopfeed-partition"), "import", "debian", data, "--hetero"});
+  ASSERT_EQ(import.status, 0) << import.output;
+  const double typed = test_accuracy("hetero_classification", data,
+                                     {"--no-baseline", "--epochs", "2", "--fanouts", "4,2", "--edge-fanouts",
+                                      "depends=6,4;rev_depends=6,4;tagged=0,6"},
+                                     temporary.path() / "typed.json");
+  std::printf("debian test accuracy with types: %.4f\n", typed);
+  EXPECT_GE(typed, 0.81);
+}
+
+TEST(RealGraphs, OnTheDebianGraphSageBeatsFeaturesAloneBy15Points) {
+  if (!package_lists_are_there())
+    GTEST_SKIP() << "no apt package lists on this machine (apt-get update makes them)";
   const TempFolder temporary;
   const std::string data = (temporary.path() / "debian").string();
   const auto import = run_program({program("hopfeed-partition"), "import", "debian", data});
   ASSERT_EQ(import.status, 0) << import.output;
   // Features alone get the full 20 epochs, which cost little; six are enough for the graph to win.
-  const double alone =
-      test_accuracy(data, {"--hops", "0", "--epochs", "20"}, temporary.path() / "alone.json");
-  const double sage = test_accuracy(data, {"--no-baseline", "--epochs", "6"}, temporary.path() / "sage.json");
+  const double alone = test_accuracy("node_classification", data, {"--hops", "0", "--epochs", "20"},
+                                     temporary.path() / "alone.json");
+  const double sage = test_accuracy("node_classification", data, {"--no-baseline", "--epochs", "6"},
+                                    temporary.path() / "sage.json");
   std::printf("debian test accuracy: features alone %.4f, GraphSAGE %.4f\n", alone, sage);
   EXPECT_GT(alone, 0.3);
   EXPECT_GE(sage, alone + 0.15);

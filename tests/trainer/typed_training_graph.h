@@ -10,7 +10,7 @@
 namespace hopfeed::testing {
 
 /// Papers (features, labels of 3 classes, splits) cite papers; authors, who have no features, write papers of one class
-/// mostly; venues have features of another width. "rev_" types lead back. A name with a dot, and a type that no path from a
+/// mostly, the last of them none; venues have features of another width. "rev_" types lead back. A name with a dot, and a type that no path from a
 /// paper reaches.
 inline TypedGraph typed_training_graph(std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
@@ -34,7 +34,7 @@ inline TypedGraph typed_training_graph(std::uint64_t seed = 1) {
   TypedNodes venues{.name = "ven.ue", .count = kVenues, .x_width = 3};
   for (std::int64_t i = 0; i < kVenues * venues.x_width; ++i)
     venues.x.push_back(static_cast<float>(below(256)) / 256.0F);
-  graph.nodes = {papers, {.name = "author", .count = kAuthors}, venues, {.name = "island", .count = 5}};
+  graph.nodes = {papers, {.name = "author", .count = kAuthors + 1}, venues, {.name = "island", .count = 5}};
 
   TypedEdges cites{.src = "paper", .rel = "cites", .dst = "paper"},
       writes{.src = "author", .rel = "writes", .dst = "paper"},
