@@ -258,5 +258,106 @@ TEST_F(ImportNumpyTypes, OptionsOfSingleArraysAreRefusedBesideADescription) {
   expect_refused([&] { import_numpy({}, no_progress); }, "give --edge-index, or --hetero");
 }
 
+class ImportOgbTypes : public ::testing::Test {
+ protected:
+  ImportOgbTypes() {
+    write("raw/num-node-dict", "author,paper\n2,3\n");
+    write("raw/triplet-type-list", "paper,cites,paper\nauthor,writes,paper\n");
+    write("raw/relations/author___writes___paper/edge", "0,1\n1,1\n1,2\n");
+    write("raw/relations/author___writes___paper/edge-weight", "2\n5\n0.5\n");
+    write("raw/relations/author___writes___paper/num-edge-list", "3\n");
+    write("raw/relations/paper___cites___paper/edge", "2,0\n0,1\n");
+    write("raw/relations/paper___cites___paper/edge-feat", "1,2\n3,4\n");
+    write("raw/node-feat/paper/node-feat", "1\n2\n3\n");
+    write("raw/node-label/paper/node-label", "1\n0\nnan\n");
+    write("split/time/paper/train", "0\n");
+    write("split/time/paper/valid", "1\n");
+    write("split/time/paper/test", "2\n");
+  }
+  fs::path path(const std::string& stem) const { return folder_.path() / (stem + ".csv.gz"); }
+  void write(const std::string& stem, const std::string& text) const {
+    fs::create_directories(path(stem).parent_path());
+    gzFile file = gzopen(path(stem).c_str(), "wb");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+  }
+  RawGraph import() const { return import_ogb({.raw = folder_.path()}, no_progress); }
+  void refused(const std::string& stem, const std::string& text, const std::string& part) const {
+    const std::string good = testing::file_bytes(path(stem));
+    write(stem, text);
+    expect_refused([&] { import(); }, part);
+    std::ofstream(path(stem), std::ios::binary) << good;
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(ImportOgbTypes, ReadsTheLayout) {
+  const RawGraph graph = import();
+  ASSERT_EQ(graph.nodes.size(), 2U);
+  EXPECT_EQ(graph.nodes[0].name, "paper");  // first, since it has a split
+  EXPECT_EQ(graph.nodes[0].count, 3);
+  EXPECT_EQ(values_of<float>(graph.nodes[0], 0), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, 0, -1}));
+  EXPECT_EQ(graph.nodes[0].splits,
+            (std::map<std::string, Ids>{{"test", {2}}, {"train", {0}}, {"valid", {1}}}));
+  EXPECT_EQ(graph.nodes[1].count, 2);
+  ASSERT_EQ(graph.edges.size(), 2U);
+  EXPECT_EQ(graph.edge_name(graph.edges[0]), "author__writes__paper");
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 0, 2, 3}));
+  EXPECT_EQ(sources(graph.edges[0]), (Ids{0, 1, 1}));
+  EXPECT_EQ(graph.edges[0].weights, std::vector<std::string>{"edge_weight"});
+  EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 1), (std::vector<float>{2, 5}));
+  EXPECT_EQ(graph.edge_name(graph.edges[1]), "paper__cites__paper");
+  EXPECT_EQ(graph.edges[1].attrs[0].shape, Ids{2});
+  testing::write_dataset(folder_.path() / "d", graph);
+  Dataset(folder_.path() / "d").verify([](std::uint64_t, std::uint64_t) {});
+}
+
+TEST_F(ImportOgbTypes, InversesAreTypesOfTheirOwnWithTheSameAttributes) {
+  const RawGraph graph = import_ogb({.raw = folder_.path(), .add_inverse_edge = true}, no_progress);
+  ASSERT_EQ(graph.edges.size(), 4U);
+  EXPECT_EQ(graph.edge_name(graph.edges[1]), "paper__rev_writes__author");
+  EXPECT_EQ(graph.edges[1].csc.indptr, (Ids{0, 1, 3}));
+  EXPECT_EQ(sources(graph.edges[1]), (Ids{1, 1, 2}));
+  EXPECT_EQ(in_edge_values<float>(graph.edges[1], 0, 1), (std::vector<float>{5, 0.5F}));
+}
+
+TEST_F(ImportOgbTypes, WithoutListsTheFoldersTellAndSplitsAreOptional) {
+  fs::remove(path("raw/triplet-type-list"));
+  fs::remove(path("raw/num-node-dict"));
+  fs::remove_all(folder_.path() / "split");
+  std::ofstream(folder_.path() / "num-nodes.csv") << "author,paper\n2,3\n";  // as in lastfm
+  const RawGraph graph = import();
+  EXPECT_EQ(graph.nodes[0].name, "author");
+  EXPECT_EQ(graph.edge_name(graph.edges[0]), "author__writes__paper");
+  EXPECT_EQ(graph.edges.size(), 2U);
+}
+
+TEST_F(ImportOgbTypes, BadInputIsNamedWithItsLine) {
+  refused("raw/num-node-dict", "", "num-node-dict.csv.gz is empty");
+  refused("raw/num-node-dict", "author,paper\n", "expected a second line");
+  refused("raw/num-node-dict", "author,paper\n2\n", "line 2: 1 numbers for 2 types");
+  refused("raw/num-node-dict", "author,paper\n2,3,4\n", "line 2: more numbers than the 2 types");
+  refused("raw/num-node-dict", "author,author\n2,3\n", "node type 'author' comes twice");
+  refused("raw/num-node-dict", "author,paper\n2,3\n2,3\n", "a second graph");
+  refused("raw/triplet-type-list", "paper,cites\n", "line 1: 'paper,cites' is no source type, relation");
+  refused("raw/triplet-type-list", "paper,cites,paper\npaper,cites,paper\n",
+          "paper___cites___paper comes twice");
+  refused("raw/triplet-type-list", "paper,reads,paper\n", "paper___reads___paper has no edge.csv.gz");
+  refused("raw/num-node-dict", "writer,paper\n2,3\n",
+          "author___writes___paper: 'author' is no node type; there are: paper, writer");
+  refused("raw/relations/author___writes___paper/edge", "0,1\n2,1\n1,2\n",
+          "edge.csv.gz, line 2: node 2 is out of range, there are 2 nodes");
+  refused("raw/relations/author___writes___paper/edge", "0,1\n", "has 1 lines, but ");
+  refused("raw/relations/author___writes___paper/edge-weight", "0,1\n0,2\n0,3\n",
+          "edge type author__writes__paper: weight 'edge_weight' has 2 numbers each");
+  refused("raw/relations/author___writes___paper/edge-weight", "1\n",
+          "edge-weight.csv.gz has 1 lines, but there are 3 edges");
+  refused("split/time/paper/train", "3\n", "train.csv.gz, line 1: node 3 is out of range");
+  fs::create_directories(folder_.path() / "raw/relations/odd");
+  fs::remove(path("raw/triplet-type-list"));
+  expect_refused([&] { import(); }, "the folder 'odd' is no source type, relation and destination type");
+}
+
 }  // namespace
 }  // namespace hopfeed
