@@ -22,7 +22,8 @@ enum class Purpose : std::uint32_t {
   kRetries = 4,
   kShuffle = 5,
   kGenerate = 6,
-  kPartition = 7
+  kPartition = 7,
+  kLabor = 8
 };
 
 struct RandomWords {
