@@ -62,7 +62,8 @@ struct BatchMaker::Impl {
   const std::unique_ptr<Sampler> sampler;
   const std::size_t tables = sampler->scratch_bytes();  // before its first batch
   std::vector<AttrSource> attrs, edge_attrs;
-  std::optional<AttrView> seed_time;  // of the seeds' type, where the options name a time
+  bool has_seed_times = false;        // the options name a time
+  std::optional<AttrView> seed_time;  // of the seeds' type, where the seeds bring no times of their own
 
   // The batch under way.
   BatchKey key;
@@ -91,7 +92,13 @@ struct BatchMaker::Impl {
     std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
     find_attrs();
     find_edge_attrs();
-    if (!options.time.empty()) find_seed_time();
+    has_seed_times = !options.time.empty();
+    if (has_seed_times && !seeds.has_times()) find_seed_time();
+    if (!has_seed_times && seeds.has_times())
+      throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
+    if (seeds.has_times() && !options.seed_time.empty())
+      throw Error(ErrorCode::kInvalid,
+                  "seed times are given and named as an attribute too (seed_time); leave one of them out");
   }
 
   void find_seed_time() {
@@ -152,7 +159,7 @@ struct BatchMaker::Impl {
       if (counts.seeds_repeat)
         at.seed_index =
             out.add({.name = "seed_index", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
-      if (seed_time)
+      if (has_seed_times)
         at.seed_time =
             out.add({.name = "seed_time", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
     }
@@ -187,7 +194,9 @@ struct BatchMaker::Impl {
     seeds.seeds(key, positions);
     seed_ids.resize(positions.original_id.size());
     dataset.dataset_ids(seeds.node_type(), positions.original_id, seed_ids);
-    if (seed_time) {
+    if (seeds.has_times()) {
+      seed_times = positions.times;
+    } else if (seed_time) {
       seed_times.resize(seed_ids.size());
       gather_rows(*seed_time, seed_ids, reinterpret_cast<std::byte*>(seed_times.data()));
     }
@@ -215,11 +224,11 @@ struct BatchMaker::Impl {
                   .num_edge_types = static_cast<std::uint16_t>(dataset.num_edge_types())},
                  block);
     for (int t = 0; t < dataset.num_node_types(); ++t) write_nodes(t);
-    std::ranges::copy(positions.index, writer.data<std::int64_t>(arrays.input_id));
+    std::ranges::copy(positions.input_id, writer.data<std::int64_t>(arrays.input_id));
     *writer.data<std::int64_t>(arrays.batch_size) = sample->num_seeds;
     if (arrays.seed_index >= 0)
       std::ranges::copy(sample->seed_index, writer.data<std::int64_t>(arrays.seed_index));
-    if (seed_time) std::ranges::copy(seed_times, writer.data<std::int64_t>(arrays.seed_time));
+    if (has_seed_times) std::ranges::copy(seed_times, writer.data<std::int64_t>(arrays.seed_time));
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       const SampledEdges& edges = sample->edges[e];
       fill_edge_index(edges, writer.data<std::int64_t>(arrays.edge_index[e]));

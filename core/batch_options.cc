@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include "core/error.h"
@@ -31,6 +32,45 @@ void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero) {
   }
 }
 
+void check_walk(const WalkOptions& walk) {
+  if (walk.length < 1 || walk.length > kMaxWalkLength)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("the walk length is {}; choose 1 to {} steps", walk.length, kMaxWalkLength));
+  if (walk.per_seed < 1 || walk.per_seed > kMaxWalksPerSeed)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} walks per seed; choose 1 to {}", walk.per_seed, kMaxWalksPerSeed));
+  for (const double parameter : {walk.p, walk.q}) {
+    if (parameter > 0 && std::isfinite(parameter) && std::isfinite(1 / parameter)) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} cannot be node2vec's p or q; choose a number above zero", parameter));
+  }
+}
+
+/// Options that only some samplers know.
+void check_sampler(const BatchOptions& o) {
+  const bool neighbor = o.sampler == BatchOptions::kNeighborSampler,
+             walk = o.sampler == BatchOptions::kWalkSampler,
+             cluster = o.sampler == BatchOptions::kClusterSampler;
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("sampler '{}' knows no {}; leave it out or choose another", o.sampler, option));
+  };
+  refuse(!walk && (o.walk.length != 0 || o.walk.per_seed != 1 || o.walk.p != 1 || o.walk.q != 1 ||
+                   !o.walk.metapath.empty()),
+         "walks");
+  refuse(!cluster && !o.cluster.empty(), "cluster");
+  refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
+  refuse(!neighbor && o.disjoint, "disjoint");
+  refuse(!neighbor && !o.time.empty(), "time");
+  refuse((walk || cluster) && !o.edge_fanouts.empty(), "edge fanouts");
+  refuse((walk || cluster) && o.replace, "replace");
+  refuse((walk || cluster) && !o.weight.empty(), "weight");
+  if (walk) check_walk(o.walk);
+  if (cluster && o.cluster.empty())
+    throw Error(ErrorCode::kInvalid, "sampler 'cluster' needs the node attribute that numbers clusters");
+}
+
 }  // namespace
 
 const char* to_string(TemporalStrategy strategy) {
@@ -44,7 +84,7 @@ TemporalStrategy temporal_strategy_from(const std::string& name) {
 }
 
 bool BatchOptions::bounded() const {
-  if (labor) return false;
+  if (sampler != kNeighborSampler) return sampler != kClusterSampler;
   const auto none_is_all = [](const std::vector<std::int64_t>& hops) {
     return std::find(hops.begin(), hops.end(), -1) == hops.end();
   };
@@ -53,6 +93,7 @@ bool BatchOptions::bounded() const {
 }
 
 void BatchOptions::validate() const {
+  check_sampler(*this);
   check_fanouts(fanouts, Zero::kRefused);
   for (const auto& [type, hops] : edge_fanouts) {
     check_fanouts(hops, Zero::kAllowed);
@@ -66,12 +107,6 @@ void BatchOptions::validate() const {
         edge_attrs.begin() + static_cast<std::ptrdiff_t>(i))
       throw Error(ErrorCode::kInvalid, fmt::format("edge_attrs names '{}' twice", edge_attrs[i]));
   }
-  if (labor && (replace || !weight.empty() || trees()))
-    throw Error(ErrorCode::kInvalid,
-                "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
-  if (labor_seeds < 0 || (labor_seeds > 0 && !labor))
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("labor_seeds is {}; give 0 or more, and more only with labor", labor_seeds));
   if (!weight.empty() && !time.empty())
     throw Error(ErrorCode::kInvalid,
                 "weight and time exclude each other: draws among neighbours of the past are uniform");
@@ -90,8 +125,6 @@ std::string BatchOptions::to_json() const {
   nlohmann::json json = {{"fanouts", fanouts},
                          {"edge_fanouts", nlohmann::json::object()},
                          {"replace", replace},
-                         {"labor", labor},
-                         {"labor_seeds", labor_seeds},
                          {"weight", weight},
                          {"time", time},
                          {"seed_time", seed_time},
@@ -104,8 +137,28 @@ std::string BatchOptions::to_json() const {
                          {"edge_attrs", edge_attrs}};
   for (const auto& [type, hops] : edge_fanouts) json["edge_fanouts"][type] = hops;
   if (attrs) json["attrs"] = *attrs;
+  if (sampler != kNeighborSampler) json["sampler"] = sampler;
+  if (!sampler_options.empty()) json["sampler_options"] = sampler_options;
+  if (!cluster.empty()) json["cluster"] = cluster;
+  if (walk.length != 0)
+    json["walk"] = {{"length", walk.length},
+                    {"per_seed", walk.per_seed},
+                    {"p", walk.p},
+                    {"q", walk.q},
+                    {"metapath", walk.metapath}};
   return json_text(json);  // keys sorted, no spaces: one text per value
 }
+
+namespace {
+
+WalkOptions walk_from(const nlohmann::json& json) {
+  WalkOptions walk{
+      .length = json.at("length"), .per_seed = json.at("per_seed"), .p = json.at("p"), .q = json.at("q")};
+  walk.metapath = json.at("metapath").get<std::vector<std::string>>();
+  return walk;
+}
+
+}  // namespace
 
 BatchOptions BatchOptions::from_json(const std::string& text) {
   try {
@@ -115,8 +168,6 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     for (const auto& [type, hops] : json.at("edge_fanouts").items())
       options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
     options.replace = json.at("replace");
-    options.labor = json.at("labor");
-    options.labor_seeds = json.at("labor_seeds");
     options.weight = json.at("weight");
     options.time = json.at("time");
     options.seed_time = json.at("seed_time");
@@ -127,6 +178,10 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     options.dataset_ids = json.at("dataset_ids");
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();
     options.edge_attrs = json.at("edge_attrs").get<std::vector<std::string>>();
+    options.sampler = json.value("sampler", options.sampler);
+    options.sampler_options = json.value("sampler_options", "");
+    options.cluster = json.value("cluster", "");
+    if (json.contains("walk")) options.walk = walk_from(json.at("walk"));
     options.validate();
     return options;
   } catch (const nlohmann::json::exception& error) {

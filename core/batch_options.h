@@ -14,17 +14,30 @@ const char* to_string(TemporalStrategy strategy);
 /// The inverse; throws kInvalid naming what there is.
 TemporalStrategy temporal_strategy_from(const std::string& name);
 
+/// Random walks from each seed (walk_sampler.h).
+struct WalkOptions {
+  std::int64_t length = 0;    // steps
+  std::int64_t per_seed = 1;  // walks
+  double p = 1, q = 1;        // node2vec's return and in-out parameters; 1: uniform
+  /// Edge types of the steps, in turn and again from the first; empty: the only one.
+  std::vector<std::string> metapath = {};
+};
+
 struct BatchOptions {
+  /// Who samples: kNeighborSampler, kWalkSampler, kClusterSampler, or the name of a sampler that a plugin has brought
+  /// (sampler_plugin.h).
+  static constexpr const char *kNeighborSampler = "neighbor", *kWalkSampler = "walk",
+                              *kClusterSampler = "cluster";
+  std::string sampler = kNeighborSampler;
+  std::string sampler_options = {};  // for a plugin's sampler: what it makes of it is its own business
+  WalkOptions walk = {};             // of sampler "walk"
+  std::string cluster = {};          // of sampler "cluster": the node attribute that numbers clusters
   std::vector<std::int64_t> fanouts{
       15, 10, 5};  // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
   /// Fanouts of edge types ("src__rel__dst", or "rel" where one type has it), as many hops as `fanouts`, which hold for the
   /// types that are not named; 0 leaves a type out in a hop.
   std::map<std::string, std::vector<std::int64_t>> edge_fanouts = {};
   bool replace = false;  // draw with replacement
-  /// Layer-dependent sampling (LABOR, labor_rule.h): each edge with probability fanout / degree, destinations take the same
-  /// sources where they can. A node gives fanout edges on average and at most all.
-  bool labor = false;
-  std::int64_t labor_seeds = 0;  // positions of the epoch whose batches share variates, batch size times batches; 0: none do
   std::string weight =
       {};  // draw in proportion to this edge attribute, in edge types that have alias tables of it
   /// Temporal sampling, always disjoint: neighbours are no later than their seed by this attribute of edges, or else of

@@ -3,19 +3,12 @@
 #pragma once
 #include <cstdint>
 
+#include "core/damaged_row.h"
 #include "core/pick_set.h"
 #include "core/scratch.h"
 #include "core/vector_draws.h"
 
 namespace hopfeed {
-
-/// Where damage was found; the caller knows the file names.
-struct DamagedRow {
-  enum class What { kOffsets, kSource, kPosition } what;
-  int partition;
-  std::int64_t row;    // kOffsets: row of the partition
-  std::int64_t value;  // kSource: the id that is out of range; kPosition: the original id of the row
-};
 
 /// One destination's row, between `look` and `place`.
 struct DrawnRow {

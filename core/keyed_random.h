@@ -23,7 +23,8 @@ enum class Purpose : std::uint32_t {
   kShuffle = 5,
   kGenerate = 6,
   kPartition = 7,
-  kLabor = 8
+  kSeeds = 8,
+  kPlugin = 9  // samplers that users add
 };
 
 struct RandomWords {

@@ -8,6 +8,8 @@ namespace hopfeed {
 
 inline constexpr std::int64_t kMaxHops = 16;
 inline constexpr std::int64_t kMaxFanout = 65'535;         // larger: ask for all neighbours with -1
+inline constexpr std::int64_t kMaxWalkLength = 1'024;
+inline constexpr std::int64_t kMaxWalksPerSeed = 1'024;
 inline constexpr std::int64_t kMaxBatchSize = 16'777'216;  // seeds per batch
 inline constexpr std::int64_t kMaxBatchNodes = 1
                                                << 29;  // of one type; local ids are 32-bit inside the sampler

@@ -11,9 +11,8 @@
 
 #include "core/error.h"
 #include "core/keyed_random.h"
-#include "core/labor_picker.h"
 #include "core/limits.h"
-#include "core/relabel_table.h"
+#include "core/any_relabel.h"
 #include "core/row_expander.h"
 #include "core/temporal_picker.h"
 #include "core/uniform_picker.h"
@@ -21,14 +20,6 @@
 
 namespace hopfeed {
 namespace {
-
-using AnyRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel>;
-
-AnyRelabel make_relabel(std::int64_t num_nodes, bool trees) {
-  if (trees) return TreeRelabel(num_nodes);
-  if (num_nodes <= kMaxDirectNodes) return DirectRelabel(num_nodes);
-  return HashRelabel(num_nodes);
-}
 
 struct NodeScratch {
   NodeScratch(std::int64_t num_nodes, bool trees) : relabel(make_relabel(num_nodes, trees)) {}
@@ -156,11 +147,10 @@ struct NeighborSampler::Impl {
   }
 
   NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
-    const std::int64_t first = request.key.first;
-    StreamOptions stream{.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
+    StreamOptions stream{.purpose = Purpose::kNeighbors,
                          .seed = request.key.seed,
                          .epoch = request.key.epoch,
-                         .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
+                         .first = request.key.first,
                          .hop = static_cast<std::uint32_t>(hop),
                          .edge_type = static_cast<std::uint32_t>(edge_type)};
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
@@ -176,9 +166,7 @@ struct NeighborSampler::Impl {
                            .stream = stream_of(request, hop, edge_type)};
     PickScratch& scratch = expand_scratch.picks;
     try {
-      if (options.labor) {
-        expand_with(edge_type, LaborPicker(pick, dataset, type.csc, scratch));
-      } else if (type.weight) {
+      if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
         expand_with(edge_type, TemporalPicker(pick,
@@ -191,7 +179,7 @@ struct NeighborSampler::Impl {
         expand_with(edge_type, UniformPicker(pick, scratch));
       }
     } catch (const DamagedRow& damage) {
-      report(damage, edge_type);
+      throw damage_error(dataset, static_cast<int>(edge_type), damage);
     }
   }
 
@@ -221,31 +209,6 @@ struct NeighborSampler::Impl {
             run(std::int64_t{}, relabel);
         },
         src.relabel);
-  }
-
-  [[noreturn]] void report(const DamagedRow& damage, std::size_t edge_type) const {
-    const EdgeTypeMeta& edge = dataset.meta().edge_types[edge_type];
-    if (damage.what == DamagedRow::What::kOffsets) {
-      throw Error(
-          ErrorCode::kCorrupt,
-          fmt::format(
-              "{}: row {} has offsets that do not rise within the {} edges; run hopfeed-partition verify",
-              (dataset.folder() / rows_path(damage.partition, edge)).string(), damage.row,
-              edge.partition_edges[damage.partition]));
-    }
-    if (damage.what == DamagedRow::What::kPosition) {
-      throw Error(
-          ErrorCode::kCorrupt,
-          fmt::format(
-              "{}: edge type {}: the row of node {} has a weight or a time of an edge that it does not "
-              "have; run hopfeed-partition verify",
-              dataset.folder().string(), edge.folder(), damage.value));
-    }
-    throw Error(
-        ErrorCode::kCorrupt,
-        fmt::format(
-            "{}: edge type {} has source node {}, but there are {} nodes; run hopfeed-partition verify",
-            dataset.folder().string(), edge.folder(), damage.value, types[edge_type].csc.num_src_nodes));
   }
 
   const Sample& finish(const SampleRequest& request) {
@@ -326,9 +289,7 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
     for (const std::int64_t fanout : s.types[e].fanouts)
       if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));
     for (const std::int64_t fanout : s.types[e].fanouts)
-      group = std::max(group, fanout < 0 || s.options.labor
-                                  ? edges
-                                  : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
+      group = std::max(group, fanout < 0 ? edges : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
     largest_group = std::max(largest_group, std::min(group, edges));
     bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
              array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
@@ -370,8 +331,7 @@ SampleBounds NeighborSampler::bounds(int seed_type, std::int64_t seeds) const {
       const std::int64_t fanout = s.types[e].fanouts[hop],
                          all_edges = saturating_product(csc.num_edges, trees);
       std::int64_t edges = all_edges;
-      if (fanout == 0) edges = 0;
-      if (fanout > 0 && !s.options.labor) {
+      if (fanout >= 0) {
         edges = saturating_product(frontier[csc.dst_type], fanout);
         if (!s.options.replace) edges = std::min(edges, all_edges);
       }

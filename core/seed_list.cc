@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/keyed_random.h"
 #include "core/keyed_shuffle.h"
+#include "core/weighted_rule.h"
 
 namespace hopfeed {
 
@@ -22,15 +26,34 @@ void SeedList::seeds(const BatchKey& key, Positions& out) const {
                 fmt::format("no batch of {} seeds at position {} of epoch {}: there are {} seeds", key.count,
                             key.first, key.epoch, size()));
   }
-  out.index.resize(static_cast<std::size_t>(key.count));
-  out.original_id.resize(out.index.size());
-  if (options_.shuffle) {
-    KeyedShuffle(size(), key.seed, key.epoch).positions(key.first, out.index);
+  std::vector<std::int64_t>& index = out.input_id;
+  index.resize(static_cast<std::size_t>(key.count));
+  out.original_id.resize(index.size());
+  if (!options_.weights.empty()) {
+    draw(key, index);
+  } else if (options_.shuffle) {
+    KeyedShuffle(size(), key.seed, key.epoch).positions(key.first, index);
   } else {
-    for (std::size_t i = 0; i < out.index.size(); ++i)
-      out.index[i] = key.first + static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < index.size(); ++i) index[i] = key.first + static_cast<std::int64_t>(i);
   }
-  for (std::size_t i = 0; i < out.index.size(); ++i) out.original_id[i] = ids_[out.index[i]];
+  for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
+  out.times.resize(has_times() ? index.size() : 0);
+  for (std::size_t i = 0; i < out.times.size(); ++i) out.times[i] = options_.times[index[i]];
+  if (options_.named_by_node) std::ranges::copy(out.original_id, index.begin());
+}
+
+void SeedList::draw(const BatchKey& key, std::span<std::int64_t> index) const {
+  // Not keyed by key.first: a position of the epoch is the same seed in every batch that covers it.
+  StreamOptions stream{.purpose = Purpose::kSeeds, .seed = key.seed, .epoch = key.epoch};
+  NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
+  stream.purpose = Purpose::kRetries;
+  stream.hop = 1U << 17;  // apart from the retries of neighbours and walks
+  draws.retry_key = stream_key(stream);
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    draws.node = static_cast<std::uint64_t>(key.first) + i;
+    const AliasDraw drawn = alias_draw(draws, 0, static_cast<std::uint32_t>(size()));
+    index[i] = alias_position(drawn, options_.weights[drawn.column]);
+  }
 }
 
 }  // namespace hopfeed

@@ -7,7 +7,7 @@
 //   raw/node-label.csv.gz       N lines of one class number, nan for none (optional)
 //   split/<scheme>/{train,valid,test}.csv.gz             one node id per line
 //
-// Each file may also lie there without .gz. Where raw/relations is a folder, the graph has several types (import_ogb_types.h).
+// Each file may also lie there without .gz.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -18,10 +18,9 @@
 namespace hopfeed {
 
 struct OgbImportOptions {
-  std::filesystem::path raw;  // holds raw/ and split/
-  std::string split_scheme;   // folder under split/; may be empty where there is only one
-  bool add_inverse_edge =
-      false;  // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge); with types: types rev_...
+  std::filesystem::path raw;      // holds raw/ and split/
+  std::string split_scheme;       // folder under split/; may be empty where there is only one
+  bool add_inverse_edge = false;  // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge)
   bool keep_edge_ids = true;
   int threads = 1;
 };

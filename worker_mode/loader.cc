@@ -13,12 +13,14 @@
 #include <utility>
 
 #include "core/batch_maker.h"
+#include "core/cluster_sampler.h"
 #include "core/dataset.h"
 #include "core/deal.h"
 #include "core/error.h"
 #include "core/limits.h"
 #include "core/owned_fd.h"
-#include "core/seed_list.h"
+#include "core/sampler_plugin.h"
+#include "core/seed_set.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/loader_channel.h"
@@ -84,15 +86,6 @@ std::string find_worker_program(const std::string& option) {
       "hopfeed-worker is neither beside this program nor on PATH; set worker_program or HOPFEED_WORKER");
 }
 
-void check_seeds(const std::vector<std::int64_t>& seeds, const NodeTypeMeta& type) {
-  for (std::size_t i = 0; i < seeds.size(); ++i) {
-    if (seeds[i] >= 0 && seeds[i] < type.count) continue;
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", seeds[i], i,
-                            type.name, type.count - 1));
-  }
-}
-
 std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
   const auto workers = static_cast<std::size_t>(options.num_workers);
   if (options.cores.empty()) return plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;
@@ -102,6 +95,18 @@ std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
 }
 
 }  // namespace
+
+std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset) {
+  const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
+  SeedInput input{.split = options.split,
+                  .ids = options.seeds,
+                  .mask = options.seed_mask,
+                  .times = options.seed_times,
+                  .weights = options.seed_weights};
+  if (options.batch.sampler == BatchOptions::kClusterSampler && !input.ids && !input.mask)
+    input.ids = cluster_seeds(dataset, node_type, options.batch.cluster);
+  return std::make_unique<SeedSet>(dataset, node_type, input);
+}
 
 // ---- batches
 
@@ -124,13 +129,11 @@ class Loader::Impl {
   explicit Impl(const LoaderOptions& options) : options_(options) {
     check_options(options);
     const std::string program = find_worker_program(options.worker_program);
+    for (const std::string& plugin : options.plugins) load_sampler_plugin(plugin);
     const Dataset dataset(options.dataset);
     const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
-    if (options.seeds)
-      check_seeds(*options.seeds, dataset.meta().node_types[static_cast<std::size_t>(node_type)]);
-    const SeedList seeds(options.seeds ? std::span<const std::int64_t>(*options.seeds)
-                                       : dataset.split(node_type, options.split),
-                         {.node_type = node_type, .shuffle = options.shuffle});
+    const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);
+    const SeedList seeds = set->list({.node_type = node_type, .shuffle = options.shuffle});
     num_seeds_ = seeds.size();
     require_valid(
         deal(0).steps() > 0,  // more ranks than seeds: deal() says so
@@ -143,9 +146,10 @@ class Loader::Impl {
                                                     .available = available_memory(),
                                                     .local_world = local_ranks().world});
     channel_ = std::make_shared<LoaderChannel>(plan, options);
-    if (options.seeds)
-      seeds_fd_ =
-          memfd_of("hopfeed-seeds", options.seeds->data(), options.seeds->size() * sizeof(std::int64_t));
+    if (set->given()) {
+      const std::vector<std::byte> packed = set->pack();
+      seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
+    }
     start_workers(program, dataset);
   }
 
@@ -206,7 +210,7 @@ class Loader::Impl {
                           .batch = options_.batch,
                           .node_type = options_.node_type,
                           .split = options_.split,
-                          .seeds_inherited = options_.seeds.has_value(),
+                          .seeds_inherited = seeds_fd_.get() >= 0,
                           .shuffle = options_.shuffle,
                           .check_finite = options_.check_finite,
                           .seed = options_.seed,
@@ -214,6 +218,8 @@ class Loader::Impl {
                           .parent = 0,
                           .cores = {},
                           .huge_pages = to_string(options_.huge_pages)};
+    for (const std::string& plugin : options_.plugins)
+      supervision.plugins.push_back(fs::absolute(plugin).string());
     supervision.cores = worker_cores(options_);
     supervision.seeds_fd = seeds_fd_.get();
     supervision.batch_deadline = options_.batch_deadline;

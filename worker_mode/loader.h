@@ -18,6 +18,7 @@
 
 #include "core/batch_options.h"
 #include "core/batch_view.h"
+#include "core/seed_set.h"
 #include "worker_mode/wait_times.h"
 
 namespace hopfeed {
@@ -42,9 +43,13 @@ struct LoaderOptions {
   std::string dataset;    // the dataset folder
   BatchOptions batch;     // what is sampled and gathered
   std::string node_type;  // empty: the first
-  /// Seeds: a split of the dataset, or these original ids (checked at construction).
+  /// Seeds: a split of the dataset, or these original ids, or the nodes set in a mask; times and weights go with them
+  /// (core/seed_set.h; checked at construction). Sampler "cluster" takes a node of each cluster where neither ids nor mask are given.
   std::string split = "train";
   std::optional<std::vector<std::int64_t>> seeds = std::nullopt;
+  std::optional<std::vector<std::uint8_t>> seed_mask = std::nullopt;
+  std::vector<std::int64_t> seed_times = {};
+  std::vector<double> seed_weights = {};
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;
@@ -69,8 +74,12 @@ struct LoaderOptions {
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.
   std::function<void(const BatchRecord&)> observer;
+  std::vector<std::string> plugins;  // shared libraries with samplers of one's own (core/sampler_plugin.h)
   std::string worker_program;  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
 };
+
+/// The seeds that the options name, of a dataset that is open. Throws what SeedSet throws.
+std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset);
 
 /// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the
 /// loader.

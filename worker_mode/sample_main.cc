@@ -26,8 +26,10 @@
 #include "core/program/parse_option.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
-#include "core/seed_list.h"
+#include "core/sampler_plugin.h"
+#include "core/seed_set.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/seed_files.h"
 #include "worker_mode/trace_file.h"
 
 namespace hopfeed {
@@ -39,8 +41,8 @@ struct SampleArguments {
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   bool no_shuffle = false;
-  std::int64_t labor_batches = 1;
   std::string edge_fanouts, temporal_strategy = "uniform", edge_attrs;
+  std::string seeds, seed_times, seed_weights, metapath, plugin;
   std::string at, dump, trace, json;
 };
 
@@ -73,9 +75,11 @@ void sample_one(const SampleArguments& arguments) {
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
+  for (const std::string& plugin : o.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset);
   const int node_type = o.node_type.empty() ? 0 : dataset.meta().node_type(o.node_type);
-  const SeedList seeds(dataset.split(node_type, o.split), {.node_type = node_type, .shuffle = o.shuffle});
+  const std::unique_ptr<SeedSet> set = loader_seeds(o, dataset);
+  const SeedList seeds = set->list({.node_type = node_type, .shuffle = o.shuffle});
   BatchMaker maker(dataset, seeds, o.batch);
   BlockBuffer block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write({block.bytes, block.size});
@@ -177,6 +181,10 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--seed", o.seed, "Seed of all random numbers");
   line.option("--split", o.split, "Seeds: this split of the dataset");
   line.option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
+  line.option("--seeds", a.seeds, "FILE.npy in place of a split: original ids, or a bool for each node");
+  line.option("--seed-times", a.seed_times, "FILE.npy: the time of each seed, in place of an attribute");
+  line.option("--seed-weights", a.seed_weights,
+              "FILE.npy: draw the seeds of an epoch in proportion to these, with replacement");
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
   line.option("--rank", o.rank, "Which trainer's batches", {.min = 0});
   line.option("--world-size", o.world_size, "Trainers that share an epoch", {.min = 1, .max = kMaxWorldSize});
@@ -189,11 +197,6 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--edge-fanouts", a.edge_fanouts,
               "Fanouts of edge types, by name or by src__name__dst: depends=15,10;recommends=5,0");
   line.option("--weight", o.batch.weight, "Draw in proportion to this edge attribute");
-  line.flag("--labor", o.batch.labor,
-            "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
-  line.option("--labor-batches", a.labor_batches,
-              "With --labor: so many batches in a row draw alike, one after the other the same neighbours",
-              {.min = 1, .max = 1 << 20});
   line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
   line.option("--time", o.batch.time,
               "Only neighbours no later than their seed, by this attribute of edges or of nodes");
@@ -204,6 +207,17 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--time-window", o.batch.time_window,
               "Only neighbours later than the seed's time minus this; 0: all", {.min = 0});
   line.option("--edge-attrs", a.edge_attrs, "Edge attributes to gather (weight,time)");
+  line.option("--sampler", o.batch.sampler,
+              "Who samples: neighbor, walk, cluster, or what the plugin brings");
+  line.option("--walk-length", o.batch.walk.length, "Steps of a walk", {.min = 0, .max = kMaxWalkLength});
+  line.option("--walks-per-seed", o.batch.walk.per_seed, "Walks from each seed",
+              {.min = 1, .max = kMaxWalksPerSeed});
+  line.option("--walk-p", o.batch.walk.p, "node2vec's return parameter");
+  line.option("--walk-q", o.batch.walk.q, "node2vec's in-out parameter");
+  line.option("--metapath", a.metapath, "Edge types of a walk's steps, in turn (built_from,rev_built_from)");
+  line.option("--cluster", o.batch.cluster, "Node attribute that numbers the clusters");
+  line.option("--plugin", a.plugin, "Shared library with a sampler of one's own");
+  line.option("--sampler-options", o.batch.sampler_options, "Text for the plugin's sampler");
   line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
   line.flag("--drop-last", o.drop_last, "Drop the incomplete last round");
   line.flag("--check-finite", o.check_finite, "Refuse a batch with NaN or infinity among its features");
@@ -237,10 +251,13 @@ int main(int argc, char** argv) {
   line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
     arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
-    if (arguments.labor_batches > 1)
-      arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
     arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
+    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);
+    if (!arguments.plugin.empty()) arguments.loader.plugins.push_back(arguments.plugin);
+    if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
+    if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);
+    if (!arguments.seed_weights.empty()) read_seed_weights(arguments.seed_weights, arguments.loader);
     arguments.loader.huge_pages = parse_huge_pages(arguments.huge_pages);
     arguments.loader.shuffle = !arguments.no_shuffle;
     arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);

@@ -136,10 +136,12 @@ void Supervisor::start(std::size_t number) {
                                      {.from = config_fd.get(), .to = kConfigFd},
                                      {.from = channel_->doorbell(), .to = kDoorbellFd}};
   if (config.seeds_inherited) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
+  std::vector<std::string> arguments;
+  for (const std::string& plugin : options_.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
   worker.activity = {};
   worker.active_since = Clock::now();
   const std::lock_guard lock(mutex_);  // from the start on: a worker that is ready is also listed
-  worker.process = std::make_unique<WorkerProcess>(options_.program, inherited);
+  worker.process = std::make_unique<WorkerProcess>(options_.program, arguments, inherited);
   record.pid.store(static_cast<std::uint32_t>(worker.process->pid()));
 }
 

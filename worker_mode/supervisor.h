@@ -23,6 +23,7 @@ struct SupervisorOptions {
   std::string program;                  // path of hopfeed-worker
   WorkerConfig config;                  // worker and cores are filled in per worker
   std::vector<std::vector<int>> cores;  // [num_workers]
+  std::vector<std::string> plugins;     // absolute paths
   int seeds_fd = -1;                    // with config.seeds_inherited
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};

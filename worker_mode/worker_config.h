@@ -14,7 +14,7 @@ namespace hopfeed {
 inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
-inline constexpr int kSeedsFd = 6;     // memfd of int64 original ids; only with WorkerConfig::seeds_inherited
+inline constexpr int kSeedsFd = 6;     // memfd of SeedSet::pack(); only with WorkerConfig::seeds_inherited
 
 struct WorkerConfig {
   std::string dataset;      // absolute path of the folder

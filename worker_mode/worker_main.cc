@@ -35,7 +35,8 @@
 #include "core/nonfinite.h"
 #include "core/owned_fd.h"
 #include "core/program/bus_error.h"
-#include "core/seed_list.h"
+#include "core/sampler_plugin.h"
+#include "core/seed_set.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {
@@ -78,13 +79,13 @@ std::string read_all(int fd) {
 }
 
 /// The seeds that the user gave, mapped: one physical copy for all workers.
-std::span<const std::int64_t> inherited_seeds() {
+std::span<const std::byte> inherited_seeds() {
   struct stat status {};
   if (fstat(kSeedsFd, &status) != 0) throw_errno("a worker has no seeds", errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, kSeedsFd, 0);
   if (address == MAP_FAILED) throw_errno("a worker cannot map its seeds", errno);
-  return {static_cast<const std::int64_t*>(address), bytes / sizeof(std::int64_t)};
+  return {static_cast<const std::byte*>(address), bytes};
 }
 
 void place_on(const std::vector<int>& cores) {
@@ -154,8 +155,11 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
         fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
   }
   const int node_type = config.node_type.empty() ? 0 : dataset.meta().node_type(config.node_type);
-  const SeedList seeds(config.seeds_inherited ? inherited_seeds() : dataset.split(node_type, config.split),
-                       {.node_type = node_type, .shuffle = config.shuffle});
+  const std::unique_ptr<SeedSet> set =
+      config.seeds_inherited
+          ? std::make_unique<SeedSet>(inherited_seeds())
+          : std::make_unique<SeedSet>(dataset, node_type, SeedInput{.split = config.split});
+  const SeedList seeds = set->list({.node_type = node_type, .shuffle = config.shuffle});
   BatchMaker maker(dataset, seeds, config.batch);
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
@@ -178,7 +182,7 @@ void tell_truncated(const char* path) {
   port_of_this_process->report_failure(ErrorCode::kCorrupt, message);
 }
 
-int worker_main() {
+int worker_main(std::span<char* const> plugins) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
   signal(SIGPIPE, SIG_IGN);
@@ -191,6 +195,7 @@ int worker_main() {
   port_of_this_process = &port;
   on_truncated_file(tell_truncated);
   try {
+    for (const char* plugin : plugins) load_sampler_plugin(plugin);
     work(port, config, parent);
     return 0;
   } catch (const Error& error) {
@@ -204,16 +209,31 @@ int worker_main() {
 }  // namespace
 }  // namespace hopfeed
 
+constexpr const char* kHelp =
+    "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself (see "
+    "hopfeed-sample --help)\n"
+    "  --plugin FILE   a shared library with a sampler of one's own; may be given again\n"
+    "  --help          this text\n";
+
 int main(int argc, char** argv) {
-  if (argc > 1 || fcntl(hopfeed::kConfigFd, F_GETFD) < 0) {
+  std::vector<char*> plugins;
+  bool understood = true;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string word = argv[i];
+    if (word == "--help") {
+      std::fputs(kHelp, stdout);
+      return 0;
+    }
+    if (word != "--plugin" || i + 1 == argc) understood = false;
+    if (i + 1 < argc) plugins.push_back(argv[i + 1]);
+  }
+  if (!understood || fcntl(hopfeed::kConfigFd, F_GETFD) < 0) {
     std::fprintf(
-        stderr,
-        "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself%s\n",
-        argc > 1 && std::string(argv[1]) == "--help" ? " (see hopfeed-sample --help)" : "");
-    return argc > 1 && std::string(argv[1]) == "--help" ? 0 : 2;
+        stderr, "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself\n");
+    return 2;
   }
   try {
-    return hopfeed::worker_main();
+    return hopfeed::worker_main(plugins);
   } catch (const std::exception& error) {  // without a channel there is no other way to tell
     std::fprintf(stderr, "hopfeed-worker: %s\n", error.what());
     return 1;

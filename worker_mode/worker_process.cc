@@ -56,7 +56,8 @@ OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size) {
   return fd;
 }
 
-WorkerProcess::WorkerProcess(const std::string& program, const std::vector<InheritedFd>& inherited) {
+WorkerProcess::WorkerProcess(const std::string& program, std::vector<std::string> arguments,
+                             const std::vector<InheritedFd>& inherited) {
   SpawnSetup setup;
   const std::string what = "cannot start " + program;
   check(posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0), what);
@@ -73,9 +74,11 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::vector<Inher
   check(posix_spawnattr_setsigmask(&setup.attributes, &none), what);
   check(posix_spawnattr_setsigdefault(&setup.attributes, &all), what);
   check(posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF), what);
-  char name[] = "hopfeed-worker";
-  char* const arguments[] = {name, nullptr};
-  check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, arguments, environ), what);
+  arguments.insert(arguments.begin(), "hopfeed-worker");
+  std::vector<char*> words;
+  for (std::string& word : arguments) words.push_back(word.data());
+  words.push_back(nullptr);
+  check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, words.data(), environ), what);
   try {
     pidfd_ =
         OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "cannot watch a worker (pidfd_open)");

@@ -20,9 +20,10 @@ struct InheritedFd {
 
 class WorkerProcess {
  public:
-  /// Starts `program` with stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws
+  /// Starts `program` with these arguments, stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws
   /// kNotFound or kIo naming the program.
-  WorkerProcess(const std::string& program, const std::vector<InheritedFd>& inherited);
+  WorkerProcess(const std::string& program, std::vector<std::string> arguments,
+                const std::vector<InheritedFd>& inherited);
   /// Kills it where it still lives, and waits for its end.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;

@@ -130,11 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Weighted", {.fanouts = {5, 5}, .weight = "weight"}},
                       Case{"WeightedReplacement", {.fanouts = {5, 5}, .replace = true, .weight = "weight"}},
                       Case{"EdgeAttributes", {.fanouts = {5, 5}, .edge_attrs = {"weight"}}},
-                      Case{"Labor", {.fanouts = {5, 5}, .labor = true}},
                       Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
-                      Case{"TemporalLast",
-                           {.fanouts = {5, 5}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
-                      Case{"Temporal", {.fanouts = {5, 5}, .time = "time", .time_window = 20}}),
+                      Case{"Temporal", {.fanouts = {5, 5}, .time = "time"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

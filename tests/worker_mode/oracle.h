@@ -39,9 +39,8 @@ inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
 /// The same by the oracle.
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
-  const SeedList seeds(
-      options.seeds ? std::span<const std::int64_t>(*options.seeds) : dataset.split(0, options.split),
-      {.node_type = 0, .shuffle = options.shuffle});
+  const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);
+  const SeedList seeds = set->list({.node_type = 0, .shuffle = options.shuffle});
   const Deal deal({.num_seeds = seeds.size(),
                    .start = range.start,
                    .batch_size = options.batch_size,

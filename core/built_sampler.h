@@ -1,0 +1,35 @@
+// Makes a Sampler of a CustomSampler: it owns the builder, and gives errors that are not hopfeed's a name.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/custom_sampler.h"
+
+namespace hopfeed {
+
+/// Calls `call`, a part of a custom sampler; what it throws and is no hopfeed::Error becomes kInvalid with the sampler's name.
+void name_errors(const std::string& sampler, const std::function<void()>& call);
+
+class BuiltSampler : public Sampler {
+ public:
+  /// `name` is for errors.
+  BuiltSampler(std::string name, const Dataset& dataset, const BatchOptions& options,
+               std::unique_ptr<CustomSampler> custom);
+  /// Throws what the custom sampler throws; what is no hopfeed::Error becomes kInvalid with the sampler's name. Throws kInvalid
+  /// where it ended other than num_hops() hops.
+  const Sample& sample(const SampleRequest& request) override;
+  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  std::size_t num_hops() const override { return custom_->num_hops(); }
+  std::size_t scratch_bytes() const override { return builder_.scratch_bytes(); }
+  std::size_t max_scratch_bytes(const SampleBounds& bounds) const override {
+    return builder_.max_scratch_bytes(bounds);
+  }
+
+ private:
+  const std::string name_;
+  SampleBuilder builder_;
+  const std::unique_ptr<CustomSampler> custom_;
+};
+
+}  // namespace hopfeed

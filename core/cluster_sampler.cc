@@ -1,0 +1,112 @@
+// See cluster_sampler.h.
+#include "core/cluster_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "core/error.h"
+
+namespace hopfeed {
+namespace {
+
+int type_with(const Dataset& dataset, const std::string& attribute) {
+  for (int t = 0; t < dataset.num_node_types(); ++t)
+    for (const AttrMeta& attr : dataset.meta().node_types[t].attrs)
+      if (attr.name == attribute) return t;
+  dataset.attr(0, attribute);  // throws kNotFound and lists what there is
+  return 0;
+}
+
+}  // namespace
+
+ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::string& attribute)
+    : attr_(dataset.attr(node_type, attribute)) {
+  const std::string& type = dataset.meta().node_types[node_type].name;
+  if (attr_.type != ElementType::kInt64 || attr_.row_bytes != sizeof(std::int64_t))
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("attribute '{}' of node type '{}' numbers no clusters: it is not one int64 per node",
+                    attribute, type));
+  const std::int64_t count = dataset.num_nodes(node_type);
+  std::int64_t clusters = 0;
+  for (std::int64_t node = 0; node < count; ++node) {
+    const std::int64_t cluster = cluster_of(node);
+    if (cluster < 0 || cluster >= count)
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("attribute '{}' of node type '{}': cluster {} of node {} is not between 0 and {}",
+                      attribute, type, cluster, dataset.original_id(node_type, node), count - 1));
+    clusters = std::max(clusters, cluster + 1);
+  }
+  begin_.assign(static_cast<std::size_t>(clusters) + 1, 0);
+  for (std::int64_t node = 0; node < count; ++node) ++begin_[cluster_of(node) + 1];
+  for (std::int64_t c = 0; c < clusters; ++c) begin_[c + 1] += begin_[c];
+  nodes_.resize(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
+  for (std::int64_t original = 0; original < count; ++original) {
+    const std::int64_t node = dataset.dataset_id(node_type, original);
+    nodes_[next[cluster_of(node)]++] = node;
+  }
+}
+
+std::int64_t ClusterIndex::cluster_of(std::int64_t dataset_id) const {
+  const int p = attr_.parts.size() == 1 ? 0 : partition_of(attr_.partition_offsets, dataset_id);
+  std::int64_t cluster = 0;
+  std::memcpy(&cluster, attr_.parts[p] + (dataset_id - attr_.partition_offsets[p]) * attr_.stride_bytes,
+              sizeof(cluster));
+  return cluster;
+}
+
+std::int64_t ClusterIndex::largest(std::int64_t count) const {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t c = 0; c < size(); ++c) sizes.push_back(begin_[c + 1] - begin_[c]);
+  const auto kept = std::min(sizes.size(), static_cast<std::size_t>(count));
+  std::partial_sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(kept), sizes.end(),
+                    std::greater<>());
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < kept; ++i) sum += sizes[i];
+  return sum;
+}
+
+std::vector<std::int64_t> cluster_seeds(const Dataset& dataset, int node_type, const std::string& attribute) {
+  const ClusterIndex index(dataset, node_type, attribute);
+  std::vector<std::int64_t> seeds;
+  for (std::int64_t c = 0; c < index.size(); ++c)
+    if (!index.nodes(c).empty()) seeds.push_back(dataset.original_id(node_type, index.nodes(c)[0]));
+  return seeds;
+}
+
+ClusterSampler::ClusterSampler(const Dataset& dataset, const BatchOptions& options)
+    : dataset_(dataset),
+      node_type_(type_with(dataset, options.cluster)),
+      index_(dataset, node_type_, options.cluster) {}
+
+void ClusterSampler::require_type(int seed_type) const {
+  if (seed_type == node_type_) return;
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("the seeds are of node type '{}', but the clusters are of '{}'; choose it as node_type",
+                  dataset_.meta().node_types[seed_type].name, dataset_.meta().node_types[node_type_].name));
+}
+
+SampleBounds ClusterSampler::bounds(int seed_type, std::int64_t seeds) const {
+  require_type(seed_type);
+  SampleBounds bounds{
+      .nodes = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_node_types()), 0),
+      .edges = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_edge_types()), 0),
+      .seeds = seeds,
+      .arrays = {}};
+  bounds.nodes[node_type_] = index_.largest(seeds);
+  return bounds;
+}
+
+void ClusterSampler::sample(const SampleRequest& request, SampleBuilder& out) {
+  require_type(request.seed_type);
+  for (const std::int64_t seed : request.seeds)
+    for (const std::int64_t node : index_.nodes(index_.cluster_of(seed))) out.add_node(node_type_, node);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,85 @@
+// Reads the rows of one edge type one at a time, checked: for samplers that do not need the pipeline of row_expander.h.
+#pragma once
+#include <cstdint>
+
+#include "core/damaged_row.h"
+#include "core/dataset.h"
+#include "core/graph_view.h"
+
+namespace hopfeed {
+
+/// The in-neighbours of one destination node, in imported order. A view; i below `degree`.
+class Row {
+ public:
+  std::uint64_t degree = 0;
+  std::int64_t original_id = 0;  // of the destination: what draws are keyed by
+
+  /// Dataset id, unchecked: RowReader::neighbor checks it.
+  std::int64_t neighbor(std::uint64_t i) const { return read(neighbors_, neighbor_bytes_, i); }
+  void prefetch(std::uint64_t i) const { __builtin_prefetch(neighbors_ + i * neighbor_bytes_); }
+  /// Position of the edge in the import; only where the dataset stores edge ids.
+  std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, i); }
+  /// Position of the edge in the dataset's order: what rows of edge attributes go by.
+  std::int64_t position(std::uint64_t i) const { return first_edge_ + static_cast<std::int64_t>(i); }
+
+ private:
+  friend class RowReader;
+  static std::int64_t read(const std::byte* base, std::uint32_t bytes, std::uint64_t i) {
+    const std::byte* at = base + i * bytes;
+    return bytes == sizeof(std::int32_t) ? *reinterpret_cast<const std::int32_t*>(at)
+                                         : *reinterpret_cast<const std::int64_t*>(at);
+  }
+  const std::byte *neighbors_ = nullptr, *edge_ids_ = nullptr;
+  std::uint32_t neighbor_bytes_ = 4, edge_id_bytes_ = 4;
+  std::int64_t first_edge_ = 0;
+};
+
+class RowReader {
+ public:
+  /// `dataset` must outlive the reader.
+  RowReader(const Dataset& dataset, int edge_type)
+      : dataset_(&dataset), edge_type_(edge_type), csc_(dataset.csc(edge_type)) {}
+
+  const CscView& csc() const { return csc_; }
+  int edge_type() const { return edge_type_; }
+  void prefetch(std::int64_t node) const {
+    const int p = partition(node);
+    __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
+  }
+  /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged.
+  Row row(std::int64_t node) const {
+    const int p = partition(node);
+    const CscPart& part = csc_.parts[p];
+    const std::int64_t r = node - csc_.partition_offsets[p];
+    const std::int64_t begin = part.rows[r].offset, end = part.rows[r + 1].offset;
+    if (begin < 0 || begin > end || end > part.num_edges)
+      throw damage_error(*dataset_, edge_type_, {DamagedRow::What::kOffsets, p, r, 0});
+    Row row;
+    row.degree = static_cast<std::uint64_t>(end - begin);
+    row.original_id = part.rows[r].original_id;
+    row.neighbor_bytes_ = static_cast<std::uint32_t>(element_bytes(csc_.index_type));
+    row.neighbors_ = static_cast<const std::byte*>(part.indices) + begin * row.neighbor_bytes_;
+    row.edge_id_bytes_ = static_cast<std::uint32_t>(element_bytes(csc_.edge_id_type));
+    if (part.edge_ids != nullptr)
+      row.edge_ids_ = static_cast<const std::byte*>(part.edge_ids) + begin * row.edge_id_bytes_;
+    row.first_edge_ = part.first_edge + begin;
+    return row;
+  }
+  /// `row.neighbor(i)`; throws kCorrupt where it is no node.
+  std::int64_t neighbor(const Row& row, std::uint64_t i) const {
+    const std::int64_t node = row.neighbor(i);
+    if (node < 0 || node >= csc_.num_src_nodes)
+      throw damage_error(*dataset_, edge_type_, {DamagedRow::What::kSource, 0, 0, node});
+    return node;
+  }
+
+ private:
+  int partition(std::int64_t node) const {
+    return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node);
+  }
+  const Dataset* dataset_;
+  int edge_type_;
+  CscView csc_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,40 @@
+// A user's own sampler in a shared library, which `hopfeed-worker --plugin FILE` loads. In the library, once, outside of any
+// namespace:
+//
+//   HOPFEED_SAMPLER_PLUGIN("my_sampler", MySampler)
+//
+// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&). It is built against the hopfeed
+// that loads it (find_package(hopfeed), hopfeed::core): the interface is C++, so another version or compiler is refused.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/custom_sampler.h"
+#include "core/sampler_registry.h"
+
+namespace hopfeed {
+
+/// What both sides have to agree in; compared before anything else of the plugin is used.
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 1, g++ ABI " __VERSION__;
+
+/// What a plugin exports under the name hopfeed_sampler_plugin.
+struct SamplerPlugin {
+  const char* version;
+  const char* name;
+  CustomSamplerFactory make;
+};
+
+/// Loads the library for the life of the process and registers its sampler; again is no error. Returns the sampler's name. Throws
+/// kNotFound where there is no such file, kInvalid where it does not load or is no plugin, kVersion where it was built for another
+/// hopfeed or by another compiler.
+std::string load_sampler_plugin(const std::filesystem::path& library);
+
+}  // namespace hopfeed
+
+#define HOPFEED_SAMPLER_PLUGIN(NAME, CLASS)                                                              \
+  extern "C" __attribute__((visibility("default"))) const hopfeed::SamplerPlugin hopfeed_sampler_plugin; \
+  const hopfeed::SamplerPlugin hopfeed_sampler_plugin{                                                   \
+      hopfeed::kSamplerPluginVersion, NAME,                                                              \
+      [](const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)                          \
+          -> std::unique_ptr<hopfeed::CustomSampler> { return std::make_unique<CLASS>(dataset, options); }};

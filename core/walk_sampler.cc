@@ -1,0 +1,224 @@
+// See walk_sampler.h.
+#include "core/walk_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/keyed_random.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kGroup = 64;  // walks whose cache misses are under way together
+constexpr double kOne = 4294967296.0;
+
+/// A weight as a multiple of 2^-32 of the largest; positive ones stay so. A division and a product are the same everywhere.
+std::uint64_t scaled(double weight, double largest) {
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(weight / largest * kOne));
+}
+
+std::vector<int> edge_types_of_steps(const Dataset& dataset, const WalkOptions& options) {
+  std::vector<int> path;
+  for (const std::string& name : options.metapath) path.push_back(dataset.meta().edge_type(name));
+  if (path.empty()) {
+    if (dataset.num_edge_types() != 1)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("the dataset has {} edge types: name those that a walk goes by, in turn "
+                              "(metapath)",
+                              dataset.num_edge_types()));
+    path.push_back(0);
+  }
+  std::vector<int> steps;
+  for (std::int64_t s = 0; s < options.length; ++s)
+    steps.push_back(path[static_cast<std::size_t>(s) % path.size()]);
+  for (std::size_t s = 1; s < steps.size(); ++s) {
+    const CscView from = dataset.csc(steps[s - 1]), to = dataset.csc(steps[s]);
+    if (from.src_type == to.dst_type) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("a walk cannot go on from edge type '{}' by '{}': its sources are '{}', and that "
+                            "one ends at '{}'",
+                            dataset.meta().edge_types[steps[s - 1]].folder(),
+                            dataset.meta().edge_types[steps[s]].folder(),
+                            dataset.meta().node_types[from.src_type].name,
+                            dataset.meta().node_types[to.dst_type].name));
+  }
+  return steps;
+}
+
+}  // namespace
+
+WalkSampler::WalkSampler(const Dataset& dataset, const BatchOptions& options)
+    : options_(options.walk), steps_(edge_types_of_steps(dataset, options.walk)) {
+  for (int e = 0; e < dataset.num_edge_types(); ++e) readers_.emplace_back(dataset, e);
+  for (int t = 0; t < dataset.num_node_types(); ++t) num_nodes_.push_back(dataset.num_nodes(t));
+  biased_ = options_.p != 1 || options_.q != 1;
+  const CscView& first = readers_[steps_[0]].csc();
+  const bool one_type = std::all_of(steps_.begin(), steps_.end(), [&](int e) { return e == steps_[0]; });
+  if (biased_ && (!one_type || first.src_type != first.dst_type))
+    throw Error(ErrorCode::kInvalid,
+                "node2vec's p and q need walks by one edge type between nodes of one type; leave them at 1");
+  const double largest = std::max({1 / options_.p, 1.0, 1 / options_.q});
+  back_ = scaled(1 / options_.p, largest);
+  near_ = scaled(1, largest);
+  far_ = scaled(1 / options_.q, largest);
+}
+
+void WalkSampler::require_start(int seed_type) const {
+  const CscView& csc = readers_[steps_[0]].csc();
+  if (csc.dst_type == seed_type) return;
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("walks by this metapath begin at node type {}, but the seeds are of type {}; choose "
+                  "another metapath or node_type",
+                  csc.dst_type, seed_type));
+}
+
+SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
+  require_start(seed_type);
+  SampleBounds bounds{.nodes = std::vector<std::int64_t>(num_nodes_.size(), 0),
+                      .edges = std::vector<std::int64_t>(readers_.size(), 0),
+                      .seeds = seeds,
+                      .arrays = {}};
+  const std::int64_t walks = saturating_product(seeds, options_.per_seed);
+  bounds.nodes[seed_type] = seeds;
+  for (const int e : steps_) {
+    bounds.edges[e] = saturating_sum(bounds.edges[e], walks);
+    std::int64_t& nodes = bounds.nodes[readers_[e].csc().src_type];
+    nodes = saturating_sum(nodes, walks);
+  }
+  for (std::size_t t = 0; t < num_nodes_.size(); ++t)
+    bounds.nodes[t] = std::min(bounds.nodes[t], num_nodes_[t]);
+  bounds.arrays.push_back({.name = "walks", .store = Store::kBatch, .shape = {walks, options_.length + 1}});
+  return bounds;
+}
+
+void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
+  require_start(request.seed_type);
+  const std::size_t per_seed = static_cast<std::size_t>(options_.per_seed),
+                    walks = request.seeds.size() * per_seed;
+  if (walks >> 32 != 0)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} walks in a batch are too many; lower batch_size or per_seed", walks));
+  const std::span<std::int64_t> ways =
+      out.add_array({.name = "walks",
+                     .store = Store::kBatch,
+                     .shape = {static_cast<std::int64_t>(walks), options_.length + 1}});
+  std::ranges::fill(ways, -1);
+  at_.reserve(walks);
+  before_.reserve(walks);
+  const std::size_t width = steps_.size() + 1;
+  for (std::size_t w = 0; w < walks; ++w) {
+    at_[w] = request.seeds[w / per_seed];
+    before_[w] = -1;
+    ways[w * width] = out.seed_locals()[w / per_seed];
+  }
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    run_step(request, step, ways, out);
+    out.end_hop();
+  }
+}
+
+void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::span<std::int64_t> ways,
+                           SampleBuilder& out) {
+  const RowReader& reader = readers_[steps_[step]];
+  const std::size_t width = steps_.size() + 1, walks = ways.size() / width;
+  StreamOptions stream{.purpose = Purpose::kWalks,
+                       .seed = request.key.seed,
+                       .epoch = request.key.epoch,
+                       .first = request.key.first,
+                       .hop = static_cast<std::uint32_t>(step),
+                       .edge_type = static_cast<std::uint32_t>(steps_[step])};
+  const std::uint64_t key = stream_key(stream);
+  stream.purpose = Purpose::kRetries;
+  stream.hop += 1U << 16;  // apart from the retries of neighbours
+  const std::uint64_t retry_key = stream_key(stream);
+  for (std::size_t begin = 0; begin < walks; begin += kGroup) {
+    const std::size_t end = std::min(walks, begin + kGroup);
+    Step group[kGroup];
+    std::uint64_t picked[kGroup];
+    for (std::size_t w = begin; w < end; ++w)
+      if (at_[w] >= 0) reader.prefetch(at_[w]);
+    for (std::size_t w = begin; w < end; ++w) {
+      if (at_[w] < 0) continue;
+      Step& s = group[w - begin];
+      s.row = reader.row(at_[w]);
+      s.stream = {key, retry_key, static_cast<std::uint64_t>(s.row.original_id),
+                  static_cast<std::uint32_t>(w)};
+      s.before = before_[w];
+      if (s.row.degree == 0) {
+        at_[w] = -1;
+        continue;
+      }
+      picked[w - begin] = pick(reader, s);
+      s.row.prefetch(picked[w - begin]);
+    }
+    for (std::size_t w = begin; w < end; ++w) {
+      if (at_[w] < 0) continue;
+      const Row& row = group[w - begin].row;
+      const std::int64_t node = reader.neighbor(row, picked[w - begin]);
+      const std::uint32_t local = out.add_node(reader.csc().src_type, node);
+      out.add_edge(reader.edge_type(), local, static_cast<std::uint32_t>(ways[w * width + step]), row,
+                   picked[w - begin]);
+      ways[w * width + step + 1] = local;
+      before_[w] = at_[w];
+      at_[w] = node;
+    }
+  }
+}
+
+namespace {
+
+/// Exact on [0, degree); draw `number` of the stream.
+std::uint64_t uniform(const NodeStream& stream, std::uint32_t number, std::uint32_t word,
+                      std::uint64_t degree) {
+  if (degree >> 32 == 0) return draw_below(stream, number, word, static_cast<std::uint32_t>(degree));
+  return draw_below_wide(stream, number, degree);
+}
+
+}  // namespace
+
+std::uint64_t WalkSampler::weight(const RowReader& reader, const Row& from, std::int64_t before,
+                                  std::int64_t node) const {
+  if (node == before) return back_;
+  for (std::uint64_t i = 0; i < from.degree; ++i)
+    if (reader.neighbor(from, i) == node) return near_;
+  return far_;
+}
+
+std::uint64_t WalkSampler::pick(const RowReader& reader, const Step& step) {
+  if (!biased_ || step.before < 0)
+    return uniform(step.stream, 0, step.stream.words(0).word[0], step.row.degree);
+  const Row from = reader.row(step.before);
+  // Proposal a has block a of the stream: its first word proposes, the second accepts.
+  for (std::uint32_t a = 0; a < kMaxProposals; ++a) {
+    const RandomWords words = step.stream.words(a);
+    const std::uint64_t i = uniform(step.stream, a, words.word[0], step.row.degree);
+    if (words.word[1] < weight(reader, from, step.before, reader.neighbor(step.row, i))) return i;
+  }
+  return pick_of_sums(reader, step);
+}
+
+std::uint64_t WalkSampler::pick_of_sums(const RowReader& reader, const Step& step) {
+  const Row from = reader.row(step.before);
+  sorted_.reserve(from.degree);
+  for (std::uint64_t i = 0; i < from.degree; ++i) sorted_[i] = reader.neighbor(from, i);
+  std::sort(sorted_.data(), sorted_.data() + from.degree);
+  const auto weight_of = [&](std::uint64_t i) {
+    const std::int64_t node = reader.neighbor(step.row, i);
+    if (node == step.before) return back_;
+    return std::binary_search(sorted_.data(), sorted_.data() + from.degree, node) ? near_ : far_;
+  };
+  if (step.row.degree >> 31 != 0)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("node2vec's p and q are not drawn from a row of {} neighbours; use p = q = 1",
+                            step.row.degree));
+  std::uint64_t sum = 0;  // at most 2^31 * 2^32
+  for (std::uint64_t i = 0; i < step.row.degree; ++i) sum += weight_of(i);
+  std::uint64_t drawn = draw_below_wide(step.stream, kMaxProposals, sum), i = 0;
+  for (; drawn >= weight_of(i); ++i) drawn -= weight_of(i);
+  return i;
+}
+
+}  // namespace hopfeed

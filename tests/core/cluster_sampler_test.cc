@@ -1,0 +1,87 @@
+// Batches of whole clusters.
+#include "core/cluster_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "tests/core/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// Nodes 0..5 of clusters 2, 0, 2, 4, 0, 0: numbers 1 and 3 have no node.
+testing::TypedGraph graph(Ints clusters = {2, 0, 2, 4, 0, 0}) {
+  return {.nodes = {{.name = "node", .count = 6, .time = std::move(clusters)}},
+          .edges = {{.sources = {0, 1, 2}, .destinations = {1, 2, 0}}}};
+}
+
+class Clusters : public ::testing::Test {
+ protected:
+  Dataset open(const testing::TypedGraph& made, const testing::TypedCut& cut = {}) {
+    testing::write_typed_dataset(folder_.path() / "graph", made, cut);
+    return Dataset(folder_.path() / "graph");
+  }
+  static BatchOptions options() {
+    BatchOptions o{.sampler = BatchOptions::kClusterSampler};
+    o.cluster = "time";
+    return o;
+  }
+
+ private:
+  testing::TempFolder folder_;
+};
+
+TEST_F(Clusters, OneNodeOfEach_IsASeed) {
+  const Dataset dataset = open(graph());
+  EXPECT_EQ(cluster_seeds(dataset, 0, "time"), (Ints{1, 0, 3}));
+}
+
+TEST_F(Clusters, ABatchHasTheirNodes_SeedsFirst) {
+  for (int parts : {1, 2, 3}) {
+    const testing::TypedGraph made = graph();
+    const Dataset dataset = open(made, testing::random_typed_cut(made, parts, 3));
+    const testing::Block one = testing::make_batch(dataset, {.seeds = {4}}, options());
+    EXPECT_EQ(testing::ints(one.view().n_id()), (Ints{4, 1, 5}));
+    const testing::Block two = testing::make_batch(dataset, {.seeds = {0, 4, 2}}, options());
+    EXPECT_EQ(testing::ints(two.view().n_id()), (Ints{0, 4, 2, 1, 5}));
+    EXPECT_EQ(two.view().batch_size(), 3);
+  }
+}
+
+TEST_F(Clusters, TheWorstCaseIsTheLargestClusters) {
+  const Dataset dataset = open(graph());
+  const ClusterIndex index(dataset, 0, "time");
+  EXPECT_EQ(index.largest(1), 3);
+  EXPECT_EQ(index.largest(2), 5);
+  EXPECT_EQ(index.largest(100), 6);
+  const Ints seeds = cluster_seeds(dataset, 0, "time");
+  const SeedList list(seeds, {});
+  BatchMaker maker(dataset, list, options());
+  for (std::int64_t first = 0; first < 3; ++first) {
+    EXPECT_LE(maker.sample({.seed = 1, .epoch = 0, .first = first, .count = 1}), maker.max_block_bytes(1));
+  }
+}
+
+TEST_F(Clusters, NumbersThatCannotBe_AreRefused) {
+  const auto said = [&](const Ints& clusters, const std::string& name) -> std::string {
+    const Dataset dataset = open(graph(clusters));
+    try {
+      cluster_seeds(dataset, 0, name);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(said({2, 0, -1, 4, 0, 0}, "time").find("cluster -1 of node 2"), std::string::npos);
+  EXPECT_NE(said({2, 0, 6, 4, 0, 0}, "time").find("cluster 6 of node 2"), std::string::npos);
+  EXPECT_NE(said({2, 0, 2, 4, 0, 0}, "nope").find("nope"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hopfeed

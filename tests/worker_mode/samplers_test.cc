@@ -1,0 +1,149 @@
+// Samplers beside the neighbour sampler, and seeds that are no split, through worker mode: the same bytes as in one process, whatever
+// the number of workers and partitions, and after a worker's death. Plugins that cannot be used.
+#include <signal.h>
+
+#include <numeric>
+
+#include "core/sampler_plugin.h"
+#include "tests/worker_mode/loader_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+std::string plugin(const std::string& name) { return testing::program("lib" + name + ".so"); }
+
+struct Kind {
+  const char* name;
+  void (*change)(LoaderOptions&);
+};
+
+class SamplersThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<Kind> {
+ protected:
+  static LoaderOptions options_of_kind(int parts) {
+    LoaderOptions o = options(parts);
+    o.batch.edge_ids = true;
+    GetParam().change(o);
+    for (const std::string& library : o.plugins) load_sampler_plugin(library);  // for the oracle
+    return o;
+  }
+};
+
+TEST_P(SamplersThroughWorkers, WorkersAndPartitions_GiveTheSameBytes) {
+  const std::vector<std::string> want = expected(options_of_kind(1));
+  EXPECT_GT(want.size(), 2U);
+  for (int number : {1, 2, 3}) {
+    LoaderOptions o = options_of_kind(number);
+    o.num_workers = number == 3 ? 4 : number;
+    Loader loader(o);
+    EXPECT_EQ(loaded(loader), want) << number << " partitions, " << o.num_workers << " workers";
+  }
+}
+
+TEST_P(SamplersThroughWorkers, WorkerKilled_TrainerGetsTheSameBytes) {
+  const LoaderOptions o = options_of_kind(2);
+  const std::vector<std::string> want = expected(o);
+  Loader loader(o);
+  std::vector<std::string> got;
+  loader.begin_epoch(0);
+  while (const std::optional<Batch> batch = loader.next()) {
+    got.push_back(line_of(batch->view()));
+    const std::vector<int> pids = loader.worker_pids();
+    if (got.size() == 2 && !pids.empty()) {
+      ASSERT_EQ(::kill(pids.front(), SIGKILL), 0);
+    }
+  }
+  EXPECT_EQ(got, want);
+}
+
+void walk(LoaderOptions& o) {
+  o.batch.sampler = BatchOptions::kWalkSampler;
+  o.batch.walk = {.length = 6, .per_seed = 3};
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SamplersThroughWorkers,
+                         ::testing::Values(Kind{"Walk", walk},
+                                           Kind{"Node2vec",
+                                                [](LoaderOptions& o) {
+                                                  walk(o);
+                                                  o.batch.walk.p = 0.3;
+                                                  o.batch.walk.q = 3;
+                                                }},
+                                           Kind{"Clusters",
+                                                [](LoaderOptions& o) {
+                                                  o.batch.sampler = BatchOptions::kClusterSampler;
+                                                  o.batch.cluster = "y";
+                                                  o.batch_size = 1;
+                                                }},
+                                           Kind{"Plugin",
+                                                [](LoaderOptions& o) {
+                                                  o.batch.sampler = "spaced";
+                                                  o.batch.sampler_options = "4";
+                                                  o.plugins = {plugin("spaced_sampler")};
+                                                }},
+                                           Kind{"Mask",
+                                                [](LoaderOptions& o) {
+                                                  o.seed_mask.emplace(400);
+                                                  for (std::size_t i = 0; i < 400; i += 3)
+                                                    (*o.seed_mask)[i] = 1;
+                                                }},
+                                           Kind{"WeightedSeeds",
+                                                [](LoaderOptions& o) {
+                                                  o.seeds.emplace(100);
+                                                  std::iota(o.seeds->begin(), o.seeds->end(), 50);
+                                                  o.seed_weights.assign(100, 1.0);
+                                                  o.seed_weights[7] = 40;
+                                                }}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class Plugins : public LoaderTestWithin<> {
+ protected:
+  static std::string refused(const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions o = options();
+    change(o);
+    const std::string error = error_of([&] {
+      Loader loader(o);
+      loader.begin_epoch(0);
+      loader.next();
+    });
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    return error;
+  }
+};
+
+TEST_F(Plugins, ThatDoNotLoad_AreNamed) {
+  const auto expect = [&](const std::string& library, const std::string& part) {
+    const std::string error = refused([&](LoaderOptions& o) { o.plugins = {library}; });
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect("/no/such/plugin.so", "not found: the plugin /no/such/plugin.so");
+  expect((path(1) / "meta.json").string(),
+         "invalid: the plugin " + (path(1) / "meta.json").string() + " does not load");
+  expect(plugin("no_plugin"), "is no plugin");
+}
+
+TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
+  const std::string error = refused([](LoaderOptions& o) {
+    o.plugins = {plugin("throwing_sampler")};
+    o.batch.sampler = "throwing";
+    o.batch.sampler_options = "make";
+  });
+  EXPECT_EQ(error, "invalid: sampler 'throwing' failed: no such luck");
+}
+
+TEST_F(Plugins, ThatFailInABatch_EndTheBatchAndNotTheWorker) {
+  LoaderOptions o = options();
+  o.plugins = {plugin("throwing_sampler")};
+  o.batch.sampler = "throwing";
+  Loader loader(o);
+  loader.begin_epoch(0);
+  EXPECT_EQ(error_of([&] { loader.next(); }), "invalid: sampler 'throwing' failed: not today");
+  EXPECT_EQ(loader.stats().worker_deaths, 0);
+}
+
+TEST_F(Plugins, UnknownNames_AreNamedBesideThoseThatThereAre) {
+  const std::string error = refused([](LoaderOptions& o) { o.batch.sampler = "laddies"; });
+  EXPECT_NE(error.find("no sampler 'laddies'; there are neighbor, cluster"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,53 @@
+// See seed_files.h.
+#include "worker_mode/seed_files.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/npy.h"
+
+namespace hopfeed {
+namespace {
+
+/// The elements of a one-dimensional array that is of one of the types, as `To`.
+template <class To, class... From>
+std::vector<To> read_as(const NpyArray& array, const char* wanted) {
+  const NpyHeader& header = array.header();
+  std::vector<To> values;
+  const auto take = [&]<class T>(T) {
+    if (header.descr != npy_descr(element_type_of<T>)) return false;
+    const auto items = array.as<T>();
+    values.assign(items.begin(), items.end());
+    return true;
+  };
+  if (header.shape.size() == 1 && (take(From{}) || ...)) return values;
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("{} is no {}: it holds '{}' in {} dimensions", array.path().string(), wanted,
+                          header.descr, header.shape.size()));
+}
+
+}  // namespace
+
+void read_seeds(const std::filesystem::path& file, LoaderOptions& options) {
+  const NpyArray array(file);
+  if (array.header().descr == npy_descr(ElementType::kBool) && array.header().shape.size() == 1) {
+    options.seed_mask.emplace();
+    for (const std::byte flag : array.bytes().first(static_cast<std::size_t>(array.header().count())))
+      options.seed_mask->push_back(flag != std::byte{0});
+    return;
+  }
+  options.seeds = read_as<std::int64_t, std::int64_t, std::int32_t>(
+      array, "list of seeds (int64 or int32 ids, or a bool per node)");
+}
+
+void read_seed_times(const std::filesystem::path& file, LoaderOptions& options) {
+  options.seed_times =
+      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
+}
+
+void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options) {
+  options.seed_weights =
+      read_as<double, double, float>(NpyArray(file), "list of weights (float64 or float32)");
+}
+
+}  // namespace hopfeed
