@@ -50,28 +50,35 @@ std::vector<double> ranks_of(std::span<const double> values) {
 
 }  // namespace
 
-std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
-                                    const PresampleOptions& options) {
+std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                                                 const PresampleOptions& options) {
   const BatchOptions batch_options{
       .fanouts = options.fanouts, .dataset_ids = true, .attrs = std::vector<std::string>{}};
-  const SeedList list(seeds, {});
+  const SeedList list(seeds, {.node_type = options.node_type});
   const Deal deal({.num_seeds = list.size(), .batch_size = options.batch_size});
-  std::vector<std::int64_t> counts(dataset.num_nodes(0));
+  std::vector<std::vector<std::int64_t>> counts;
+  for (int t = 0; t < dataset.num_node_types(); ++t) counts.emplace_back(dataset.num_nodes(t));
   std::mutex mutex;
   parallel_ranges(
       options.threads, deal.steps() * options.epochs, [&](int, std::int64_t begin, std::int64_t end) {
         BatchMaker maker(dataset, list, batch_options);
         BlockBuffer buffer;
-        std::vector<std::int64_t> own(counts.size());
+        std::vector<std::vector<std::int64_t>> own;
+        for (const std::vector<std::int64_t>& type : counts) own.emplace_back(type.size());
         for (std::int64_t i = begin; i < end; ++i) {
           const Deal::Range range = deal.batch(i % deal.steps(), 0);
           const auto block = buffer.resize(maker.sample(
               {.seed = options.seed, .epoch = i / deal.steps(), .first = range.first, .count = range.count}));
           maker.write(block);
-          for (std::int64_t v : BatchView(block).n_id()) ++own[v];
+          const BatchView batch(block);
+          for (int t = 0; t < dataset.num_node_types(); ++t) {
+            for (std::int64_t v : batch.get("n_id", Store::kNode, t).as<std::int64_t>()) ++own[t][v];
+          }
         }
         const std::lock_guard lock(mutex);
-        for (std::size_t v = 0; v < counts.size(); ++v) counts[v] += own[v];
+        for (std::size_t t = 0; t < counts.size(); ++t) {
+          for (std::size_t v = 0; v < counts[t].size(); ++v) counts[t][v] += own[t][v];
+        }
       });
   return counts;
 }

@@ -11,6 +11,7 @@
 namespace hopfeed {
 
 struct PresampleOptions {
+  int node_type = 0;  // of the seeds
   std::vector<std::int64_t> fanouts{15, 10, 5};
   std::int64_t batch_size = 1024;
   std::int64_t epochs = 1;
@@ -18,10 +19,9 @@ struct PresampleOptions {
   int threads = 1;
 };
 
-/// Number of batches that each node of the first node type occurs in: [N] by dataset id. `seeds` are original
-/// ids.
-std::vector<std::int64_t> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
-                                    const PresampleOptions& options);
+/// Number of batches that each node occurs in: per node type [N] by dataset id. `seeds` are original ids.
+std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                                                 const PresampleOptions& options);
 
 /// Spearman's rank correlation in [-1, 1], equal values sharing their mean rank; 0 where one side is
 /// constant.

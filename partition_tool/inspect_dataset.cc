@@ -21,6 +21,38 @@ double share_of_first(const std::vector<std::int64_t>& counts, double ratio) {
   return all > 0 ? static_cast<double>(hits) / static_cast<double>(all) : 0.0;
 }
 
+/// The split "train", or all nodes where there is none.
+std::vector<std::int64_t> training_nodes(const Dataset& dataset, int node_type) {
+  if (dataset.meta().node_types[node_type].splits.contains("train")) {
+    const auto ids = dataset.split(node_type, "train");
+    return {ids.begin(), ids.end()};
+  }
+  std::vector<std::int64_t> all(dataset.num_nodes(node_type));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<std::int64_t> nodes_of_partition(const Dataset& dataset, int node_type,
+                                             const std::vector<std::int64_t>& nodes, int partition) {
+  const std::vector<std::int64_t>& offsets = dataset.meta().node_types[node_type].partition_offsets;
+  std::vector<std::int64_t> own;
+  std::ranges::copy_if(nodes, std::back_inserter(own), [&](std::int64_t v) {
+    const std::int64_t id = dataset.dataset_id(node_type, v);
+    return id >= offsets[partition] && id < offsets[partition + 1];
+  });
+  return own;
+}
+
+/// `counts` are reads, in the order that hotness falls in.
+HotnessCheck compare(std::span<const double> hotness, std::vector<std::int64_t> counts) {
+  HotnessCheck check;
+  check.rank_correlation = rank_correlation(hotness, std::vector<double>(counts.begin(), counts.end()));
+  for (double ratio : kHitRatios) check.hit_rate.push_back(share_of_first(counts, ratio));
+  std::sort(counts.begin(), counts.end(), std::greater<>());
+  for (double ratio : kHitRatios) check.best.push_back(share_of_first(counts, ratio));
+  return check;
+}
+
 /// Made of weights and times of edges.
 bool is_table(const std::string& path) {
   if (path.find("/edges/") == std::string::npos) return false;
@@ -81,36 +113,29 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
   return sizes;
 }
 
-HotnessCheck check_hotness(const Dataset& dataset, int partition, const HotnessCheckOptions& options) {
-  const NodeTypeMeta& node = dataset.meta().node_types[0];
-  const std::int64_t begin = node.partition_offsets[partition], end = node.partition_offsets[partition + 1];
-  std::vector<std::int64_t> train, own;
-  if (node.splits.contains("train")) {
-    const auto ids = dataset.split(0, "train");
-    train.assign(ids.begin(), ids.end());
-  } else {
-    train.resize(node.count);
-    std::iota(train.begin(), train.end(), 0);
+std::vector<HotnessCheck> check_hotness(const Dataset& dataset, int partition,
+                                        const HotnessCheckOptions& options) {
+  const DatasetMeta& meta = dataset.meta();
+  const auto trained = std::ranges::find_if(
+      meta.node_types, [](const NodeTypeMeta& type) { return type.splits.contains("train"); });
+  const int seed_type =
+      trained == meta.node_types.end() ? 0 : static_cast<int>(trained - meta.node_types.begin());
+  const std::vector<std::int64_t> train = training_nodes(dataset, seed_type),
+                                  own = nodes_of_partition(dataset, seed_type, train, partition);
+  const std::vector<std::vector<std::int64_t>> counts = presample(dataset, own.empty() ? train : own,
+                                                                  {.node_type = seed_type,
+                                                                   .fanouts = meta.cut.fanouts,
+                                                                   .batch_size = meta.cut.batch_size,
+                                                                   .epochs = options.epochs,
+                                                                   .seed = options.seed,
+                                                                   .threads = options.threads});
+  std::vector<HotnessCheck> checks;
+  for (int t = 0; t < dataset.num_node_types(); ++t) {
+    const std::vector<std::int64_t>& offsets = meta.node_types[t].partition_offsets;
+    checks.push_back(compare(dataset.hotness(t, partition), {counts[t].begin() + offsets[partition],
+                                                             counts[t].begin() + offsets[partition + 1]}));
   }
-  std::copy_if(train.begin(), train.end(), std::back_inserter(own), [&](std::int64_t v) {
-    const std::int64_t id = dataset.dataset_id(0, v);
-    return id >= begin && id < end;
-  });
-  const CutMeta& cut = dataset.meta().cut;
-  std::vector<std::int64_t> counts = presample(dataset, own.empty() ? train : own,
-                                               {.fanouts = cut.fanouts,
-                                                .batch_size = cut.batch_size,
-                                                .epochs = options.epochs,
-                                                .seed = options.seed,
-                                                .threads = options.threads});
-  counts = std::vector<std::int64_t>(counts.begin() + begin, counts.begin() + end);
-  HotnessCheck check;
-  check.rank_correlation =
-      rank_correlation(dataset.hotness(0, partition), std::vector<double>(counts.begin(), counts.end()));
-  for (double ratio : kHitRatios) check.hit_rate.push_back(share_of_first(counts, ratio));
-  std::sort(counts.begin(), counts.end(), std::greater<>());
-  for (double ratio : kHitRatios) check.best.push_back(share_of_first(counts, ratio));
-  return check;
+  return checks;
 }
 
 }  // namespace hopfeed

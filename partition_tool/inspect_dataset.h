@@ -25,8 +25,7 @@ struct SizeSummary {
 };
 SizeSummary summarise_sizes(const Dataset& dataset);
 
-/// How well the stored hotness tells what is read: batches of `epochs` epochs are really made, from each
-/// partition's own training nodes (all of them where it has none).
+/// How well the stored hotness of a node type tells what is read.
 struct HotnessCheck {
   double rank_correlation = 0;         // of hotness and counts, over the partition's own nodes
   std::vector<double> hit_rate, best;  // per ratio of `kHitRatios`: reads of own nodes that the first nodes
@@ -39,6 +38,9 @@ struct HotnessCheckOptions {
   std::uint64_t seed = 0;
   int threads = 1;
 };
-HotnessCheck check_hotness(const Dataset& dataset, int partition, const HotnessCheckOptions& options);
+/// One per node type. Batches of `epochs` epochs are really made, from the partition's own training nodes (all of them where it has
+/// none) of the first node type that has a split "train".
+std::vector<HotnessCheck> check_hotness(const Dataset& dataset, int partition,
+                                        const HotnessCheckOptions& options);
 
 }  // namespace hopfeed

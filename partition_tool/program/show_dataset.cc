@@ -71,21 +71,30 @@ json show_edge_type(const Dataset& dataset, int number) {
            {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
 }
 
+json show_hotness(const std::string& of, const HotnessCheck& check, std::int64_t epochs) {
+  fmt::print("hotness of {} against {} epochs of real batches: rank correlation {:.3f}\n", of, epochs,
+             check.rank_correlation);
+  for (std::size_t i = 0; i < std::size(kHitRatios); ++i) {
+    fmt::print("  the first {:.0f}% of its nodes serve {:.1f}% of the reads (best possible {:.1f}%)\n",
+               100 * kHitRatios[i], 100 * check.hit_rate[i], 100 * check.best[i]);
+  }
+  return {{"rank_correlation", check.rank_correlation},
+          {"ratios", kHitRatios},
+          {"hit_rate", check.hit_rate},
+          {"best_hit_rate", check.best}};
+}
+
 json show_hotness(const Dataset& dataset, const ShowOptions& options) {
   json report = json::array();
   for (int p = 0; p < dataset.meta().partitions; ++p) {
-    const HotnessCheck check =
+    const std::vector<HotnessCheck> checks =
         check_hotness(dataset, p, {.epochs = options.presample, .threads = options.threads});
-    fmt::print("hotness of partition {} against {} epochs of real batches: rank correlation {:.3f}\n", p,
-               options.presample, check.rank_correlation);
-    for (std::size_t i = 0; i < std::size(kHitRatios); ++i) {
-      fmt::print("  the first {:.0f}% of its nodes serve {:.1f}% of the reads (best possible {:.1f}%)\n",
-                 100 * kHitRatios[i], 100 * check.hit_rate[i], 100 * check.best[i]);
+    for (std::size_t t = 0; t < checks.size(); ++t) {
+      const std::string& type = dataset.meta().node_types[t].name;
+      const std::string of = fmt::format("partition {}{}", p, checks.size() > 1 ? ", node type " + type : "");
+      report.push_back(show_hotness(of, checks[t], options.presample));
+      report.back().update({{"partition", p}, {"node_type", type}});
     }
-    report.push_back({{"rank_correlation", check.rank_correlation},
-                      {"ratios", kHitRatios},
-                      {"hit_rate", check.hit_rate},
-                      {"best_hit_rate", check.best}});
   }
   return report;
 }

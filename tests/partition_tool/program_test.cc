@@ -110,6 +110,34 @@ TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
                                                     "same.json", "two.json", "inspect.json", "verify.json"}));
 }
 
+TEST_F(PartitionProgram, AGraphOfSeveralTypesIsImportedCutShownAndVerified) {
+  save<std::int64_t>("listens.npy", {0, 1, 2, 3, 4, 5, 0, 1, 1, 0, 1, 2}, {2, 6});
+  save<std::int64_t>("heard.npy", {0, 1, 1, 0, 1, 2, 0, 1, 2, 3, 4, 5}, {2, 6});
+  save<float>("w.npy", {1, 2, 3, 4, 5, 6}, {6});
+  save<std::int64_t>("train.npy", {0, 1, 2}, {3});
+  std::ofstream(work() / "graph.json")
+      << R"({"nodes": [{"name": "artist"}, {"name": "user", "splits": {"train": "train.npy"}}],
+      "edges": [{"src": "user", "rel": "listens", "dst": "artist", "index": "listens.npy"},
+                {"src": "artist", "rel": "heard_by", "dst": "user", "index": "heard.npy", "attrs": {"w": "w.npy"}, "weights": ["w"]}]})";
+  const ToolResult made = succeed("import numpy whole --hetero graph.json --json whole.json");
+  EXPECT_NE(made.out.find("9 nodes of 2 types, 12 edges of 2 types"), std::string::npos) << made.out;
+  succeed("partition whole cut --parts 2 --method random --json cut.json");
+  const json cut = read_json("cut.json");
+  EXPECT_EQ(cut["fingerprint"], read_json("whole.json")["fingerprint"]);
+  EXPECT_EQ(cut["node_types"]["user"]["partition_offsets"], json({0, 3, 6}));
+  EXPECT_EQ(cut["edge_types"]["artist__heard_by__user"], 6);
+  succeed("partition cut metis --parts 2");
+  for (const char* name : {"whole", "cut", "metis"}) succeed(std::string("verify ") + name);
+  const ToolResult shown = succeed("inspect cut --presample 1 --json inspect.json");
+  for (const char* part : {"node type user: 6 nodes", "edge type artist -> heard_by -> user: 6 edges",
+                           "weight w", "hotness of partition 1, node type artist"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << "\n" << shown.out;
+  EXPECT_EQ(read_json("inspect.json")["hotness"].size(), 4U);
+  refuse("import numpy bad --hetero graph.json --edge-index listens.npy",
+         "leave out the options of single arrays");
+  refuse("import numpy bad --hetero none.json", "none.json");
+}
+
 TEST_F(PartitionProgram, AttributesWeightsAndTimesOfEdgesComeInAreShownAndAreKeptByPartition) {
   save<std::int64_t>("e.npy", {0, 1, 2, 3, 0, 1, 1, 1, 1, 0}, {2, 5});
   save<float>("w.npy", {1, 0, 3, 4, 5}, {5});
