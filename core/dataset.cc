@@ -193,16 +193,25 @@ CscView Dataset::csc(int edge_type) const {
           .has_edge_ids = edge.has_edge_ids};
 }
 
+namespace {
+
+AttrView view_of(const AttrMeta& attr, std::span<const std::byte* const> parts,
+                 std::span<const std::int64_t> offsets) {
+  return {.parts = parts,
+          .partition_offsets = offsets,
+          .type = attr.type,
+          .row_bytes = attr.row_bytes(),
+          .stride_bytes = attr.stride_bytes};
+}
+
+}  // namespace
+
 AttrView Dataset::attr(int node_type, const std::string& name) const {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   const std::size_t a = find(node.attrs, name, [&] {
     return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string());
   });
-  return {.parts = nodes_[node_type].attr_parts[a],
-          .partition_offsets = node.partition_offsets,
-          .type = node.attrs[a].type,
-          .row_bytes = node.attrs[a].row_bytes(),
-          .stride_bytes = node.attrs[a].stride_bytes};
+  return view_of(node.attrs[a], nodes_[node_type].attr_parts[a], node.partition_offsets);
 }
 
 AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
@@ -210,11 +219,7 @@ AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
   const std::size_t a = find(edge.attrs, name, [&] {
     return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string());
   });
-  return {.parts = edges_[edge_type].attr_parts[a],
-          .partition_offsets = edges_[edge_type].partition_offsets,
-          .type = edge.attrs[a].type,
-          .row_bytes = edge.attrs[a].row_bytes(),
-          .stride_bytes = edge.attrs[a].stride_bytes};
+  return view_of(edge.attrs[a], edges_[edge_type].attr_parts[a], edges_[edge_type].partition_offsets);
 }
 
 WeightView Dataset::weight(int edge_type, const std::string& name) const {

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "core/batch_maker.h"
-#include "core/neighbor_sampler.h"
+#include "core/sampler_registry.h"
 #include "core/scratch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -98,22 +98,22 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   const testing::TempFolder folder;
   write_dataset(folder.path() / "data", 4);
   const Dataset dataset(folder.path() / "data");
-  NeighborSampler sampler(dataset, GetParam().options);
+  const std::unique_ptr<Sampler> sampler = make_sampler(dataset, GetParam().options);
   std::vector<std::int64_t> seeds(64);
   const std::vector<std::int64_t> seed_times(64, 30);
   const auto sample_all = [&] {
     for (std::int64_t first = 0; first < 7; ++first) {
       for (std::int64_t i = 0; i < 64; ++i) seeds[static_cast<std::size_t>(i)] = first * 64 + i;
-      sampler.sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
+      sampler->sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
                       .seed_type = 0,
                       .seeds = seeds,
                       .seed_times = seed_times});
     }
   };
   sample_all();
-  const std::size_t bytes = sampler.scratch_bytes();
+  const std::size_t bytes = sampler->scratch_bytes();
   sample_all();
-  EXPECT_EQ(sampler.scratch_bytes(), bytes);
+  EXPECT_EQ(sampler->scratch_bytes(), bytes);
   EXPECT_GT(bytes, 500u * sizeof(std::uint32_t));
   const SeedList list(seeds, {});
   const BatchMaker maker(dataset, list, GetParam().options);
@@ -131,6 +131,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"WeightedReplacement", {.fanouts = {5, 5}, .replace = true, .weight = "weight"}},
                       Case{"EdgeAttributes", {.fanouts = {5, 5}, .edge_attrs = {"weight"}}},
                       Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
+                      Case{"Walks",
+                           {.sampler = BatchOptions::kWalkSampler,
+                            .walk = {.length = 9, .per_seed = 5, .p = 0.5, .q = 2}}},
+                      Case{"Clusters", {.sampler = BatchOptions::kClusterSampler, .cluster = "time"}},
                       Case{"Temporal", {.fanouts = {5, 5}, .time = "time"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
