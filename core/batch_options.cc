@@ -62,6 +62,7 @@ void check_sampler(const BatchOptions& o) {
   refuse(!cluster && !o.cluster.empty(), "cluster");
   refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
   refuse(!neighbor && o.disjoint, "disjoint");
+  refuse(!neighbor && o.labor, "labor");
   refuse(!neighbor && !o.time.empty(), "time");
   refuse((walk || cluster) && !o.edge_fanouts.empty(), "edge fanouts");
   refuse((walk || cluster) && o.replace, "replace");
@@ -85,6 +86,7 @@ TemporalStrategy temporal_strategy_from(const std::string& name) {
 
 bool BatchOptions::bounded() const {
   if (sampler != kNeighborSampler) return sampler != kClusterSampler;
+  if (labor) return false;
   const auto none_is_all = [](const std::vector<std::int64_t>& hops) {
     return std::find(hops.begin(), hops.end(), -1) == hops.end();
   };
@@ -107,6 +109,12 @@ void BatchOptions::validate() const {
         edge_attrs.begin() + static_cast<std::ptrdiff_t>(i))
       throw Error(ErrorCode::kInvalid, fmt::format("edge_attrs names '{}' twice", edge_attrs[i]));
   }
+  if (labor && (replace || !weight.empty() || trees()))
+    throw Error(ErrorCode::kInvalid,
+                "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
+  if (labor_seeds < 0 || (labor_seeds > 0 && !labor))
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("labor_seeds is {}; give 0 or more, and more only with labor", labor_seeds));
   if (!weight.empty() && !time.empty())
     throw Error(ErrorCode::kInvalid,
                 "weight and time exclude each other: draws among neighbours of the past are uniform");
@@ -125,6 +133,8 @@ std::string BatchOptions::to_json() const {
   nlohmann::json json = {{"fanouts", fanouts},
                          {"edge_fanouts", nlohmann::json::object()},
                          {"replace", replace},
+                         {"labor", labor},
+                         {"labor_seeds", labor_seeds},
                          {"weight", weight},
                          {"time", time},
                          {"seed_time", seed_time},
@@ -168,6 +178,8 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     for (const auto& [type, hops] : json.at("edge_fanouts").items())
       options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
     options.replace = json.at("replace");
+    options.labor = json.at("labor");
+    options.labor_seeds = json.at("labor_seeds");
     options.weight = json.at("weight");
     options.time = json.at("time");
     options.seed_time = json.at("seed_time");

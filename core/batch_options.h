@@ -38,6 +38,10 @@ struct BatchOptions {
   /// types that are not named; 0 leaves a type out in a hop.
   std::map<std::string, std::vector<std::int64_t>> edge_fanouts = {};
   bool replace = false;  // draw with replacement
+  /// Layer-dependent sampling (LABOR, labor_rule.h): each edge with probability fanout / degree, destinations take the same
+  /// sources where they can. A node gives fanout edges on average and at most all.
+  bool labor = false;
+  std::int64_t labor_seeds = 0;  // positions of the epoch whose batches share variates, batch size times batches; 0: none do
   std::string weight =
       {};  // draw in proportion to this edge attribute, in edge types that have alias tables of it
   /// Temporal sampling, always disjoint: neighbours are no later than their seed by this attribute of edges, or else of

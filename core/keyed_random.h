@@ -23,8 +23,9 @@ enum class Purpose : std::uint32_t {
   kShuffle = 5,
   kGenerate = 6,
   kPartition = 7,
-  kSeeds = 8,
-  kPlugin = 9  // samplers that users add
+  kLabor = 8,
+  kSeeds = 9,
+  kPlugin = 10  // samplers that users add
 };
 
 struct RandomWords {

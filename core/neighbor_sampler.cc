@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/keyed_random.h"
+#include "core/labor_picker.h"
 #include "core/limits.h"
 #include "core/any_relabel.h"
 #include "core/row_expander.h"
@@ -147,10 +148,11 @@ struct NeighborSampler::Impl {
   }
 
   NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
-    StreamOptions stream{.purpose = Purpose::kNeighbors,
+    const std::int64_t first = request.key.first;
+    StreamOptions stream{.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
                          .seed = request.key.seed,
                          .epoch = request.key.epoch,
-                         .first = request.key.first,
+                         .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
                          .hop = static_cast<std::uint32_t>(hop),
                          .edge_type = static_cast<std::uint32_t>(edge_type)};
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
@@ -166,7 +168,9 @@ struct NeighborSampler::Impl {
                            .stream = stream_of(request, hop, edge_type)};
     PickScratch& scratch = expand_scratch.picks;
     try {
-      if (type.weight) {
+      if (options.labor) {
+        expand_with(edge_type, LaborPicker(pick, dataset, type.csc, scratch));
+      } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
         expand_with(edge_type, TemporalPicker(pick,
@@ -289,7 +293,9 @@ std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const
     for (const std::int64_t fanout : s.types[e].fanouts)
       if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));
     for (const std::int64_t fanout : s.types[e].fanouts)
-      group = std::max(group, fanout < 0 ? edges : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
+      group = std::max(group, fanout < 0 || s.options.labor
+                                  ? edges
+                                  : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
     largest_group = std::max(largest_group, std::min(group, edges));
     bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
              array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
@@ -331,7 +337,8 @@ SampleBounds NeighborSampler::bounds(int seed_type, std::int64_t seeds) const {
       const std::int64_t fanout = s.types[e].fanouts[hop],
                          all_edges = saturating_product(csc.num_edges, trees);
       std::int64_t edges = all_edges;
-      if (fanout >= 0) {
+      if (fanout == 0) edges = 0;
+      if (fanout > 0 && !s.options.labor) {
         edges = saturating_product(frontier[csc.dst_type], fanout);
         if (!s.options.replace) edges = std::min(edges, all_edges);
       }

@@ -124,6 +124,23 @@ std::uint32_t draw_alias(const DrawRows& rows, std::uint32_t k, const NodeStream
   return again & ((1u << rows.count) - 1);
 }
 
+std::size_t take_variates_below(std::span<const std::int64_t> nodes, std::uint64_t key,
+                                std::uint64_t threshold, std::uint64_t base, std::uint64_t* out) {
+  const Lanes64 d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Vector low_half = hn::Set(d, 0xFFFFFFFF), limit = hn::Set(d, threshold);
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < nodes.size(); i += lanes) {
+    const Vector node = hn::Load(d, reinterpret_cast<const std::uint64_t*>(nodes.data()) + i);
+    const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}}, key);
+    const Vector variate = hn::Or(hn::ShiftLeft<31>(hn::And(words.word[0], low_half)),
+                                  hn::ShiftRight<1>(hn::And(words.word[1], low_half)));
+    const Mask mask = hn::And(less(variate, limit), hn::FirstN(d, nodes.size() - i));
+    taken += hn::CompressBlendedStore(hn::Iota(d, base + i), mask, d, out + taken);
+  }
+  return taken;
+}
+
 // One vector of positions.
 HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
   const Lanes64 d;
@@ -160,6 +177,7 @@ namespace hopfeed {
 HWY_EXPORT(draw_without);
 HWY_EXPORT(draw_with);
 HWY_EXPORT(draw_alias);
+HWY_EXPORT(take_variates_below);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
@@ -171,6 +189,11 @@ std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks) {
   return HWY_DYNAMIC_DISPATCH(draw_alias)(rows, k, keys, picks);
+}
+
+std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
+                       std::uint64_t base, std::uint64_t* out) {
+  return HWY_DYNAMIC_DISPATCH(take_variates_below)(nodes, key, threshold, base, out);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

@@ -38,6 +38,12 @@ std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks);
 
+/// Of up to kMaxVariates nodes (original ids, in an aligned array with room for as many): `base` + their place, for those whose
+/// variate is below `threshold`, as labor_rule.h has them. `out` has room for kMaxVariates. Returns how many.
+inline constexpr std::size_t kMaxVariates = 64;
+std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
+                       std::uint64_t base, std::uint64_t* out);
+
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {
   std::uint64_t partner, size, key;

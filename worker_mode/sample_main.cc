@@ -41,6 +41,7 @@ struct SampleArguments {
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   bool no_shuffle = false;
+  std::int64_t labor_batches = 1;
   std::string edge_fanouts, temporal_strategy = "uniform", edge_attrs;
   std::string seeds, seed_times, seed_weights, metapath, plugin;
   std::string at, dump, trace, json;
@@ -197,6 +198,11 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--edge-fanouts", a.edge_fanouts,
               "Fanouts of edge types, by name or by src__name__dst: depends=15,10;recommends=5,0");
   line.option("--weight", o.batch.weight, "Draw in proportion to this edge attribute");
+  line.flag("--labor", o.batch.labor,
+            "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
+  line.option("--labor-batches", a.labor_batches,
+              "With --labor: so many batches in a row draw alike, one after the other the same neighbours",
+              {.min = 1, .max = 1 << 20});
   line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
   line.option("--time", o.batch.time,
               "Only neighbours no later than their seed, by this attribute of edges or of nodes");
@@ -251,6 +257,8 @@ int main(int argc, char** argv) {
   line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
     arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
+    if (arguments.labor_batches > 1)
+      arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
     arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
     arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);

@@ -190,6 +190,7 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
     for (std::int64_t& fanout : batch.fanouts) fanout = fanout < 0 ? fanout : (fanout + 1) / 2;
   batch.replace = kind == "replace" || kind == "weighted-replace";
   batch.disjoint = kind == "disjoint";
+  batch.labor = kind == "labor";
   if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");
   if (kind.starts_with("temporal")) {
     batch.time = first_of(dataset, edge.times, "time");

@@ -45,6 +45,14 @@ class Rounds {
           below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
       options.time_window = below(3) == 0 ? 1 + below(20) : 0;
     }
+    if (below(4) == 0) {
+      options.labor = true;
+      options.labor_seeds = below(2) * (1 + below(20));
+      options.replace = options.disjoint = false;
+      options.weight = options.time = {};
+      options.temporal_strategy = TemporalStrategy::kUniform;
+      options.time_window = 0;
+    }
     return options;
   }
 

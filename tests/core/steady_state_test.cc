@@ -130,12 +130,15 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Weighted", {.fanouts = {5, 5}, .weight = "weight"}},
                       Case{"WeightedReplacement", {.fanouts = {5, 5}, .replace = true, .weight = "weight"}},
                       Case{"EdgeAttributes", {.fanouts = {5, 5}, .edge_attrs = {"weight"}}},
+                      Case{"Labor", {.fanouts = {5, 5}, .labor = true}},
                       Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
                       Case{"Walks",
                            {.sampler = BatchOptions::kWalkSampler,
                             .walk = {.length = 9, .per_seed = 5, .p = 0.5, .q = 2}}},
                       Case{"Clusters", {.sampler = BatchOptions::kClusterSampler, .cluster = "time"}},
-                      Case{"Temporal", {.fanouts = {5, 5}, .time = "time"}}),
+                      Case{"TemporalLast",
+                           {.fanouts = {5, 5}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
+                      Case{"Temporal", {.fanouts = {5, 5}, .time = "time", .time_window = 20}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "core/alias_table.h"
 #include "core/keyed_random.h"
+#include "core/labor_rule.h"
 #include "core/weighted_rule.h"
 #include "tests/core/made_batch.h"
 
@@ -129,7 +130,9 @@ class Sampling {
     Ints row;  // edge numbers
     for (std::size_t i = 0; i < edges.destinations.size(); ++i)
       if (edges.destinations[i] == node) row.push_back(static_cast<std::int64_t>(i));
-    for (std::int64_t position : pick(e, row, fanout(e, hop), stream(hop, e, node, tree), tree)) {
+    for (std::int64_t position : options_.labor
+                                     ? draw_labor(hop, e, row, fanout(e, hop))
+                                     : pick(e, row, fanout(e, hop), stream(hop, e, node, tree), tree)) {
       const std::int64_t edge = row[position];
       out_.sources[e].push_back(local_id(graph_.node_type(edges.src), tree, edges.sources[edge]));
       out_.targets[e].push_back(target);
@@ -151,6 +154,28 @@ class Sampling {
     keyed.purpose = Purpose::kRetries;
     stream.retry_key = stream_key(keyed);
     return stream;
+  }
+
+  // Each edge by the variate of its source, which all destinations of the hop share.
+  Ints draw_labor(std::size_t hop, std::size_t e, const Ints& row, std::int64_t fanout) const {
+    NodeStream stream{
+        .key = stream_key({.purpose = Purpose::kLabor,
+                           .seed = key_.seed,
+                           .epoch = key_.epoch,
+                           .first = options_.labor_seeds > 0 ? key_.first / options_.labor_seeds : key_.first,
+                           .hop = static_cast<std::uint32_t>(hop),
+                           .edge_type = static_cast<std::uint32_t>(e)}),
+        .retry_key = 0,
+        .node = 0,
+        .tree = 0};
+    Ints picks;
+    for (std::int64_t i = 0; i < std::ssize(row); ++i) {
+      stream.node = static_cast<std::uint64_t>(graph_.edges[e].sources[row[i]]);
+      if (fanout < 0 || std::ssize(row) <= fanout ||
+          labor_variate(stream) < labor_threshold(fanout, row.size()))
+        picks.push_back(i);
+    }
+    return picks;
   }
 
   Ints pick(std::size_t e, const Ints& row, std::int64_t fanout, const NodeStream& stream,

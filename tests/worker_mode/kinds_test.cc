@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
                       Kind{"TemporalLast",
                            {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
+                      Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
                       Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -1,0 +1,87 @@
+// Layer-dependent neighbours by the rule of labor_rule.h: whole rows are read, and of each the edges taken whose sources have a
+// variate below the row's threshold. See uniform_picker.h for what a picker is.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "core/dataset.h"
+#include "core/drawn_rows.h"
+#include "core/graph_view.h"
+#include "core/labor_rule.h"
+#include "core/vector_draws.h"
+
+namespace hopfeed {
+
+class LaborPicker {
+ public:
+  static constexpr std::uint32_t kStepsToDraw = 1;
+
+  /// `options.stream` is keyed for kLabor; its node is the source.
+  LaborPicker(const PickOptions& options, const Dataset& dataset, const CscView& csc, PickScratch& scratch)
+      : options_(options), dataset_(dataset), csc_(csc), scratch_(scratch) {}
+
+  void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
+    row.most = options_.fanout == 0 ? 0 : row.degree;
+    if (!takes_all(row)) __builtin_prefetch(reinterpret_cast<const void*>(row.index_at));
+  }
+
+  /// Leaves each row with how many edges it gives, and where their positions begin.
+  void draw(DrawnGroup& group) {
+    std::size_t used = 0;
+    scratch_.wide_picks.reserve(group.most + kChunk);
+    group.most = 0;
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      if (row.most > 0 && !takes_all(row)) {
+        row.extra_at = used;
+        row.most = csc_.index_type == ElementType::kInt32 ? take<std::int32_t>(row, used)
+                                                          : take<std::int64_t>(row, used);
+        used += row.most;
+      }
+      group.most += row.most;
+    }
+  }
+
+  template <class Emit>
+  void pick(const DrawnGroup&, const DrawnRow& row, Emit emit) {
+    if (takes_all(row)) return emit(row.most, [](std::uint64_t j) { return j; });
+    const std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
+    emit(row.most, [picks](std::uint64_t j) { return picks[j]; });
+  }
+
+ private:
+  static constexpr std::size_t kChunk = kMaxVariates;
+
+  bool takes_all(const DrawnRow& row) const {
+    return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
+  }
+
+  template <class Index>
+  std::size_t take(const DrawnRow& row, std::size_t used) {
+    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+    const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
+    std::size_t taken = 0;
+    for (std::uint64_t begin = 0; begin < row.degree; begin += kChunk) {
+      const std::size_t count = std::min<std::uint64_t>(kChunk, row.degree - begin);
+      for (std::size_t i = 0; i < count; ++i) {
+        sources_[i] = indices[begin + i];
+        if (static_cast<std::uint64_t>(sources_[i]) >= static_cast<std::uint64_t>(csc_.num_src_nodes))
+          throw DamagedRow{DamagedRow::What::kSource, 0, 0, sources_[i]};
+      }
+      dataset_.original_ids(csc_.src_type, {sources_, count}, original_ids_);
+      taken += take_below({original_ids_, count}, options_.stream.key, threshold, begin,
+                          scratch_.wide_picks.data() + used + taken);
+    }
+    return taken;
+  }
+
+  const PickOptions options_;
+  const Dataset& dataset_;
+  const CscView& csc_;
+  PickScratch& scratch_;
+  std::int64_t sources_[kChunk];
+  alignas(64) std::int64_t original_ids_[kChunk] = {};
+};
+
+}  // namespace hopfeed
