@@ -1,8 +1,10 @@
 // See batch_tensors.h.
 #include "trainer/batch_tensors.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -29,12 +31,29 @@ torch::Tensor find(const BatchView& view, const char* name, Store store, int typ
   return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
 }
 
+/// What a type has beside the fields of its struct.
+std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store store, int type,
+                                                  const Owner& owner) {
+  static constexpr std::string_view kFields[] = {"x",          "y",         "n_id",     "num_sampled_nodes",
+                                                 "edge_index", "e_id",      "input_id", "num_sampled_edges",
+                                                 "seed_index", "batch_size"};
+  std::map<std::string, torch::Tensor> result;
+  for (int i = 0; i < view.num_arrays(); ++i) {
+    const ArrayView array = view.array(i);
+    if (array.store != store || array.type_number != type) continue;
+    if (std::ranges::find(kFields, array.name) == std::end(kFields))
+      result.emplace(array.name, to_tensor(array, owner));
+  }
+  return result;
+}
+
 NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
   NodeTensors nodes{
       .x = find(view, "x", Store::kNode, type, owner),
       .y = find(view, "y", Store::kNode, type, owner),
       .n_id = find(view, "n_id", Store::kNode, type, owner),
-      .num_sampled_nodes = to_vector(view.get("num_sampled_nodes", Store::kNode, type).as<std::int64_t>())};
+      .num_sampled_nodes = to_vector(view.get("num_sampled_nodes", Store::kNode, type).as<std::int64_t>()),
+      .node_arrays = other_arrays(view, Store::kNode, type, owner)};
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }
@@ -43,7 +62,8 @@ EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
   return {
       .edge_index = find(view, "edge_index", Store::kEdge, type, owner),
       .e_id = find(view, "e_id", Store::kEdge, type, owner),
-      .num_sampled_edges = to_vector(view.get("num_sampled_edges", Store::kEdge, type).as<std::int64_t>())};
+      .num_sampled_edges = to_vector(view.get("num_sampled_edges", Store::kEdge, type).as<std::int64_t>()),
+      .edge_arrays = other_arrays(view, Store::kEdge, type, owner)};
 }
 
 /// The one node type that has batch_size.

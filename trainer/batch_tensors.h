@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct NodeTensors {
   torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
   torch::Tensor n_id;  // int64 [n]
   std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]
+  /// By name: further attributes [n, ...]; of disjoint batches `batch` [n], of the seeds' type `seed_time` [B].
+  std::map<std::string, torch::Tensor> node_arrays;
 
   std::int64_t num_nodes() const { return n_id.size(0); }
   /// Nodes whose neighbours were asked for, in the first `hops` hops: the rows that a layer has to compute.
@@ -35,6 +38,7 @@ struct EdgeTensors {
   torch::Tensor edge_index;                     // int64 [2, E]
   torch::Tensor e_id;                           // int64 [E]; undefined unless asked for
   std::vector<std::int64_t> num_sampled_edges;  // [h]
+  std::map<std::string, torch::Tensor> edge_arrays;  // attributes [E, ...] by name
 
   std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
 };

@@ -71,9 +71,7 @@ void HeteroSageImpl::make_embeddings() {
   embeddings_.resize(types);
   for (std::size_t t = 0; t < types; ++t) {
     const NodeTypeMeta& type = options_.dataset.node_types[t];
-    const bool reached =
-        std::any_of(reached_.begin(), reached_.end(), [&](const auto& hop) { return hop[t]; });
-    if (!reached || feature_width(type) > 0) continue;
+    if (!is_reached(static_cast<int>(t)) || feature_width(type) > 0) continue;
     require_valid(
         type.count <= kMaxEmbeddingElements / options_.hidden,
         "node type '" + type.name + "' has no features 'x' and " + std::to_string(type.count) +
@@ -83,6 +81,10 @@ void HeteroSageImpl::make_embeddings() {
     embeddings_[t] = register_parameter("embedding_" + module_name(type.name),
                                         torch::randn({type.count, options_.hidden}) * scale);
   }
+}
+
+bool HeteroSageImpl::is_reached(int node_type) const {
+  return std::any_of(reached_.begin(), reached_.end(), [&](const auto& hop) { return hop[node_type]; });
 }
 
 std::int64_t HeteroSageImpl::input_width(int node_type, std::int64_t layer) const {
@@ -154,6 +156,16 @@ struct HeteroSageImpl::Pass {
   }
 };
 
+torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) const {
+  const torch::Tensor& embedding = embeddings_[node_type];
+  if (embedding.defined()) return torch::embedding(embedding, in.n_id);
+  const std::int64_t width = feature_width(nodes(node_type));
+  require_valid(in.x.defined() && in.x.dim() == 2 && in.x.size(1) == width,
+                "the batch's x of node type '" + nodes(node_type).name + "' does not have the " +
+                    std::to_string(width) + " features that the model was made for");
+  return in.x.to(parameters().front().scalar_type());  // no copy where the stored type is the model's
+}
+
 torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
   require_valid(batch.seed_type == options_.seed_type && batch.num_hops() == hops_,
                 "a batch of " + std::to_string(batch.num_hops()) + " hops from node type '" +
@@ -162,21 +174,12 @@ torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
   Pass pass{.h = std::vector<torch::Tensor>(batch.nodes.size()),
             .rows = std::vector<std::optional<FilledRows>>(batch.edges.size()),
             .unused = {}};
-  const torch::Dtype dtype = parameters().front().scalar_type();
-  for (std::size_t t = 0; t < batch.nodes.size(); ++t) {
-    const NodeTensors& in = batch.nodes[t];
-    if (in.num_nodes() == 0) {
-      if (embeddings_[t].defined()) pass.unused.push_back(embeddings_[t]);
-    } else if (embeddings_[t].defined()) {
-      pass.h[t] = torch::embedding(embeddings_[t], in.n_id);
-    } else {
-      const std::int64_t width = feature_width(nodes(static_cast<int>(t)));
-      require_valid(in.x.defined() && in.x.dim() == 2 && in.x.size(1) == width,
-                    "the batch's x of node type '" + nodes(static_cast<int>(t)).name +
-                        "' does not have the " + std::to_string(width) +
-                        " features that the model was made for");
-      pass.h[t] = in.x.to(dtype);  // no copy where the stored type is the model's
-    }
+  for (int t = 0; t < static_cast<int>(batch.nodes.size()); ++t) {
+    if (!is_reached(t)) continue;
+    if (batch.nodes[t].num_nodes() > 0)
+      pass.h[t] = input(t, batch.nodes[t]);
+    else if (embeddings_[t].defined())
+      pass.unused.push_back(embeddings_[t]);
   }
   for (const Destination& to : layers_.front()) {
     for (const Relation& relation : to.relations)

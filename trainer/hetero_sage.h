@@ -60,6 +60,8 @@ class HeteroSageImpl : public NodeClassifier {
   void find_reached();
   void make_embeddings();
   Layer make_layer(std::int64_t number);
+  bool is_reached(int node_type) const;  // by a batch, as far as the fanouts say
+  torch::Tensor input(int node_type, const NodeTensors& in) const;
   std::int64_t input_width(int node_type, std::int64_t layer) const;
 
   HeteroOptions options_;

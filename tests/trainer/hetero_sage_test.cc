@@ -253,6 +253,22 @@ TEST_F(HeteroSageTest, TypedFieldsAreFoundByName) {
   }
 }
 
+TEST_F(HeteroSageTest, OtherArraysAreThereUnderTheirNames) {
+  TypedGraph timed = graph_;
+  for (std::size_t e = 0; e < timed.edges[0].sources.size(); ++e)
+    timed.edges[0].time.push_back(static_cast<std::int64_t>(e));
+  timed.nodes[0].time.assign(static_cast<std::size_t>(timed.nodes[0].count), 1'000);
+  write(timed);
+  const TypedBatchTensors sample =
+      batch({.fanouts = {3, 2}, .time = "time", .edge_ids = true, .edge_attrs = {"time"}}, {5, 17, 240});
+  EXPECT_TRUE(torch::equal(sample.edge("cites").edge_arrays.at("time"), sample.edge("cites").e_id));
+  EXPECT_EQ(sample.edge("cites").edge_arrays.size(), 1U);
+  EXPECT_TRUE(sample.edge("rev_cites").edge_arrays.empty());
+  EXPECT_TRUE(
+      torch::equal(sample.node("paper").node_arrays.at("seed_time"), torch::full({3}, 1'000, torch::kInt64)));
+  EXPECT_EQ(sample.node("author").node_arrays.at("batch").size(0), sample.node("author").num_nodes());
+}
+
 TEST_F(HeteroSageTest, WhatDoesNotFitIsOneLineThatNamesIt) {
   const auto refusal = [](auto body) {
     try {
