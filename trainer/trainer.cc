@@ -69,22 +69,21 @@ int seed_type(const TrainingOptions& options, const Dataset& dataset) {
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
 Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
-  const BatchOptions& batch = options.loader.batch;
-  return {{"dataset", dataset.meta().fingerprint},
-          {"split", options.train_split},
-          {"valid split", options.valid_split},
-          {"node type", options.loader.node_type},
-          {"fanouts", to_text(batch.fanouts)},
-          {"edge fanouts", to_text(batch.edge_fanouts)},
-          {"replace", to_text(batch.replace)},
-          {"batch-size", to_text(options.loader.batch_size)},
-          {"shuffle", to_text(options.loader.shuffle)},
-          {"drop-last", to_text(options.loader.drop_last)},
-          {"seed", to_text(options.seed)},
-          {"hidden", to_text(options.hidden)},
-          {"dropout", to_text(options.dropout)},
-          {"lr", to_text(options.lr)},
-          {"weight-decay", to_text(options.weight_decay)}};
+  Settings settings{{"dataset", dataset.meta().fingerprint},
+                    {"split", options.train_split},
+                    {"valid split", options.valid_split},
+                    {"node type", options.loader.node_type},
+                    {"batch-size", to_text(options.loader.batch_size)},
+                    {"shuffle", to_text(options.loader.shuffle)},
+                    {"drop-last", to_text(options.loader.drop_last)},
+                    {"seed", to_text(options.seed)},
+                    {"hidden", to_text(options.hidden)},
+                    {"dropout", to_text(options.dropout)},
+                    {"lr", to_text(options.lr)},
+                    {"weight-decay", to_text(options.weight_decay)}};
+  const nlohmann::json sampling = nlohmann::json::parse(options.loader.batch.to_json());
+  for (const auto& [name, value] : sampling.items()) settings[name] = value.dump();
+  return settings;
 }
 
 /// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none for these.

@@ -120,7 +120,7 @@ TEST_F(HeteroProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastB
     train(world, other);
     FAIL() << "other edge fanouts were taken";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("edge fanouts"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("edge_fanouts"), std::string::npos) << error.what();
   }
 }
 
