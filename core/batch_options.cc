@@ -84,7 +84,18 @@ TemporalStrategy temporal_strategy_from(const std::string& name) {
   throw Error(ErrorCode::kInvalid, fmt::format("temporal strategy '{}' is neither uniform nor last", name));
 }
 
+const char* to_string(Subgraph subgraph) {
+  return subgraph == Subgraph::kDirectional ? "directional" : "induced";
+}
+
+Subgraph subgraph_from(const std::string& name) {
+  for (Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kInduced})
+    if (name == to_string(subgraph)) return subgraph;
+  throw Error(ErrorCode::kInvalid, fmt::format("subgraph '{}' is neither directional nor induced", name));
+}
+
 bool BatchOptions::bounded() const {
+  if (subgraph == Subgraph::kInduced) return false;
   if (sampler != kNeighborSampler) return sampler != kClusterSampler;
   if (labor) return false;
   const auto none_is_all = [](const std::vector<std::int64_t>& hops) {
@@ -109,6 +120,9 @@ void BatchOptions::validate() const {
         edge_attrs.begin() + static_cast<std::ptrdiff_t>(i))
       throw Error(ErrorCode::kInvalid, fmt::format("edge_attrs names '{}' twice", edge_attrs[i]));
   }
+  if (subgraph == Subgraph::kInduced && trees())
+    throw Error(ErrorCode::kInvalid,
+                "the induced subgraph has all edges between nodes, so it excludes disjoint and time");
   if (labor && (replace || !weight.empty() || trees()))
     throw Error(ErrorCode::kInvalid,
                 "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
@@ -141,6 +155,7 @@ std::string BatchOptions::to_json() const {
                          {"temporal_strategy", to_string(temporal_strategy)},
                          {"time_window", time_window},
                          {"disjoint", trees()},
+                         {"subgraph", to_string(subgraph)},
                          {"edge_ids", edge_ids},
                          {"dataset_ids", dataset_ids},
                          {"attrs", nullptr},
@@ -186,6 +201,7 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     options.temporal_strategy = temporal_strategy_from(json.at("temporal_strategy"));
     options.time_window = json.at("time_window");
     options.disjoint = json.at("disjoint");
+    options.subgraph = subgraph_from(json.at("subgraph"));
     options.edge_ids = json.at("edge_ids");
     options.dataset_ids = json.at("dataset_ids");
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();

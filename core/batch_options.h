@@ -23,6 +23,12 @@ struct WalkOptions {
   std::vector<std::string> metapath = {};
 };
 
+/// Which edges between the nodes of a batch it has (PyG's SubgraphType): those that were drawn, or all.
+enum class Subgraph { kDirectional, kInduced };
+const char* to_string(Subgraph subgraph);
+/// The inverse; throws kInvalid naming what there is.
+Subgraph subgraph_from(const std::string& name);
+
 struct BatchOptions {
   /// Who samples: kNeighborSampler, kWalkSampler, kClusterSampler, or the name of a sampler that a plugin has brought
   /// (sampler_plugin.h).
@@ -51,6 +57,7 @@ struct BatchOptions {
   TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;
   std::int64_t time_window = 0;  // neighbours later than seed time - window; 0: however early
   bool disjoint = false;     // a tree of its own for each seed: field batch, and no node shared between seeds
+  Subgraph subgraph = Subgraph::kDirectional;  // induced: edges and nodes are not told apart by hops
   bool edge_ids = false;     // field e_id: original edge positions
   bool dataset_ids = false;  // n_id in the dataset's own order instead of original ids
   std::optional<std::vector<std::string>> attrs =

@@ -23,6 +23,8 @@ namespace hopfeed {
 
 inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;  // 128 MiB per worker
 
+inline constexpr std::uint32_t kAbsent = ~0u;
+
 /// The nodes of one type in one batch: local id -> dataset id.
 struct LocalNodes {
   ScratchArray<std::int64_t> ids;
@@ -58,6 +60,13 @@ class DirectRelabel {
 
   /// Room for `more` inserts.
   void make_room(LocalNodes& nodes, std::size_t more) { nodes.reserve(more); }
+
+  void prefetch(std::uint64_t node) const { __builtin_prefetch(table_.data() + node); }
+  /// Local id of a node, or kAbsent.
+  std::uint32_t find(std::uint64_t node) const {
+    const std::uint32_t entry = table_[node] ^ generation_;
+    return entry >> id_bits_ == 0 ? entry : kAbsent;
+  }
 
   /// What inserts need lies here, so that the compiler keeps it in registers although they store.
   class Inserter {
@@ -159,6 +168,13 @@ class HashRelabel {
     std::uint32_t next_;
     const std::uint32_t generation_;
   };
+
+  void prefetch(std::uint64_t node) const { __builtin_prefetch(table_.data() + slot(node, slot_bits_)); }
+  /// Local id of a node, or kAbsent.
+  std::uint32_t find(std::uint64_t node) {
+    const Entry* entry = find(table_.data(), slot_bits_, generation_, node);
+    return entry->generation == generation_ ? entry->local : kAbsent;
+  }
 
   std::size_t bytes() const { return table_.bytes(); }
   /// With so many nodes in a batch.

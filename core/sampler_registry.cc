@@ -10,6 +10,7 @@
 #include "core/built_sampler.h"
 #include "core/cluster_sampler.h"
 #include "core/error.h"
+#include "core/induced_subgraph.h"
 #include "core/limits.h"
 #include "core/neighbor_sampler.h"
 #include "core/walk_sampler.h"
@@ -48,12 +49,17 @@ CustomSamplerFactory factory_of(const std::string& name) {
 
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options) {
   options.validate();
-  if (options.sampler == BatchOptions::kNeighborSampler)
-    return std::make_unique<NeighborSampler>(dataset, options);
-  const CustomSamplerFactory factory = factory_of(options.sampler);
-  std::unique_ptr<CustomSampler> custom;
-  name_errors(options.sampler, [&] { custom = factory(dataset, options); });
-  return std::make_unique<BuiltSampler>(options.sampler, dataset, options, std::move(custom));
+  std::unique_ptr<Sampler> sampler;
+  if (options.sampler == BatchOptions::kNeighborSampler) {
+    sampler = std::make_unique<NeighborSampler>(dataset, options);
+  } else {
+    const CustomSamplerFactory factory = factory_of(options.sampler);
+    std::unique_ptr<CustomSampler> custom;
+    name_errors(options.sampler, [&] { custom = factory(dataset, options); });
+    sampler = std::make_unique<BuiltSampler>(options.sampler, dataset, options, std::move(custom));
+  }
+  if (options.subgraph == Subgraph::kDirectional) return sampler;
+  return std::make_unique<InducedSubgraph>(std::move(sampler), dataset, options);
 }
 
 void register_sampler(const std::string& name, CustomSamplerFactory factory) {

@@ -42,7 +42,7 @@ struct SampleArguments {
   std::int64_t start = 0;
   bool no_shuffle = false;
   std::int64_t labor_batches = 1;
-  std::string edge_fanouts, temporal_strategy = "uniform", edge_attrs;
+  std::string edge_fanouts, temporal_strategy = "uniform", subgraph = "directional", edge_attrs;
   std::string seeds, seed_times, seed_weights, metapath, plugin;
   std::string at, dump, trace, json;
 };
@@ -203,6 +203,8 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--labor-batches", a.labor_batches,
               "With --labor: so many batches in a row draw alike, one after the other the same neighbours",
               {.min = 1, .max = 1 << 20});
+  line.option("--subgraph", a.subgraph, "Edges between the nodes of a batch: those that were drawn, or all",
+              {.one_of = {"directional", "induced"}});
   line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
   line.option("--time", o.batch.time,
               "Only neighbours no later than their seed, by this attribute of edges or of nodes");
@@ -257,6 +259,7 @@ int main(int argc, char** argv) {
   line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
     arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
+    arguments.loader.batch.subgraph = subgraph_from(arguments.subgraph);
     if (arguments.labor_batches > 1)
       arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);

@@ -45,6 +45,7 @@ class Rounds {
           below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
       options.time_window = below(3) == 0 ? 1 + below(20) : 0;
     }
+    if (!options.trees() && below(4) == 0) options.subgraph = Subgraph::kInduced;
     if (below(4) == 0) {
       options.labor = true;
       options.labor_seeds = below(2) * (1 + below(20));

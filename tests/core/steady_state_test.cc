@@ -105,9 +105,9 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
     for (std::int64_t first = 0; first < 7; ++first) {
       for (std::int64_t i = 0; i < 64; ++i) seeds[static_cast<std::size_t>(i)] = first * 64 + i;
       sampler->sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
-                      .seed_type = 0,
-                      .seeds = seeds,
-                      .seed_times = seed_times});
+                       .seed_type = 0,
+                       .seeds = seeds,
+                       .seed_times = seed_times});
     }
   };
   sample_all();
@@ -130,6 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Weighted", {.fanouts = {5, 5}, .weight = "weight"}},
                       Case{"WeightedReplacement", {.fanouts = {5, 5}, .replace = true, .weight = "weight"}},
                       Case{"EdgeAttributes", {.fanouts = {5, 5}, .edge_attrs = {"weight"}}},
+                      Case{"Induced", {.fanouts = {5, 5}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
                       Case{"Labor", {.fanouts = {5, 5}, .labor = true}},
                       Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
                       Case{"Walks",

@@ -30,7 +30,8 @@ PARTS = (1, 3)
 SAMPLINGS = (["--fanouts", "4,3", "--e-id"], ["--fanouts", "3,-1", "--replace"])
 # These once more for each set-up, without the resumed run.
 KINDS = (["--fanouts", "4,3", "--weight", "w", "--edge-attrs", "w"], ["--fanouts", "3,3", "--weight", "w", "--replace", "--disjoint"],
-         ["--fanouts", "4,3", "--time", "t", "--time-window", "40"], ["--fanouts", "4,3", "--labor", "--labor-batches", "2"])
+         ["--fanouts", "4,3", "--time", "t", "--time-window", "40"], ["--fanouts", "4,3", "--labor", "--labor-batches", "2"],
+         ["--fanouts", "4,3", "--subgraph", "induced", "--e-id"])
 
 
 def graphs():

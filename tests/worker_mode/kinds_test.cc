@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"TemporalLast",
                            {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
                       Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
+                      Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
                       Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}}),
     [](const auto& info) { return std::string(info.param.name); });
 
