@@ -1,6 +1,6 @@
 // Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019): all nodes of the seeds' clusters, and with subgraph = induced
 // every edge between them. A cluster is named by any of its nodes as a seed; an epoch over cluster_seeds() gives each cluster once,
-// shuffled anew each epoch. Clusters are an int64 attribute of the seeds' type, made once (hopfeed-partition cluster, or imported)
+// shuffled anew each epoch. Clusters are an int64 attribute of the seeds' type, made once and imported
 // and independent of the cut. Nodes follow the seeds in the order of their clusters and of their original ids.
 #pragma once
 #include <cstdint>

@@ -68,10 +68,16 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SamplersThroughWorkers,
                                                   o.batch.walk.p = 0.3;
                                                   o.batch.walk.q = 3;
                                                 }},
+                                           Kind{"WalksInduced",
+                                                [](LoaderOptions& o) {
+                                                  walk(o);
+                                                  o.batch.subgraph = Subgraph::kInduced;
+                                                }},
                                            Kind{"Clusters",
                                                 [](LoaderOptions& o) {
                                                   o.batch.sampler = BatchOptions::kClusterSampler;
                                                   o.batch.cluster = "y";
+                                                  o.batch.subgraph = Subgraph::kInduced;
                                                   o.batch_size = 1;
                                                 }},
                                            Kind{"Plugin",
