@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
       sub.option("--kind", options.kind,
                  "How neighbours are drawn; weights and times are made up, or those of --data",
                  {.one_of = {"uniform", "replace", "weighted", "weighted-replace", "temporal",
-                             "temporal-last", "disjoint", "labor", "hetero"}});
+                             "temporal-last", "disjoint", "labor", "induced", "walk", "hetero"}});
     }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");

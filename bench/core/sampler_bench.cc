@@ -15,8 +15,8 @@
 #include "core/batch_maker.h"
 #include "core/batch_view.h"
 #include "core/error.h"
-#include "core/neighbor_sampler.h"
 #include "core/row_gather.h"
+#include "core/sampler_registry.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -29,6 +29,8 @@ struct Counts {
   std::int64_t verified = 0;
 };
 
+constexpr std::int64_t kWalkLength = 20;  // steps, one walk a seed
+
 struct Aligned {
   void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
 };
@@ -36,7 +38,7 @@ struct Aligned {
 // What one process per core would have of its own.
 struct Worker {
   Worker(const Dataset& dataset, const SeedList& list, const BatchOptions& batch)
-      : seeds(list), data(dataset), sampler(dataset, batch), maker(dataset, list, batch) {
+      : seeds(list), data(dataset), sampler(make_sampler(dataset, batch)), maker(dataset, list, batch) {
     if (!batch.time.empty())
       seed_time = dataset.attr(0, batch.seed_time.empty() ? batch.time : batch.seed_time);
   }
@@ -62,12 +64,14 @@ struct Worker {
   }
 
   void sample_topology(const BatchKey& k) {
-    const Sample& sample = sampler.sample(request(k));
+    const Sample& sample = sampler->sample(request(k));
     double edges = 0, nodes = 0, expanded = 0;
     for (const SampledEdges& type : sample.edges) edges += static_cast<double>(type.sources.size());
     for (const SampledNodes& type : sample.nodes) {
       nodes += static_cast<double>(type.dataset_ids.size());
-      expanded += static_cast<double>(type.dataset_ids.size()) - static_cast<double>(type.per_hop.back());
+      // Without hops (induced) the row of each node is read.
+      const std::int64_t unread = type.per_hop.size() > 1 ? type.per_hop.back() : 0;
+      expanded += static_cast<double>(type.dataset_ids.size()) - static_cast<double>(unread);
     }
     add(edges, nodes, expanded);
   }
@@ -82,13 +86,13 @@ struct Worker {
     const BatchView view({block.get(), bytes});
     const auto per_hop = view.num_sampled_nodes();
     add(static_cast<double>(view.num_edges()), static_cast<double>(view.num_nodes()),
-        static_cast<double>(view.num_nodes() - per_hop.back()));
+        static_cast<double>(view.num_nodes() - (per_hop.size() > 1 ? per_hop.back() : 0)));
   }
 
   // The last made batch against what the sampler alone gives, and that against the serial sampler.
   void verify(const BatchKey& k, const BatchOptions& batch, bool topology) {
     const SampleRequest asked = request(k);
-    const Sample& sample = sampler.sample(asked);
+    const Sample& sample = sampler->sample(asked);
     verify_sample(data, batch, asked, sample);
     ++counts.verified;
     if (topology) return;
@@ -111,7 +115,7 @@ struct Worker {
 
   const SeedList& seeds;
   const Dataset& data;
-  NeighborSampler sampler;
+  const std::unique_ptr<Sampler> sampler;
   BatchMaker maker;
   std::optional<AttrView> seed_time;
   SeedList::Positions positions;
@@ -125,7 +129,10 @@ struct Worker {
 class Workload {
  public:
   Workload(const BenchOptions& bench, const Dataset& dataset, BatchOptions batch)
-      : bench_(bench), batch_(std::move(batch)), seeds_(dataset.split(0, "train"), {}) {
+      : bench_(bench),
+        batch_(std::move(batch)),
+        // A batch of one is a call of a serving system, which names its seed; the keyed shuffle would be most of its time.
+        seeds_(dataset.split(0, "train"), {.shuffle = bench.batch_size > 1}) {
     for (int t = 0; t < bench_.threads; ++t)
       workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_));
   }
@@ -154,7 +161,7 @@ class Workload {
   double edges_per_batch() const { return counts().edges / counts().batches; }
   std::int64_t seeds_per_batch() const { return std::min(bench_.batch_size, seeds_.size()); }
   std::size_t scratch_bytes() const {
-    return bench_.topology ? workers_[0]->sampler.scratch_bytes() : workers_[0]->maker.scratch_bytes();
+    return bench_.topology ? workers_[0]->sampler->scratch_bytes() : workers_[0]->maker.scratch_bytes();
   }
 
  private:
@@ -191,6 +198,11 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   batch.replace = kind == "replace" || kind == "weighted-replace";
   batch.disjoint = kind == "disjoint";
   batch.labor = kind == "labor";
+  if (kind == "induced") batch.subgraph = Subgraph::kInduced;
+  if (kind == "walk") {
+    batch.sampler = BatchOptions::kWalkSampler;
+    batch.walk = {.length = kWalkLength};
+  }
   if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");
   if (kind.starts_with("temporal")) {
     batch.time = first_of(dataset, edge.times, "time");

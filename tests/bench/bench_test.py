@@ -59,7 +59,7 @@ class Bench(unittest.TestCase):
                 self.assertGreater(report["nodes_per_batch"], 64)
 
     def test_kinds_are_held_against_uniform_on_a_graph_with_made_up_weights_and_times(self):
-        for kind in ("weighted", "weighted-replace", "temporal", "temporal-last", "disjoint", "labor", "hetero"):
+        for kind in ("weighted", "weighted-replace", "temporal", "temporal-last", "disjoint", "labor", "induced", "walk", "hetero"):
             report = self.report("sampler", "--kind", kind)
             self.assertEqual(report["kind"], kind)
             for key in ("edges_per_s", "uniform_edges_per_s", "ratio_to_uniform", "fraction_of_limit", "us_per_call"):
