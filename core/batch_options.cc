@@ -68,6 +68,10 @@ void check_sampler(const BatchOptions& o) {
   refuse((walk || cluster) && o.replace, "replace");
   refuse((walk || cluster) && !o.weight.empty(), "weight");
   if (walk) check_walk(o.walk);
+  if (cluster && o.subgraph != Subgraph::kInduced)
+    throw Error(
+        ErrorCode::kInvalid,
+        "sampler 'cluster' draws no edges of its own; ask for those between its nodes (subgraph induced)");
   if (cluster && o.cluster.empty())
     throw Error(ErrorCode::kInvalid, "sampler 'cluster' needs the node attribute that numbers clusters");
 }
@@ -147,21 +151,22 @@ std::string BatchOptions::to_json() const {
   nlohmann::json json = {{"fanouts", fanouts},
                          {"edge_fanouts", nlohmann::json::object()},
                          {"replace", replace},
-                         {"labor", labor},
-                         {"labor_seeds", labor_seeds},
                          {"weight", weight},
                          {"time", time},
                          {"seed_time", seed_time},
                          {"temporal_strategy", to_string(temporal_strategy)},
                          {"time_window", time_window},
                          {"disjoint", trees()},
-                         {"subgraph", to_string(subgraph)},
                          {"edge_ids", edge_ids},
                          {"dataset_ids", dataset_ids},
                          {"attrs", nullptr},
                          {"edge_attrs", edge_attrs}};
   for (const auto& [type, hops] : edge_fanouts) json["edge_fanouts"][type] = hops;
   if (attrs) json["attrs"] = *attrs;
+  // Younger options are told only where they are set, so that the text of older ones, and with it a batch's bytes, stays.
+  if (labor) json["labor"] = labor;
+  if (labor_seeds != 0) json["labor_seeds"] = labor_seeds;
+  if (subgraph != Subgraph::kDirectional) json["subgraph"] = to_string(subgraph);
   if (sampler != kNeighborSampler) json["sampler"] = sampler;
   if (!sampler_options.empty()) json["sampler_options"] = sampler_options;
   if (!cluster.empty()) json["cluster"] = cluster;
@@ -193,15 +198,15 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     for (const auto& [type, hops] : json.at("edge_fanouts").items())
       options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
     options.replace = json.at("replace");
-    options.labor = json.at("labor");
-    options.labor_seeds = json.at("labor_seeds");
+    options.labor = json.value("labor", false);
+    options.labor_seeds = json.value("labor_seeds", std::int64_t{0});
     options.weight = json.at("weight");
     options.time = json.at("time");
     options.seed_time = json.at("seed_time");
     options.temporal_strategy = temporal_strategy_from(json.at("temporal_strategy"));
     options.time_window = json.at("time_window");
     options.disjoint = json.at("disjoint");
-    options.subgraph = subgraph_from(json.at("subgraph"));
+    if (json.contains("subgraph")) options.subgraph = subgraph_from(json.at("subgraph"));
     options.edge_ids = json.at("edge_ids");
     options.dataset_ids = json.at("dataset_ids");
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "core/error.h"
+#include "core/limits.h"
 
 namespace hopfeed {
 
@@ -27,7 +29,16 @@ void name_errors(const std::string& sampler, const std::function<void()>& call) 
 
 BuiltSampler::BuiltSampler(std::string name, const Dataset& dataset, const BatchOptions& options,
                            std::unique_ptr<CustomSampler> custom)
-    : name_(std::move(name)), builder_(dataset, options), custom_(std::move(custom)) {}
+    : name_(std::move(name)),
+      builder_(dataset, options),
+      custom_(std::move(custom)),
+      node_types_(static_cast<std::size_t>(dataset.num_node_types())),
+      edge_types_(static_cast<std::size_t>(dataset.num_edge_types())) {
+  name_errors(name_, [&] { num_hops_ = custom_->num_hops(); });
+  require_valid(
+      num_hops_ <= static_cast<std::size_t>(kMaxWalkLength),
+      fmt::format("sampler '{}' says that it has {} hops; at most {}", name_, num_hops_, kMaxWalkLength));
+}
 
 const Sample& BuiltSampler::sample(const SampleRequest& request) {
   builder_.begin(request);
@@ -41,7 +52,21 @@ const Sample& BuiltSampler::sample(const SampleRequest& request) {
 }
 
 SampleBounds BuiltSampler::bounds(int seed_type, std::int64_t seeds) const {
-  return custom_->bounds(seed_type, seeds);
+  SampleBounds bounds;
+  name_errors(name_, [&] { bounds = custom_->bounds(seed_type, seeds); });
+  bool fit = bounds.nodes.size() == node_types_ && bounds.edges.size() == edge_types_;
+  for (std::vector<std::int64_t>* counts : {&bounds.nodes, &bounds.edges}) {
+    for (std::int64_t& count : *counts) {
+      fit = fit && count >= 0;
+      count = std::min(count, kFarTooMany);
+    }
+  }
+  require_valid(fit,
+                fmt::format("sampler '{}' gives bounds that are not a count for each of {} node types and {} "
+                            "edge types",
+                            name_, node_types_, edge_types_));
+  bounds.seeds = seeds;
+  return bounds;
 }
 
 }  // namespace hopfeed

@@ -19,8 +19,9 @@ class BuiltSampler : public Sampler {
   /// Throws what the custom sampler throws; what is no hopfeed::Error becomes kInvalid with the sampler's name. Throws kInvalid
   /// where it ended other than num_hops() hops.
   const Sample& sample(const SampleRequest& request) override;
+  /// Throws kInvalid for bounds that are not one count per type.
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
-  std::size_t num_hops() const override { return custom_->num_hops(); }
+  std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes(); }
   std::size_t max_scratch_bytes(const SampleBounds& bounds) const override {
     return builder_.max_scratch_bytes(bounds);
@@ -30,6 +31,8 @@ class BuiltSampler : public Sampler {
   const std::string name_;
   SampleBuilder builder_;
   const std::unique_ptr<CustomSampler> custom_;
+  const std::size_t node_types_, edge_types_;
+  std::size_t num_hops_ = 0;
 };
 
 }  // namespace hopfeed

@@ -107,6 +107,7 @@ void ClusterSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   require_type(request.seed_type);
   for (const std::int64_t seed : request.seeds)
     for (const std::int64_t node : index_.nodes(index_.cluster_of(seed))) out.add_node(node_type_, node);
+  out.end_hop();
 }
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019): all nodes of the seeds' clusters, and with subgraph = induced
-// every edge between them. A cluster is named by any of its nodes as a seed; an epoch over cluster_seeds() gives each cluster once,
+// Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019): all nodes of the seeds' clusters; subgraph = induced, which is
+// asked for, gives every edge between them. A cluster is named by any of its nodes as a seed; an epoch over cluster_seeds() gives each cluster once,
 // shuffled anew each epoch. Clusters are an int64 attribute of the seeds' type, made once and imported
 // and independent of the cut. Nodes follow the seeds in the order of their clusters and of their original ids.
 #pragma once
@@ -41,7 +41,7 @@ class ClusterSampler : public CustomSampler {
   /// Throws what ClusterIndex throws. Clusters are of the first node type that has the attribute.
   ClusterSampler(const Dataset& dataset, const BatchOptions& options);
   void sample(const SampleRequest& request, SampleBuilder& out) override;
-  std::size_t num_hops() const override { return 0; }
+  std::size_t num_hops() const override { return 1; }
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
 
  private:

@@ -6,8 +6,14 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/limits.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::int64_t kMaxArrayShare = 256;  // one array takes at most so much of the largest block
+
+}  // namespace
 
 SampleBuilder::SampleBuilder(const Dataset& dataset, const BatchOptions& options)
     : dataset_(dataset), edge_ids_(options.edge_ids) {
@@ -45,6 +51,9 @@ void SampleBuilder::begin(const SampleRequest& request) {
 }
 
 std::uint32_t SampleBuilder::add_node(int node_type, std::int64_t dataset_id) {
+  if (node_type < 0 || node_type >= static_cast<int>(nodes_.size()))
+    throw Error(ErrorCode::kInvalid, fmt::format("a sampler added a node of type {}; there are {} types",
+                                                 node_type, nodes_.size()));
   Nodes& type = nodes_[node_type];
   if (dataset_id < 0 || dataset_id >= type.count) {
     throw Error(ErrorCode::kInvalid,
@@ -65,6 +74,9 @@ std::uint32_t SampleBuilder::add_node(int node_type, std::int64_t dataset_id) {
 
 void SampleBuilder::add_edge(int edge_type, std::uint32_t source, std::uint32_t target, const Row& row,
                              std::uint64_t i) {
+  if (edge_type < 0 || edge_type >= static_cast<int>(edges_.size()))
+    throw Error(ErrorCode::kInvalid, fmt::format("a sampler added an edge of type {}; there are {} types",
+                                                 edge_type, edges_.size()));
   Edges& type = edges_[edge_type];
   if (source >= nodes_[type.src_type].local.count || target >= nodes_[type.dst_type].local.count ||
       i >= row.degree) {
@@ -123,8 +135,18 @@ void SampleBuilder::permute(ScratchArray<T>& values, std::size_t begin, std::siz
 std::span<std::int64_t> SampleBuilder::add_array(const ArraySpec& spec) {
   const std::size_t number = result_.arrays.size();
   if (arrays_.size() <= number) arrays_.emplace_back();
-  std::size_t size = 1;
-  for (std::size_t d = 0; d < spec.shape.size(); ++d) size *= static_cast<std::size_t>(spec.shape[d]);
+  std::int64_t elements = 1;
+  for (std::size_t d = 0; d < spec.shape.size(); ++d) {
+    if (spec.shape.size() > BlockShape::kMaxDims || spec.shape[d] < 0)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("a sampler added array '{}' of a shape that cannot be", spec.name));
+    elements = saturating_product(elements, spec.shape[d]);
+  }
+  if (elements > static_cast<std::int64_t>(kMaxBlockBytes / sizeof(std::int64_t)) / kMaxArrayShare)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("a sampler added array '{}' of {} elements, which no batch can hold", spec.name,
+                            elements));
+  const auto size = static_cast<std::size_t>(elements);
   arrays_[number].reserve(size);
   std::fill_n(arrays_[number].data(), size, 0);
   result_.arrays.push_back({.spec = spec, .values = {arrays_[number].data(), size}});
@@ -132,6 +154,16 @@ std::span<std::int64_t> SampleBuilder::add_array(const ArraySpec& spec) {
 }
 
 const Sample& SampleBuilder::finish() {
+  const auto require_told = [](const std::vector<std::int64_t>& per_hop, std::size_t count,
+                               const char* what) {
+    std::int64_t told = 0;
+    for (const std::int64_t n : per_hop) told += n;
+    if (told != static_cast<std::int64_t>(count))
+      throw Error(ErrorCode::kInvalid, fmt::format("a sampler added {} {} behind its last end_hop()",
+                                                   static_cast<std::int64_t>(count) - told, what));
+  };
+  for (const Nodes& type : nodes_) require_told(type.per_hop, type.local.count, "nodes");
+  for (const Edges& type : edges_) require_told(type.per_hop, type.count, "edges");
   for (std::size_t t = 0; t < nodes_.size(); ++t) {
     const Nodes& type = nodes_[t];
     result_.nodes[t] = {.dataset_ids = {type.local.ids.data(), type.local.count},

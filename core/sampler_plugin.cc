@@ -22,10 +22,11 @@ std::string load_sampler_plugin(const std::filesystem::path& library) {
   if (plugin == nullptr)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} is no plugin: it has no HOPFEED_SAMPLER_PLUGIN(name, class)", file.string()));
-  if (std::string(plugin->version) != kSamplerPluginVersion)
-    throw Error(ErrorCode::kVersion,
-                fmt::format("the plugin {} was built for '{}', and this is '{}'; build it again",
-                            file.string(), plugin->version, kSamplerPluginVersion));
+  if (std::string(plugin->version) != kSamplerPluginVersion || plugin->layout != kSamplerPluginLayout)
+    throw Error(
+        ErrorCode::kVersion,
+        fmt::format("the plugin {} was built for '{}' of another hopfeed than this ('{}'); build it again",
+                    file.string(), plugin->version, kSamplerPluginVersion));
   register_sampler(plugin->name, plugin->make);
   return plugin->name;
 }

@@ -18,9 +18,19 @@ namespace hopfeed {
 /// What both sides have to agree in; compared before anything else of the plugin is used.
 inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 1, g++ ABI " __VERSION__;
 
+/// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
+inline constexpr std::size_t kSamplerPluginLayout =
+    ((((sizeof(BatchOptions) * 1009 + sizeof(SampleBuilder)) * 1009 + sizeof(Sample)) * 1009 +
+      sizeof(SampleRequest)) *
+         1009 +
+     sizeof(SampleBounds)) *
+        1009 +
+    sizeof(Dataset);
+
 /// What a plugin exports under the name hopfeed_sampler_plugin.
 struct SamplerPlugin {
   const char* version;
+  std::size_t layout;  // kSamplerPluginLayout
   const char* name;
   CustomSamplerFactory make;
 };
@@ -35,6 +45,6 @@ std::string load_sampler_plugin(const std::filesystem::path& library);
 #define HOPFEED_SAMPLER_PLUGIN(NAME, CLASS)                                                              \
   extern "C" __attribute__((visibility("default"))) const hopfeed::SamplerPlugin hopfeed_sampler_plugin; \
   const hopfeed::SamplerPlugin hopfeed_sampler_plugin{                                                   \
-      hopfeed::kSamplerPluginVersion, NAME,                                                              \
+      hopfeed::kSamplerPluginVersion, hopfeed::kSamplerPluginLayout, NAME,                               \
       [](const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)                          \
           -> std::unique_ptr<hopfeed::CustomSampler> { return std::make_unique<CLASS>(dataset, options); }};

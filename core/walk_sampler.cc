@@ -191,11 +191,11 @@ std::uint64_t WalkSampler::pick(const RowReader& reader, const Step& step) {
   if (!biased_ || step.before < 0)
     return uniform(step.stream, 0, step.stream.words(0).word[0], step.row.degree);
   const Row from = reader.row(step.before);
-  // Proposal a has block a of the stream: its first word proposes, the second accepts.
+  // Proposal a has block a of the stream: its first word proposes (of a row of 2^32 and more the first two), the third accepts.
   for (std::uint32_t a = 0; a < kMaxProposals; ++a) {
     const RandomWords words = step.stream.words(a);
     const std::uint64_t i = uniform(step.stream, a, words.word[0], step.row.degree);
-    if (words.word[1] < weight(reader, from, step.before, reader.neighbor(step.row, i))) return i;
+    if (words.word[2] < weight(reader, from, step.before, reader.neighbor(step.row, i))) return i;
   }
   return pick_of_sums(reader, step);
 }

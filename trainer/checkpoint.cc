@@ -101,6 +101,12 @@ void require_same(const Settings& stored, const Settings& settings, const std::f
                                          ", this run has " + value +
                                          "; use the same, or start afresh without resuming");
   }
+  for (const auto& [name, value] : stored) {
+    if (settings.contains(name)) continue;
+    throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + name + " " + value +
+                                         ", which this run leaves unset; use the same, or start afresh without "
+                                         "resuming");
+  }
 }
 
 /// Torch's own complaints about a damaged file name no file.

@@ -55,6 +55,10 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
 
 LoaderOptions valid_loader_options(const TrainingOptions& options, const World& world) {
   LoaderOptions loader = loader_options(options, world, options.valid_split);
+  loader.seeds.reset();  // what is given in place of a split is for training
+  loader.seed_mask.reset();
+  loader.seed_times.clear();
+  loader.seed_weights.clear();
   loader.shuffle = false;
   loader.drop_last = false;
   return loader;

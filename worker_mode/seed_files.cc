@@ -20,7 +20,10 @@ std::vector<To> read_as(const NpyArray& array, const char* wanted) {
     values.assign(items.begin(), items.end());
     return true;
   };
-  if (header.shape.size() == 1 && (take(From{}) || ...)) return values;
+  if (header.shape.size() == 1 && (take(From{}) || ...)) {
+    require_valid(!values.empty(), fmt::format("{} is empty", array.path().string()));
+    return values;
+  }
   throw Error(ErrorCode::kInvalid,
               fmt::format("{} is no {}: it holds '{}' in {} dimensions", array.path().string(), wanted,
                           header.descr, header.shape.size()));

@@ -27,11 +27,14 @@ class SpacedSampler : public CustomSampler {
     std::size_t begin = 0;
     for (std::size_t hop = 0; hop < hops_; ++hop, out.end_hop()) {
       const std::size_t end = out.nodes(0).size();  // the frontier: what the last hop added
-      NodeStream draws{.key = stream_key({.purpose = Purpose::kPlugin,
-                                          .seed = request.key.seed,
-                                          .epoch = request.key.epoch,
-                                          .first = request.key.first,
-                                          .hop = static_cast<std::uint32_t>(hop)})};
+      StreamOptions stream{.purpose = Purpose::kPlugin,
+                           .seed = request.key.seed,
+                           .epoch = request.key.epoch,
+                           .first = request.key.first,
+                           .hop = static_cast<std::uint32_t>(hop)};
+      NodeStream draws{.key = stream_key(stream)};
+      stream.hop += 1U << 16;  // draws that are refused go on in a stream of their own
+      draws.retry_key = stream_key(stream);
       for (; begin < end; ++begin) {
         const Row row = reader_->row(out.nodes(0)[begin]);
         const std::uint64_t taken = std::min(row.degree, cap_);

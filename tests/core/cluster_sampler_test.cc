@@ -30,6 +30,7 @@ class Clusters : public ::testing::Test {
   static BatchOptions options() {
     BatchOptions o{.sampler = BatchOptions::kClusterSampler};
     o.cluster = "time";
+    o.subgraph = Subgraph::kInduced;
     return o;
   }
 

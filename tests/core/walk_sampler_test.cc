@@ -77,7 +77,7 @@ struct SerialWalk {
         const RandomWords words = stream.words(a);
         const std::int64_t proposed = row[draw_below(stream, a, words.word[0], degree)];
         const bool biased = (walk.p != 1 || walk.q != 1) && before >= 0;
-        if (!biased || words.word[1] < weight(before, proposed)) next = proposed;
+        if (!biased || words.word[2] < weight(before, proposed)) next = proposed;
       }
       if (next < 0) {
         std::uint64_t sum = 0;

@@ -1,0 +1,117 @@
+// A custom sampler that does what it must not: one clear line, never a wild write.
+#include "core/sample_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/built_sampler.h"
+#include "core/error.h"
+#include "tests/core/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+struct Custom : CustomSampler {
+  std::function<void(SampleBuilder&)> body = [](SampleBuilder& out) { out.end_hop(); };
+  SampleBounds what{.nodes = {10}, .edges = {10}, .seeds = 2, .arrays = {}};
+  std::function<void()> on_bounds = [] {};
+  void sample(const SampleRequest&, SampleBuilder& out) override { body(out); }
+  std::size_t num_hops() const override { return 1; }
+  SampleBounds bounds(int, std::int64_t) const override {
+    on_bounds();
+    return what;
+  }
+};
+
+class WrongSamplers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::write_tiny_dataset(folder_.path() / "graph", testing::ring_graph(6));
+    dataset_.emplace(folder_.path() / "graph");
+  }
+  std::string said(const std::function<void(Custom&)>& change) {
+    auto custom = std::make_unique<Custom>();
+    change(*custom);
+    try {
+      BuiltSampler sampler("wrong", *dataset_, {}, std::move(custom));
+      sampler.bounds(0, 2);
+      const std::vector<std::int64_t> seeds{1, 2};
+      sampler.sample({.key = {}, .seed_type = 0, .seeds = seeds, .seed_times = {}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void expect(const std::function<void(Custom&)>& change, const std::string& part) {
+    const std::string error = said(change);
+    EXPECT_NE(error.find(part), std::string::npos) << "'" << error << "' has no '" << part << "'";
+  }
+  void expect_body(const std::function<void(SampleBuilder&)>& body, const std::string& part) {
+    expect([&](Custom& custom) { custom.body = body; }, part);
+  }
+
+  testing::TempFolder folder_;
+  std::optional<Dataset> dataset_;
+};
+
+TEST_F(WrongSamplers, RightOnesPass) {
+  EXPECT_EQ(said([](Custom&) {}), "");
+}
+
+TEST_F(WrongSamplers, TypesNodesAndEdgesThatAreNotThere_AreNamed) {
+  const RowReader reader(*dataset_, 0);
+  const Row row = reader.row(1);
+  expect_body([](SampleBuilder& out) { out.add_node(1, 0); }, "a node of type 1; there are 1");
+  expect_body([](SampleBuilder& out) { out.add_node(-1, 0); }, "a node of type -1");
+  expect_body([](SampleBuilder& out) { out.add_node(0, 6); }, "node 6 of type 'node', which has 6");
+  expect_body([](SampleBuilder& out) { out.add_node(0, -1); }, "node -1");
+  expect_body([&](SampleBuilder& out) { out.add_edge(1, 0, 0, row, 0); }, "an edge of type 1; there are 1");
+  expect_body([&](SampleBuilder& out) { out.add_edge(0, 2, 0, row, 0); }, "between nodes 2 and 0");
+  expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 2, row, 0); }, "between nodes 0 and 2");
+  expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 1, row, 2); }, "neighbour 2 of 2");
+}
+
+TEST_F(WrongSamplers, ArraysOfShapesThatCannotBe_AreNamed) {
+  expect_body([](SampleBuilder& out) { out.add_array({.name = "a", .shape = {-1}}); },
+              "array 'a' of a shape");
+  expect_body(
+      [](SampleBuilder& out) {
+        out.add_array({.name = "a", .shape = {1, 1, 1, 1, 1}});
+      },
+      "array 'a' of a shape");
+  const std::int64_t large = std::int64_t{1} << 40;
+  expect_body(
+      [&](SampleBuilder& out) {
+        out.add_array({.name = "a", .shape = {large, large}});
+      },
+      "which no batch can hold");
+}
+
+TEST_F(WrongSamplers, HopsThatDoNotAddUp_AreNamed) {
+  expect_body([](SampleBuilder&) {}, "ended 0 hops and says that it has 1");
+  expect_body(
+      [](SampleBuilder& out) {
+        out.end_hop();
+        out.end_hop();
+      },
+      "ended 2 hops");
+  expect_body(
+      [](SampleBuilder& out) {
+        out.end_hop();
+        out.add_node(0, 5);
+      },
+      "1 nodes behind its last end_hop()");
+}
+
+TEST_F(WrongSamplers, BoundsThatCannotBe_AreNamed) {
+  expect([](Custom& custom) { custom.what.nodes.clear(); }, "a count for each of 1 node types");
+  expect([](Custom& custom) { custom.what.edges = {1, 2}; }, "a count for each of 1 node types");
+  expect([](Custom& custom) { custom.what.nodes = {-1}; }, "a count for each of 1 node types");
+  expect([](Custom& custom) { custom.on_bounds = [] { throw std::runtime_error("oh"); }; },
+         "sampler 'wrong' failed: oh");
+}
+
+}  // namespace
+}  // namespace hopfeed
