@@ -1,11 +1,9 @@
 // Every kind of sampling through worker mode, on a graph of several types: the same bytes as the serial oracle whatever the number
 // of workers and partitions, and after a worker's death.
-#include <signal.h>
-
 #include <algorithm>
 
 #include "tests/support/typed_dataset.h"
-#include "tests/worker_mode/loader_fixture.h"
+#include "tests/worker_mode/same_bytes.h"
 
 namespace hopfeed {
 namespace {
@@ -45,29 +43,11 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
 };
 
 TEST_P(KindsThroughWorkers, OneTwoAndFourWorkers_OneTwoAndThreePartitions_GiveTheSameBytes) {
-  const std::vector<std::string> want = expected(options_of_kind(1));
-  for (int number : {1, 2, 3}) {
-    LoaderOptions o = options_of_kind(number);
-    o.num_workers = number == 3 ? 4 : number;
-    Loader loader(o);
-    EXPECT_EQ(loaded(loader), want) << number << " partitions, " << o.num_workers << " workers";
-  }
+  expect_same_bytes_of_workers_and_partitions([&](int parts) { return options_of_kind(parts); });
 }
 
 TEST_P(KindsThroughWorkers, WorkerKilled_TrainerGetsTheSameBytes) {
-  const LoaderOptions o = options_of_kind(2);
-  const std::vector<std::string> want = expected(o);
-  Loader loader(o);
-  std::vector<std::string> got;
-  loader.begin_epoch(0);
-  while (const std::optional<Batch> batch = loader.next()) {
-    got.push_back(line_of(batch->view()));
-    const std::vector<int> pids = loader.worker_pids();
-    if (got.size() == 3 && !pids.empty()) {
-      ASSERT_EQ(::kill(pids.front(), SIGKILL), 0);
-    }
-  }
-  EXPECT_EQ(got, want);
+  expect_same_bytes_after_a_kill([&](int parts) { return options_of_kind(parts); });
 }
 
 INSTANTIATE_TEST_SUITE_P(

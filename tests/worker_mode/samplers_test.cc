@@ -1,11 +1,9 @@
 // Samplers beside the neighbour sampler, and seeds that are no split, through worker mode: the same bytes as in one process, whatever
 // the number of workers and partitions, and after a worker's death. Plugins that cannot be used.
-#include <signal.h>
-
 #include <numeric>
 
 #include "core/sampler_plugin.h"
-#include "tests/worker_mode/loader_fixture.h"
+#include "tests/worker_mode/same_bytes.h"
 
 namespace hopfeed {
 namespace {
@@ -29,30 +27,11 @@ class SamplersThroughWorkers : public LoaderTestWithin<>, public ::testing::With
 };
 
 TEST_P(SamplersThroughWorkers, WorkersAndPartitions_GiveTheSameBytes) {
-  const std::vector<std::string> want = expected(options_of_kind(1));
-  EXPECT_GT(want.size(), 2U);
-  for (int number : {1, 2, 3}) {
-    LoaderOptions o = options_of_kind(number);
-    o.num_workers = number == 3 ? 4 : number;
-    Loader loader(o);
-    EXPECT_EQ(loaded(loader), want) << number << " partitions, " << o.num_workers << " workers";
-  }
+  expect_same_bytes_of_workers_and_partitions([&](int parts) { return options_of_kind(parts); });
 }
 
 TEST_P(SamplersThroughWorkers, WorkerKilled_TrainerGetsTheSameBytes) {
-  const LoaderOptions o = options_of_kind(2);
-  const std::vector<std::string> want = expected(o);
-  Loader loader(o);
-  std::vector<std::string> got;
-  loader.begin_epoch(0);
-  while (const std::optional<Batch> batch = loader.next()) {
-    got.push_back(line_of(batch->view()));
-    const std::vector<int> pids = loader.worker_pids();
-    if (got.size() == 2 && !pids.empty()) {
-      ASSERT_EQ(::kill(pids.front(), SIGKILL), 0);
-    }
-  }
-  EXPECT_EQ(got, want);
+  expect_same_bytes_after_a_kill([&](int parts) { return options_of_kind(parts); });
 }
 
 void walk(LoaderOptions& o) {
