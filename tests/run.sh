@@ -9,7 +9,8 @@ usage() {
 Usage: tests/run.sh [PART...]
 
   release       everything, as users build it; the only part with Torch's tests
-  determinism   one table of digests, all equal: the programs of release and of a build for this processor alone
+  determinism   one table of digests, all equal: the programs of release and of a build for this processor alone, which
+                has no Torch: installed, it is used by a project of somebody else's
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          the same under ThreadSanitizer
   fuzz          the reader of datasets and the view of batches under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
@@ -59,11 +60,15 @@ run_tests() {
 }
 
 # compare_builds FOLDER: the table of digests. The build for this processor is also the one that shows that partition tool,
-# workers and loader need no Torch.
+# workers and loader need no Torch, neither here nor installed.
 compare_builds() {
-  local programs=(hopfeed-partition hopfeed-sample hopfeed-worker)
-  build_preset release "${programs[@]}" && build_preset native "${programs[@]}" || return
+  local programs=(hopfeed-partition hopfeed-sample hopfeed-worker spaced_sampler) installed=fail
+  build_preset release "${programs[@]}" && build_preset native "${programs[@]}" hopfeed-top || return
   run tests/determinism/compare.py x86-64-v2=build/release/bin native=build/native/bin --report "$1/ctest.xml"
+  run tests/install/install_test.sh "$root/build/native" without-trainer && installed=run
+  mkdir -p "$1/native"
+  printf '<testsuite><testcase name="install" status="%s"/></testsuite>\n' "$installed" >"$1/native/ctest.xml"
+  results+=("$1/native")
 }
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.

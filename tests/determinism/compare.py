@@ -12,6 +12,7 @@ start of the SHA-256 of all that hopfeed-sample printed (a line per batch, with 
 import argparse
 import array
 import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import os
@@ -27,11 +28,35 @@ BATCH = 8
 LIBM = {"": {}, "-fma": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-AVX512F"}}
 WORKERS = (1, 4)
 PARTS = (1, 3)
-SAMPLINGS = (["--fanouts", "4,3", "--e-id"], ["--fanouts", "3,-1", "--replace"])
-# These once more for each set-up, without the resumed run.
-KINDS = (["--fanouts", "4,3", "--weight", "w", "--edge-attrs", "w"], ["--fanouts", "3,3", "--weight", "w", "--replace", "--disjoint"],
-         ["--fanouts", "4,3", "--time", "t", "--time-window", "40"], ["--fanouts", "4,3", "--labor", "--labor-batches", "2"],
-         ["--fanouts", "4,3", "--subgraph", "induced", "--e-id"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Options of hopfeed-sample; ARRAYS in them is the folder of the graph's arrays, BIN that of the build."""
+    options: tuple
+    graphs: tuple = ()  # where it is sampled; none: everywhere
+
+
+def kind(options, *graphs):
+    return Kind(tuple(options.split()), graphs)
+
+
+KINDS = (
+    kind("--fanouts 4,3 --e-id"),
+    kind("--fanouts 3,-1 --replace"),
+    kind("--fanouts 4,3 --weight w --edge-attrs w"),
+    kind("--fanouts 3,3 --weight w --replace --disjoint"),
+    kind("--fanouts 4,3 --time t --time-window 40"),
+    kind("--fanouts 4,3 --labor --labor-batches 2"),
+    kind("--fanouts 4,3 --subgraph induced --e-id"),
+    kind("--fanouts 4,3 --time t --temporal-strategy last", "duplicate", "typed"),
+    kind("--sampler walk --walk-length 5 --walks-per-seed 2 --e-id", "power-law", "emptyrows"),
+    kind("--sampler walk --walk-length 5 --walk-p 0.3 --walk-q 3 --subgraph induced", "power-law", "duplicate"),
+    kind("--sampler walk --walk-length 4 --metapath to,rev_to", "typed"),
+    kind("--sampler cluster --cluster cluster --subgraph induced", "clique", "typed"),
+    kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-weights ARRAYS/seed_w.npy", "power-law", "typed"),
+    kind("--fanouts 1,1 --plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3", "power-law", "star"),
+)
 
 
 def graphs():
@@ -57,7 +82,7 @@ def graphs():
 
 
 def save_npy(path, code, values, shape):
-    descr = {"q": "<i8", "f": "<f4"}[code]
+    descr = {"q": "<i8", "f": "<f4", "d": "<f8"}[code]
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     head += " " * (-(10 + len(head) + 1) % 64) + "\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
@@ -79,12 +104,17 @@ def write_edges(folder, rng, edges, prefix=""):
 def write_nodes(folder, rng, nodes, prefix=""):
     save_npy(folder / f"{prefix}x.npy", "f", [rng.gauss(0, 1) for _ in range(7 * nodes)], (nodes, 7))
     save_npy(folder / f"{prefix}node_t.npy", "q", [rng.randrange(100) for _ in range(nodes)], (nodes,))
+    save_npy(folder / f"{prefix}cluster.npy", "q", [rng.randrange(nodes) // 3 for _ in range(nodes)], (nodes,))
 
 
-def write_train(folder, rng, nodes):
+def write_seeds(folder, rng, nodes):
+    """The split, and seeds with weights that a loader is given by hand, some of them repeated."""
     train = list(range(nodes))
     rng.shuffle(train)
     save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
+    seeds = [rng.randrange(nodes) for _ in range(50)]
+    save_npy(folder / "seeds.npy", "q", seeds, (len(seeds),))
+    save_npy(folder / "seed_w.npy", "d", [rng.choice((0.0, 1e-6, 1.0, 7.5)) for _ in seeds], (len(seeds),))
 
 
 def write_arrays(folder, nodes, edges):
@@ -93,10 +123,10 @@ def write_arrays(folder, nodes, edges):
     rng = random.Random(7)
     write_nodes(folder, rng, nodes)
     write_edges(folder, rng, edges)
-    write_train(folder, rng, nodes)
+    write_seeds(folder, rng, nodes)
     return ["--edge-index", folder / "edges.npy", "--features", folder / "x.npy", "--train", folder / "train.npy",
             "--edge-attr", f"w={folder / 'w.npy'}", "--weight", "w", "--edge-attr", f"t={folder / 't.npy'}", "--time", "t",
-            "--node-attr", f"t={folder / 'node_t.npy'}"]
+            "--node-attr", f"t={folder / 'node_t.npy'}", "--node-attr", f"cluster={folder / 'cluster.npy'}"]
 
 
 def write_typed_arrays(folder, nodes):
@@ -110,7 +140,8 @@ def write_typed_arrays(folder, nodes):
         write_nodes(folder, rng, count, f"{name}_")
         listed.append({"name": name, "features": f"{name}_x.npy", "attrs": {"t": f"{name}_node_t.npy"}})
     listed[0]["splits"] = {"train": "train.npy"}
-    write_train(folder, rng, nodes)
+    listed[0]["attrs"]["cluster"] = "a_cluster.npy"
+    write_seeds(folder, rng, nodes)
     edges = []
     for number, (src, rel, dst) in enumerate(ends):
         pairs = [(int(counts[src] * rng.random() ** 2), int(counts[dst] * rng.random() ** 2)) for _ in range(600)]
@@ -154,29 +185,40 @@ def make_datasets(program, libm, options, target, nodes):
     return digest(json.dumps(files, sort_keys=True))
 
 
-def sample(program, libm, dataset, workers, start, extra):
-    return run(libm, program / "hopfeed-sample", dataset, "--batch-size", BATCH, "--epochs", 2, "--seed", 9, "--num-workers",
-               workers, "--channel-size", "1M", "--start", start, *extra).splitlines()
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """One way to sample one graph."""
+    program: pathlib.Path
+    libm: str
+    arrays: pathlib.Path
+    dataset: pathlib.Path
+    workers: int
 
+    def sample(self, kind, start=0):
+        options = [option.replace("ARRAYS", str(self.arrays)).replace("BIN", str(self.program)) for option in kind.options]
+        return run(self.libm, self.program / "hopfeed-sample", self.dataset, "--batch-size", BATCH, "--epochs", 2, "--seed", 9,
+                   "--num-workers", self.workers, "--channel-size", "1M", "--start", start, *options).splitlines()
 
-def sample_both(program, libm, dataset, workers, nodes):
-    """Digests of a whole run, and of one that stops in the middle of the first epoch and is resumed there."""
-    middle = max(1, nodes * 2 // 3) // BATCH // 2 * BATCH
-    whole, resumed = [], []
-    for extra in SAMPLINGS:
-        lines = sample(program, libm, dataset, workers, 0, extra)
-        whole += lines
-        resumed += lines[:middle // BATCH] + sample(program, libm, dataset, workers, middle, extra)
-    for extra in KINDS:
-        lines = sample(program, libm, dataset, workers, 0, extra)
-        whole += lines
-        resumed += lines
-    return digest("\n".join(whole)), digest("\n".join(resumed))
+    def sample_resumed(self, kind, lines):
+        """What a run prints that stops in the middle of the first epoch, and one that goes on from there; `lines`: the whole run."""
+        middle = sum(line.startswith("0 ") for line in lines) // 2
+        return lines[:middle] + self.sample(kind, start=lines[middle].split()[1])
+
+    def digests(self, graph):
+        """Of whole runs of every kind, and of resumed ones."""
+        whole, resumed = [], []
+        for kind in KINDS:
+            if not kind.graphs or graph in kind.graphs:
+                lines = self.sample(kind)
+                whole += lines
+                resumed += self.sample_resumed(kind, lines)
+        return digest("\n".join(whole)), digest("\n".join(resumed))
 
 
 def measure_graph(name, nodes, edges, builds, folder):
     """Set-up -> digest; set-ups that the graph is too small for are left out."""
-    options = write_typed_arrays(folder / name, nodes) if edges is None else write_arrays(folder / name, nodes, edges)
+    arrays = folder / name
+    options = write_typed_arrays(arrays, nodes) if edges is None else write_arrays(arrays, nodes, edges)
     cells = {}
     for build, program in builds.items():
         for libm in LIBM:
@@ -185,9 +227,7 @@ def measure_graph(name, nodes, edges, builds, folder):
             for cut in cut_names(nodes):
                 for workers in WORKERS:
                     setup = f"{build}{libm} {cut} workers{workers}"
-                    whole, resumed = sample_both(program, libm, target / cut, workers, nodes)
-                    cells[setup] = whole
-                    cells[setup + " resumed"] = resumed
+                    cells[setup], cells[setup + " resumed"] = Setup(program, libm, arrays, target / cut, workers).digests(name)
     return cells
 
 
