@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -38,31 +40,31 @@ inline Rate mean(const Rate& a, const Rate& b) {
 }
 
 /// Runs `body(thread, repetition)` on each thread until `seconds` are over; the body returns what it did (reads, bytes).
-/// Repetition 0 warms and is not counted.
+/// Repetition 0 warms and is not counted. What a body throws is thrown on.
 template <class Body>
 Rate rate(int threads, double seconds, Body body) {
-  std::vector<Rate> rates(static_cast<std::size_t>(threads));
   std::atomic<int> waiting{threads};
-  std::vector<std::thread> pool;
+  const auto arrive = [](std::atomic<int>* count) { --*count; };
+  std::vector<std::future<Rate>> rates;
   for (int t = 0; t < threads; ++t) {
-    pool.emplace_back([&, t] {
-      double done = 0;
-      body(t, 0);
-      --waiting;
+    rates.push_back(std::async(std::launch::async, [&, t] {
+      {
+        // Also where the body throws, or the others would wait for ever.
+        const std::unique_ptr<std::atomic<int>, decltype(arrive)> arrival(&waiting, arrive);
+        body(t, 0);
+      }
       while (waiting > 0) std::this_thread::yield();
       const double begin = now(), cpu_begin = thread_cpu_seconds();
-      double end = begin;
+      double end = begin, done = 0;
       for (std::int64_t repetition = 1; end - begin < seconds; ++repetition) {
         done += static_cast<double>(body(t, repetition));
         end = now();
       }
-      rates[static_cast<std::size_t>(t)] = {.per_s = done / (end - begin),
-                                            .per_cpu_s = done / (thread_cpu_seconds() - cpu_begin)};
-    });
+      return Rate{.per_s = done / (end - begin), .per_cpu_s = done / (thread_cpu_seconds() - cpu_begin)};
+    }));
   }
-  for (std::thread& thread : pool) thread.join();
   Rate sum;
-  for (const Rate& r : rates) sum += r;
+  for (std::future<Rate>& of_thread : rates) sum += of_thread.get();
   return sum;
 }
 

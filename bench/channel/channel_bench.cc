@@ -1,10 +1,14 @@
 // hopfeed-bench channel: what the way from a worker's publication to the trainer's view costs, whatever the batch's size; how
 // many small batches pass in a second; and what waiting costs.
+//
+// The limits are what the machine takes to wake a thread that sleeps on a futex, and how many of the small batches one thread
+// makes that hands them to nobody; both just before and just after.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -14,7 +18,11 @@
 #include "bench/bench_options.h"
 #include "bench/measure.h"
 #include "bench/worker_mode/batch_verifier.h"
-#include "core/error.h"
+#include "channel/futex.h"
+#include "core/batch_maker.h"
+#include "core/dataset.h"
+#include "core/scratch.h"
+#include "core/seed_list.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {
@@ -59,6 +67,50 @@ LoaderOptions small_batches(const BenchOptions& options) {
   loader.shuffle = false;
   loader.num_slots = 32;
   return loader;
+}
+
+// Microseconds from a bump to the thread that slept on it.
+double median_wake_us() {
+  constexpr int kWakes = 200;
+  std::atomic<std::uint32_t> event{0};
+  std::atomic<double> woken{0};
+  std::vector<double> us;
+  std::thread sleeper([&] {
+    for (std::uint32_t seen = 0; seen < kWakes; ++seen) {
+      while (event.load() == seen) futex_wait(event, seen, std::chrono::seconds(1));
+      woken = now();
+    }
+  });
+  for (int i = 0; i < kWakes; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until the other sleeps
+    woken = 0;
+    const double begin = now();
+    futex_bump(event);
+    while (woken == 0) __builtin_ia32_pause();
+    us.push_back(1e6 * (woken - begin));
+  }
+  sleeper.join();
+  return at(std::move(us), 0.5);
+}
+
+// Made one after the other and handed to nobody.
+double batches_made_per_s(const LoaderOptions& options, double seconds) {
+  const Dataset dataset(options.dataset, {.huge_pages = options.huge_pages});
+  const SeedList seeds(dataset.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle});
+  BatchMaker maker(dataset, seeds, options.batch);
+  ScratchArray<std::byte> block;
+  const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / options.batch_size);
+  return rate(1, seconds,
+              [&](int, std::int64_t repetition) {
+                const std::size_t bytes = maker.sample({.seed = options.seed,
+                                                        .epoch = repetition / per_epoch,
+                                                        .first = repetition % per_epoch * options.batch_size,
+                                                        .count = std::min(options.batch_size, seeds.size())});
+                block.reserve(bytes);
+                maker.write({block.data(), bytes});
+                return 1;
+              })
+      .per_s;
 }
 
 struct Run {
@@ -134,20 +186,30 @@ double waiting_cpu_fraction(const LoaderOptions& options, double seconds) {
 }  // namespace
 
 Report bench_channel(const BenchOptions& options) {
-  const Run large = take_batches(loader_options(options), options.seconds, options.verify),
-            small = take_batches(small_batches(options), options.seconds, options.verify);
+  const LoaderOptions smallest = small_batches(options);
+  const double wake_before = median_wake_us();
+  const Run large = take_batches(loader_options(options), options.seconds, options.verify);
+  const double wake_us = (wake_before + median_wake_us()) / 2,
+               made_before = batches_made_per_s(smallest, options.seconds / 2);
+  const Run small = take_batches(smallest, options.seconds, options.verify);
+  const double made_per_s = (made_before + batches_made_per_s(smallest, options.seconds / 2)) / 2;
+  const double handover_us = at(large.handover_us, 0.5), batches_per_s = small.batches / small.seconds;
   return {{"bytes_per_batch", large.bytes / large.batches},
           {"bytes_per_s", large.bytes / large.seconds},
-          {"handover_us_median", at(large.handover_us, 0.5)},
+          {"handover_us_median", handover_us},
           {"handover_us_p99", at(large.handover_us, 0.99)},
           {"handovers", large.handover_us.size()},
+          {"limit_handover_us", wake_us},
+          {"fraction_of_limit", handover_us > 0 ? wake_us / handover_us : 0},
           {"small_bytes_per_batch", small.bytes / small.batches},
-          {"batches_per_s", small.batches / small.seconds},
+          {"batches_per_s", batches_per_s},
+          {"limit_batches_per_s", made_per_s},
+          {"small_fraction_of_limit", batches_per_s / made_per_s},
           {"small_cpu_us_per_batch", 1e6 * small.cpu_seconds / small.batches},
           {"small_handover_us_median", at(small.handover_us, 0.5)},
           {"small_handover_us_p99", at(small.handover_us, 0.99)},
-          {"idle_cpu_fraction", idle_cpu_fraction(small_batches(options), options.seconds)},
-          {"waiting_cpu_fraction", waiting_cpu_fraction(small_batches(options), options.seconds)},
+          {"idle_cpu_fraction", idle_cpu_fraction(smallest, options.seconds)},
+          {"waiting_cpu_fraction", waiting_cpu_fraction(smallest, options.seconds)},
           {"verified_batches", large.verified + small.verified}};
 }
 

@@ -133,12 +133,19 @@ Rate row_gather_bytes_per_s(const AttrView& attr, std::int64_t num_rows, const L
 
 Rate copy_bytes_per_s(const LimitOptions& options) {
   std::vector<ScratchArray<std::byte>> buffers(static_cast<std::size_t>(options.threads));
-  for (auto& buffer : buffers) buffer.reserve(2 * kBufferBytes);
-  return rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
+  for (auto& buffer : buffers) {
+    buffer.reserve(2 * kBufferBytes);
+    std::memset(buffer.data() + kBufferBytes, 1, kBufferBytes);  // untouched pages would all be the zero page
+  }
+  const Rate copied = rate(options.threads, options.seconds, [&](int thread, std::int64_t) {
     std::byte* buffer = buffers[static_cast<std::size_t>(thread)].data();
     std::memcpy(buffer, buffer + kBufferBytes, kBufferBytes);
     return kBufferBytes;
   });
+  if (options.verify)
+    for (const auto& buffer : buffers)
+      require_equal(std::memcmp(buffer.data(), buffer.data() + kBufferBytes, kBufferBytes) == 0, "copies");
+  return copied;
 }
 
 Rate sequential_bytes_per_s(const LimitOptions& options) {

@@ -98,11 +98,17 @@ struct Worker {
     if (topology) return;
     make_batch(k);
     const BatchView view({block.get(), capacity});
-    const auto edge_index = view.edge_index().as<std::int64_t>();
-    const auto n_id = view.n_id();
-    bool same = std::ranges::equal(sample.edges[0].sources, edge_index.first(edge_index.size() / 2));
-    for (std::size_t i = 0; same && i < n_id.size(); ++i)
-      same = data.dataset_id(0, n_id[i]) == sample.nodes[0].dataset_ids[i];
+    bool same = true;
+    for (std::size_t e = 0; e < sample.edges.size(); ++e) {
+      const auto index = view.get("edge_index", Store::kEdge, static_cast<int>(e)).as<std::int64_t>();
+      same &= std::ranges::equal(sample.edges[e].sources, index.first(index.size() / 2));
+    }
+    for (std::size_t t = 0; t < sample.nodes.size(); ++t) {
+      const auto n_id = view.get("n_id", Store::kNode, static_cast<int>(t)).as<std::int64_t>();
+      same &= std::ranges::equal(sample.nodes[t].dataset_ids, n_id, {}, {}, [&](std::int64_t id) {
+        return data.dataset_id(static_cast<int>(t), id);
+      });
+    }
     if (!same) throw Error(ErrorCode::kCorrupt, "the block differs from the sample that it was made of");
   }
 
@@ -233,11 +239,6 @@ Rate random_reads(const BenchOptions& options, const CscView& csc) {
 
 Report bench_sampler(const BenchOptions& options) {
   const bool plain = options.kind == "uniform" || options.kind == "replace";
-  if (options.verify && !plain) {
-    throw Error(ErrorCode::kUnsupported,
-                "--verify knows the kinds uniform and replace; the others are held against a serial "
-                "sampler by tests/core/kinds_oracle_test.cc");
-  }
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});
   const BatchOptions batch = batch_options(options, dataset, options.kind);

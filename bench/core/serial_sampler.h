@@ -1,12 +1,14 @@
-// The sampler without its pipeline: one node after the other, a map for local ids. Slow and obviously right; `--verify`
-// compares the fast one with it, array by array.
+// Samplers without pipelines, of every kind that can be measured: one node after the other, maps for local ids. Slow and
+// obviously right; `--verify` compares the fast ones with it, array by array.
 #pragma once
+#include "core/batch_options.h"
 #include "core/dataset.h"
-#include "core/neighbor_sampler.h"
+#include "core/sampler.h"
 
 namespace hopfeed::bench {
 
-/// Throws kCorrupt naming the first array that differs from the serial sample. Homogeneous graphs.
+/// Throws kCorrupt naming the first array that differs from the serial sample; kUnsupported for options that are not measured
+/// (clusters, node2vec, fanouts of single edge types).
 void verify_sample(const Dataset& dataset, const BatchOptions& options, const SampleRequest& request,
                    const Sample& sample);
 

@@ -1,8 +1,13 @@
 // hopfeed-bench startup: how long until a worker is ready, what another worker costs the machine in memory, and how long a
-// dataset of 100 GB takes to open.
+// dataset of 100 GB takes to open. The limit is what the system takes to start and end the worker's program when it does nothing.
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <optional>
 
@@ -60,6 +65,22 @@ LoaderOptions loader_options(const BenchOptions& options) {
   return loader;
 }
 
+// The worker's program prints its help and ends.
+void run_idle_process() {
+  std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "hopfeed-worker", help = "--help";
+  char* arguments[] = {program.data(), help.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  for (int fd : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_WRONLY, 0);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, program.c_str(), &files, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) throw_errno("cannot start " + program, error);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+}
+
 double open_sparse_ms() {
   std::string folder = (fs::temp_directory_path() / "hopfeed-bench-XXXXXX").string();
   if (!::mkdtemp(folder.data()))
@@ -81,7 +102,9 @@ Report bench_startup(const BenchOptions& options) {
   one.num_workers = 1;
   const double dataset_ms =
       median_ms([&] { Dataset dataset(all.dataset, {.huge_pages = options.huge_pages}); });
+  const double idle_before = median_ms(run_idle_process);
   const double one_ms = median_ms([&] { Loader loader(one); });
+  const double idle_ms = (idle_before + median_ms(run_idle_process)) / 2;
   const double all_ms = options.threads == 1 ? one_ms : median_ms([&] { Loader loader(all); });
   Loader loader(all);
   loader.begin_epoch(0);
@@ -97,6 +120,8 @@ Report bench_startup(const BenchOptions& options) {
   return {{"num_workers", options.threads},
           {"open_dataset_ms", dataset_ms},
           {"loader_with_one_worker_ready_and_ended_ms", one_ms},
+          {"idle_process_started_and_ended_ms", idle_ms},
+          {"fraction_of_limit", idle_ms / one_ms},
           {"loader_with_all_workers_ready_and_ended_ms", all_ms},
           {"worker_own_bytes", largest},
           {"verified_batches", verifier ? verifier->checked() : 0},

@@ -60,8 +60,9 @@ class Bench(unittest.TestCase):
 
     def test_kinds_are_held_against_uniform_on_a_graph_with_made_up_weights_and_times(self):
         for kind in ("weighted", "weighted-replace", "temporal", "temporal-last", "disjoint", "labor", "induced", "walk", "hetero"):
-            report = self.report("sampler", "--kind", kind)
+            report = self.report("sampler", "--kind", kind, "--verify", "--e-id")
             self.assertEqual(report["kind"], kind)
+            self.assertEqual(report["verified_batches"], 1)
             for key in ("edges_per_s", "uniform_edges_per_s", "ratio_to_uniform", "fraction_of_limit", "us_per_call"):
                 self.assertGreater(report[key], 0, f"{kind}: {key}")
 
@@ -83,8 +84,10 @@ class Bench(unittest.TestCase):
     def test_channel_counts_handovers_of_large_and_small_batches(self):
         report = self.report("channel", "--verify")
         self.assertGreater(report["verified_batches"], 10)
-        for key in ("bytes_per_s", "batches_per_s", "bytes_per_batch"):
+        for key in ("bytes_per_s", "batches_per_s", "bytes_per_batch", "limit_handover_us", "limit_batches_per_s",
+                    "small_fraction_of_limit"):
             self.assertGreater(report[key], 0, key)
+        self.assertGreaterEqual(report["fraction_of_limit"], 0)  # 0: the trainer never had to wait
         self.assertLess(report["small_bytes_per_batch"], 2048)
         self.assertGreaterEqual(report["handover_us_p99"], report["handover_us_median"])
         self.assertGreaterEqual(report["idle_cpu_fraction"], 0)
@@ -93,7 +96,8 @@ class Bench(unittest.TestCase):
     def test_startup_opens_100_GB(self):
         report = self.report("startup", "--verify")
         self.assertEqual(report["verified_batches"], 1)
-        for key in ("open_dataset_ms", "loader_with_one_worker_ready_and_ended_ms", "worker_own_bytes", "open_100_GB_ms"):
+        for key in ("open_dataset_ms", "loader_with_one_worker_ready_and_ended_ms", "worker_own_bytes", "open_100_GB_ms",
+                    "idle_process_started_and_ended_ms", "fraction_of_limit"):
             self.assertGreater(report[key], 0, key)
 
     def test_the_line_is_also_written_to_a_file(self):
