@@ -147,8 +147,9 @@ struct BatchMaker::Impl {
     for (int t = 0; t < dataset.num_node_types(); ++t) {
       at.n_id.push_back(
           out.add({.name = "n_id", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
-      at.num_sampled_nodes.push_back(
-          out.add({.name = "num_sampled_nodes", .store = Store::kNode, .type = t, .shape = {hops + 1}}));
+      if (options.hops_told())
+        at.num_sampled_nodes.push_back(
+            out.add({.name = "num_sampled_nodes", .store = Store::kNode, .type = t, .shape = {hops + 1}}));
       if (options.trees())
         at.batch.push_back(
             out.add({.name = "batch", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
@@ -166,8 +167,9 @@ struct BatchMaker::Impl {
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       at.edge_index.push_back(out.add(
           {.name = "edge_index", .store = Store::kEdge, .type = e, .shape = {2, counts.of.edges[e]}}));
-      at.num_sampled_edges.push_back(
-          out.add({.name = "num_sampled_edges", .store = Store::kEdge, .type = e, .shape = {hops}}));
+      if (options.hops_told())
+        at.num_sampled_edges.push_back(
+            out.add({.name = "num_sampled_edges", .store = Store::kEdge, .type = e, .shape = {hops}}));
       if (options.edge_ids)
         at.e_id.push_back(
             out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
@@ -210,8 +212,8 @@ struct BatchMaker::Impl {
       counts.of.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
     for (const SampledEdges& edges : sample->edges)
       counts.of.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
-    counts.of.arrays.clear();
-    for (const SampledArray& array : sample->arrays) counts.of.arrays.push_back(array.spec);
+    counts.of.arrays.resize(sample->arrays.size());  // whose names keep their memory
+    for (std::size_t a = 0; a < sample->arrays.size(); ++a) counts.of.arrays[a] = sample->arrays[a].spec;
     lay_out(counts, writer, arrays);
     return writer.bytes();
   }
@@ -232,7 +234,8 @@ struct BatchMaker::Impl {
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       const SampledEdges& edges = sample->edges[e];
       fill_edge_index(edges, writer.data<std::int64_t>(arrays.edge_index[e]));
-      std::ranges::copy(edges.per_hop, writer.data<std::int64_t>(arrays.num_sampled_edges[e]));
+      if (options.hops_told())
+        std::ranges::copy(edges.per_hop, writer.data<std::int64_t>(arrays.num_sampled_edges[e]));
       if (options.edge_ids) std::ranges::copy(edges.edge_ids, writer.data<std::int64_t>(arrays.e_id[e]));
     }
     for (std::size_t a = 0; a < sample->arrays.size(); ++a)
@@ -274,7 +277,8 @@ struct BatchMaker::Impl {
       dataset.original_ids(t, nodes.dataset_ids.subspan(known), out + known);
     }
     if (options.trees()) std::ranges::copy(nodes.trees, writer.data<std::int64_t>(arrays.batch[t]));
-    std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
+    if (options.hops_told())
+      std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
   }
 
   SampleBounds worst_case(std::int64_t batch_size) const {
@@ -304,10 +308,10 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
 std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler->scratch_bytes(); }
 
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
-  const SampleBounds bounds = impl_->worst_case(batch_size);
-  const std::size_t seeds =
-      6 * sizeof(std::int64_t) * static_cast<std::size_t>(bounds.seeds);  // three vectors
-  return {.tables = impl_->tables, .at_most = seeds + impl_->sampler->max_scratch_bytes(bounds)};
+  const std::int64_t most = std::min(batch_size, impl_->seeds.size());
+  const std::size_t seeds = 6 * sizeof(std::int64_t) * static_cast<std::size_t>(most);  // three vectors
+  return {.tables = impl_->tables,
+          .at_most = seeds + impl_->sampler->max_scratch_bytes(impl_->seeds.node_type(), most)};
 }
 
 }  // namespace hopfeed

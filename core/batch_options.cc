@@ -89,13 +89,22 @@ TemporalStrategy temporal_strategy_from(const std::string& name) {
 }
 
 const char* to_string(Subgraph subgraph) {
-  return subgraph == Subgraph::kDirectional ? "directional" : "induced";
+  switch (subgraph) {
+    case Subgraph::kDirectional:
+      return "directional";
+    case Subgraph::kBidirectional:
+      return "bidirectional";
+    case Subgraph::kInduced:
+      break;
+  }
+  return "induced";
 }
 
 Subgraph subgraph_from(const std::string& name) {
-  for (Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kInduced})
+  for (Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kBidirectional, Subgraph::kInduced})
     if (name == to_string(subgraph)) return subgraph;
-  throw Error(ErrorCode::kInvalid, fmt::format("subgraph '{}' is neither directional nor induced", name));
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("subgraph '{}' is none of directional, bidirectional and induced", name));
 }
 
 bool BatchOptions::bounded() const {
@@ -127,6 +136,9 @@ void BatchOptions::validate() const {
   if (subgraph == Subgraph::kInduced && trees())
     throw Error(ErrorCode::kInvalid,
                 "the induced subgraph has all edges between nodes, so it excludes disjoint and time");
+  require_valid(
+      !keep_orig_edges || subgraph == Subgraph::kBidirectional,
+      "keep_orig_edges keeps the edges that a bidirectional subgraph replaces; choose that, or leave it out");
   if (labor && (replace || !weight.empty() || trees()))
     throw Error(ErrorCode::kInvalid,
                 "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
@@ -167,6 +179,7 @@ std::string BatchOptions::to_json() const {
   if (labor) json["labor"] = labor;
   if (labor_seeds != 0) json["labor_seeds"] = labor_seeds;
   if (subgraph != Subgraph::kDirectional) json["subgraph"] = to_string(subgraph);
+  if (keep_orig_edges) json["keep_orig_edges"] = keep_orig_edges;
   if (sampler != kNeighborSampler) json["sampler"] = sampler;
   if (!sampler_options.empty()) json["sampler_options"] = sampler_options;
   if (!cluster.empty()) json["cluster"] = cluster;
@@ -207,6 +220,7 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     options.time_window = json.at("time_window");
     options.disjoint = json.at("disjoint");
     if (json.contains("subgraph")) options.subgraph = subgraph_from(json.at("subgraph"));
+    options.keep_orig_edges = json.value("keep_orig_edges", false);
     options.edge_ids = json.at("edge_ids");
     options.dataset_ids = json.at("dataset_ids");
     if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();

@@ -23,8 +23,8 @@ struct WalkOptions {
   std::vector<std::string> metapath = {};
 };
 
-/// Which edges between the nodes of a batch it has (PyG's SubgraphType): those that were drawn, or all.
-enum class Subgraph { kDirectional, kInduced };
+/// Which edges between the nodes of a batch it has (PyG's SubgraphType): those that were drawn, these and their reverses, or all.
+enum class Subgraph { kDirectional, kBidirectional, kInduced };
 const char* to_string(Subgraph subgraph);
 /// The inverse; throws kInvalid naming what there is.
 Subgraph subgraph_from(const std::string& name);
@@ -57,7 +57,8 @@ struct BatchOptions {
   TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;
   std::int64_t time_window = 0;  // neighbours later than seed time - window; 0: however early
   bool disjoint = false;     // a tree of its own for each seed: field batch, and no node shared between seeds
-  Subgraph subgraph = Subgraph::kDirectional;  // induced: edges and nodes are not told apart by hops
+  Subgraph subgraph = Subgraph::kDirectional;  // of the others edges and nodes are not told apart by hops
+  bool keep_orig_edges = false;  // with bidirectional: the drawn edges too (_orig_edge_index), and their hops
   bool edge_ids = false;     // field e_id: original edge positions
   bool dataset_ids = false;  // n_id in the dataset's own order instead of original ids
   std::optional<std::vector<std::string>> attrs =
@@ -67,6 +68,8 @@ struct BatchOptions {
   /// Whether fanouts alone limit a batch: nowhere all neighbours are taken.
   bool bounded() const;
   bool trees() const { return disjoint || !time.empty(); }
+  /// Whether batches have num_sampled_nodes and num_sampled_edges, of an induced subgraph with no hop in them.
+  bool hops_told() const { return subgraph != Subgraph::kBidirectional || keep_orig_edges; }
   /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops, options that
   /// exclude each other).
   void validate() const;

@@ -23,8 +23,8 @@ class BuiltSampler : public Sampler {
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes(); }
-  std::size_t max_scratch_bytes(const SampleBounds& bounds) const override {
-    return builder_.max_scratch_bytes(bounds);
+  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override {
+    return builder_.max_scratch_bytes(bounds(seed_type, seeds));
   }
 
  private:

@@ -43,14 +43,16 @@ std::vector<DglBlock> dgl_blocks(const BatchView& batch) {
     }
   }
   for (int e = 0; e < batch.header().num_edge_types; ++e) {
-    const auto index = batch.get("edge_index", Store::kEdge, e).as<std::int64_t>();
+    const ArrayView drawn = batch.find("_orig_edge_index", Store::kEdge, e);  // of a bidirectional batch
+    const auto index =
+        (drawn.name.empty() ? batch.get("edge_index", Store::kEdge, e) : drawn).as<std::int64_t>();
     const auto per_hop = batch.get("num_sampled_edges", Store::kEdge, e).as<std::int64_t>();
     const ArrayView ids = batch.find("e_id", Store::kEdge, e);
     const std::size_t all = index.size() / 2;
     for (std::size_t i = 0; i < hops; ++i) {
       const auto count = static_cast<std::size_t>(prefix(per_hop, hops - i, all));
       DglBlock::Edges edges{.src = index.first(count), .dst = index.subspan(all, count), .e_id = {}};
-      if (!ids.name.empty()) edges.e_id = ids.as<std::int64_t>().first(count);
+      if (!ids.name.empty() && drawn.name.empty()) edges.e_id = ids.as<std::int64_t>().first(count);
       blocks[i].edges.push_back(edges);
     }
   }

@@ -32,7 +32,7 @@ struct DglBlock {
 };
 
 /// One block per hop, the one next to the input first; views that hold as long as the batch. Throws kInvalid for a batch that is not
-/// told hop by hop (subgraph = bidirectional or induced, clusters), kCorrupt where its counts do not fit its arrays.
+/// told hop by hop (subgraph = induced, or bidirectional without keep_orig_edges), kCorrupt where its counts do not fit its arrays.
 std::vector<DglBlock> dgl_blocks(const BatchView& batch);
 
 }  // namespace hopfeed

@@ -159,8 +159,9 @@ std::size_t InducedSubgraph::scratch_bytes() const {
   return bytes;
 }
 
-std::size_t InducedSubgraph::max_scratch_bytes(const SampleBounds& bounds) const {
-  std::size_t bytes = sampler_->max_scratch_bytes(bounds), most_nodes = 0;
+std::size_t InducedSubgraph::max_scratch_bytes(int seed_type, std::int64_t seeds) const {
+  const SampleBounds bounds = this->bounds(seed_type, seeds);
+  std::size_t bytes = sampler_->max_scratch_bytes(seed_type, seeds), most_nodes = 0;
   const auto array = [](std::size_t count, std::size_t size) {
     return hopfeed::max_scratch_bytes((count + 64) * size);
   };

@@ -23,7 +23,7 @@ class InducedSubgraph : public Sampler {
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
   std::size_t num_hops() const override { return 0; }
   std::size_t scratch_bytes() const override;
-  std::size_t max_scratch_bytes(const SampleBounds& bounds) const override;
+  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
 
  private:
   struct Nodes {

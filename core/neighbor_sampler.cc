@@ -277,7 +277,8 @@ std::size_t NeighborSampler::scratch_bytes() const {
   return bytes;
 }
 
-std::size_t NeighborSampler::max_scratch_bytes(const SampleBounds& bounds) const {
+std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds) const {
+  const SampleBounds bounds = this->bounds(seed_type, seeds);
   const Impl& s = *impl_;
   const auto array = [](std::size_t count, std::size_t size) {
     return hopfeed::max_scratch_bytes(count * size);

@@ -81,8 +81,8 @@ class Sampler {
   virtual std::size_t num_hops() const = 0;
   /// Bytes of scratch held.
   virtual std::size_t scratch_bytes() const = 0;
-  /// What that can come to with samples within `bounds`.
-  virtual std::size_t max_scratch_bytes(const SampleBounds& bounds) const = 0;
+  /// What that can come to with samples of so many seeds.
+  virtual std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const = 0;
 };
 
 /// Counts that no batch reaches are as good as each other; they must only not wrap.

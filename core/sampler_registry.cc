@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/bidirectional_subgraph.h"
 #include "core/built_sampler.h"
 #include "core/cluster_sampler.h"
 #include "core/error.h"
@@ -58,8 +59,11 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
     name_errors(options.sampler, [&] { custom = factory(dataset, options); });
     sampler = std::make_unique<BuiltSampler>(options.sampler, dataset, options, std::move(custom));
   }
-  if (options.subgraph == Subgraph::kDirectional) return sampler;
-  return std::make_unique<InducedSubgraph>(std::move(sampler), dataset, options);
+  if (options.subgraph == Subgraph::kBidirectional)
+    return std::make_unique<BidirectionalSubgraph>(std::move(sampler), dataset, options);
+  if (options.subgraph == Subgraph::kInduced)
+    return std::make_unique<InducedSubgraph>(std::move(sampler), dataset, options);
+  return sampler;
 }
 
 void register_sampler(const std::string& name, CustomSamplerFactory factory) {

@@ -11,7 +11,11 @@
 namespace hopfeed {
 namespace {
 
-std::vector<std::int64_t> to_vector(std::span<const std::int64_t> values) {
+/// Empty where the batch has no such array.
+std::vector<std::int64_t> find_counts(const BatchView& view, const char* name, Store store, int type) {
+  const ArrayView array = view.find(name, store, type);
+  if (array.name.empty()) return {};
+  const auto values = array.as<std::int64_t>();
   return {values.begin(), values.end()};
 }
 
@@ -48,22 +52,20 @@ std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store s
 }
 
 NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
-  NodeTensors nodes{
-      .x = find(view, "x", Store::kNode, type, owner),
-      .y = find(view, "y", Store::kNode, type, owner),
-      .n_id = find(view, "n_id", Store::kNode, type, owner),
-      .num_sampled_nodes = to_vector(view.get("num_sampled_nodes", Store::kNode, type).as<std::int64_t>()),
-      .node_arrays = other_arrays(view, Store::kNode, type, owner)};
+  NodeTensors nodes{.x = find(view, "x", Store::kNode, type, owner),
+                    .y = find(view, "y", Store::kNode, type, owner),
+                    .n_id = find(view, "n_id", Store::kNode, type, owner),
+                    .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
+                    .node_arrays = other_arrays(view, Store::kNode, type, owner)};
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }
 
 EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
-  return {
-      .edge_index = find(view, "edge_index", Store::kEdge, type, owner),
-      .e_id = find(view, "e_id", Store::kEdge, type, owner),
-      .num_sampled_edges = to_vector(view.get("num_sampled_edges", Store::kEdge, type).as<std::int64_t>()),
-      .edge_arrays = other_arrays(view, Store::kEdge, type, owner)};
+  return {.edge_index = find(view, "edge_index", Store::kEdge, type, owner),
+          .e_id = find(view, "e_id", Store::kEdge, type, owner),
+          .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
+          .edge_arrays = other_arrays(view, Store::kEdge, type, owner)};
 }
 
 /// The one node type that has batch_size.
@@ -84,6 +86,11 @@ SeedTensors seed_tensors(const BatchView& view, int type, const Owner& owner) {
 
 CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
                        const NodeTensors& destinations) {
+  const bool by_hop = edges.num_hops() > 0 && !edges.edge_arrays.contains("_orig_edge_index");
+  require_valid(
+      by_hop || edges.edge_index.size(1) == 0,
+      "this batch's edges are not told hop by hop, so its layers cannot be cut out of it; sample with "
+      "subgraph directional, or let a model of your own read edge_index");
   return compress_rows(edges.edge_index, destinations.num_expanded(edges.num_hops()), sources.num_nodes());
 }
 
@@ -157,7 +164,7 @@ torch::Tensor SeedTensors::at_seeds(const torch::Tensor& values) const {
 CompressedRows BatchTensors::rows() const { return rows_of(*this, *this, *this); }
 
 std::int64_t TypedBatchTensors::num_hops() const {
-  return static_cast<std::int64_t>(nodes.front().num_sampled_nodes.size()) - 1;
+  return std::max<std::int64_t>(1, std::ssize(nodes.front().num_sampled_nodes)) - 1;
 }
 
 CompressedRows TypedBatchTensors::rows(int edge_type) const {

@@ -24,7 +24,7 @@ struct NodeTensors {
   torch::Tensor x;     // [n, ...] as stored; undefined where the batch carries none
   torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
   torch::Tensor n_id;  // int64 [n]
-  std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]
+  std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]; empty in a bidirectional batch
   /// By name: further attributes [n, ...]; of disjoint batches `batch` [n], of the seeds' type `seed_time` [B].
   std::map<std::string, torch::Tensor> node_arrays;
 
@@ -55,7 +55,8 @@ struct SeedTensors {
 
 /// A homogeneous batch.
 struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
-  /// The edges as rows of the expanded nodes. Throws kCorrupt where edge_index does not fit.
+  /// The edges as rows of the expanded nodes. Throws kInvalid for a batch that is not told hop by hop (induced, bidirectional),
+  /// kCorrupt where edge_index does not fit.
   CompressedRows rows() const;
 };
 
@@ -70,7 +71,7 @@ struct TypedBatchTensors : SeedTensors {
   const NodeTensors& node(const std::string& type) const { return nodes[meta->node_type(type)]; }
   const EdgeTensors& edge(const std::string& type) const { return edges[meta->edge_type(type)]; }
   std::int64_t num_hops() const;
-  /// Edges of a type as rows of the expanded nodes of its destination type. Throws kCorrupt where edge_index does not fit.
+  /// Edges of a type as rows of the expanded nodes of its destination type. Throws what BatchTensors::rows throws.
   CompressedRows rows(int edge_type) const;
 };
 

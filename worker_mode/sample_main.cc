@@ -203,8 +203,11 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--labor-batches", a.labor_batches,
               "With --labor: so many batches in a row draw alike, one after the other the same neighbours",
               {.min = 1, .max = 1 << 20});
-  line.option("--subgraph", a.subgraph, "Edges between the nodes of a batch: those that were drawn, or all",
-              {.one_of = {"directional", "induced"}});
+  line.option("--subgraph", a.subgraph,
+              "Edges between the nodes of a batch: those that were drawn, these and their reverses, or all",
+              {.one_of = {"directional", "bidirectional", "induced"}});
+  line.flag("--keep-orig-edges", o.batch.keep_orig_edges,
+            "With a bidirectional subgraph: the edges as they were drawn beside it");
   line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
   line.option("--time", o.batch.time,
               "Only neighbours no later than their seed, by this attribute of edges or of nodes");

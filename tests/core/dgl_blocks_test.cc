@@ -90,6 +90,25 @@ TEST(DglBlocks, OfRandomGraphs_HaveTheirEndsInBounds) {
   }
 }
 
+TEST(DglBlocks, OfABidirectionalBatch_AreThoseOfItsDrawnEdges) {
+  const testing::TempFolder folder;
+  testing::write_tiny_dataset(folder.path() / "graph", testing::random_graph({.seed = 3}));
+  const Dataset dataset(folder.path() / "graph");
+  const testing::Block plain = testing::make_batch(dataset, {.seeds = {3, 1, 4}}, {.fanouts = {4, 3}}),
+                       both = testing::make_batch(dataset, {.seeds = {3, 1, 4}},
+                                                  {.fanouts = {4, 3},
+                                                   .subgraph = Subgraph::kBidirectional,
+                                                   .keep_orig_edges = true,
+                                                   .edge_ids = true});
+  const std::vector<DglBlock> want = dgl_blocks(plain.view()), got = dgl_blocks(both.view());
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ints(got[i].nodes[0].src_ids), ints(want[i].nodes[0].src_ids));
+    EXPECT_EQ(ints(got[i].edges[0].src), ints(want[i].edges[0].src));
+    EXPECT_EQ(ints(got[i].edges[0].dst), ints(want[i].edges[0].dst));
+    EXPECT_TRUE(got[i].edges[0].e_id.empty()) << "e_id is of the edges in both directions";
+  }
+}
+
 TEST(DglBlocks, OfABatchWithoutHops_AreRefused) {
   const testing::TempFolder folder;
   testing::write_tiny_dataset(folder.path() / "graph", testing::ring_graph(6));

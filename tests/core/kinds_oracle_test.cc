@@ -46,6 +46,7 @@ class Rounds {
       options.time_window = below(3) == 0 ? 1 + below(20) : 0;
     }
     if (!options.trees() && below(4) == 0) options.subgraph = Subgraph::kInduced;
+    if (options.subgraph == Subgraph::kDirectional && below(3) == 0) choose_bidirectional(graph, options);
     if (below(4) == 0) {
       options.labor = true;
       options.labor_seeds = below(2) * (1 + below(20));
@@ -58,6 +59,18 @@ class Rounds {
   }
 
  private:
+  void choose_bidirectional(const testing::TypedGraph& graph, BatchOptions& options) {
+    bool pairs = false;
+    for (std::size_t e = 0; e < graph.edges.size(); ++e) {
+      const int reverse = testing::reverse_type(graph, e);
+      if (reverse < 0) return;
+      pairs |= reverse != static_cast<int>(e);
+    }
+    options.subgraph = Subgraph::kBidirectional;
+    options.keep_orig_edges = below(2) == 1;
+    if (pairs) options.edge_ids = false, options.edge_attrs = {};
+  }
+
   std::mt19937_64 random_;
 };
 
@@ -68,7 +81,8 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
     const auto graph = testing::random_typed_graph({.node_types = 1 + rounds.below(4),
                                                     .edge_types = 1 + rounds.below(6),
                                                     .max_nodes = 1 + rounds.below(150),
-                                                    .seed = rounds.word()});
+                                                    .seed = rounds.word(),
+                                                    .reverses = rounds.below(2) == 1});
     auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(4)), rounds.word());
     cut.wide_ids = rounds.below(2) == 1;
     testing::write_typed_dataset(folder.path() / "graph", graph, cut);

@@ -24,7 +24,7 @@ testing::TypedGraph cycle_of_six() {
 class KnownAnswers : public ::testing::Test {
  protected:
   BatchView sample(const testing::TypedGraph& graph, const Ints& seeds, BatchOptions options) {
-    options.edge_ids = true;
+    options.edge_ids = edge_ids_;
     testing::write_typed_dataset(folder_.path() / "graph", graph);
     dataset_.emplace(folder_.path() / "graph");
     const SeedList list(seeds, {.node_type = 0, .shuffle = false});
@@ -39,6 +39,8 @@ class KnownAnswers : public ::testing::Test {
     EXPECT_EQ(testing::target_row(batch), targets);
     EXPECT_EQ(ints(batch.get("e_id", Store::kEdge)), edges);
   }
+  bool edge_ids_ = true;
+
   static void expect_nodes(const BatchView& batch, const Ints& trees, const Ints& nodes) {
     EXPECT_EQ(ints(batch.get("batch", Store::kNode)), trees);
     EXPECT_EQ(ints(batch.n_id()), nodes);
@@ -127,6 +129,60 @@ TEST_F(KnownAnswers, EdgesOfWeightZeroNeverCome) {
   }
 }
 
+TEST_F(KnownAnswers, Bidirectional_HasEachDrawnEdgeInBothDirections) {
+  const BatchOptions options{.fanouts = {-1}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true};
+  const BatchView batch = sample(cycle_of_six(), {2, 3}, options);
+  expect_edges(batch, {1, 2, 0, 3, 0, 1}, {0, 0, 1, 1, 2, 3}, {5, 4, 6, 7, 4, 7});
+  EXPECT_EQ(ints(batch.n_id()), (Ints{2, 3, 1, 4}));
+  EXPECT_EQ(ints(batch.get("_orig_edge_index", Store::kEdge)), (Ints{2, 1, 0, 3, 0, 0, 1, 1}));
+  EXPECT_EQ(ints(batch.num_sampled_edges()), (Ints{4})) << "of the drawn edges";
+}
+
+TEST_F(KnownAnswers, Bidirectional_HasParallelEdgesAndLoopsOnce) {
+  const testing::TypedGraph graph{.nodes = {{.count = 2}},
+                                  .edges = {{.sources = {1, 1, 0}, .destinations = {0, 0, 0}}}};
+  const BatchView batch = sample(graph, {0}, {.fanouts = {-1}, .subgraph = Subgraph::kBidirectional});
+  expect_edges(batch, {0, 1, 0}, {0, 0, 1}, {2, 0, 0});
+  for (const char* name : {"_orig_edge_index", "num_sampled_edges"})
+    EXPECT_FALSE(batch.has(name, Store::kEdge)) << name;
+  EXPECT_FALSE(batch.has("num_sampled_nodes", Store::kNode));
+}
+
+// What an edge carries is the drawn one's, also where its reverse is in the graph and was not drawn.
+TEST_F(KnownAnswers, Bidirectional_ReversesCarryWhatTheDrawnEdgeHas) {
+  const testing::TypedGraph graph{.nodes = {{.count = 2}},
+                                  .edges = {{.sources = {1, 0}, .destinations = {0, 1}, .weight = {2.5, 7}}}};
+  const BatchView batch =
+      sample(graph, {0}, {.fanouts = {-1}, .subgraph = Subgraph::kBidirectional, .edge_attrs = {"weight"}});
+  expect_edges(batch, {1, 0}, {0, 1}, {0, 0});
+  const auto weights = batch.get("weight", Store::kEdge).as<double>();
+  EXPECT_EQ(std::vector<double>(weights.begin(), weights.end()), (std::vector<double>{2.5, 2.5}));
+}
+
+testing::TypedGraph authors_and_papers() {
+  return {
+      .nodes = {{.name = "paper", .count = 2}, {.name = "author", .count = 2}},
+      .edges = {{.src = "author", .rel = "writes", .dst = "paper", .sources = {0, 1}, .destinations = {0, 0}},
+                {.src = "paper", .rel = "rev_writes", .dst = "author", .sources = {1}, .destinations = {0}}}};
+}
+
+TEST_F(KnownAnswers, Bidirectional_ATypeAndItsReverseHaveEachOthersEdges) {
+  edge_ids_ = false;
+  const BatchView batch =
+      sample(authors_and_papers(), {0}, {.fanouts = {-1, -1}, .subgraph = Subgraph::kBidirectional});
+  EXPECT_EQ(ints(batch.get("n_id", Store::kNode, 0)), (Ints{0, 1}));
+  EXPECT_EQ(ints(batch.get("n_id", Store::kNode, 1)), (Ints{0, 1}));
+  EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 0)), (Ints{0, 1, 0, 0, 0, 1}));
+  EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 0, 0, 0, 1}));
+}
+
+// PyG's and DGL's induced subgraph of a cycle's nodes 1 to 4 (pyg-lib's `subgraph`).
+TEST_F(KnownAnswers, Induced_NodesOneToFourOfTheCycle) {
+  const BatchView batch =
+      sample(cycle_of_six(), {1, 2, 3, 4}, {.fanouts = {}, .subgraph = Subgraph::kInduced});
+  expect_edges(batch, {1, 0, 2, 1, 3, 2}, {0, 1, 1, 2, 2, 3}, {3, 4, 5, 6, 7, 8});
+}
+
 TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {
   testing::TypedGraph graph = cycle_of_six();
   graph.edges[0].weight = std::vector<double>(12, 1.0);
@@ -147,6 +203,16 @@ TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {
   refused({.fanouts = {1}, .weight = "weight", .time = "time"}, "weight and time exclude each other");
   refused({.fanouts = {1}, .temporal_strategy = TemporalStrategy::kLast}, "last needs times");
   refused({.fanouts = {1}, .time_window = 3}, "time_window need times");
+  refused({.fanouts = {1}, .keep_orig_edges = true}, "keep_orig_edges keeps the edges that a bidirectional");
+  graph = authors_and_papers();
+  refused({.fanouts = {1}, .subgraph = Subgraph::kBidirectional},
+          "'author__writes__paper' has the reverses of 'paper__rev_writes__author' among its edges, which "
+          "have no edge ids");
+  graph.edges.pop_back();
+  refused({.fanouts = {1}, .subgraph = Subgraph::kBidirectional},
+          "edge type 'author__writes__paper' has no reverse type 'paper__rev_writes__author'");
+  graph = cycle_of_six();
+  graph.edges[0].weight = std::vector<double>(12, 1.0);
   refused({.fanouts = {1}, .edge_attrs = {"length"}}, "has no attribute 'length'; it has: weight");
 }
 

@@ -102,6 +102,7 @@ class Sampling {
       begin = end;
     }
     if (options_.subgraph == Subgraph::kInduced) induce();
+    if (options_.subgraph == Subgraph::kBidirectional) reverse_all();
     return out_;
   }
 
@@ -135,6 +136,26 @@ class Sampling {
           out_.targets[e].push_back(static_cast<std::int64_t>(i));
           out_.e_id[e].push_back(static_cast<std::int64_t>(edge));
         }
+      }
+    }
+  }
+
+  // The drawn edges and their reverses by (target, source), under the id of the first that was drawn so, or else against it.
+  void reverse_all() {
+    const auto sources = out_.drawn_sources = out_.sources, targets = out_.drawn_targets = out_.targets,
+               ids = out_.e_id;
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+      std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> all;
+      for (std::size_t i = 0; i < sources[e].size(); ++i)
+        all.insert({{targets[e][i], sources[e][i]}, ids[e][i]});
+      const auto r = static_cast<std::size_t>(reverse_type(graph_, e));
+      for (std::size_t i = 0; i < sources[r].size(); ++i)
+        all.insert({{sources[r][i], targets[r][i]}, ids[r][i]});
+      for (Ints* list : {&out_.sources[e], &out_.targets[e], &out_.e_id[e]}) list->clear();
+      for (const auto& [ends, id] : all) {
+        out_.targets[e].push_back(ends.first);
+        out_.sources[e].push_back(ends.second);
+        out_.e_id[e].push_back(id);
       }
     }
   }
@@ -258,6 +279,16 @@ class Sampling {
 
 }  // namespace
 
+int reverse_type(const TypedGraph& graph, std::size_t e) {
+  const auto reversed = [](const TypedEdges& from, const TypedEdges& to) {
+    return to.rel == "rev_" + from.rel && to.src == from.dst && to.dst == from.src;
+  };
+  for (std::size_t r = 0; r < graph.edges.size(); ++r)
+    if (reversed(graph.edges[e], graph.edges[r]) || reversed(graph.edges[r], graph.edges[e]))
+      return static_cast<int>(r);
+  return graph.edges[e].src == graph.edges[e].dst ? static_cast<int>(e) : -1;
+}
+
 TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const Ints& seeds,
                          const BatchOptions& options, const BatchKey& key) {
   return Sampling(graph, seed_type, options, key).run(seeds);
@@ -269,7 +300,10 @@ void expect_same(const BatchView& batch, const TypedBatch& expected, const Typed
     SCOPED_TRACE("node type " + graph.nodes[t].name);
     const auto field = [&](const char* name) { return ints(batch.get(name, Store::kNode, t)); };
     EXPECT_EQ(field("n_id"), expected.n_id[t]);
-    EXPECT_EQ(field("num_sampled_nodes"), expected.nodes_per_hop[t]);
+    ASSERT_EQ(batch.has("num_sampled_nodes", Store::kNode, t), options.hops_told());
+    if (options.hops_told()) {
+      EXPECT_EQ(field("num_sampled_nodes"), expected.nodes_per_hop[t]);
+    }
     ASSERT_EQ(batch.has("batch", Store::kNode, t), options.trees());
     if (options.trees()) {
       EXPECT_EQ(field("batch"), expected.batch[t]);
@@ -292,7 +326,16 @@ void expect_same(const BatchView& batch, const TypedBatch& expected, const Typed
     const std::int64_t count = std::ssize(index) / 2;
     EXPECT_EQ(Ints(index.begin(), index.begin() + count), expected.sources[e]);
     EXPECT_EQ(Ints(index.begin() + count, index.end()), expected.targets[e]);
-    EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, e)), expected.edges_per_hop[e]);
+    ASSERT_EQ(batch.has("num_sampled_edges", Store::kEdge, e), options.hops_told());
+    if (options.hops_told()) {
+      EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, e)), expected.edges_per_hop[e]);
+    }
+    ASSERT_EQ(batch.has("_orig_edge_index", Store::kEdge, e), options.keep_orig_edges);
+    if (options.keep_orig_edges) {
+      Ints drawn = expected.drawn_sources[e];
+      drawn.insert(drawn.end(), expected.drawn_targets[e].begin(), expected.drawn_targets[e].end());
+      EXPECT_EQ(ints(batch.get("_orig_edge_index", Store::kEdge, e)), drawn);
+    }
     if (options.edge_ids) {
       EXPECT_EQ(ints(batch.get("e_id", Store::kEdge, e)), expected.e_id[e]);
     }

@@ -15,12 +15,17 @@ struct TypedBatch {
   using Ints = std::vector<std::int64_t>;
   std::vector<Ints> n_id, batch, nodes_per_hop;             // per node type
   std::vector<Ints> sources, targets, e_id, edges_per_hop;  // per edge type
+  std::vector<Ints> drawn_sources, drawn_targets;  // of bidirectional batches: what _orig_edge_index has
   Ints seed_index, seed_time;
 };
 
 /// Samples `seeds` (original ids of `seed_type`).
 TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const std::vector<std::int64_t>& seeds,
                          const BatchOptions& options, const BatchKey& key);
+
+/// What edge type has the reverses of type `e`: that of the reversed relation ("rev_to" of "to"), or itself between nodes of one
+/// type; -1 where neither is.
+int reverse_type(const TypedGraph& graph, std::size_t e);
 
 /// Every field of `batch` against what it should be (EXPECTs).
 void expect_same(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph, int seed_type,

@@ -49,6 +49,7 @@ KINDS = (
     kind("--fanouts 4,3 --time t --time-window 40"),
     kind("--fanouts 4,3 --labor --labor-batches 2"),
     kind("--fanouts 4,3 --subgraph induced --e-id"),
+    kind("--fanouts 4,3 --subgraph bidirectional --keep-orig-edges --e-id", "power-law", "duplicate"),
     kind("--fanouts 4,3 --time t --temporal-strategy last", "duplicate", "typed"),
     kind("--sampler walk --walk-length 5 --walks-per-seed 2 --e-id", "power-law", "emptyrows"),
     kind("--sampler walk --walk-length 5 --walk-p 0.3 --walk-q 3 --subgraph induced", "power-law", "duplicate"),

@@ -340,6 +340,15 @@ TypedGraph random_typed_graph(const RandomTypedOptions& options) {
     }
     graph.edges.push_back(std::move(edges));
   }
+  for (std::size_t e = 0; options.reverses && e < static_cast<std::size_t>(options.edge_types); ++e) {
+    const TypedEdges& edges = graph.edges[e];
+    if (edges.src == edges.dst) continue;
+    graph.edges.push_back({.src = edges.dst,
+                           .rel = "rev_" + edges.rel,
+                           .dst = edges.src,
+                           .sources = edges.destinations,
+                           .destinations = edges.sources});
+  }
   return graph;
 }
 

@@ -56,6 +56,8 @@ struct RandomTypedOptions {
   std::int64_t node_types = 3, edge_types = 5;
   std::int64_t max_nodes = 120;  // of a type
   std::uint64_t seed = 1;
+  /// Beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without weights and times.
+  bool reverses = false;
 };
 /// Random multigraphs between random types, with hubs and empty rows; weights (some zero), times, features, labels; some node
 /// types without in-edges. Each row of a weighted edge type has a weight above zero. Split "train" in every node type.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
 #include "trainer/mean_aggregation.h"
@@ -36,6 +37,24 @@ TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
     EXPECT_LE(at + tensor.nbytes(), slot->data + slot->bytes);
   }
   EXPECT_EQ(batch.rows().col.const_data_ptr(), batch.edge_index.const_data_ptr());
+}
+
+TEST_F(BatchTensorsTest, ABatchWithoutHops_HasTensorsAndNoRows) {
+  for (const BatchOptions& options :
+       {BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kInduced},
+        BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional},
+        BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true}}) {
+    const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), options, {.count = 20});
+    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    EXPECT_GT(batch.edge_index.size(1), 0);
+    EXPECT_EQ(batch.edge_arrays.contains("_orig_edge_index"), options.keep_orig_edges);
+    try {
+      batch.rows();
+      ADD_FAILURE() << "not refused: " << options.to_json();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalid) << error.what();
+    }
+  }
 }
 
 TEST_F(BatchTensorsTest, TheSlotIsReleasedWhenTheLastTensorIsGone) {

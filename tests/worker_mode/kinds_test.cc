@@ -18,7 +18,8 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
   // The first random graph that has weights; times it has anyway.
   static testing::TypedGraph graph() {
     for (std::uint64_t seed = 1;; ++seed) {
-      testing::TypedGraph graph = testing::random_typed_graph({.max_nodes = 300, .seed = seed});
+      testing::TypedGraph graph =
+          testing::random_typed_graph({.max_nodes = 300, .seed = seed, .reverses = true});
       const bool weighted =
           std::any_of(graph.edges.begin(), graph.edges.end(), [&](const testing::TypedEdges& edges) {
             return edges.dst == graph.nodes[0].name && !edges.weight.empty();
@@ -62,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                            {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
                       Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
                       Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
+                      Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
                       Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -52,6 +52,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SamplersThroughWorkers,
                                                   walk(o);
                                                   o.batch.subgraph = Subgraph::kInduced;
                                                 }},
+                                           Kind{"Bidirectional",
+                                                [](LoaderOptions& o) {
+                                                  o.batch.subgraph = Subgraph::kBidirectional;
+                                                  o.batch.keep_orig_edges = true;
+                                                }},
                                            Kind{"Clusters",
                                                 [](LoaderOptions& o) {
                                                   o.batch.sampler = BatchOptions::kClusterSampler;
