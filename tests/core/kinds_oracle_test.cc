@@ -27,7 +27,9 @@ class Rounds {
     return list;
   }
 
-  BatchOptions options(const testing::TypedGraph& graph) {
+  BatchOptions options(const testing::TypedGraph& graph, int seed_type) {
+    if (graph.nodes[0].count >= 3 && below(6) == 0) return clusters();
+    if (below(4) == 0) return walks(graph, seed_type);
     BatchOptions options{.fanouts = fanouts(below(4), 1)};
     options.replace = below(2) == 1;
     options.edge_ids = below(2) == 1;
@@ -59,6 +61,41 @@ class Rounds {
   }
 
  private:
+  // The attribute y numbers them.
+  BatchOptions clusters() {
+    return {.sampler = BatchOptions::kClusterSampler,
+            .cluster = "y",
+            .subgraph = Subgraph::kInduced,
+            .edge_ids = below(2) == 1};
+  }
+
+  // By a random metapath from the seeds' type; the default where no edge ends there.
+  BatchOptions walks(const testing::TypedGraph& graph, int seed_type) {
+    BatchOptions options{.sampler = BatchOptions::kWalkSampler};
+    options.walk = {.length = 1 + below(6), .per_seed = 1 + below(3)};
+    for (std::string at = graph.nodes[seed_type].name;
+         std::ssize(options.walk.metapath) < options.walk.length;) {
+      std::vector<const testing::TypedEdges*> ways;
+      for (const testing::TypedEdges& edges : graph.edges)
+        if (edges.dst == at) ways.push_back(&edges);
+      if (ways.empty()) break;
+      const testing::TypedEdges& way = *ways[below(std::ssize(ways))];
+      options.walk.metapath.push_back(way.rel);
+      at = way.src;
+    }
+    options.walk.length = std::ssize(options.walk.metapath);
+    if (options.walk.length == 0) return {};
+    if (graph.edges.size() == 1 && graph.nodes.size() == 1 && below(3) > 0) {
+      const double parameters[] = {1e-12, 0.25, 1, 4, 1e9};
+      options.walk.p = parameters[below(5)];
+      options.walk.q = parameters[below(5)];
+    }
+    options.edge_ids = below(2) == 1;
+    if (below(4) == 0) options.subgraph = Subgraph::kInduced;
+    if (options.subgraph == Subgraph::kDirectional && below(3) == 0) choose_bidirectional(graph, options);
+    return options;
+  }
+
   void choose_bidirectional(const testing::TypedGraph& graph, BatchOptions& options) {
     bool pairs = false;
     for (std::size_t e = 0; e < graph.edges.size(); ++e) {
@@ -89,8 +126,9 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
     const Dataset dataset(folder.path() / "graph");
     dataset.verify([](std::uint64_t, std::uint64_t) {});
     for (int batch = 0; batch < 25; ++batch) {
-      const BatchOptions options = rounds.options(graph);
-      const int type = static_cast<int>(rounds.below(std::ssize(graph.nodes)));
+      int type = static_cast<int>(rounds.below(std::ssize(graph.nodes)));
+      const BatchOptions options = rounds.options(graph, type);
+      if (options.sampler == BatchOptions::kClusterSampler) type = 0;  // whose clusters they are
       Ints seeds;
       for (std::int64_t count = 1 + rounds.below(30); count > 0; --count)
         seeds.push_back(rounds.below(graph.nodes[type].count));
@@ -118,7 +156,7 @@ TEST(KindsOracle, TheCutIsInvisible) {
   testing::TempFolder folder;
   for (int round = 0; round < 20; ++round) {
     const auto graph = testing::random_typed_graph({.seed = rounds.word()});
-    const BatchOptions options = rounds.options(graph);
+    const BatchOptions options = rounds.options(graph, 0);
     const auto digest = [&](const testing::TypedCut& cut) {
       testing::write_typed_dataset(folder.path() / "graph", graph, cut);
       const Dataset dataset(folder.path() / "graph");

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "core/alias_table.h"
@@ -12,6 +14,7 @@
 #include "core/labor_rule.h"
 #include "core/weighted_rule.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/walk_oracle.h"
 
 namespace hopfeed::testing {
 namespace {
@@ -87,20 +90,12 @@ class Sampling {
       for (std::int64_t seed : seeds) out_.seed_time.push_back(graph_.nodes[seed_type_].time[seed]);
     for (std::size_t t = 0; t < graph_.nodes.size(); ++t)
       out_.nodes_per_hop[t].push_back(std::ssize(out_.n_id[t]));
-    std::vector<std::size_t> begin(graph_.nodes.size(), 0);
-    for (std::size_t hop = 0; hop < options_.fanouts.size(); ++hop) {
-      std::vector<std::size_t> end;
-      for (const Ints& nodes : out_.n_id) end.push_back(nodes.size());
-      for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
-        const int dst = graph_.node_type(graph_.edges[e].dst);
-        const std::int64_t before = std::ssize(out_.sources[e]);
-        for (std::size_t i = begin[dst]; i < end[dst]; ++i) expand(e, hop, dst, static_cast<std::int64_t>(i));
-        out_.edges_per_hop[e].push_back(std::ssize(out_.sources[e]) - before);
-      }
-      for (std::size_t t = 0; t < graph_.nodes.size(); ++t)
-        out_.nodes_per_hop[t].push_back(std::ssize(out_.n_id[t]) - static_cast<std::int64_t>(end[t]));
-      begin = end;
-    }
+    if (options_.sampler == BatchOptions::kWalkSampler)
+      walk(seeds);
+    else if (options_.sampler == BatchOptions::kClusterSampler)
+      add_clusters(seeds);
+    else
+      run_hops();
     if (options_.subgraph == Subgraph::kInduced) induce();
     if (options_.subgraph == Subgraph::kBidirectional) reverse_all();
     return out_;
@@ -108,6 +103,70 @@ class Sampling {
 
  private:
   std::int64_t tree_of(std::size_t i) const { return options_.trees() ? static_cast<std::int64_t>(i) : 0; }
+
+  void run_hops() {
+    std::vector<std::size_t> begin(graph_.nodes.size(), 0);
+    for (std::size_t hop = 0; hop < options_.fanouts.size(); ++hop) {
+      std::vector<std::size_t> end;
+      for (const Ints& nodes : out_.n_id) end.push_back(nodes.size());
+      for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+        const int dst = graph_.node_type(graph_.edges[e].dst);
+        for (std::size_t i = begin[dst]; i < end[dst]; ++i) expand(e, hop, dst, static_cast<std::int64_t>(i));
+      }
+      end_hop();
+      begin = end;
+    }
+  }
+
+  // Step by step, all walks in turn; a hop's edges by destination.
+  void walk(const Ints& seeds) {
+    const auto per_seed = static_cast<std::size_t>(options_.walk.per_seed), walks = seeds.size() * per_seed,
+               width = static_cast<std::size_t>(options_.walk.length) + 1;
+    std::vector<Ints> ways;
+    out_.walks.assign(walks * width, -1);
+    for (std::size_t w = 0; w < walks; ++w) {
+      ways.push_back(
+          serial_walk(graph_, {seeds[w / per_seed], static_cast<std::uint32_t>(w)}, options_.walk, key_));
+      out_.walks[w * width] = out_.seed_index[w / per_seed];
+    }
+    const std::vector<std::size_t> types = walk_types(graph_, options_.walk);
+    for (std::size_t step = 0; step < types.size(); ++step) {
+      const std::size_t e = types[step];
+      std::vector<std::array<std::int64_t, 3>> hop;  // target, source, edge
+      for (std::size_t w = 0; w < walks; ++w) {
+        const std::int64_t edge = ways[w][step];
+        if (edge < 0) continue;
+        const std::int64_t source =
+            local_id(graph_.node_type(graph_.edges[e].src), 0, graph_.edges[e].sources[edge]);
+        hop.push_back({out_.walks[w * width + step], source, edge});
+        out_.walks[w * width + step + 1] = source;
+      }
+      std::stable_sort(hop.begin(), hop.end(), [](const auto& a, const auto& b) { return a[0] < b[0]; });
+      for (const auto& [target, source, edge] : hop) {
+        out_.targets[e].push_back(target);
+        out_.sources[e].push_back(source);
+        out_.e_id[e].push_back(edge);
+      }
+      end_hop();
+    }
+  }
+
+  void add_clusters(const Ints& seeds) {
+    const Ints& cluster = graph_.nodes[seed_type_].y;
+    for (const std::int64_t seed : seeds)
+      for (std::int64_t v = 0; v < std::ssize(cluster); ++v)
+        if (cluster[v] == cluster[seed]) local_id(seed_type_, 0, v);
+    end_hop();
+  }
+
+  // What came since the last call was one hop.
+  void end_hop() {
+    const auto tell = [](Ints& per_hop, const Ints& all) {
+      per_hop.push_back(std::ssize(all) - std::accumulate(per_hop.begin(), per_hop.end(), std::int64_t{0}));
+    };
+    for (std::size_t t = 0; t < graph_.nodes.size(); ++t) tell(out_.nodes_per_hop[t], out_.n_id[t]);
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) tell(out_.edges_per_hop[e], out_.sources[e]);
+  }
 
   std::int64_t local_id(int type, std::int64_t tree, std::int64_t node) {
     const auto [it, fresh] = local_[type].insert({{tree, node}, std::ssize(out_.n_id[type])});
@@ -346,6 +405,9 @@ void expect_same(const BatchView& batch, const TypedBatch& expected, const Typed
     const auto weight = batch.get("weight", Store::kEdge, e).as<double>();
     ASSERT_EQ(weight.size(), expected.e_id[e].size());
     for (std::size_t i = 0; i < weight.size(); ++i) EXPECT_EQ(weight[i], edges.weight[expected.e_id[e][i]]);
+  }
+  if (options.sampler == BatchOptions::kWalkSampler) {
+    EXPECT_EQ(ints(batch.get("walks", Store::kBatch)), expected.walks);
   }
   const std::set<std::int64_t> distinct(expected.seed_index.begin(), expected.seed_index.end());
   const bool repeats = distinct.size() < expected.seed_index.size();

@@ -16,6 +16,7 @@ struct TypedBatch {
   std::vector<Ints> n_id, batch, nodes_per_hop;             // per node type
   std::vector<Ints> sources, targets, e_id, edges_per_hop;  // per edge type
   std::vector<Ints> drawn_sources, drawn_targets;  // of bidirectional batches: what _orig_edge_index has
+  Ints walks;                                      // of sampler "walk"
   Ints seed_index, seed_time;
 };
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/keyed_random.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/walk_oracle.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -42,65 +42,6 @@ std::vector<Ints> named(const BatchView& batch) {
   return ways;
 }
 
-/// One walk, from rows of original ids, the way the header tells it.
-struct SerialWalk {
-  std::vector<Ints> rows;  // in-neighbours, imported order
-  WalkOptions walk;
-  std::uint64_t seed = 1;
-
-  std::uint64_t weight(std::int64_t before, std::int64_t node) const {
-    const double largest = std::max({1 / walk.p, 1.0, 1 / walk.q});
-    const auto scaled = [&](double w) { return static_cast<std::uint64_t>(w / largest * 4294967296.0); };
-    if (node == before) return scaled(1 / walk.p);
-    const Ints& row = rows[static_cast<std::size_t>(before)];
-    return std::count(row.begin(), row.end(), node) > 0 ? scaled(1) : scaled(1 / walk.q);
-  }
-
-  Ints way(std::int64_t start, std::uint32_t number) const {
-    Ints way{start};
-    std::int64_t before = -1;
-    for (std::uint32_t step = 0; step < walk.length; ++step) {
-      const std::int64_t at = way.back();
-      if (at < 0 || rows[static_cast<std::size_t>(at)].empty()) {
-        way.push_back(-1);
-        continue;
-      }
-      const Ints& row = rows[static_cast<std::size_t>(at)];
-      const auto degree = static_cast<std::uint32_t>(row.size());
-      const NodeStream stream{
-          .key = stream_key({.purpose = Purpose::kWalks, .seed = seed, .hop = step}),
-          .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .hop = step + (1U << 16)}),
-          .node = static_cast<std::uint64_t>(at),
-          .tree = number};
-      std::int64_t next = -1;
-      for (std::uint32_t a = 0; next < 0 && a < WalkSampler::kMaxProposals; ++a) {
-        const RandomWords words = stream.words(a);
-        const std::int64_t proposed = row[draw_below(stream, a, words.word[0], degree)];
-        const bool biased = (walk.p != 1 || walk.q != 1) && before >= 0;
-        if (!biased || words.word[2] < weight(before, proposed)) next = proposed;
-      }
-      if (next < 0) {
-        std::uint64_t sum = 0;
-        for (const std::int64_t node : row) sum += weight(before, node);
-        std::uint64_t drawn = draw_below_wide(stream, WalkSampler::kMaxProposals, sum);
-        std::size_t i = 0;
-        for (; drawn >= weight(before, row[i]); ++i) drawn -= weight(before, row[i]);
-        next = row[i];
-      }
-      before = at;
-      way.push_back(next);
-    }
-    return way;
-  }
-};
-
-std::vector<Ints> rows_of(const testing::TinyGraph& graph) {
-  std::vector<Ints> rows(static_cast<std::size_t>(graph.num_nodes));
-  for (std::size_t e = 0; e < graph.src.size(); ++e)
-    rows[static_cast<std::size_t>(graph.dst[e])].push_back(graph.src[e]);
-  return rows;
-}
-
 TEST(Walks, OfRandomGraphs_AreTheOracles) {
   const testing::TempFolder folder;
   std::int64_t compared = 0, ended = 0;
@@ -121,10 +62,13 @@ TEST(Walks, OfRandomGraphs_AreTheOracles) {
     const testing::Block block = testing::make_batch(dataset, {.seeds = seeds}, walks(walk), seed);
     const std::vector<Ints> got = named(block.view());
     ASSERT_EQ(got.size(), seeds.size() * static_cast<std::size_t>(walk.per_seed));
-    const SerialWalk serial{.rows = rows_of(graph), .walk = walk, .seed = seed};
+    const testing::TypedGraph typed{.nodes = {{.count = graph.num_nodes}},
+                                    .edges = {{.sources = graph.src, .destinations = graph.dst}}};
     for (std::size_t w = 0; w < got.size(); ++w) {
-      const Ints want =
-          serial.way(seeds[w / static_cast<std::size_t>(walk.per_seed)], static_cast<std::uint32_t>(w));
+      Ints want{seeds[w / static_cast<std::size_t>(walk.per_seed)]};
+      for (const std::int64_t edge : testing::serial_walk(
+               typed, {.node = want[0], .number = static_cast<std::uint32_t>(w)}, walk, {.seed = seed}))
+        want.push_back(edge < 0 ? -1 : graph.src[static_cast<std::size_t>(edge)]);
       EXPECT_EQ(got[w], want) << "graph " << seed << ", walk " << w;
       ++compared;
       ended += want.back() < 0;
