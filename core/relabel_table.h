@@ -25,6 +25,14 @@ inline constexpr std::int64_t kMaxDirectNodes = std::int64_t{1} << 25;  // 128 M
 
 inline constexpr std::uint32_t kAbsent = ~0u;
 
+/// `a` or `b`, by arithmetic on a mask that the compiler cannot see through: it made a branch of every form that it understood,
+/// and whether a node is new is a coin toss.
+inline std::uint32_t choose(bool first, std::uint32_t a, std::uint32_t b) {
+  std::uint32_t mask = 0u - static_cast<std::uint32_t>(first);
+  asm("" : "+r"(mask));
+  return b ^ ((a ^ b) & mask);
+}
+
 /// The nodes of one type in one batch: local id -> dataset id.
 struct LocalNodes {
   ScratchArray<std::int64_t> ids;
@@ -84,7 +92,7 @@ class DirectRelabel {
     void insert(std::uint64_t node, std::size_t at) {
       const std::uint32_t entry = table_[node] ^ generation_;
       const bool is_new = entry > id_mask_;
-      const std::uint32_t local = is_new ? next_ : entry;
+      const std::uint32_t local = choose(is_new, next_, entry);
       table_[node] = generation_ | local;
       ids_[next_] = static_cast<std::int64_t>(node);
       locals_[at] = local;
@@ -151,7 +159,7 @@ class HashRelabel {
     void insert(std::uint64_t node, std::size_t at) {
       Entry* const entry = find(table_, slot_bits_, generation_, node);
       const bool is_new = entry->generation != generation_;
-      const std::uint32_t local = is_new ? next_ : entry->local;
+      const std::uint32_t local = choose(is_new, next_, entry->local);
       *entry = {node, generation_, local};
       ids_[next_] = static_cast<std::int64_t>(node);
       locals_[at] = local;
