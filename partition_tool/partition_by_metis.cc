@@ -25,14 +25,35 @@ namespace {
 
 static_assert(std::is_same_v<idx_t, std::int32_t>, "built for the METIS of Debian, with 32-bit numbers");
 
-/// One weight per node, a second one where there are training nodes to balance.
-std::vector<idx_t> node_weights(const RawGraph& graph, idx_t& constraints) {
+/// What METIS balances, each by itself: the nodes of every type that has a twentieth of all nodes, those of the other types together
+/// where they have as many, and the training nodes. Balancing small types too cuts many more edges for nothing (measured on
+/// Debian's graph in 4 parts, where tags and maintainers are 3% of the nodes: 25% of the edges instead of 19%).
+struct Balance {
+  idx_t constraints = 0;
+  std::vector<idx_t> weights;  // [N][constraints]
+};
+
+Balance balance_of(const RawGraph& graph) {
+  const std::int64_t enough = graph.num_nodes() / 20;
   const std::vector<std::int64_t> train = graph.training_nodes();
-  constraints = train.empty() ? 1 : 2;
-  std::vector<idx_t> weights(graph.num_nodes() * constraints);
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v) weights[v * constraints] = 1;
-  for (std::int64_t v : train) weights[v * 2 + 1] = 1;
-  return weights;
+  Balance balance;
+  std::vector<idx_t> constraint_of(graph.nodes.size(), -1);
+  std::int64_t small = graph.num_nodes();
+  for (std::size_t t = 0; t < graph.nodes.size(); ++t) {
+    if (graph.nodes[t].count < enough) continue;
+    constraint_of[t] = balance.constraints++;
+    small -= graph.nodes[t].count;
+  }
+  if (small > 0 && small >= enough) std::ranges::replace(constraint_of, -1, balance.constraints++);
+  const idx_t of_train = train.empty() ? -1 : balance.constraints++;
+  balance.weights.resize(graph.num_nodes() * balance.constraints);
+  for (int t = 0; t < static_cast<int>(graph.nodes.size()); ++t) {
+    if (constraint_of[t] < 0) continue;
+    for (std::int64_t v = graph.first_node(t); v < graph.first_node(t + 1); ++v)
+      balance.weights[v * balance.constraints + constraint_of[t]] = 1;
+  }
+  for (const std::int64_t v : train) balance.weights[v * balance.constraints + of_train] = 1;
+  return balance;
 }
 
 /// What METIS is given and gives back. It lies in memory that the process which runs METIS shares with ours.
@@ -89,17 +110,6 @@ int run_in_copy(const std::function<void()>& work, const std::function<void()>& 
   return status;
 }
 
-void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions) {
-  std::vector<char> filled(static_cast<std::size_t>(partitions));
-  for (std::int32_t p : partition_of) filled[p] = 1;
-  const auto empty = std::count(filled.begin(), filled.end(), 0);
-  if (empty == 0) return;
-  throw Error(
-      ErrorCode::kInvalid,
-      fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
-                  empty, partitions));
-}
-
 }  // namespace
 
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
@@ -109,9 +119,9 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   if (options.partitions == 1) return partition_of;
   progress({"Partitioning with METIS", "nodes", 0, nodes});
   UndirectedGraph undirected = symmetrise(graph, options);
-  idx_t constraints = 1, count = static_cast<idx_t>(graph.num_nodes()), parts = options.partitions, cut = 0;
-  std::vector<idx_t> weights = node_weights(graph, constraints);
-  std::vector<real_t> imbalance(constraints, 1.05F);
+  idx_t count = static_cast<idx_t>(graph.num_nodes()), parts = options.partitions, cut = 0;
+  Balance balance = balance_of(graph);
+  std::vector<real_t> imbalance(balance.constraints, 1.05F);
   idx_t settings[METIS_NOPTIONS];
   METIS_SetDefaultOptions(settings);
   settings[METIS_OPTION_NUMBERING] = 0;
@@ -120,10 +130,10 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   MetisAnswer& answer = *shared;
   const int ended = run_in_copy(
       [&] {
-        answer.status =
-            METIS_PartGraphKway(&count, &constraints, undirected.offsets.data(), undirected.neighbours.data(),
-                                weights.data(), nullptr, undirected.weights.data(), &parts, nullptr,
-                                imbalance.data(), settings, &cut, answer.partition_of);
+        answer.status = METIS_PartGraphKway(&count, &balance.constraints, undirected.offsets.data(),
+                                            undirected.neighbours.data(), balance.weights.data(), nullptr,
+                                            undirected.weights.data(), &parts, nullptr, imbalance.data(),
+                                            settings, &cut, answer.partition_of);
       },
       [&] {
         progress({"Partitioning with METIS", "nodes", 0, nodes});
@@ -137,9 +147,19 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
                             "or a machine with more",
                             status));
   std::copy_n(answer.partition_of, partition_of.size(), partition_of.begin());
-  require_no_empty_partition(partition_of, options.partitions);
   progress({"Partitioning with METIS", "nodes", nodes, nodes});
   return partition_of;
+}
+
+void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions) {
+  std::vector<char> filled(static_cast<std::size_t>(partitions));
+  for (std::int32_t p : partition_of) filled[p] = 1;
+  const auto empty = std::count(filled.begin(), filled.end(), 0);
+  if (empty == 0) return;
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("METIS left {} of {} partitions without a node; use fewer --parts or --method random",
+                  empty, partitions));
 }
 
 }  // namespace hopfeed

@@ -30,9 +30,13 @@ struct MetisFit {
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
 
 /// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over the nodes and edges
-/// of all types: few edges cut, nodes and training nodes balanced. METIS gets the graph of undirected_graph.h. Throws
-/// kUnsupported where that does not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
+/// of all types: few edges cut, the nodes of each type and the training nodes balanced. METIS gets the graph of
+/// undirected_graph.h. It may leave partitions without a node. Throws kUnsupported where that graph does not fit its 32-bit
+/// numbers, kNoSpace where METIS runs out of memory.
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);
+
+/// Throws kInvalid where a partition has no node.
+void require_no_empty_partition(const std::vector<std::int32_t>& partition_of, int partitions);
 
 }  // namespace hopfeed

@@ -12,6 +12,7 @@
 #include "partition_tool/import_debian.h"
 #include "partition_tool/import_numpy.h"
 #include "partition_tool/import_ogb.h"
+#include "partition_tool/program/cluster_dataset.h"
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
 #include "partition_tool/program/show_dataset.h"
@@ -28,6 +29,7 @@ struct Choices {
   NumpyImportOptions numpy;
   GenerateOptions generate;
   CutOptions cut;
+  ClusterOptions cluster;
   ShowOptions show;
 };
 
@@ -169,6 +171,15 @@ void add_generate(CommandLine& line, Choices& choices) {
                  "Share of the nodes in the split valid; the rest is test");
 }
 
+void add_cut_options(CommandLine& command, CutChoice& choice, const char* methods) {
+  command.option("--method", choice.method, methods, {.one_of = {"metis", "random"}});
+  command.option(
+      "--metis-degree", choice.metis_degree,
+      "METIS sees about this many neighbours of each node, 0: all; default: all, or as many as memory allows",
+      {.min = 0, .max = 1'000'000'000});
+  command.option("--seed", choice.seed, "Another seed makes another cut");
+}
+
 void add_partition(CommandLine& line, Choices& choices) {
   CommandLine& command =
       line.command("partition", "Cut a dataset into partitions; batches stay the same whatever the cut");
@@ -176,15 +187,26 @@ void add_partition(CommandLine& line, Choices& choices) {
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
   add_write_options(command, "OUT", options, "that of DIR");
   command.option("--parts", options.parts, "Number of partitions", {.required = true});
-  command.option("--method", options.method,
-                 "metis: few edges cut, training nodes balanced; random: nodes dealt evenly",
-                 {.one_of = {"metis", "random"}});
-  command.option(
-      "--metis-degree", options.metis_degree,
-      "METIS sees about this many neighbours of each node, 0: all; default: all, or as many as memory allows",
-      {.min = 0, .max = 1'000'000'000});
-  command.option("--seed", options.seed, "Another seed makes another cut");
+  add_cut_options(command, options,
+                  "metis: few edges cut, training nodes balanced; random: nodes dealt evenly");
   command.action([&choices] { partition_dataset(choices.cut); });
+}
+
+void add_cluster(CommandLine& line, Choices& choices) {
+  CommandLine& command = line.command(
+      "cluster",
+      "Give nodes the number of their cluster, as an attribute for batches of whole clusters (Cluster-GCN); "
+      "OUT has one partition, cut it after");
+  ClusterOptions& options = choices.cluster;
+  command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
+  add_write_options(command, "OUT", options, "that of DIR");
+  command.option("--clusters", options.clusters, "Number of clusters", {.required = true, .min = 1});
+  command.option("--attr", options.attr, "Name of the attribute");
+  command.option("--node-type", options.node_type,
+                 "Type whose nodes are clustered, by the edges between them; default: the first");
+  add_cut_options(command, options,
+                  "metis: few edges between clusters of like size; random: nodes dealt evenly");
+  command.action([&choices] { cluster_dataset(choices.cluster); });
 }
 
 void add_inspect(CommandLine& line, Choices& choices) {
@@ -211,11 +233,13 @@ void add_verify(CommandLine& line, Choices& choices) {
 int main(int argc, char** argv) {
   hopfeed::Choices choices;
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
-  choices.cut.command_line = choices.make.command_line;
-  hopfeed::CommandLine line("hopfeed-partition", "Makes, partitions, inspects and verifies hopfeed datasets");
+  choices.cut.command_line = choices.cluster.command_line = choices.make.command_line;
+  hopfeed::CommandLine line("hopfeed-partition",
+                            "Makes, clusters, partitions, inspects and verifies hopfeed datasets");
   hopfeed::add_import(line, choices);
   hopfeed::add_generate(line, choices);
   hopfeed::add_partition(line, choices);
+  hopfeed::add_cluster(line, choices);
   hopfeed::add_inspect(line, choices);
   hopfeed::add_verify(line, choices);
   hopfeed::stop_on_signals();

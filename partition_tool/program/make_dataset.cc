@@ -24,8 +24,22 @@ HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions
   return {.fanouts = checked.fanouts, .batch_size = batch_size, .threads = options.threads};
 }
 
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
-                    JsonReport& json) {
+HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& input) {
+  return hotness_options(options, {.fanouts = input.cut.fanouts, .batch_size = input.cut.batch_size});
+}
+
+DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
+                               DatasetBuildOptions options, Bars& bars) {
+  options.cut = {.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, bars.progress());
+  DatasetBuildResult result = build_dataset(writer, graph, orders, options, bars.progress());
+  writer.commit(result.meta);
+  bars.finish();
+  return result;
+}
+
+nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResult& result,
+                              const DatasetTimes& times) {
   const DatasetMeta& meta = result.meta;
   std::int64_t num_nodes = 0, num_edges = 0;
   nlohmann::json node_types = nlohmann::json::object(), edge_types = nlohmann::json::object();
@@ -52,23 +66,23 @@ void report_dataset(const std::string& folder, const DatasetBuildResult& result,
   for (const auto& [attr, count] : result.nonfinite)
     fmt::print(stderr, "hopfeed-partition: warning: attribute {} has {} values that are NaN or infinite\n",
                attr, count);
-  json.write({{"dataset", folder},
-              {"made_by", meta.made_by},
-              {"nodes", num_nodes},
-              {"edges", num_edges},
-              {"classes", node.num_classes},
-              {"splits", node.splits},
-              {"partitions", meta.partitions},
-              {"partition_offsets", node.partition_offsets},
-              {"node_types", node_types},
-              {"edge_types", edge_types},
-              {"method", meta.cut.method},
-              {"edges_cut", meta.cut.edges_cut},
-              {"metis_degree", meta.cut.metis_degree},
-              {"fingerprint", meta.fingerprint},
-              {"nonfinite", result.nonfinite},
-              {"seconds", times.seconds},
-              {"cut_seconds", times.cut_seconds}});
+  return {{"dataset", folder},
+          {"made_by", meta.made_by},
+          {"nodes", num_nodes},
+          {"edges", num_edges},
+          {"classes", node.num_classes},
+          {"splits", node.splits},
+          {"partitions", meta.partitions},
+          {"partition_offsets", node.partition_offsets},
+          {"node_types", node_types},
+          {"edge_types", edge_types},
+          {"method", meta.cut.method},
+          {"edges_cut", meta.cut.edges_cut},
+          {"metis_degree", meta.cut.metis_degree},
+          {"fingerprint", meta.fingerprint},
+          {"nonfinite", result.nonfinite},
+          {"seconds", times.seconds},
+          {"cut_seconds", times.cut_seconds}};
 }
 
 void make_dataset(const MakeOptions& options, const std::function<RawGraph(const Progress&)>& import) {
@@ -78,19 +92,15 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
   const RawGraph graph = import(bars.progress());
-  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, bars.progress());
-  const CutMeta cut{.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};
-  const DatasetBuildResult result = build_dataset(writer, graph, orders,
-                                                  {.cut = cut,
-                                                   .made_by = options.command_line,
-                                                   .threads = options.threads,
-                                                   .reject_nonfinite = options.reject_nonfinite},
-                                                  bars.progress());
-  writer.commit(result.meta);
-  bars.finish();
-  report_dataset(options.folder, result,
-                 {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()},
-                 json);
+  const DatasetBuildResult result = write_whole(writer, graph, hotness,
+                                                {.cut = {},
+                                                 .made_by = options.command_line,
+                                                 .threads = options.threads,
+                                                 .reject_nonfinite = options.reject_nonfinite},
+                                                bars);
+  json.write(report_dataset(
+      options.folder, result,
+      {.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()}));
 }
 
 }  // namespace hopfeed

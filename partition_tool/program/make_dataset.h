@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -33,14 +34,20 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
 
 /// --fanouts and --batch-size, checked; what was not given is taken from `defaults`.
 HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults = {});
+/// The same for commands that read a dataset, whose own are the defaults.
+HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& input);
+
+/// Orders the nodes, writes them as one partition and commits.
+DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
+                               DatasetBuildOptions options, Bars& bars);
 
 struct DatasetTimes {
   double seconds = 0;      // all of it
   double cut_seconds = 0;  // of the partitioner alone
 };
 
-/// Says what was written, on stdout and as JSON.
-void report_dataset(const std::string& folder, const DatasetBuildResult& result, const DatasetTimes& times,
-                    JsonReport& json);
+/// Says what was written on stdout; returns the same for the report.
+nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResult& result,
+                              const DatasetTimes& times);
 
 }  // namespace hopfeed

@@ -69,13 +69,13 @@ class PartitionProgram : public ::testing::Test {
 
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
   for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
-                              "partition ", "inspect ", "verify "}) {
+                              "partition ", "cluster ", "inspect ", "verify "}) {
     const ToolResult result = run(std::string(command) + "--help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_GT(result.out.size(), 100U) << command;
   }
-  for (const char* command :
-       {"import debian", "import ogb", "import numpy", "generate", "partition", "inspect", "verify"}) {
+  for (const char* command : {"import debian", "import ogb", "import numpy", "generate", "partition",
+                              "cluster", "inspect", "verify"}) {
     EXPECT_NE(run(std::string(command) + " --help").out.find("--json"), std::string::npos) << command;
   }
 }

@@ -51,6 +51,36 @@ testing::TypedCut slow_cut(const TypedGraph& typed, const RawGraph& graph,
   return cut;
 }
 
+// Two types of 400 and 200 nodes, one of 10, which is too small to be worth cut edges; half of the second type is trained on.
+TEST(TypedGraph, MetisBalancesEachTypeByItself) {
+  TypedGraph typed{
+      .nodes = {{.name = "a", .count = 400}, {.name = "b", .count = 200}, {.name = "c", .count = 10}},
+      .edges = {{.src = "a", .rel = "r", .dst = "a"},
+                {.src = "a", .rel = "r", .dst = "b"},
+                {.src = "c", .rel = "r", .dst = "a"}}};
+  for (std::int64_t v = 0; v < 100; ++v) typed.nodes[1].splits["train"].push_back(v);
+  const auto add = [&](int edges, std::int64_t source, std::int64_t destination) {
+    typed.edges[edges].sources.push_back(source);
+    typed.edges[edges].destinations.push_back(destination);
+  };
+  for (std::int64_t v = 0; v < 400; ++v) {
+    for (const std::int64_t step : {1, 2, 7}) add(0, (v + step) % 400, v);
+    if (v < 300) add(1, v, v * v % 200);  // some of them know nobody of the other type
+    add(2, v / 40, v);
+  }
+  const RawGraph graph = raw_graph_of(typed);
+  const std::vector<std::int32_t> cut = cut_by("metis", graph, 4);
+  EXPECT_EQ(cut, cut_by("metis", graph, 4));
+  const auto largest = [&](std::int64_t first, std::int64_t last) {
+    Ints sizes(4);
+    for (std::int64_t v = first; v < last; ++v) ++sizes[cut[v]];
+    return *std::ranges::max_element(sizes);
+  };
+  EXPECT_LE(largest(0, 400), 110);
+  EXPECT_LE(largest(400, 600), 55);
+  EXPECT_LE(largest(400, 500), 28);  // the training nodes
+}
+
 TEST(TypedGraph, SameFilesAsTheObviousWriter) {
   const TempFolder folder;
   int compared = 0;
