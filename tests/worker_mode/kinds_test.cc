@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
                       Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
                       Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
-                      Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}}),
+                      Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
+                      Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -2,7 +2,9 @@
 #pragma once
 #include <signal.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "tests/worker_mode/loader_fixture.h"
 
@@ -22,20 +24,25 @@ inline void expect_same_bytes_of_workers_and_partitions(const OptionsOfParts& op
   }
 }
 
+/// All workers at once, with batches in every state.
 inline void expect_same_bytes_after_a_kill(const OptionsOfParts& options) {
   const LoaderOptions o = options(2);
   const std::vector<std::string> want = expected(o);
   Loader loader(o);
   std::vector<std::string> got;
+  std::vector<int> killed;
   loader.begin_epoch(0);
   while (const std::optional<Batch> batch = loader.next()) {
     got.push_back(line_of(batch->view()));
-    const std::vector<int> pids = loader.worker_pids();
-    if (got.size() == 2 && !pids.empty()) {
-      ASSERT_EQ(::kill(pids.front(), SIGKILL), 0);
-    }
+    if (got.size() != 2) continue;
+    killed = loader.worker_pids();
+    for (const int pid : killed) EXPECT_EQ(::kill(pid, SIGKILL), 0);
   }
   EXPECT_EQ(got, want);
+  EXPECT_EQ(killed.size(), static_cast<std::size_t>(o.num_workers));
+  // The last ones may have died behind the last batch; the test's watchdog bounds the wait.
+  while (loader.stats().worker_deaths < std::ssize(killed))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace hopfeed
