@@ -88,10 +88,12 @@ CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
                        const NodeTensors& destinations) {
   const bool by_hop = edges.num_hops() > 0 && !edges.edge_arrays.contains("_orig_edge_index");
   require_valid(
-      by_hop || edges.edge_index.size(1) == 0,
+      by_hop || destinations.is_whole() || edges.edge_index.size(1) == 0,
       "this batch's edges are not told hop by hop, so its layers cannot be cut out of it; sample with "
-      "subgraph directional, or let a model of your own read edge_index");
-  return compress_rows(edges.edge_index, destinations.num_expanded(edges.num_hops()), sources.num_nodes());
+      "subgraph directional or induced, or let a model of your own read edge_index");
+  return compress_rows(edges.edge_index,
+                       by_hop ? destinations.num_expanded(edges.num_hops()) : destinations.num_nodes(),
+                       sources.num_nodes());
 }
 
 }  // namespace
@@ -154,6 +156,7 @@ TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta) 
 }
 
 std::int64_t NodeTensors::num_expanded(std::int64_t hops) const {
+  if (is_whole()) return num_nodes();
   return std::accumulate(num_sampled_nodes.begin(), num_sampled_nodes.begin() + hops, std::int64_t{0});
 }
 

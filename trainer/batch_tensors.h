@@ -29,15 +29,18 @@ struct NodeTensors {
   std::map<std::string, torch::Tensor> node_arrays;
 
   std::int64_t num_nodes() const { return n_id.size(0); }
-  /// Nodes whose neighbours were asked for, in the first `hops` hops: the rows that a layer has to compute.
+  /// Whether all edges between the nodes are there and no hops are told: an induced subgraph (or seeds alone).
+  bool is_whole() const { return num_sampled_nodes.size() == 1; }
+  /// The rows that a layer has to compute: nodes whose neighbours were asked for, in the first `hops` hops; of an induced
+  /// subgraph all.
   std::int64_t num_expanded(std::int64_t hops) const;
 };
 
 /// Edges of one type.
 struct EdgeTensors {
-  torch::Tensor edge_index;                     // int64 [2, E]
-  torch::Tensor e_id;                           // int64 [E]; undefined unless asked for
-  std::vector<std::int64_t> num_sampled_edges;  // [h]
+  torch::Tensor edge_index;                          // int64 [2, E]
+  torch::Tensor e_id;                                // int64 [E]; undefined unless asked for
+  std::vector<std::int64_t> num_sampled_edges;       // [h]
   std::map<std::string, torch::Tensor> edge_arrays;  // attributes [E, ...] by name
 
   std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
@@ -55,7 +58,7 @@ struct SeedTensors {
 
 /// A homogeneous batch.
 struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
-  /// The edges as rows of the expanded nodes. Throws kInvalid for a batch that is not told hop by hop (induced, bidirectional),
+  /// The edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid for a bidirectional batch,
   /// kCorrupt where edge_index does not fit.
   CompressedRows rows() const;
 };

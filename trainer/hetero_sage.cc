@@ -167,7 +167,8 @@ torch::Tensor HeteroSageImpl::input(int node_type, const NodeTensors& in) const 
 }
 
 torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
-  require_valid(batch.seed_type == options_.seed_type && batch.num_hops() == hops_,
+  const bool whole = batch.nodes[batch.seed_type].is_whole();
+  require_valid(batch.seed_type == options_.seed_type && (batch.num_hops() == hops_ || whole),
                 "a batch of " + std::to_string(batch.num_hops()) + " hops from node type '" +
                     batch.meta->node_types[batch.seed_type].name + "' does not fit a model of " +
                     std::to_string(hops_) + " hops from '" + nodes(options_.seed_type).name + "'");

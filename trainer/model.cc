@@ -81,7 +81,7 @@ torch::Tensor GraphSageImpl::forward(const BatchTensors& batch) {
                     " features that the model was made for");
   const torch::Dtype dtype = parameters().front().scalar_type();
   if (options_.hops == 0) return perceptron(batch.x.narrow(0, 0, batch.batch_size).to(dtype));
-  require_valid(batch.num_hops() == options_.hops,
+  require_valid(batch.num_hops() == options_.hops || batch.is_whole(),
                 "a batch of " + std::to_string(batch.num_hops()) + " hops does not fit a model of " +
                     std::to_string(options_.hops) + "; give as many fanouts as hops");
   require_valid(batch.edge_index.defined(),

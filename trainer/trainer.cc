@@ -1,6 +1,8 @@
 // See trainer.h.
 #include "trainer/trainer.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/seed_set.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
@@ -29,6 +32,21 @@ std::string to_text(double value) {  // JSON has no NaN
   return std::isfinite(value) ? nlohmann::json(value).dump() : std::to_string(value);
 }
 
+/// Layers read, of each node that they compute, in-neighbours; the loss is that of the seeds.
+void check_sampling(const BatchOptions& batch) {
+  require_valid(
+      batch.sampler != BatchOptions::kClusterSampler,
+      "batches of whole clusters have nodes of every split and no training nodes as seeds; write a loop of "
+      "your own around GraphSage (examples/own_training_loop.cc), with the loss of the training nodes");
+  require_valid(
+      batch.sampler != BatchOptions::kWalkSampler || batch.subgraph == Subgraph::kInduced,
+      "a walk's edges are steps and not neighbourhoods, which layers average; sample with subgraph induced");
+  require_valid(
+      batch.subgraph != Subgraph::kBidirectional,
+      "bidirectional batches do not tell hop by hop what layers compute; sample with subgraph directional "
+      "or induced");
+}
+
 void check(const TrainingOptions& options) {
   const auto require = [](bool holds, const char* name, const auto& value, const char* what) {
     if (!holds)
@@ -41,6 +59,7 @@ void check(const TrainingOptions& options) {
           "it with an output folder, where the checkpoint lies");
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");
+  check_sampling(options.loader.batch);
 }
 
 LoaderOptions loader_options(const TrainingOptions& options, const World& world, const std::string& split) {
@@ -85,6 +104,12 @@ Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
                     {"dropout", to_text(options.dropout)},
                     {"lr", to_text(options.lr)},
                     {"weight-decay", to_text(options.weight_decay)}};
+  LoaderOptions seeded = options.loader;
+  seeded.split = options.train_split;
+  if (const std::unique_ptr<SeedSet> seeds = loader_seeds(seeded, dataset); seeds->given()) {
+    const std::vector<std::byte> packed = seeds->pack();
+    settings["hash of the given seeds"] = to_text(XXH3_64bits(packed.data(), packed.size()));
+  }
   const nlohmann::json sampling = nlohmann::json::parse(options.loader.batch.to_json());
   for (const auto& [name, value] : sampling.items()) settings[name] = value.dump();
   return settings;

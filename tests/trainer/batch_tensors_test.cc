@@ -39,21 +39,36 @@ TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
   EXPECT_EQ(batch.rows().col.const_data_ptr(), batch.edge_index.const_data_ptr());
 }
 
-TEST_F(BatchTensorsTest, ABatchWithoutHops_HasTensorsAndNoRows) {
-  for (const BatchOptions& options :
-       {BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kInduced},
-        BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional},
-        BatchOptions{.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true}}) {
-    const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), options, {.count = 20});
+TEST_F(BatchTensorsTest, ABidirectionalBatch_HasTensorsAndNoRows) {
+  for (const bool keep : {false, true}) {
+    const auto slot = make_slot(
+        *dataset_, dataset_->split(0, "train"),
+        {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = keep}, {.count = 20});
     const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
     EXPECT_GT(batch.edge_index.size(1), 0);
-    EXPECT_EQ(batch.edge_arrays.contains("_orig_edge_index"), options.keep_orig_edges);
+    EXPECT_EQ(batch.edge_arrays.contains("_orig_edge_index"), keep);
     try {
       batch.rows();
-      ADD_FAILURE() << "not refused: " << options.to_json();
+      ADD_FAILURE() << "not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalid) << error.what();
     }
+  }
+}
+
+TEST_F(BatchTensorsTest, AnInducedBatch_HasARowForEveryNode) {
+  BatchOptions clusters{.sampler = BatchOptions::kClusterSampler, .cluster = "y"};
+  clusters.subgraph = Subgraph::kInduced;
+  const BatchOptions neighbors{.fanouts = {4, 3}, .subgraph = Subgraph::kInduced};
+  for (const BatchOptions& options : {neighbors, clusters}) {
+    const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), options, {.count = 2});
+    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    const CompressedRows rows = batch.rows();
+    EXPECT_TRUE(batch.is_whole());
+    EXPECT_EQ(rows.num_rows(), batch.num_nodes());
+    EXPECT_EQ(batch.num_expanded(3), batch.num_nodes());
+    const torch::Tensor degrees = rows.rowptr.diff();
+    EXPECT_TRUE(torch::equal(degrees, torch::bincount(batch.edge_index[1], {}, batch.num_nodes())));
   }
 }
 

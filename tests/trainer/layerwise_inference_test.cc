@@ -57,6 +57,22 @@ TEST_P(LayerwiseInferenceTest, EqualsBatchesOfAllNeighbours) {
   }
 }
 
+// Of all nodes the induced subgraph is the graph.
+TEST_P(LayerwiseInferenceTest, EqualsTheInducedSubgraphOfAllNodes) {
+  GraphSage sage = model(3);
+  const torch::Tensor exact = layerwise_inference(*sage, *dataset_);
+  sage->eval();
+  const torch::NoGradGuard no_gradients;
+  const BatchTensors batch = testing::make_batch(
+      *dataset_, all_nodes(), {.fanouts = {1}, .subgraph = Subgraph::kInduced}, {.count = kNodes});
+  const torch::Tensor sampled = sage->forward(batch);
+  ASSERT_EQ(sampled.size(0), kNodes);
+  for (std::int64_t i = 0; i < kNodes; ++i) {
+    const torch::Tensor row = exact[dataset_->dataset_id(0, batch.n_id[i].item<std::int64_t>())];
+    ASSERT_LE((row - sampled[i]).abs().max().item<float>(), 1e-5) << "node " << i;
+  }
+}
+
 TEST_P(LayerwiseInferenceTest, WithoutHopsItIsThePerceptronOnAllFeatures) {
   GraphSage perceptron = model(0);
   const torch::Tensor exact = layerwise_inference(*perceptron, *dataset_);

@@ -204,6 +204,75 @@ TEST_F(TrainingTest, FeaturesAloneTrainThroughTheSameLoader) {
   EXPECT_LT(result.rows.back().loss, result.rows.front().loss);
 }
 
+TEST_F(TrainingTest, GraphSageLearnsFromEveryKindThatHasNeighbourhoods) {
+  BatchOptions walks{
+      .sampler = BatchOptions::kWalkSampler, .walk = {.length = 4, .per_seed = 2}, .fanouts = {1, 1}};
+  walks.subgraph = Subgraph::kInduced;
+  const BatchOptions labor{.fanouts = {4, 3}, .labor = true, .labor_seeds = 50},
+      disjoint{.fanouts = {4, 3}, .disjoint = true},
+      induced{.fanouts = {4, 3}, .subgraph = Subgraph::kInduced};
+  for (const BatchOptions& kind : {labor, disjoint, induced, walks}) {
+    SCOPED_TRACE(kind.to_json());
+    TrainingOptions o = options("kind");
+    o.loader.batch = kind;
+    o.epochs = 12;
+    const TrainingResult result = train(world_, o);
+    EXPECT_LT(result.rows.back().loss, 0.85 * result.rows.front().loss);
+    EXPECT_GT(result.best_accuracy, 0.29);  // of four classes, on random edges
+  }
+}
+
+TEST_F(TrainingTest, KindsThatLayersCannotUse_AreRefusedInOneLine) {
+  const auto refusal = [&](const BatchOptions& kind) {
+    TrainingOptions o = options("refused");
+    o.loader.batch = kind;
+    try {
+      train(world_, o);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(refusal({.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}, .fanouts = {1, 1}})
+                .find("a walk's edges are steps"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal({.sampler = BatchOptions::kClusterSampler, .cluster = "y", .subgraph = Subgraph::kInduced})
+          .find("whole clusters"),
+      std::string::npos);
+  EXPECT_NE(refusal({.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}).find("bidirectional"),
+            std::string::npos);
+}
+
+// An epoch over other seeds is another run, which its checkpoint does not continue.
+TEST_F(TrainingTest, SeedsGivenByHandArePinnedByTheCheckpoint) {
+  TrainingOptions o = options("seeds");
+  o.loader.seeds = std::vector<std::int64_t>{5, 3, 8, 200, 41, 7, 3};
+  o.loader.batch_size = 3;
+  train(world_, o);
+  o.resume = Resume::kAlways;
+  o.epochs = 4;
+  EXPECT_EQ(train(world_, o).rows.size(), 4u) << "the same seeds";
+  const auto refusal = [&](auto change) {
+    TrainingOptions other = o;
+    change(other.loader);
+    try {
+      train(world_, other);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string other_order = refusal([](LoaderOptions& l) { std::swap((*l.seeds)[0], (*l.seeds)[1]); });
+  EXPECT_NE(other_order.find("was made with hash of the given seeds "), std::string::npos) << other_order;
+  EXPECT_NE(refusal([](LoaderOptions& l) { l.seed_weights.assign(7, 1.0); }).find("seeds"),
+            std::string::npos);
+  EXPECT_NE(refusal([](LoaderOptions& l) { l.seeds.reset(); }).find("which this run leaves unset"),
+            std::string::npos);
+}
+
 TEST_F(TrainingTest, OptionsOutOfRangeAreNamed) {
   const auto refusal = [&](auto change) {
     TrainingOptions wrong = options("wrong");
