@@ -50,6 +50,16 @@ TEST_F(TrainerDies, KilledWhileItHoldsASlot_ItsWorkersAreGone) {
   EXPECT_TRUE(trainer.nothing_is_left_after_kill());
 }
 
+// F4 with many slots in its hands at once; the workers have one left, filled, and wait.
+TEST_F(TrainerDies, KilledWhileItHoldsSeveralViews_ItsWorkersAreGone) {
+  for (const char* views : {"2", "9"}) {
+    Running trainer({}, {testing::program("holding_trainer"), path(1).string(), views});
+    EXPECT_EQ(trainer.program.read_line(), std::string(views) + " batches held");
+    EXPECT_EQ(testing::marked(trainer.mark).size(), 3U);
+    EXPECT_TRUE(trainer.nothing_is_left_after_kill()) << views;
+  }
+}
+
 // F6: by the mark in the environment, which a worker has that was spawned an instant before; no name, no file.
 TEST_F(TrainerDies, KilledAtRandomMoments_NothingIsLeft) {
   const std::uint32_t seed = std::random_device{}();
