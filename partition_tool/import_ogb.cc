@@ -158,6 +158,22 @@ std::vector<std::int64_t> read_labels(const fs::path& path, std::int64_t num_nod
   return labels;
 }
 
+/// The attribute "node_year", by which neighbours are no later than their seed.
+void add_years(RawGraph& graph, const fs::path& path) {
+  RawNodes& nodes = graph.nodes[0];
+  TextLines lines(path);
+  const auto years = std::make_shared<std::vector<std::int64_t>>();
+  for (std::string_view line; lines.next(line);) years->push_back(parse_integer(lines, line));
+  require_lines(lines, nodes.count, "nodes");
+  nodes.attrs.push_back({.name = "node_year",
+                         .type = ElementType::kInt64,
+                         .shape = {},
+                         .read_row = [years](std::int64_t node, std::span<std::byte> row) {
+                           std::memcpy(row.data(), &(*years)[node], row.size());
+                         }});
+  graph.edges[0].times = {"node_year"};
+}
+
 std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_nodes) {
   TextLines lines(path);
   std::vector<std::int64_t> ids;
@@ -222,6 +238,7 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   if (const auto path = find_csv(raw, "node-feat"))
     nodes.attrs.push_back(node_features(*path, num_nodes, progress));
   if (const auto path = find_csv(raw, "node-label")) set_labels(nodes, read_labels(*path, num_nodes));
+  if (const auto path = find_csv(raw, "node_year")) add_years(graph, *path);
   for (const char* name : {"train", "valid", "test"})
     nodes.splits[name] = read_split(require_csv(splits, name), num_nodes);
   return graph;

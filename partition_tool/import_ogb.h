@@ -5,6 +5,7 @@
 //   raw/node-feat.csv.gz        N lines of F numbers (optional)
 //   raw/edge-feat.csv.gz        E lines of F numbers (optional): the edge attribute "edge_attr"
 //   raw/node-label.csv.gz       N lines of one class number, nan for none (optional)
+//   raw/node_year.csv.gz        N lines of one integer (optional): the attribute "node_year", by which time is told
 //   split/<scheme>/{train,valid,test}.csv.gz             one node id per line
 //
 // Each file may also lie there without .gz.

@@ -1,58 +1,8 @@
 // The importers of NumPy arrays and of OGB's CSV layout, on files that the tests write.
-#include <gtest/gtest.h>
-#include <zlib.h>
-
-#include <cmath>
-#include <fstream>
-
-#include "core/error.h"
-#include "core/npy.h"
-#include "partition_tool/import_numpy.h"
-#include "partition_tool/import_ogb.h"
-#include "tests/partition_tool/made_dataset.h"
+#include "tests/partition_tool/imported_files.h"
 
 namespace hopfeed {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::no_progress;
-using testing::TempFolder;
-using Ids = std::vector<std::int64_t>;
-
-template <class T>
-fs::path save(const fs::path& path, const std::vector<T>& items, std::vector<std::int64_t> shape = {}) {
-  if (shape.empty()) shape = {std::ssize(items)};
-  fs::remove(path);
-  write_npy<T>(path, items, shape);
-  return path;
-}
-
-template <class T>
-std::vector<T> read_all(const RawGraph& graph, int attr) {
-  std::size_t width = 1;
-  for (std::int64_t d : graph.nodes[0].attrs[attr].shape) width *= static_cast<std::size_t>(d);
-  std::vector<T> values(static_cast<std::size_t>(graph.num_nodes()) * width);
-  for (std::int64_t v = 0; v < graph.num_nodes(); ++v)
-    graph.nodes[0].attrs[attr].read_row(v,
-                                        std::as_writable_bytes(std::span(values).subspan(v * width, width)));
-  return values;
-}
-
-Ids sources(const RawGraph& graph) {
-  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, graph.edges[0].csc.indices);
-}
-
-void expect_refused(const std::function<void()>& import, const std::string& part,
-                    ErrorCode code = ErrorCode::kInvalid) {
-  try {
-    import();
-    ADD_FAILURE() << "accepted; expected: " << part;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-  }
-}
 
 class ImportNumpy : public ::testing::Test {
  protected:
@@ -69,9 +19,9 @@ class ImportNumpy : public ::testing::Test {
 TEST_F(ImportNumpy, ReadsEdgesFeaturesLabelsAndSplits) {
   const RawGraph graph = import_numpy(good(), no_progress);
   EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 1, 3, 3}));  // 2->1, 0->1, 2->0
-  EXPECT_EQ(sources(graph), (Ids{2, 2, 0}));
-  EXPECT_EQ(read_all<float>(graph, 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(sources(graph.edges[0]), (Ids{2, 2, 0}));
+  EXPECT_EQ(values_of<float>(graph.nodes[0], 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0}));
   EXPECT_EQ(graph.nodes[0].num_classes, 2);
   EXPECT_EQ(graph.nodes[0].splits.at("train"), (Ids{2, 0}));
 }
@@ -87,9 +37,9 @@ TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
         save<float>(path("yf.npy"), {1, nan, 0}, {3, 1}), save<double>(path("yd.npy"), {1, nan, 0})}) {
     options.labels = labels;
     const RawGraph graph = import_numpy(options, no_progress);
-    EXPECT_EQ(sources(graph), sources(expected));
+    EXPECT_EQ(sources(graph.edges[0]), sources(expected.edges[0]));
     EXPECT_EQ(graph.nodes[0].splits, expected.nodes[0].splits);
-    EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0})) << labels;
+    EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0})) << labels;
   }
 }
 
@@ -106,7 +56,7 @@ TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
       path("xd.npy"), {0.1, 1e300, -1e300, 1 + std::ldexp(1.0, -24), 1 + 3 * std::ldexp(1.0, -24), -0.0},
       {3, 2});
   const float inf = std::numeric_limits<float>::infinity();
-  const auto x = read_all<float>(import_numpy(options, no_progress), 0);
+  const auto x = values_of<float>(import_numpy(options, no_progress).nodes[0], 0);
   EXPECT_EQ(x,
             (std::vector<float>{0.1F, inf, -inf, 1.0F, 1 + std::ldexp(1.0F, -22), -0.0F}));  // ties to even
   EXPECT_TRUE(std::signbit(x[5]));
@@ -118,7 +68,7 @@ TEST_F(ImportNumpy, DoubleFeaturesAreRoundedHalfFeaturesAreKept) {
   options.features = path("xh.npy");
   const RawGraph graph = import_numpy(options, no_progress);
   EXPECT_EQ(graph.nodes[0].attrs[0].type, ElementType::kFloat16);
-  EXPECT_EQ(read_all<std::uint16_t>(graph, 0), bits);
+  EXPECT_EQ(values_of<std::uint16_t>(graph.nodes[0], 0), bits);
 }
 
 TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
@@ -126,14 +76,6 @@ TEST_F(ImportNumpy, WithoutFeaturesTheLargestIdCountsTheNodes) {
   EXPECT_EQ(import_numpy(options, no_progress).num_nodes(), 3);
   options.num_nodes = 10;
   EXPECT_EQ(import_numpy(options, no_progress).num_nodes(), 10);
-}
-
-std::vector<float> edge_rows(const RawGraph& graph, int attr, std::int64_t node, std::int64_t width) {
-  Ids edge_ids;
-  graph.edges[0].csc.read_edge_ids(node, edge_ids);
-  std::vector<float> rows((graph.edges[0].csc.indptr[node + 1] - graph.edges[0].csc.indptr[node]) * width);
-  graph.edges[0].attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
-  return rows;
 }
 
 TEST_F(ImportNumpy, AttributesOfEdgesFollowTheirEdgesWithAndWithoutStoredIds) {
@@ -147,13 +89,13 @@ TEST_F(ImportNumpy, AttributesOfEdgesFollowTheirEdgesWithAndWithoutStoredIds) {
     options.keep_edge_ids = keep;
     const RawGraph graph = import_numpy(options, no_progress);
     EXPECT_EQ(graph.edges[0].csc.stores_edge_ids(), keep);
-    EXPECT_EQ(edge_rows(graph, 0, 0, 1), (std::vector<float>{3}));
-    EXPECT_EQ(edge_rows(graph, 0, 1, 1), (std::vector<float>{1, 2}));
-    EXPECT_EQ(edge_rows(graph, 0, 2, 1), (std::vector<float>{}));
-    EXPECT_EQ(edge_rows(graph, 1, 1, 2), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 0, 1), (std::vector<float>{3}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 1, 1), (std::vector<float>{1, 2}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 2, 1), (std::vector<float>{}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 1, 1, 2), (std::vector<float>{1, 2, 3, 4}));
     EXPECT_EQ(graph.edges[0].attrs[1].shape, (Ids{2}));
     EXPECT_EQ(graph.nodes[0].attrs[2].name, "since");
-    EXPECT_EQ(read_all<std::int64_t>(graph, 2), (Ids{7, 8, 9}));
+    EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 2), (Ids{7, 8, 9}));
     EXPECT_EQ(graph.edges[0].weights, std::vector<std::string>{"w"});
     EXPECT_EQ(graph.edges[0].times, std::vector<std::string>{"since"});
   }
@@ -238,13 +180,6 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
       "mask has 1 entries");
 }
 
-void gzip(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-}
-
 class ImportOgb : public ::testing::Test {
  protected:
   ImportOgb() {
@@ -280,10 +215,11 @@ TEST_F(ImportOgb, FeaturesOfEdgesFollowTheirEdgesAndInverses) {
     const RawGraph graph = import_ogb(options, no_progress);
     EXPECT_EQ(graph.edges[0].csc.stores_edge_ids(), keep);
     EXPECT_EQ(graph.edges[0].attrs[0].name, "edge_attr");
-    EXPECT_EQ(edge_rows(graph, 0, 0, 2), (std::vector<float>{5, 6}));
-    EXPECT_EQ(edge_rows(graph, 0, 1, 2), (std::vector<float>{1, 2, 3, 4, 7, 8}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 0, 2), (std::vector<float>{5, 6}));
+    EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 1, 2), (std::vector<float>{1, 2, 3, 4, 7, 8}));
     options.add_inverse_edge = true;
-    EXPECT_EQ(edge_rows(import_ogb(options, no_progress), 0, 0, 2), (std::vector<float>{3, 4, 5, 6}));
+    EXPECT_EQ(in_edge_values<float>(import_ogb(options, no_progress).edges[0], 0, 0, 2),
+              (std::vector<float>{3, 4, 5, 6}));
   }
   refused("raw/edge-feat", "1,2\n3,4\n5,6\n", "edge-feat.csv.gz has 3 lines, but there are 4 edges");
 }
@@ -291,19 +227,31 @@ TEST_F(ImportOgb, FeaturesOfEdgesFollowTheirEdgesAndInverses) {
 TEST_F(ImportOgb, ReadsTheLayout) {
   const RawGraph graph = import_ogb(options(), no_progress);
   EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 1, 4, 4}));
-  EXPECT_EQ(sources(graph), (Ids{2, 2, 0, 2}));
-  const auto x = read_all<float>(graph, 0);
+  EXPECT_EQ(sources(graph.edges[0]), (Ids{2, 2, 0, 2}));
+  const auto x = values_of<float>(graph.nodes[0], 0);
   EXPECT_EQ(std::vector<float>(x.begin(), x.begin() + 4), (std::vector<float>{1, 2.5F, -3, 0.4F}));
   EXPECT_TRUE(std::isnan(x[4]));
-  EXPECT_EQ(read_all<std::int64_t>(graph, 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0}));
   EXPECT_EQ(graph.nodes[0].splits,
             (std::map<std::string, Ids>{{"test", {}}, {"train", {2, 0}}, {"valid", {1}}}));
+}
+
+TEST_F(ImportOgb, NodeYearsAreTimes) {
+  write("raw/node_year", "2013\n1999\n-4\n");
+  const RawGraph graph = import_ogb(options(), no_progress);
+  EXPECT_EQ(graph.nodes[0].attrs.back().name, "node_year");
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 2), (Ids{2013, 1999, -4}));
+  EXPECT_EQ(graph.edges[0].times, std::vector<std::string>{"node_year"});
+  const DatasetMeta meta = testing::write_dataset(folder_.path() / "made", graph);
+  EXPECT_EQ(meta.edge_types[0].times, std::vector<std::string>{"node_year"});
+  refused("raw/node_year", "2013\n1999\n", "node_year.csv.gz has 2 lines, but there are 3 nodes");
+  refused("raw/node_year", "2013\n1999\nlately\n", "node_year.csv.gz, line 3");
 }
 
 TEST_F(ImportOgb, PlainFilesAndLinesWithoutBreakAtTheEndWorkToo) {
   fs::remove(folder_.path() / "raw/edge.csv.gz");
   std::ofstream(folder_.path() / "raw/edge.csv") << "2,1\r\n0,1\r\n2,0\r\n2,1";
-  EXPECT_EQ(sources(import_ogb(options(), no_progress)), (Ids{2, 2, 0, 2}));
+  EXPECT_EQ(sources(import_ogb(options(), no_progress).edges[0]), (Ids{2, 2, 0, 2}));
 }
 
 TEST_F(ImportOgb, InverseEdgesFollowTheirEdge) {
@@ -311,7 +259,8 @@ TEST_F(ImportOgb, InverseEdgesFollowTheirEdge) {
   both.add_inverse_edge = true;
   const RawGraph graph = import_ogb(both, no_progress);
   EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 2, 5, 8}));
-  EXPECT_EQ(sources(graph), (Ids{1, 2, 2, 0, 2, 1, 0, 1}));  // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
+  EXPECT_EQ(sources(graph.edges[0]),
+            (Ids{1, 2, 2, 0, 2, 1, 0, 1}));  // 0: 0->1's inverse, 2->0; 1: ...; 2: inverses
   EXPECT_EQ(std::get<std::vector<std::int32_t>>(graph.edges[0].csc.edge_ids),
             (std::vector<std::int32_t>{3, 4, 0, 2, 6, 1, 5, 7}));
 }

@@ -1,72 +1,8 @@
 // Importers of graphs of several node and edge types, on files that the tests write.
-#include <gtest/gtest.h>
-#include <zlib.h>
-
-#include <cmath>
-#include <fstream>
-#include <map>
-
-#include "core/error.h"
-#include "core/npy.h"
-#include "partition_tool/import_numpy.h"
-#include "partition_tool/import_ogb.h"
-#include "tests/partition_tool/made_dataset.h"
+#include "tests/partition_tool/imported_files.h"
 
 namespace hopfeed {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::no_progress;
-using testing::TempFolder;
-using Ids = std::vector<std::int64_t>;
-
-template <class T>
-void save(const fs::path& path, const std::vector<T>& items, std::vector<std::int64_t> shape = {}) {
-  if (shape.empty()) shape = {std::ssize(items)};
-  fs::remove(path);
-  write_npy<T>(path, items, shape);
-}
-
-Ids sources(const RawEdges& edges) {
-  return std::visit([](const auto& ids) { return Ids(ids.begin(), ids.end()); }, edges.csc.indices);
-}
-
-template <class T>
-std::vector<T> values_of(const RawNodes& nodes, std::size_t attr) {
-  std::size_t width = 1;
-  for (const std::int64_t d : nodes.attrs[attr].shape) width *= static_cast<std::size_t>(d);
-  std::vector<T> values(static_cast<std::size_t>(nodes.count) * width);
-  for (std::int64_t v = 0; v < nodes.count; ++v)
-    nodes.attrs[attr].read_row(v, std::as_writable_bytes(std::span(values).subspan(v * width, width)));
-  return values;
-}
-
-template <class T>
-std::vector<T> in_edge_values(const RawEdges& edges, std::size_t attr, std::int64_t node) {
-  Ids edge_ids;
-  edges.csc.read_edge_ids(node, edge_ids);
-  std::vector<T> rows(edges.csc.indptr[node + 1] - edges.csc.indptr[node]);
-  edges.attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
-  return rows;
-}
-
-/// The message of the error that `import` throws; it has one line.
-std::string refusal(const std::function<void()>& import) {
-  try {
-    import();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    return message;
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
-}
-
-void expect_refused(const std::function<void()>& import, const std::string& part) {
-  const std::string message = refusal(import);
-  EXPECT_NE(message.find(part), std::string::npos) << "expected: " << part << "\nfound: " << message;
-}
 
 const char* const kMusic = R"({"name": "music",
   "nodes": [{"name": "user", "features": "x.npy", "labels": "y.npy", "splits": {"train": "train.npy"}},
