@@ -100,10 +100,14 @@ void leave_if_stopped(const TrainingResult& result, const std::filesystem::path&
                                 : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
 }
 
+std::string title_of(const ModelRun& run) {
+  return run.title.empty() ? model_title(run.training, Dataset(run.training.loader.dataset)) : run.title;
+}
+
 /// Exact, over all nodes, and by splits of the labelled type.
 ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
   const Dataset dataset(run.training.loader.dataset);
-  const std::string title = model_title(run.training, dataset);
+  const std::string title = title_of(run);
   const std::string& type = run.training.loader.node_type;
   const int labelled = type.empty() ? 0 : dataset.meta().node_type(type);
   ProgressBar bar(title + " inference", 1, {.unit = "rows"});
@@ -220,8 +224,7 @@ ModelRun features_alone(TrainingOptions training) {
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models) {
   // A wrong path or option is said before trainers are waited for.
   std::vector<std::string> titles;
-  for (const ModelRun& run : models)
-    titles.push_back(model_title(run.training, Dataset(run.training.loader.dataset)));
+  for (const ModelRun& run : models) titles.push_back(title_of(run));
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
   const cpu_set_t all_cores = place_on_cores(arguments.cores, placed);

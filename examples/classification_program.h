@@ -30,6 +30,7 @@ void add_options(CommandLine& line, ClassificationArguments& arguments);
 struct ModelRun {
   std::string prefix;  // of its figures in summary.json; empty for the model that the run is about
   TrainingOptions training;
+  std::string title = {};  // in the table; empty: the model's own
 };
 /// The options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);

@@ -1,6 +1,6 @@
 // hetero_classification: trains HeteroSage on a dataset with several node and edge types, beside GraphSAGE on the same
-// nodes without types and a model that sees the features alone, all on the same splits for equally many epochs, and reports
-// the exact accuracy of each. Runs alone or as any number of trainers under torchrun.
+// nodes without types, itself without some of the edge types (--without), and a model that sees the features alone, all on the
+// same splits for equally many epochs, and reports the exact accuracy of each. Runs alone or as any number of trainers under torchrun.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -16,6 +16,7 @@ namespace {
 struct Arguments {
   ClassificationArguments shared{.fanouts = "8,4"};
   std::string edge_fanouts;
+  std::string without;
   std::string homogeneous, homogeneous_fanouts = "15,10,5";
 };
 
@@ -26,6 +27,9 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option(
       "--edge-fanouts", a.edge_fanouts,
       "Neighbours drawn per hop by edges of single types (depends=15,10;tagged=5,0); others take --fanouts");
+  line.option(
+      "--without", a.without,
+      "Train HeteroSage once more without these edge types (tagged,rev_tagged), to see what they say");
   line.option("--homogeneous", a.homogeneous,
               "Dataset folder with the classified nodes alone, ids and splits the same: GraphSAGE trains on "
               "it beside");
@@ -58,6 +62,22 @@ ModelRun homogeneous_run(const Arguments& a, TrainingOptions training) {
   return {.prefix = "homogeneous_", .training = std::move(training)};
 }
 
+/// The same model blind for some edge types.
+ModelRun run_without(const Arguments& a, TrainingOptions training) {
+  BatchOptions& batch = training.loader.batch;
+  const Dataset typed(training.loader.dataset);
+  std::string title = "without";
+  for (const std::string& name : parse_names(a.without)) {
+    const int type = typed.meta().edge_type(name);
+    std::erase_if(batch.edge_fanouts,
+                  [&](const auto& entry) { return typed.meta().edge_type(entry.first) == type; });
+    title += (title == "without" ? " " : ",") + name;
+    batch.edge_fanouts[name].assign(batch.fanouts.size(), 0);
+  }
+  training.name = "without";
+  return {.prefix = "without_", .training = std::move(training), .title = std::move(title)};
+}
+
 void run(Arguments& a) {
   TrainingOptions& training = a.shared.training;
   training.loader.batch.fanouts = parse_fanouts(a.shared.fanouts);
@@ -68,6 +88,7 @@ void run(Arguments& a) {
   std::vector<ModelRun> models;
   if (!a.shared.no_baseline) models.push_back(features_alone(training));
   if (!a.homogeneous.empty()) models.push_back(homogeneous_run(a, training));
+  if (!a.without.empty()) models.push_back(run_without(a, training));
   models.push_back({.prefix = "", .training = training});
   run_models(a.shared, std::move(models));
 }

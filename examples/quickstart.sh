@@ -20,16 +20,8 @@ HELP
 }
 
 read_options "$@"
-cd "$root"
+prepare_example hopfeed-sample node_classification
 bin=build/release/bin
-
-step "Setup: what hopfeed needs"
-scripts/setup.sh
-
-step "Build"
-require_space "$root" 1 "building"
-build_preset release hopfeed-partition hopfeed-worker hopfeed-sample node_classification ||
-  die "the build failed; the compiler's message stands above"
 
 # --- 1. a graph -------------------------------------------------------------------------------------------------------
 step "1. Import a graph"

@@ -68,3 +68,13 @@ read_options() {
   folder=$(cd "$folder" && pwd)
   [[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
 }
+
+# prepare_example TARGET...: what an example needs before its first step: the setup, and its programs built in build/release/bin.
+prepare_example() {
+  cd "$root" || exit
+  step "Setup: what hopfeed needs"
+  scripts/setup.sh
+  step "Build"
+  require_space "$root" 1 "building"
+  build_preset release hopfeed-partition hopfeed-worker "$@" || die "the build failed; the compiler's message stands above"
+}

@@ -7,7 +7,7 @@ Usage: summary.py FILE [--epochs N] [--min-test-accuracy A] [--min-lead L]
   --min-test-accuracy A   the model's test accuracy must be A or more
   --min-lead L            it must lead the model on features alone by L or more
 
-Prints two or three lines, exits 0; or one line on stderr with what is wrong, and exits 1.
+Prints a few lines, exits 0; or one line on stderr with what is wrong, and exits 1.
 """
 import argparse
 import json
@@ -54,6 +54,8 @@ def main():
     if "homogeneous_test_accuracy" in s:
         print(f"GraphSAGE without types reaches {s['homogeneous_test_accuracy']:.3f}, "
               f"at {s['homogeneous_epoch_seconds']:.1f} s per epoch.")
+    if "without_test_accuracy" in s:
+        print(f"The same model without tags reaches {s['without_test_accuracy']:.3f}.")
     print(f"{s['epoch_seconds']:.1f} s per epoch, {s['batches_per_s']:.1f} batches/s, "
           f"trainers waited {100 * s['trainer_wait_fraction']:.0f}% of the time for data.")
 

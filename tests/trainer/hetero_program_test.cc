@@ -1,25 +1,18 @@
 // hetero_classification as a user starts it, on a tiny typed graph: alone, as two trainers, interrupted, and with bad input.
-#include <gtest/gtest.h>
+#include <signal.h>
 
-#include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <thread>
 
-#include "tests/support/processes.h"
-#include "tests/support/tiny_dataset.h"
-#include "tests/trainer/processes.h"
-#include "tests/trainer/training_options.h"
+#include "tests/support/watchdog.h"
+#include "tests/trainer/program_fixture.h"
 #include "tests/trainer/typed_training_graph.h"
 
 namespace hopfeed {
 namespace {
 
-using testing::program;
-using testing::TempFolder;
-using trainer_tests::ProgramResult;
-using trainer_tests::run_program;
+using namespace std::chrono_literals;
 
-class HeteroProgram : public ::testing::Test {
+class HeteroProgram : public testing::WatchedTest<150> {
  protected:
   HeteroProgram() {
     at::set_num_threads(1);
@@ -32,10 +25,6 @@ class HeteroProgram : public ::testing::Test {
                                    "16"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
-  }
-  static nlohmann::json read(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    return file ? nlohmann::json::parse(file) : nlohmann::json();
   }
   TrainingOptions options(const std::string& out) const {
     TrainingOptions result = testing::small_training(typed_.string());
@@ -58,7 +47,7 @@ TEST_F(HeteroProgram, TwoTrainersLeaveModelsTableAndSummaryOfAllThreeModels) {
                                         "--batch-size", "20", "--epochs", "8", "--out", out.string()}),
                                2);
   for (const ProgramResult& result : results) ASSERT_EQ(result.status, 0) << result.output;
-  const nlohmann::json summary = read(out / "summary.json");
+  const nlohmann::json summary = read_json(out / "summary.json");
   for (const char* prefix : {"", "homogeneous_", "baseline_"}) {
     for (const char* key : {"test_accuracy", "valid_accuracy", "epochs", "epoch_seconds"})
       EXPECT_TRUE(summary.contains(std::string(prefix) + key)) << prefix << key;
@@ -75,6 +64,54 @@ TEST_F(HeteroProgram, TwoTrainersLeaveModelsTableAndSummaryOfAllThreeModels) {
     EXPECT_TRUE(std::filesystem::exists(out / file)) << file;
 }
 
+// Authors tell the class and the features hint at it: blind for authors, the model is worth less.
+TEST_F(HeteroProgram, TheTableShowsTheModelWithoutSomeEdgeTypes) {
+  const std::filesystem::path out = folder_.path() / "blind";
+  const ProgramResult result = run_program(command(
+      {"--no-baseline", "--without", "writes,paper__rev_writes__author", "--fanouts", "4,3", "--edge-fanouts",
+       "author__writes__paper=5,5", "--batch-size", "20", "--epochs", "8", "--out", out.string()}));
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("\nwithout writes,"), std::string::npos) << result.output;
+  const nlohmann::json summary = read_json(out / "summary.json");
+  EXPECT_LT(summary["without_valid_accuracy"], summary["valid_accuracy"]);
+  EXPECT_EQ(summary["options"]["edge_fanouts"].size(), 1U) << "of the model that the run is about";
+  EXPECT_TRUE(std::filesystem::exists(out / "without.pt"));
+}
+
+TEST_F(HeteroProgram, ATraceHoldsAllTrainersAndTheirWorkers) {
+  expect_trace_of_two_trainers(command({"--homogeneous", papers_.string(), "--homogeneous-fanouts", "4,3",
+                                        "--fanouts", "4,3", "--batch-size", "20", "--epochs", "2"}),
+                               folder_.path() / "trace", {"baseline", "homogeneous", "model"});
+}
+
+// F35: the model that is being trained stops behind its step; resumed, the run ends as if nothing had been.
+TEST_F(HeteroProgram, SigintAmidARun_TheCheckpointStandsAndIsGoneOnFrom) {
+  const auto run = [&](const std::string& out) {
+    return command({"--no-baseline", "--fanouts", "4,3", "--batch-size", "20", "--epochs", "25", "--out",
+                    (folder_.path() / out).string(), "--resume"});
+  };
+  ASSERT_EQ(run_program(run("whole")).status, 0);
+  const std::filesystem::path out = folder_.path() / "stopped";
+  const std::string mark = testing::new_mark();
+  std::vector<std::string> quietly{"/bin/sh", "-c", "exec \"$@\" 2> " + (folder_.path() / "errors").string(),
+                                   "sh"};
+  const std::vector<std::string> words = run("stopped");
+  quietly.insert(quietly.end(), words.begin(), words.end());
+  testing::BackgroundProgram stopped(quietly, {mark});
+  while (!std::filesystem::exists(out / "model.checkpoint")) std::this_thread::sleep_for(1ms);
+  stopped.signal(SIGINT);
+  EXPECT_EQ(stopped.wait(60s), 130);
+  EXPECT_TRUE(testing::none_marked(mark, 20s));
+  EXPECT_FALSE(std::filesystem::exists(out / "summary.json"));
+  ASSERT_EQ(run_program(words).status, 0);
+  const nlohmann::json whole = read_json(folder_.path() / "whole" / "summary.json"),
+                       again = read_json(out / "summary.json");
+  EXPECT_EQ(again["test_accuracy"], whole["test_accuracy"]);
+  ASSERT_EQ(again["epoch_rows"].size(), whole["epoch_rows"].size());
+  for (std::size_t i = 0; i < whole["epoch_rows"].size(); ++i)
+    EXPECT_EQ(again["epoch_rows"][i]["loss"], whole["epoch_rows"][i]["loss"]) << i;
+}
+
 TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
   const auto losses = [&](int trainers, const std::string& batch_size) {
     const std::filesystem::path json = folder_.path() / (batch_size + ".json");
@@ -83,7 +120,7 @@ TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
                  "--epochs", "4", "--json", json.string()}),
         trainers);
     for (const ProgramResult& result : results) EXPECT_EQ(result.status, 0) << result.output;
-    const nlohmann::json summary = read(json);
+    const nlohmann::json summary = read_json(json);
     std::vector<double> losses;
     for (const nlohmann::json& row : summary["epoch_rows"]) losses.push_back(row["loss"]);
     return losses;
@@ -137,17 +174,13 @@ TEST_F(HeteroProgram, RowsOfNodesThatNoBatchReachesKeepTheirValues) {
 
 TEST_F(HeteroProgram, BadInputIsOneLineThatNamesIt) {
   const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
-    const ProgramResult result = run_program(command(std::move(more)));
-    EXPECT_NE(result.status, 0);
-    EXPECT_LT(result.status, 128) << "died of a signal";
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
-    EXPECT_EQ(result.output.rfind("hetero_classification: ", 0), 0U) << result.output;
-    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+    hopfeed::expect_refused(run_program(command(std::move(more))), "hetero_classification", what);
   };
   expect_refused({"--edge-fanouts", "edits=3,2", "--no-baseline"}, "edits");
   expect_refused({"--edge-fanouts", "cites=3", "--no-baseline"}, "cites");
   expect_refused({"--edge-fanouts", "cites"}, "cites");
   expect_refused({"--fanouts", ""}, "--fanouts");
+  expect_refused({"--without", "edits"}, "edits");
   expect_refused({"--node-type", "journal"}, "journal");
   expect_refused({"--node-type", "author", "--no-baseline"}, "author");
   expect_refused({"--homogeneous", (folder_.path() / "nowhere").string()}, "nowhere");

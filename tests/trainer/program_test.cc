@@ -1,24 +1,9 @@
 // node_classification and own_training_loop as a user starts them: what they leave behind, and what they say
 // to bad input.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/processes.h"
-#include "tests/support/tiny_dataset.h"
-#include "tests/trainer/processes.h"
-#include "tests/trainer/training_options.h"
-#include "tests/worker_mode/trace_check.h"
+#include "tests/trainer/program_fixture.h"
 
 namespace hopfeed {
 namespace {
-
-using testing::program;
-using testing::TempFolder;
-using trainer_tests::ProgramResult;
-using trainer_tests::run_program;
 
 class ProgramTest : public ::testing::Test {
  protected:
@@ -35,13 +20,8 @@ class ProgramTest : public ::testing::Test {
     more.insert(more.end(), {"--fanouts", "4,3", "--batch-size", "50", "--hidden", "16", "--epochs", "3"});
     return node_classification(std::move(more));
   }
-  /// One line on stderr that holds `what`, and a failure.
-  void expect_refused(const ProgramResult& result, const std::string& what) const {
-    EXPECT_NE(result.status, 0);
-    EXPECT_LT(result.status, 128) << "died of a signal";
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
-    EXPECT_EQ(result.output.rfind("node_classification: ", 0), 0u) << result.output;
-    EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
+  static void expect_refused(const ProgramResult& result, const std::string& what) {
+    hopfeed::expect_refused(result, "node_classification", what);
   }
 
   TempFolder folder_;
@@ -52,15 +32,14 @@ TEST_F(ProgramTest, ARunLeavesModelCheckpointAndSummary) {
   const std::filesystem::path out = folder_.path() / "out", copy = folder_.path() / "copy.json";
   const ProgramResult result = small_run({"--out", out.string(), "--json", copy.string()});
   ASSERT_EQ(result.status, 0) << result.output;
-  std::ifstream file(out / "summary.json"), second(copy);
-  const nlohmann::json summary = nlohmann::json::parse(file);
+  const nlohmann::json summary = read_json(out / "summary.json");
   for (const char* key : {"test_accuracy", "valid_accuracy", "baseline_test_accuracy", "epochs",
                           "epoch_seconds", "batches_per_s", "trainer_wait_fraction"}) {
     EXPECT_TRUE(summary.contains(key) && summary[key].is_number()) << key;
   }
   EXPECT_EQ(summary["epochs"], 3);
   EXPECT_EQ(summary["epoch_rows"].size(), 3u);
-  EXPECT_EQ(summary, nlohmann::json::parse(second));
+  EXPECT_EQ(summary, read_json(copy));
   EXPECT_TRUE(std::filesystem::exists(out / "model.pt"));
   EXPECT_TRUE(std::filesystem::exists(out / "model.checkpoint"));
   EXPECT_NE(result.output.find("GraphSAGE"), std::string::npos);
@@ -74,8 +53,7 @@ TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {
   const std::filesystem::path json = folder_.path() / "alone.json";
   const ProgramResult result = small_run({"--hops", "0", "--json", json.string()});
   ASSERT_EQ(result.status, 0) << result.output;
-  std::ifstream file(json);
-  EXPECT_FALSE(nlohmann::json::parse(file).contains("baseline_test_accuracy"));
+  EXPECT_FALSE(read_json(json).contains("baseline_test_accuracy"));
 }
 
 TEST_F(ProgramTest, BadInputIsOneLineThatNamesIt) {
@@ -107,8 +85,7 @@ TEST_F(ProgramTest, SplitsThatAreMissing_HaveNoAccuracy) {
   const std::filesystem::path json = folder_.path() / "summary.json";
   const ProgramResult result = small_run({"--no-baseline", "--json", json.string()});
   ASSERT_EQ(result.status, 0) << result.output;
-  std::ifstream file(json);
-  const nlohmann::json summary = nlohmann::json::parse(file);
+  const nlohmann::json summary = read_json(json);
   EXPECT_TRUE(summary.contains("train_accuracy"));
   EXPECT_FALSE(summary.contains("test_accuracy"));
   EXPECT_FALSE(summary.contains("valid_accuracy"));
@@ -129,21 +106,9 @@ TEST_F(ProgramTest, ADamagedCheckpointIsNamedAndLeftAlone) {
 }
 
 TEST_F(ProgramTest, ATraceHoldsAllTrainersAndTheirWorkers) {
-  const std::filesystem::path out = folder_.path() / "trace";
-  std::filesystem::create_directory(out);
-  const auto results = trainer_tests::run_ranks(
-      {program("node_classification"), "--data", data_.string(), "--fanouts", "4,3", "--batch-size", "50",
-       "--hidden", "16", "--epochs", "2", "--trace", (out / "trace.json").string()},
-      2);
-  for (const ProgramResult& result : results) ASSERT_EQ(result.status, 0) << result.output;
-  const testing::TraceSummary trace = testing::check_trace(out / "trace.json");
-  for (const char* rank : {"0 ", "1 "}) {
-    for (const char* track : {"trainer", "baseline train worker 0", "baseline valid worker 0",
-                              "model train worker 0", "model valid worker 0"})
-      EXPECT_TRUE(trace.tracks.contains(std::string(rank) + track)) << rank << track;
-  }
-  EXPECT_EQ(trace.tracks.size(), 10U);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 1) << "one file for all ranks";
+  expect_trace_of_two_trainers({program("node_classification"), "--data", data_.string(), "--fanouts", "4,3",
+                                "--batch-size", "50", "--hidden", "16", "--epochs", "2"},
+                               folder_.path() / "trace", {"baseline", "model"});
 }
 
 TEST_F(ProgramTest, TheOwnTrainingLoopRuns) {
