@@ -29,6 +29,15 @@ class MemoryLimits : public ::testing::Test {
     write("proc/self/mountinfo", "30 23 0:26 " + mount_root +
                                      " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
   }
+  /// The limit of a group and what it uses, in the files of version 2 or of version 1.
+  void group(const std::string& folder, const std::string& limit, const std::string& used) {
+    const bool first = folder.rfind("memory", 0) == 0;  // the mount of version 1
+    write("sys/fs/cgroup/" + folder + (first ? "/memory.limit_in_bytes" : "/memory.max"), limit + "\n");
+    write("sys/fs/cgroup/" + folder + (first ? "/memory.usage_in_bytes" : "/memory.current"), used + "\n");
+  }
+  void group(const std::string& folder, std::uint64_t limit_mib, std::uint64_t used_mib) {
+    group(folder, std::to_string(limit_mib << 20), std::to_string(used_mib << 20));
+  }
   AvailableMemory available() const { return available_memory(root_.path()); }
 
   testing::TempFolder root_;
@@ -50,19 +59,16 @@ TEST_F(MemoryLimits, NothingReadable_IsNoLimit) {
 TEST_F(MemoryLimits, Version2_TheTightestLevelOnTheWayUpCounts) {
   machine(8 * 1024 * 1024);
   version2("/jobs/mine/step");
-  write("sys/fs/cgroup/jobs/mine/step/memory.max", "max\n");
-  write("sys/fs/cgroup/jobs/mine/step/memory.current", "1048576\n");
-  write("sys/fs/cgroup/jobs/mine/memory.max", std::to_string(500 * kMiB));
-  write("sys/fs/cgroup/jobs/mine/memory.current", std::to_string(200 * kMiB));
+  group("jobs/mine/step", "max", "1048576");
+  group("jobs/mine", 500, 200);
   write("sys/fs/cgroup/jobs/mine/memory.stat",
         "anon 1\nfile 2\ninactive_file 10485760\nactive_file 5242880\n");
-  write("sys/fs/cgroup/jobs/memory.max", std::to_string(1000 * kMiB));
-  write("sys/fs/cgroup/jobs/memory.current", std::to_string(200 * kMiB));
+  group("jobs", 1000, 200);
   EXPECT_EQ(available().bytes, 315 * kMiB) << "page cache can be taken back";
   EXPECT_NE(available().source.find("jobs/mine/memory.max"), std::string::npos);
-  write("sys/fs/cgroup/jobs/memory.current", std::to_string(900 * kMiB));
+  group("jobs", 1000, 900);
   EXPECT_EQ(available().bytes, 100 * kMiB);
-  write("sys/fs/cgroup/jobs/memory.current", std::to_string(2000 * kMiB));
+  group("jobs", 1000, 2000);
   EXPECT_EQ(available().bytes, 0U) << "over the limit already";
 }
 
@@ -72,10 +78,8 @@ TEST_F(MemoryLimits, Version1_WithItsOwnMountAndNames) {
   write("proc/self/mountinfo",
         "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
         "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "123456\n");
-  write("sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes", std::to_string(64 * kMiB));
-  write("sys/fs/cgroup/memory/jobs/a/memory.usage_in_bytes", std::to_string(20 * kMiB));
+  group("memory", "9223372036854771712", "123456");
+  group("memory/jobs/a", 64, 20);
   write("sys/fs/cgroup/memory/jobs/a/memory.stat",
         "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 0\n");
   EXPECT_EQ(available().bytes, 45 * kMiB);
@@ -84,8 +88,7 @@ TEST_F(MemoryLimits, Version1_WithItsOwnMountAndNames) {
 TEST_F(MemoryLimits, ContainerThatSeesOnlyItsOwnGroup_ReadsTheMount) {
   machine(8 * 1024 * 1024);
   version2("/docker/abc", "/docker/abc");
-  write("sys/fs/cgroup/memory.max", std::to_string(60 * kMiB));
-  write("sys/fs/cgroup/memory.current", std::to_string(10 * kMiB));
+  group(".", 60, 10);
   EXPECT_EQ(available().bytes, 50 * kMiB);
   version2("/", "/");  // with a cgroup namespace
   EXPECT_EQ(available().bytes, 50 * kMiB);
