@@ -111,20 +111,20 @@ TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
   write(R"({"nodes": [], "edges": []})");
   expect_refused([&] { import(); }, "has 0 node types");
   fs::remove(path("graph.json"));
-  expect_refused([&] { import(); }, "graph.json");
+  expect_refused([&] { import(); }, "graph.json", ErrorCode::kNotFound);
 }
 
 TEST_F(ImportNumpyTypes, ArraysThatDoNotFitAreNamed) {
   const auto with = [&](const std::string& name, const std::function<void(const fs::path&)>& spoil,
-                        const std::string& part) {
+                        const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
     const std::string good = testing::file_bytes(path(name));
     spoil(path(name));
-    expect_refused([&] { build("bad"); }, part);
+    expect_refused([&] { build("bad"); }, part, code);
     std::ofstream(path(name), std::ios::binary) << good;
   };
   const float nan = std::nanf("");
   with(
-      "listens.npy", [](auto& p) { fs::remove(p); }, "listens.npy");
+      "listens.npy", [](auto& p) { fs::remove(p); }, "listens.npy", ErrorCode::kNotFound);
   with(
       "listens.npy",
       [](auto& p) {
