@@ -13,7 +13,7 @@ Usage: tests/run.sh [PART...]
                 has no Torch: installed, it is used by a project of somebody else's
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          the same under ThreadSanitizer
-  fuzz          the reader of datasets and the view of batches under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
+  fuzz          the reader of datasets, the view of batches and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
 Without PART all but dev run. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
@@ -73,16 +73,16 @@ compare_builds() {
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
 fuzz_targets() {
-  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status failed=() found=$root/build/fuzz/found
-  build_preset fuzz fuzz_dataset fuzz_batch_block || return
-  for name in dataset batch_block; do
+  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler) failed=() found=$root/build/fuzz/found
+  build_preset fuzz || return
+  for name in "${names[@]}"; do
     mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"
     run "build/fuzz/bin/fuzz_$name" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=8192 -verbosity=0 \
       -artifact_prefix="$found/$name/" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" || failed+=("$name")
   done
   {
     printf '<testsuite name="fuzz">\n'
-    for name in dataset batch_block; do
+    for name in "${names[@]}"; do
       [[ " ${failed[*]} " == *" $name "* ]] && status=fail || status=run
       printf '<testcase classname="fuzz" name="%s" status="%s"/>\n' "$name" "$status"
     done

@@ -299,10 +299,11 @@ class Sampling {
     }
     Ints candidates;  // positions, in the order that draws index
     for (std::int64_t i = 0; i < degree; ++i) candidates.push_back(i);
-    if (!options_.time.empty()) candidates = of_the_past(e, row, tree);
+    const bool timed = !options_.time.empty() && edges.in_order_of_time;  // others know no time
+    if (timed) candidates = of_the_past(e, row, tree);
     const std::int64_t size = std::ssize(candidates);
     if (size == 0 || fanout < 0 || (!options_.replace && size <= fanout)) return candidates;
-    if (options_.temporal_strategy == TemporalStrategy::kLast)
+    if (timed && options_.temporal_strategy == TemporalStrategy::kLast)
       return {candidates.end() - fanout, candidates.end()};
     Ints picks;
     for (std::int64_t i : draw_uniform(stream, size, fanout, options_.replace))
