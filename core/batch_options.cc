@@ -61,12 +61,13 @@ void check_sampler(const BatchOptions& o) {
          "walks");
   refuse(!cluster && !o.cluster.empty(), "cluster");
   refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
+  refuse(!neighbor && o.fanouts != BatchOptions{}.fanouts, "fanouts");
+  refuse(!neighbor && !o.edge_fanouts.empty(), "edge fanouts");
+  refuse(!neighbor && o.replace, "replace");
+  refuse(!neighbor && !o.weight.empty(), "weight");
   refuse(!neighbor && o.disjoint, "disjoint");
   refuse(!neighbor && o.labor, "labor");
   refuse(!neighbor && !o.time.empty(), "time");
-  refuse((walk || cluster) && !o.edge_fanouts.empty(), "edge fanouts");
-  refuse((walk || cluster) && o.replace, "replace");
-  refuse((walk || cluster) && !o.weight.empty(), "weight");
   if (walk) check_walk(o.walk);
   if (cluster && o.subgraph != Subgraph::kInduced)
     throw Error(

@@ -22,9 +22,10 @@ class BuiltSampler : public Sampler {
   /// Throws kInvalid for bounds that are not one count per type.
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
-  std::size_t scratch_bytes() const override { return builder_.scratch_bytes(); }
+  std::size_t scratch_bytes() const override { return builder_.scratch_bytes() + custom_->scratch_bytes(); }
   std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override {
-    return builder_.max_scratch_bytes(bounds(seed_type, seeds));
+    return builder_.max_scratch_bytes(bounds(seed_type, seeds)) +
+           custom_->max_scratch_bytes(seed_type, seeds);
   }
 
  private:

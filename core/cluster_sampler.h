@@ -24,6 +24,7 @@ class ClusterIndex {
     return std::span(nodes_).subspan(static_cast<std::size_t>(begin_[cluster]),
                                      static_cast<std::size_t>(begin_[cluster + 1] - begin_[cluster]));
   }
+  std::size_t bytes() const { return (begin_.size() + nodes_.size()) * sizeof(std::int64_t); }
   /// Nodes of the `count` largest clusters together.
   std::int64_t largest(std::int64_t count) const;
 
@@ -43,6 +44,7 @@ class ClusterSampler : public CustomSampler {
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return 1; }
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  std::size_t scratch_bytes() const override { return index_.bytes(); }
 
  private:
   void require_type(int seed_type) const;

@@ -16,7 +16,7 @@
 namespace hopfeed {
 
 /// What both sides have to agree in; compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 1, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 2, g++ ABI " __VERSION__;
 
 /// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout =
@@ -36,8 +36,9 @@ struct SamplerPlugin {
 };
 
 /// Loads the library for the life of the process and registers its sampler; again is no error. Returns the sampler's name. Throws
-/// kNotFound where there is no such file, kInvalid where it does not load or is no plugin, kVersion where it was built for another
-/// hopfeed or by another compiler.
+/// kNotFound where there is no such file, kInvalid where it does not load, was cut short or is no plugin, kVersion where it was built
+/// for another hopfeed or by another compiler. A constructor of the library that throws ends the process (dlopen lets no exception
+/// through), with a message that names the library; of our programs it is one line. Not to be called by two threads at once.
 std::string load_sampler_plugin(const std::filesystem::path& library);
 
 }  // namespace hopfeed

@@ -54,6 +54,8 @@ std::vector<AliasEntry> alias_table(const std::vector<double>& weights) {
 SeedSet::SeedSet(const Dataset& dataset, int node_type, const SeedInput& input) {
   const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
   require_valid(!input.ids || !input.mask, "seeds are given as ids and as a mask; give one of them");
+  require_valid(!(input.ids || input.mask) || input.split == SeedInput{}.split,
+                fmt::format("seeds are given, so split '{}' is not read; leave it out", input.split));
   named_by_node_ = input.mask.has_value();
   given_ = input.ids || input.mask || !input.times.empty() || !input.weights.empty();
   if (input.ids) own_ids_ = *input.ids;
@@ -118,6 +120,10 @@ SeedSet::SeedSet(std::span<const std::byte> packed) : given_(true) {
 }
 
 SeedList SeedSet::list(const ListOptions& options) const {
+  require_valid(options.shuffle || weights_.empty(),
+                "seeds with weights are drawn anew in each epoch, so they have no order to keep; leave out "
+                "the weights, "
+                "or shuffle");
   return SeedList(ids_, {.node_type = options.node_type,
                          .shuffle = options.shuffle,
                          .times = times_,

@@ -41,7 +41,7 @@ class SeedSet {
     int node_type = 0;
     bool shuffle = true;
   };
-  /// Views this set.
+  /// Views this set. Throws kInvalid for weights without a shuffle.
   SeedList list(const ListOptions& options) const;
   std::span<const std::int64_t> ids() const { return ids_; }
 

@@ -50,7 +50,7 @@ std::vector<int> edge_types_of_steps(const Dataset& dataset, const WalkOptions& 
 }  // namespace
 
 WalkSampler::WalkSampler(const Dataset& dataset, const BatchOptions& options)
-    : options_(options.walk), steps_(edge_types_of_steps(dataset, options.walk)) {
+    : dataset_(dataset), options_(options.walk), steps_(edge_types_of_steps(dataset, options.walk)) {
   for (int e = 0; e < dataset.num_edge_types(); ++e) readers_.emplace_back(dataset, e);
   for (int t = 0; t < dataset.num_node_types(); ++t) num_nodes_.push_back(dataset.num_nodes(t));
   biased_ = options_.p != 1 || options_.q != 1;
@@ -70,9 +70,9 @@ void WalkSampler::require_start(int seed_type) const {
   if (csc.dst_type == seed_type) return;
   throw Error(
       ErrorCode::kInvalid,
-      fmt::format("walks by this metapath begin at node type {}, but the seeds are of type {}; choose "
+      fmt::format("walks by this metapath begin at node type '{}', but the seeds are of type '{}'; choose "
                   "another metapath or node_type",
-                  csc.dst_type, seed_type));
+                  dataset_.meta().node_types[csc.dst_type].name, dataset_.meta().node_types[seed_type].name));
 }
 
 SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
@@ -92,6 +92,11 @@ SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
     bounds.nodes[t] = std::min(bounds.nodes[t], num_nodes_[t]);
   bounds.arrays.push_back({.name = "walks", .store = Store::kBatch, .shape = {walks, options_.length + 1}});
   return bounds;
+}
+
+std::size_t WalkSampler::max_scratch_bytes(int /*seed_type*/, std::int64_t seeds) const {
+  const auto walks = static_cast<std::size_t>(saturating_product(seeds, options_.per_seed));
+  return 2 * hopfeed::max_scratch_bytes(walks * sizeof(std::int64_t));
 }
 
 void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {

@@ -26,6 +26,9 @@ class WalkSampler : public CustomSampler {
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return steps_.size(); }
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  std::size_t scratch_bytes() const override { return at_.bytes() + before_.bytes() + sorted_.bytes(); }
+  /// Without the row that node2vec's sums are sorted for, which is not known beforehand.
+  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
 
   /// The draws of one step of one walk.
   struct Step {
@@ -43,6 +46,7 @@ class WalkSampler : public CustomSampler {
   std::uint64_t weight(const RowReader& reader, const Row& from, std::int64_t before,
                        std::int64_t node) const;
 
+  const Dataset& dataset_;
   const WalkOptions options_;
   std::vector<RowReader> readers_;       // per edge type
   std::vector<int> steps_;               // [length] edge type of each step

@@ -263,6 +263,8 @@ int main(int argc, char** argv) {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
     arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
     arguments.loader.batch.subgraph = subgraph_from(arguments.subgraph);
+    require_valid(arguments.labor_batches == 1 || arguments.loader.batch.labor,
+                  "--labor-batches is of --labor; give both");
     if (arguments.labor_batches > 1)
       arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);

@@ -207,6 +207,7 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   if (kind == "induced") batch.subgraph = Subgraph::kInduced;
   if (kind == "walk") {
     batch.sampler = BatchOptions::kWalkSampler;
+    batch.fanouts = BatchOptions{}.fanouts;  // which walks do not know
     batch.walk = {.length = kWalkLength};
   }
   if (kind.starts_with("weighted")) batch.weight = first_of(dataset, edge.weights, "weight");

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -25,17 +26,35 @@ int exit_code(ErrorCode code) {
   }
 }
 
+std::string program_name;  // for what std::terminate says
+
+int complain(std::string message, int code) {
+  for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
+  std::fprintf(stderr, "%s: %s\n", program_name.c_str(), message.c_str());
+  return code;
+}
+
+/// An exception that nothing could catch, in a constructor of a library that was being loaded, say.
+[[noreturn]] void complain_and_end() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    std::_Exit(complain(error.what(), exit_code(error.code())));
+  } catch (const std::exception& error) {
+    std::_Exit(complain(error.what(), 1));
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int program_main(CommandLine& line, int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   report_truncated_files(line.name().c_str());
-  const auto complain = [&](std::string message, int code) {
-    for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
-    std::fprintf(stderr, "%s: %s\n", line.name().c_str(), message.c_str());
-    return code;
-  };
+  program_name = line.name();
+  std::set_terminate(complain_and_end);
   try {
     if (line.parse(argc, argv)) line.run();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

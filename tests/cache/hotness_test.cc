@@ -83,6 +83,23 @@ TEST(Hotness, FanoutMinusOneTakesAllNeighbours) {
   for (int v = 0; v < 4; ++v) EXPECT_NEAR(p[v], expected[v], 1e-15) << v;
 }
 
+// GLT 0.2 starts each seed at probability 1: then all that training nodes reach is certain, and there is no order.
+TEST(Hotness, SeedsStartAtBatchSizeOverTrainingNodes_AndKeepTheOrderOfTheirDegrees) {
+  constexpr std::int64_t kHubs = 10, kTrain = 100;
+  Graph graph{.indptr = std::vector<std::int64_t>(kHubs + 1, 0), .indices = {}};
+  std::vector<std::int64_t> train;
+  for (std::int64_t t = 0; t < kTrain; ++t) {  // hub i is a neighbour of the first 10 (i + 1) of them
+    for (std::int64_t hub = t / 10; hub < kHubs; ++hub)
+      graph.indices.push_back(static_cast<std::int32_t>(hub));
+    graph.indptr.push_back(std::ssize(graph.indices));
+    train.push_back(kHubs + t);
+  }
+  const auto p = inclusion_probability(graph.view(train), {.fanouts = {-1}, .batch_size = 1});
+  for (const std::int64_t t : train) EXPECT_NEAR(p[t], 0.01, 1e-15);
+  for (std::int64_t hub = 1; hub < kHubs; ++hub) EXPECT_GT(p[hub], p[hub - 1]);
+  EXPECT_LT(p[kHubs - 1], 1);
+}
+
 TEST(Hotness, CertainNodesAreOneAndNeverNaN) {
   const std::vector<std::int64_t> train{2, 3};
   const auto p = inclusion_probability(kDiamond.view(train), {.fanouts = {2, 2, 2}, .batch_size = 1000});

@@ -2,6 +2,7 @@
 // of those libraries as tests of ours.
 #include <gtest/gtest.h>
 
+#include "core/deal.h"
 #include "core/error.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -181,6 +182,36 @@ TEST_F(KnownAnswers, Induced_NodesOneToFourOfTheCycle) {
   const BatchView batch =
       sample(cycle_of_six(), {1, 2, 3, 4}, {.fanouts = {}, .subgraph = Subgraph::kInduced});
   expect_edges(batch, {1, 0, 2, 1, 3, 2}, {0, 1, 1, 2, 2, 3}, {3, 4, 5, 6, 7, 8});
+}
+
+// cuGraph-PyG's graph of papers and authors, from its papers as node seeds.
+TEST_F(KnownAnswers, Hetero_PapersAndTheirAuthors) {
+  const testing::TypedGraph graph{.nodes = {{.name = "paper", .count = 6}, {.name = "author", .count = 4}},
+                                  .edges = {{.src = "paper",
+                                             .rel = "cites",
+                                             .dst = "paper",
+                                             .sources = {0, 1, 2, 4, 3, 4, 5, 5},
+                                             .destinations = {4, 5, 4, 3, 2, 1, 0, 1}},
+                                            {.src = "author",
+                                             .rel = "writes",
+                                             .dst = "paper",
+                                             .sources = {0, 1, 2, 3, 3, 0},
+                                             .destinations = {0, 1, 2, 3, 4, 5}}}};
+  const BatchView batch = sample(graph, {0, 1, 2, 3, 4}, {.fanouts = {2, 2}});
+  EXPECT_EQ(ints(batch.get("n_id", Store::kNode, 0)), (Ints{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(ints(batch.get("n_id", Store::kNode, 1)), (Ints{0, 1, 2, 3}));
+  EXPECT_EQ(ints(batch.get("num_sampled_nodes", Store::kNode, 0)), (Ints{5, 1, 0}));
+  EXPECT_EQ(ints(batch.get("num_sampled_nodes", Store::kNode, 1)), (Ints{0, 4, 0}));
+  EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, 0)), (Ints{7, 1}));
+  EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, 1)), (Ints{5, 1}));
+  EXPECT_EQ(ints(batch.get("e_id", Store::kEdge, 0)), (Ints{6, 5, 7, 4, 3, 0, 2, 1}));
+  EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 2, 3, 3, 0, 0, 1, 2, 3, 4, 5}));
+}
+
+// cuGraph-PyG's len() and drop_last.
+TEST(KnownDeals, FiveSeedsInBatchesOfTwo_AreThreeAndTwoWithoutTheLast) {
+  EXPECT_EQ(Deal({.num_seeds = 5, .batch_size = 2, .world_size = 1}).steps(), 3);
+  EXPECT_EQ(Deal({.num_seeds = 5, .batch_size = 2, .world_size = 1, .drop_last = true}).steps(), 2);
 }
 
 TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {

@@ -228,6 +228,17 @@ TEST(Walks, ThatCannotBe_AreRefusedByName) {
   expect(unknown, "there is no sampler 'nope'");
 }
 
+TEST(Walks, FromANodeTypeThatTheMetapathDoesNotEndAt_AreRefusedByTheirNames) {
+  const testing::TempFolder folder;
+  const testing::TypedGraph graph{
+      .nodes = {{.name = "author", .count = 2}, {.name = "paper", .count = 3}},
+      .edges = {{.src = "author", .rel = "wrote", .dst = "paper", .sources = {1}, .destinations = {0}}}};
+  testing::write_typed_dataset(folder.path() / "graph", graph);
+  EXPECT_NE(refused(Dataset(folder.path() / "graph"), walks({.length = 1}))
+                .find("begin at node type 'paper', but the seeds are of type 'author'"),
+            std::string::npos);
+}
+
 TEST(Walks, OptionsComeBackFromTheirText) {
   const BatchOptions options =
       walks({.length = 7, .per_seed = 3, .p = 0.1, .q = 3.7, .metapath = {"a", "b"}});

@@ -42,6 +42,17 @@ TEST(AliasTable, IntegersAreInProportionAndSumUp) {
   }
 }
 
+// pyg-lib's test of its biased random numbers: cumulated 0, .75, 0, .8, 0, .25, 0, .5.
+TEST(AliasTable, SharesOfPygLibsBiases) {
+  const auto first_share = [](const std::vector<double>& weights) {
+    return static_cast<double>(integers_of(weights)[0]) / static_cast<double>(2 * kColumn);
+  };
+  EXPECT_EQ(first_share({1.5, 0.5}), 0.75);
+  EXPECT_NEAR(first_share({1, 0.25}), 0.8, 1e-9);
+  EXPECT_EQ(first_share({0.125, 0.375}), 0.25);
+  EXPECT_EQ(first_share({1, 1}), 0.5);
+}
+
 TEST(AliasTable, AThresholdOfZeroMeansAWeightOfZero) {
   const std::vector<double> weights{0, 8, 0, 0, 0, 0, 0, 0, 1e-20, 0};
   std::vector<AliasEntry> table(weights.size());

@@ -56,7 +56,7 @@ KINDS = (
     kind("--sampler walk --walk-length 4 --metapath to,rev_to", "typed"),
     kind("--sampler cluster --cluster cluster --subgraph induced", "clique", "typed"),
     kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-weights ARRAYS/seed_w.npy", "power-law", "typed"),
-    kind("--fanouts 1,1 --plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3", "power-law", "star"),
+    kind("--plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3,2", "power-law", "star"),
 )
 
 

@@ -35,6 +35,19 @@ TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
   expect(refused([](auto& o) { o.batch_deadline = std::chrono::milliseconds(0); }), "batch_deadline");
 }
 
+TEST_F(BadInput, OptionsThatWouldNotBeRead_AreNamed) {
+  expect(refused([](auto& o) {
+           o.seeds = {{3, 4}}, o.split = "valid";
+         }),
+         "invalid: seeds are given, so split 'valid' is not read");
+  expect(refused([](auto& o) {
+           o.seeds = {{3, 4}}, o.seed_weights = {1, 2}, o.shuffle = false;
+         }),
+         "invalid: seeds with weights are drawn anew in each epoch");
+  expect(refused([](auto& o) { o.batch.sampler = BatchOptions::kWalkSampler, o.batch.walk.length = 2; }),
+         "invalid: sampler 'walk' knows no fanouts");
+}
+
 TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
   expect(refused([](auto& o) { o.dataset = "/no/such/folder"; }), "/no/such/folder");
   expect(refused([](auto& o) { o.split = "holiday"; }), "holiday");

@@ -1,5 +1,8 @@
 // Samplers beside the neighbour sampler, and seeds that are no split, through worker mode: the same bytes as in one process, whatever
 // the number of workers and partitions, and after a worker's death. Plugins that cannot be used.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 
 #include "core/sampler_plugin.h"
@@ -19,7 +22,7 @@ class SamplersThroughWorkers : public LoaderTestWithin<>, public ::testing::With
  protected:
   static LoaderOptions options_of_kind(int parts) {
     LoaderOptions o = options(parts);
-    o.batch.edge_ids = true;
+    o.batch = {.edge_ids = true};
     GetParam().change(o);
     for (const std::string& library : o.plugins) load_sampler_plugin(library);  // for the oracle
     return o;
@@ -67,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SamplersThroughWorkers,
                                            Kind{"Plugin",
                                                 [](LoaderOptions& o) {
                                                   o.batch.sampler = "spaced";
-                                                  o.batch.sampler_options = "4";
+                                                  o.batch.sampler_options = "4,3";
                                                   o.plugins = {plugin("spaced_sampler")};
                                                 }},
                                            Kind{"Mask",
@@ -89,6 +92,7 @@ class Plugins : public LoaderTestWithin<> {
  protected:
   static std::string refused(const std::function<void(LoaderOptions&)>& change) {
     LoaderOptions o = options();
+    o.batch = {};
     change(o);
     const std::string error = error_of([&] {
       Loader loader(o);
@@ -106,9 +110,59 @@ TEST_F(Plugins, ThatDoNotLoad_AreNamed) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   expect("/no/such/plugin.so", "not found: the plugin /no/such/plugin.so");
-  expect((path(1) / "meta.json").string(),
-         "invalid: the plugin " + (path(1) / "meta.json").string() + " does not load");
+  expect((path(1) / "meta.json").string(), "invalid: the plugin " + (path(1) / "meta.json").string() +
+                                               " does not load: it is no shared library");
   expect(plugin("no_plugin"), "is no plugin");
+}
+
+// dlopen maps what the headers name, and reading behind the end of a file is a bus error.
+TEST_F(Plugins, ThatWereCutShort_AreNamed) {
+  std::ifstream whole(plugin("spaced_sampler"), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  const std::filesystem::path cut = folder() / "cut.so";
+  for (const std::size_t left : {std::size_t{5}, std::size_t{40}, std::size_t{100}, std::size_t{4'096},
+                                 bytes.size() / 2, bytes.size() - 1}) {
+    std::ofstream(cut, std::ios::binary) << bytes.substr(0, left);
+    const std::string error = refused([&](LoaderOptions& o) { o.plugins = {cut.string()}; });
+    EXPECT_EQ(error, "invalid: the plugin " + cut.string() +
+                         " does not load: it was cut short or is damaged (" + std::to_string(left) +
+                         " bytes are there); copy or build it again");
+  }
+  std::filesystem::remove(cut);
+}
+
+TEST_F(Plugins, WhoseConstructorsThrow_EndTheProgramInOneLine) {
+  const testing::ProgramResult result = testing::run_program(
+      {testing::program("hopfeed-sample"), path(1).string(), "--plugin", plugin("throwing_constructor")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "hopfeed-sample: the plugin " + plugin("throwing_constructor") +
+                            " does not load, one of its constructors threw: not before noon\n");
+}
+
+TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
+  const auto expect = [&](const std::function<void(BatchOptions&)>& change, const std::string& part) {
+    const std::string error = refused([&](LoaderOptions& o) {
+      o.plugins = {plugin("spaced_sampler")};
+      o.batch.sampler = "spaced";
+      o.batch.sampler_options = "4,3";
+      change(o.batch);
+    });
+    EXPECT_EQ(error, "invalid: " + part);
+  };
+  const auto unknown = [](const char* option) {
+    return std::string("sampler 'spaced' knows no ") + option + "; leave it out or choose another";
+  };
+  expect([](BatchOptions& o) { o.replace = true; }, unknown("replace"));
+  expect([](BatchOptions& o) { o.weight = "w"; }, unknown("weight"));
+  expect([](BatchOptions& o) { o.fanouts = {4, 3}; }, unknown("fanouts"));
+  expect([](BatchOptions& o) { o.edge_fanouts = {{"to", {1, 1, 1}}}; }, unknown("edge fanouts"));
+  expect([](BatchOptions& o) { o.time = "t"; }, unknown("time"));
+  expect([](BatchOptions& o) { o.sampler_options = "10abc"; },
+         "'10abc' in fanouts '10abc' is no number; write them like 15,10,5");
+  expect([](BatchOptions& o) { o.sampler_options = "70000"; },
+         "70000 neighbours of a row in a hop; choose 1 to 65535");
+  expect([](BatchOptions& o) { o.sampler_options = ""; }, "a sampler of 0 hops; 1 to 16 can be");
 }
 
 TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
@@ -122,6 +176,7 @@ TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
 
 TEST_F(Plugins, ThatFailInABatch_EndTheBatchAndNotTheWorker) {
   LoaderOptions o = options();
+  o.batch = {};
   o.plugins = {plugin("throwing_sampler")};
   o.batch.sampler = "throwing";
   Loader loader(o);
