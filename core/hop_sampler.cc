@@ -54,11 +54,14 @@ void HopSampler::expand(const SampleRequest& request, std::size_t hop, const Row
     picks_.clear();
     pick({.degree = row.degree, .most = most, .edge_type = reader.edge_type(), .draws = draws, .row = row},
          picks_);
-    require_valid(
-        picks_.size() <= most,
-        fmt::format("a sampler took {} neighbours of a row, where {} are the most", picks_.size(), most));
+    if (picks_.size() > most) {
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("a sampler took {} neighbours of a row, where {} are the most", picks_.size(), most));
+    }
     for (const std::uint64_t i : picks_) {
-      require_valid(i < row.degree, fmt::format("a sampler took neighbour {} of {}", i, row.degree));
+      if (i >= row.degree)
+        throw Error(ErrorCode::kInvalid, fmt::format("a sampler took neighbour {} of {}", i, row.degree));
       out.add_edge(reader.edge_type(), out.add_node(src, reader.neighbor(row, i)), target, row, i);
     }
   }
