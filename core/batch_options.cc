@@ -61,7 +61,8 @@ void check_sampler(const BatchOptions& o) {
          "walks");
   refuse(!cluster && !o.cluster.empty(), "cluster");
   refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
-  refuse(!neighbor && o.fanouts != BatchOptions{}.fanouts, "fanouts");
+  // Of an induced subgraph their number is that of a model's layers.
+  refuse(!neighbor && o.subgraph != Subgraph::kInduced && o.fanouts != BatchOptions{}.fanouts, "fanouts");
   refuse(!neighbor && !o.edge_fanouts.empty(), "edge fanouts");
   refuse(!neighbor && o.replace, "replace");
   refuse(!neighbor && !o.weight.empty(), "weight");
