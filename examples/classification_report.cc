@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace hopfeed {
 namespace {
 
@@ -46,20 +48,21 @@ nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.0f}%", 100 * fraction); }
 
-std::string line(const std::string& what, const std::string& epoch, const std::string& loss,
-                 const std::string& train, const std::string& valid, const std::string& test,
-                 const std::string& rate, const std::string& waited, const std::string& seconds) {
-  return fmt::format("{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}{:>10}\n", what, epoch, loss, train, valid,
-                     test, rate, waited, seconds);
+std::string line(std::size_t width, const std::string& what, const std::string& epoch,
+                 const std::string& loss, const std::string& train, const std::string& valid,
+                 const std::string& test, const std::string& rate, const std::string& waited,
+                 const std::string& seconds) {
+  return fmt::format("{:<{}}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}{:>10}\n", what, width, epoch, loss, train,
+                     valid, test, rate, waited, seconds);
 }
 
 std::string decimals(const std::optional<double>& accuracy) {
   return accuracy ? fmt::format("{:.4f}", *accuracy) : "-";
 }
 
-std::string exact_line(const ModelReport& model, const std::string& epoch) {
+std::string exact_line(std::size_t width, const ModelReport& model, const std::string& epoch) {
   const Means means = means_of(model.rows);
-  return line(model.title, epoch, "", decimals(model.train_accuracy), decimals(model.valid_accuracy),
+  return line(width, model.title, epoch, "", decimals(model.train_accuracy), decimals(model.valid_accuracy),
               decimals(model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s),
               percent(means.wait_fraction), fmt::format("{:.2f}", means.epoch_seconds));
 }
@@ -92,17 +95,20 @@ nlohmann::json to_json(const RunReport& report) {
 }
 
 std::string to_table(const RunReport& report) {
-  std::string table = line("", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
+  std::size_t width = 16;
+  for (const ModelReport& model : report.models) width = std::max(width, model.title.size());
+  std::string table =
+      line(width, "", "epoch", "loss", "train", "valid", "test", "batches/s", "waited", "s/epoch");
   const ModelReport& last = report.models.back();
   for (const EpochRow& row : last.rows) {
     const std::optional<double> valid =
         last.valid_accuracy ? std::optional(row.valid_accuracy) : std::nullopt;
-    table += line("", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "", decimals(valid), "",
-                  fmt::format("{:.1f}", row.batches_per_s), percent(row.waits.trainer()),
+    table += line(width, "", fmt::format("{}", row.epoch), fmt::format("{:.4f}", row.loss), "",
+                  decimals(valid), "", fmt::format("{:.1f}", row.batches_per_s), percent(row.waits.trainer()),
                   fmt::format("{:.2f}", row.seconds));
   }
   for (const ModelReport& model : report.models)
-    table += exact_line(model, fmt::format("best {}", model.best_epoch));
+    table += exact_line(width, model, fmt::format("best {}", model.best_epoch));
   table +=
       "valid of an epoch is sampled; the last rows are exact, for the best epoch's model, with means over "
       "all epochs.\n";

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "core/dataset_meta.h"
 #include "core/error.h"
 #include "core/limits.h"
 #include "partition_tool/edges_to_csc.h"
@@ -57,18 +59,27 @@ struct EdgeList {
   std::vector<std::int64_t> source, destination;
 };
 
-EdgeList read_edges(const fs::path& path, std::int64_t num_nodes, bool add_inverse,
-                    const Progress& progress) {
+/// How lines become edges.
+enum class Inverse {
+  kNone,   // source,destination
+  kAfter,  // edge 2i is line i, edge 2i + 1 its inverse
+  kAlone,  // the inverses alone, of an edge type back
+};
+
+EdgeList read_edges(const fs::path& path, std::int64_t num_sources, std::int64_t num_destinations,
+                    Inverse inverse, const Progress& progress) {
   TextLines lines(path);
   EdgeList edges;
   for (std::string_view line; lines.next(line);) {
     const std::size_t comma = line.find(',');
     if (comma == std::string_view::npos) lines.refuse("expected source,destination");
-    const std::int64_t from = parse_node(lines, line.substr(0, comma), num_nodes),
-                       to = parse_node(lines, line.substr(comma + 1), num_nodes);
-    edges.source.push_back(from);
-    edges.destination.push_back(to);
-    if (add_inverse) {
+    const std::int64_t from = parse_node(lines, line.substr(0, comma), num_sources),
+                       to = parse_node(lines, line.substr(comma + 1), num_destinations);
+    if (inverse != Inverse::kAlone) {
+      edges.source.push_back(from);
+      edges.destination.push_back(to);
+    }
+    if (inverse != Inverse::kNone) {
       edges.source.push_back(to);
       edges.destination.push_back(from);
     }
@@ -128,10 +139,7 @@ RawAttr node_features(const fs::path& path, std::int64_t num_nodes, const Progre
 }
 
 /// An edge and its inverse have the features of their line.
-RawEdgeAttr edge_features(const fs::path& path, std::int64_t num_lines, bool add_inverse,
-                          const Progress& progress) {
-  const auto features = read_features(path, num_lines, "edges", progress);
-  const std::int64_t edges_per_line = add_inverse ? 2 : 1;
+RawEdgeAttr edge_features(std::shared_ptr<const Features> features, std::int64_t edges_per_line) {
   return {.name = "edge_attr",
           .type = ElementType::kFloat32,
           .shape = {features->width},
@@ -158,20 +166,18 @@ std::vector<std::int64_t> read_labels(const fs::path& path, std::int64_t num_nod
   return labels;
 }
 
-/// The attribute "node_year", by which neighbours are no later than their seed.
-void add_years(RawGraph& graph, const fs::path& path) {
-  RawNodes& nodes = graph.nodes[0];
+/// The attribute "node_year".
+RawAttr node_years(const fs::path& path, std::int64_t num_nodes) {
   TextLines lines(path);
   const auto years = std::make_shared<std::vector<std::int64_t>>();
   for (std::string_view line; lines.next(line);) years->push_back(parse_integer(lines, line));
-  require_lines(lines, nodes.count, "nodes");
-  nodes.attrs.push_back({.name = "node_year",
-                         .type = ElementType::kInt64,
-                         .shape = {},
-                         .read_row = [years](std::int64_t node, std::span<std::byte> row) {
-                           std::memcpy(row.data(), &(*years)[node], row.size());
-                         }});
-  graph.edges[0].times = {"node_year"};
+  require_lines(lines, num_nodes, "nodes");
+  return {.name = "node_year",
+          .type = ElementType::kInt64,
+          .shape = {},
+          .read_row = [years](std::int64_t node, std::span<std::byte> row) {
+            std::memcpy(row.data(), &(*years)[node], row.size());
+          }};
 }
 
 std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_nodes) {
@@ -181,6 +187,7 @@ std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_node
   return ids;
 }
 
+/// The folder of the wanted scheme, or of the only one.
 fs::path split_folder(const OgbImportOptions& options) {
   const fs::path splits = options.raw / "split";
   if (!fs::is_directory(splits))
@@ -202,45 +209,165 @@ fs::path split_folder(const OgbImportOptions& options) {
               fmt::format("{} has the schemes: {}; choose one with --split-scheme", splits.string(), known));
 }
 
+void read_splits(RawNodes& nodes, const fs::path& folder) {
+  for (const char* name : {"train", "valid", "test"})
+    nodes.splits[name] = read_split(require_csv(folder, name), nodes.count);
+}
+
+/// What the folders tell of the nodes of a type, whose count is known.
+void read_nodes(RawNodes& nodes, const fs::path& features, const fs::path& labels, const Progress& progress) {
+  if (const auto path = find_csv(features, "node-feat"))
+    nodes.attrs.push_back(node_features(*path, nodes.count, progress));
+  if (const auto path = find_csv(labels, "node-label")) set_labels(nodes, read_labels(*path, nodes.count));
+  if (const auto path = find_csv(features, "node_year"))
+    nodes.attrs.push_back(node_years(*path, nodes.count));
+}
+
+/// One number per line: weighted batches draw by it.
+void add_weights(RawEdges& edges, const fs::path& path, std::int64_t num_lines, std::int64_t edges_per_line,
+                 const Progress& progress) {
+  const auto weights = read_features(path, num_lines, "edges", progress);
+  if (weights->width > 1)
+    throw Error(ErrorCode::kInvalid, path.string() + " has several numbers in a line; a weight is one");
+  edges.attrs.push_back(edge_features(weights, edges_per_line));
+  edges.attrs.back().name = "weight";
+  edges.attrs.back().shape = {};
+  edges.weights = {"weight"};
+}
+
+/// What the folder tells of the edges of a type, whose ends' nodes have been read.
+void read_edge_type(const RawGraph& graph, RawEdges& type, const fs::path& folder, Inverse inverse,
+                    const OgbImportOptions& options, const Progress& progress) {
+  const RawNodes &sources = graph.nodes[type.src_type], &destinations = graph.nodes[type.dst_type];
+  const fs::path path = require_csv(folder, "edge");
+  const EdgeList edges = inverse == Inverse::kAlone
+                             ? read_edges(path, destinations.count, sources.count, inverse, progress)
+                             : read_edges(path, sources.count, destinations.count, inverse, progress);
+  const std::int64_t edges_per_line = inverse == Inverse::kAfter ? 2 : 1,
+                     num_lines = std::ssize(edges.source) / edges_per_line;
+  if (const auto count = find_csv(folder, "num-edge-list")) {
+    const std::int64_t promised = read_count(*count, kMaxEdges);
+    if (num_lines != promised)
+      throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but {} says {} edges", path.string(),
+                                                   num_lines, count->string(), promised));
+  }
+  if (const auto features = find_csv(folder, "edge-feat"))
+    type.attrs.push_back(
+        edge_features(read_features(*features, num_lines, "edges", progress), edges_per_line));
+  if (const auto weights = find_csv(folder, "edge-weight"))
+    add_weights(type, *weights, num_lines, edges_per_line, progress);
+  if (std::ranges::find(sources.attrs, "node_year", &RawAttr::name) != sources.attrs.end())
+    type.times = {"node_year"};
+  type.csc = edges_to_csc(std::span(edges.source), std::span(edges.destination),
+                          {.sources = sources.count, .destinations = destinations.count},
+                          {.keep_edge_ids = options.keep_edge_ids || !type.attrs.empty(),
+                           .threads = options.threads,
+                           .origin = path.string()},
+                          progress);
+  if (!type.attrs.empty() && !options.keep_edge_ids) type.csc.edge_id_kind = EdgeIds::kHeld;
+}
+
+// ---- several types
+
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields;
+  for_each_field(line, [&](std::string_view field) { fields.emplace_back(field); });
+  return fields;
+}
+
+/// A line of names, and one with the number of nodes of each.
+std::vector<RawNodes> read_node_types(const fs::path& path) {
+  TextLines lines(path);
+  std::string_view line;
+  if (!lines.next(line))
+    throw Error(ErrorCode::kInvalid, path.string() + " is empty; expected names of types");
+  std::vector<RawNodes> types;
+  for (const std::string& name : fields_of(line)) {
+    check_name(name, "node type");
+    types.push_back({.name = name, .count = 0, .attrs = {}, .splits = {}});
+  }
+  if (!lines.next(line)) lines.refuse("a line with the number of nodes of each type is missing");
+  const std::vector<std::string> counts = fields_of(line);
+  if (counts.size() != types.size())
+    lines.refuse(fmt::format("{} numbers for {} types", counts.size(), types.size()));
+  for (std::size_t t = 0; t < types.size(); ++t) {
+    types[t].count = parse_integer(lines, counts[t]);
+    if (types[t].count < 1 || types[t].count > kMaxNodes)
+      lines.refuse(fmt::format("{} is out of range (1 to {})", counts[t], kMaxNodes));
+  }
+  if (lines.next(line)) lines.refuse("a second graph; hopfeed imports datasets of one graph");
+  return types;
+}
+
+/// "paper___cites___paper".
+RawEdges edges_named(const RawGraph& graph, const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const std::size_t first = name.find("___"), second = name.find("___", first + 3);
+  const auto type_of = [&](const std::string& type) {
+    const auto found = std::ranges::find(graph.nodes, type, &RawNodes::name);
+    if (found != graph.nodes.end()) return static_cast<int>(found - graph.nodes.begin());
+    throw Error(ErrorCode::kInvalid, fmt::format("{}: there is no node type '{}'", folder.string(), type));
+  };
+  if (first == std::string::npos || second == std::string::npos)
+    throw Error(ErrorCode::kInvalid, folder.string() + " is not named source___relation___destination");
+  RawEdges edges{.src_type = type_of(name.substr(0, first)),
+                 .dst_type = type_of(name.substr(second + 3)),
+                 .rel = name.substr(first + 3, second - first - 3),
+                 .csc = {},
+                 .attrs = {},
+                 .weights = {},
+                 .times = {}};
+  check_name(edges.rel, "relation");
+  return edges;
+}
+
+RawGraph import_types(const OgbImportOptions& options, const Progress& progress) {
+  const fs::path raw = options.raw / "raw";
+  const auto beside = find_csv(options.raw, "num-nodes");
+  RawGraph graph;
+  graph.nodes = read_node_types(beside ? *beside : require_csv(raw, "num-node-dict"));
+  const fs::path splits = fs::is_directory(options.raw / "split") ? split_folder(options) : fs::path();
+  const auto has_split = [&](const RawNodes& nodes) {
+    return !splits.empty() && fs::is_directory(splits / nodes.name);
+  };
+  std::ranges::stable_partition(graph.nodes,
+                                has_split);  // the first type is whose nodes are seeds by default
+  for (RawNodes& nodes : graph.nodes) {
+    read_nodes(nodes, raw / "node-feat" / nodes.name, raw / "node-label" / nodes.name, progress);
+    if (has_split(nodes)) read_splits(nodes, splits / nodes.name);
+  }
+  std::vector<fs::path> folders(fs::directory_iterator(raw / "relations"), {});
+  std::ranges::sort(folders);
+  for (const fs::path& folder : folders) {
+    RawEdges edges = edges_named(graph, folder);
+    RawEdges back = edges;
+    read_edge_type(graph, edges, folder, Inverse::kNone, options, progress);
+    graph.edges.push_back(std::move(edges));
+    if (!options.add_inverse_edge) continue;
+    std::swap(back.src_type, back.dst_type);
+    back.rel = "rev_" + back.rel;
+    read_edge_type(graph, back, folder, Inverse::kAlone, options, progress);
+    graph.edges.push_back(std::move(back));
+  }
+  return graph;
+}
+
 }  // namespace
 
 RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   const fs::path raw = options.raw / "raw";
+  const bool typed = fs::is_directory(raw / "relations");
+  const std::string name = fs::absolute(options.raw).lexically_normal().filename().string();
+  RawGraph graph = typed ? import_types(options, progress) : graph_of_one_type(name);
+  graph.name = name;
+  if (typed) return graph;
   const fs::path splits = split_folder(options);
-  const std::int64_t num_nodes = read_count(require_csv(raw, "num-node-list"), kMaxNodes);
-  const fs::path edge_path = require_csv(raw, "edge");
-  RawGraph graph = graph_of_one_type(fs::absolute(options.raw).lexically_normal().filename().string());
   RawNodes& nodes = graph.nodes[0];
-  Csc& csc = graph.edges[0].csc;
-  nodes.count = num_nodes;
-  {
-    const EdgeList edges = read_edges(edge_path, num_nodes, options.add_inverse_edge, progress);
-    if (const auto path = find_csv(raw, "num-edge-list")) {
-      const std::int64_t listed = std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
-                         promised = read_count(*path, kMaxEdges);
-      if (listed != promised)
-        throw Error(ErrorCode::kInvalid, fmt::format("{} has {} lines, but {} says {} edges",
-                                                     edge_path.string(), listed, path->string(), promised));
-    }
-    const auto features = find_csv(raw, "edge-feat");
-    csc = edges_to_csc(std::span(edges.source), std::span(edges.destination),
-                       {.sources = num_nodes, .destinations = num_nodes},
-                       {.keep_edge_ids = options.keep_edge_ids || features,
-                        .threads = options.threads,
-                        .origin = edge_path.string()},
-                       progress);
-    if (features && !options.keep_edge_ids) csc.edge_id_kind = EdgeIds::kHeld;
-    if (features)
-      graph.edges[0].attrs.push_back(
-          edge_features(*features, std::ssize(edges.source) / (options.add_inverse_edge ? 2 : 1),
-                        options.add_inverse_edge, progress));
-  }
-  if (const auto path = find_csv(raw, "node-feat"))
-    nodes.attrs.push_back(node_features(*path, num_nodes, progress));
-  if (const auto path = find_csv(raw, "node-label")) set_labels(nodes, read_labels(*path, num_nodes));
-  if (const auto path = find_csv(raw, "node_year")) add_years(graph, *path);
-  for (const char* name : {"train", "valid", "test"})
-    nodes.splits[name] = read_split(require_csv(splits, name), num_nodes);
+  nodes.count = read_count(require_csv(raw, "num-node-list"), kMaxNodes);
+  read_nodes(nodes, raw, raw, progress);
+  read_edge_type(graph, graph.edges[0], raw, options.add_inverse_edge ? Inverse::kAfter : Inverse::kNone,
+                 options, progress);
+  read_splits(nodes, splits);
   return graph;
 }
 

@@ -89,14 +89,16 @@ void add_debian(CommandLine& import, Choices& choices) {
 }
 
 void add_ogb(CommandLine& import, Choices& choices) {
-  CommandLine& command =
-      import.command("ogb", "A node-classification dataset in the raw CSV layout of OGB downloads");
+  CommandLine& command = import.command(
+      "ogb", "A dataset in the raw CSV layout of OGB downloads, of one type or (raw/relations) of several");
   make_by(command, choices, choices.ogb, import_ogb);
   command.option("--raw", choices.ogb.raw, "Folder that holds raw/ and split/", {.required = true});
   command.option("--split-scheme", choices.ogb.split_scheme,
                  "Folder under split/; needed where there are several");
-  command.flag("--add-inverse-edge", choices.ogb.add_inverse_edge,
-               "Follow each edge by its inverse, as OGB does for undirected datasets");
+  command.flag(
+      "--add-inverse-edge", choices.ogb.add_inverse_edge,
+      "Follow each edge by its inverse, as OGB does for undirected datasets; of several types, each edge "
+      "type by one that leads back (rev_...)");
 }
 
 /// "NAME=FILE".

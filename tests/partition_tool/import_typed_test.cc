@@ -194,5 +194,122 @@ TEST_F(ImportNumpyTypes, OptionsOfSingleArraysAreRefusedBesideADescription) {
   expect_refused([&] { import_numpy({}, no_progress); }, "give --edge-index, or --hetero");
 }
 
+/// Papers, which have a split, and authors in OGB's layout of several types.
+class ImportOgbTypes : public ::testing::Test {
+ protected:
+  ImportOgbTypes() {
+    write("raw/num-node-dict", "author,paper\n2,3\n");
+    write("raw/relations/author___writes___paper/edge", "1,0\n0,2\n1,2\n");
+    write("raw/relations/author___writes___paper/num-edge-list", "3\n");
+    write("raw/relations/author___writes___paper/edge-weight", "5\n0.5\n2\n");
+    write("raw/relations/paper___cites___paper/edge", "2,1\n0,1\n");
+    write("raw/relations/paper___cites___paper/edge-feat", "1,2\n3,4\n");
+    write("raw/node-feat/paper/node-feat", "1,2\n3,4\n5,6\n");
+    write("raw/node-feat/paper/node_year", "2013\n2011\n2012\n");
+    write("raw/node-label/paper/node-label", "1\nnan\n0\n");
+    for (const char* split : {"train", "valid", "test"})
+      write(std::string("split/time/paper/") + split, split == std::string("train") ? "2\n0\n" : "1\n");
+  }
+  void write(const std::string& stem, const std::string& text) const {
+    gzip(folder_.path() / "mag" / (stem + ".csv.gz"), text);
+  }
+  void remove(const std::string& stem) const { fs::remove_all(folder_.path() / "mag" / stem); }
+  OgbImportOptions options() const { return {.raw = folder_.path() / "mag"}; }
+  DatasetMeta build(const std::string& name, const RawGraph& graph) const {
+    const DatasetMeta meta = testing::write_dataset(folder_.path() / name, graph);
+    Dataset(folder_.path() / name).verify([](std::uint64_t, std::uint64_t) {});
+    return meta;
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(ImportOgbTypes, ReadsTheLayout_TypesWithASplitFirst) {
+  const RawGraph graph = import_ogb(options(), no_progress);
+  EXPECT_EQ(graph.name, "mag");
+  ASSERT_EQ(graph.nodes.size(), 2U);
+  EXPECT_EQ(graph.nodes[0].name, "paper");
+  EXPECT_EQ(values_of<float>(graph.nodes[0], 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 2), (Ids{2013, 2011, 2012}));
+  EXPECT_EQ(graph.nodes[0].splits.at("train"), (Ids{2, 0}));
+  EXPECT_EQ(graph.nodes[1].name, "author");
+  EXPECT_EQ(graph.nodes[1].count, 2);
+  EXPECT_TRUE(graph.nodes[1].splits.empty());
+  ASSERT_EQ(graph.edges.size(), 2U);
+  EXPECT_EQ(graph.edge_name(graph.edges[0]), "author__writes__paper");
+  EXPECT_EQ(graph.edges[0].csc.indptr, (Ids{0, 1, 1, 3}));
+  EXPECT_EQ(sources(graph.edges[0]), (Ids{1, 0, 1}));
+  EXPECT_EQ(in_edge_values<float>(graph.edges[0], 0, 2), (std::vector<float>{0.5F, 2}));
+  EXPECT_EQ(graph.edges[0].weights, std::vector<std::string>{"weight"});
+  EXPECT_TRUE(graph.edges[0].times.empty()) << "authors have no year";
+  EXPECT_EQ(sources(graph.edges[1]), (Ids{2, 0}));
+  EXPECT_EQ(in_edge_values<float>(graph.edges[1], 0, 1, 2), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(graph.edges[1].times, std::vector<std::string>{"node_year"});
+  build("made", graph);
+}
+
+TEST_F(ImportOgbTypes, InversesAreEdgeTypesOfTheirOwn) {
+  OgbImportOptions both = options();
+  both.add_inverse_edge = true;
+  const RawGraph graph = import_ogb(both, no_progress);
+  ASSERT_EQ(graph.edges.size(), 4U);
+  EXPECT_EQ(graph.edge_name(graph.edges[1]), "paper__rev_writes__author");
+  EXPECT_EQ(graph.edges[1].csc.indptr, (Ids{0, 1, 3}));
+  EXPECT_EQ(sources(graph.edges[1]), (Ids{2, 0, 2}));
+  EXPECT_EQ(in_edge_values<float>(graph.edges[1], 0, 1), (std::vector<float>{5, 2}));
+  EXPECT_EQ(graph.edge_name(graph.edges[3]), "paper__rev_cites__paper");
+  EXPECT_EQ(sources(graph.edges[3]), (Ids{1, 1}));
+  build("both", graph);
+}
+
+// As LastFM comes: counts beside raw, no splits, no features.
+TEST_F(ImportOgbTypes, CountsMayLieBesideRaw_AndSplitsAndFeaturesBeAbsent) {
+  for (const char* part : {"raw/num-node-dict.csv.gz", "raw/node-feat", "raw/node-label", "split"})
+    remove(part);
+  std::ofstream(folder_.path() / "mag/num-nodes.csv") << "author,paper\n2,3\n";
+  const RawGraph graph = import_ogb(options(), no_progress);
+  EXPECT_EQ(graph.nodes[0].name, "author");
+  EXPECT_EQ(graph.num_edges(), 5);
+  EXPECT_TRUE(build("bare", graph).edge_types[1].times.empty());
+}
+
+TEST_F(ImportOgbTypes, WhatDoesNotFitIsNamed) {
+  const auto refused = [&](const std::string& stem, const std::string& text, const std::string& part) {
+    const fs::path path = folder_.path() / "mag" / (stem + ".csv.gz");
+    const std::string good = testing::file_bytes(path);
+    write(stem, text);
+    expect_refused([&] { build("bad", import_ogb(options(), no_progress)); }, part);
+    std::ofstream(path, std::ios::binary) << good;
+  };
+  const std::string writes = "raw/relations/author___writes___paper/";
+  refused("raw/num-node-dict", "author,paper\n2\n", "1 numbers for 2 types");
+  refused("raw/num-node-dict", "author,paper\n2,0\n", "0 is out of range");
+  refused("raw/num-node-dict", "author,paper\n2,3\n2,3\n", "a second graph");
+  refused("raw/num-node-dict", "author,papers\n2,3\n", "there is no node type 'paper'");
+  refused(writes + "edge", "1,0\n2,2\n1,2\n", "node 2 is out of range, there are 2 nodes");
+  refused(writes + "num-edge-list", "4\n", "has 3 lines, but");
+  refused(writes + "edge-weight", "5\n0.5\n", "edge-weight.csv.gz has 2 lines, but there are 3 edges");
+  refused(writes + "edge-weight", "5,1\n0.5,1\n2,1\n", "has several numbers in a line");
+  refused(writes + "edge-weight", "5\n-1\n2\n", "weight");
+  fs::rename(folder_.path() / "mag" / writes, folder_.path() / "mag/raw/relations/writes");
+  expect_refused([&] { import_ogb(options(), no_progress); }, "is not named source___relation___destination");
+}
+
+TEST(ImportOgbTypesReal, LastfmIsReadWhole) {
+  const char* data = std::getenv("HOPFEED_DATA");
+  const fs::path raw = fs::path(data != nullptr ? data : "") / "lastfm";
+  if (!fs::exists(raw / "raw"))
+    GTEST_SKIP() << "no lastfm in '" << raw.string() << "' (HOPFEED_DATA names the folder)";
+  const RawGraph graph = import_ogb({.raw = raw, .add_inverse_edge = true}, no_progress);
+  EXPECT_EQ(graph.nodes[0].count, 1892);
+  EXPECT_EQ(graph.nodes[1].count, 4489);
+  ASSERT_EQ(graph.edges.size(), 4U);
+  EXPECT_EQ(graph.edge_name(graph.edges[1]), "artist__rev_listens__user");
+  EXPECT_EQ(graph.edges[0].csc.num_edges(), graph.edges[1].csc.num_edges());
+  const TempFolder folder;
+  testing::write_dataset(folder.path() / "lastfm", graph);
+  Dataset(folder.path() / "lastfm").verify([](std::uint64_t, std::uint64_t) {});
+}
+
 }  // namespace
 }  // namespace hopfeed
