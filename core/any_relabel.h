@@ -7,10 +7,10 @@
 
 namespace hopfeed {
 
-using AnyRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel>;
+/// Of batches whose nodes have one local id each.
+using AnyRelabel = std::variant<DirectRelabel, HashRelabel>;
 
-inline AnyRelabel make_relabel(std::int64_t num_nodes, bool trees) {
-  if (trees) return TreeRelabel(num_nodes);
+inline AnyRelabel make_relabel(std::int64_t num_nodes) {
   if (num_nodes <= kMaxDirectNodes) return DirectRelabel(num_nodes);
   return HashRelabel(num_nodes);
 }

@@ -168,11 +168,17 @@ void Dataset::open_edge_extras(int edge_type, int p) {
   files.time_order_parts.resize(edge.times.size());
   files.times.resize(edge.times.size());
   files.time_parts.resize(edge.times.size());
+  files.time_indices.resize(edge.times.size());
+  files.time_index_parts.resize(edge.times.size());
   for (std::size_t t = 0; t < edge.times.size(); ++t) {
     files.time_orders[t].push_back(open_array(time_order_path(p, edge, edge.times[t])));
     files.times[t].push_back(open_array(times_path(p, edge, edge.times[t])));
     require_shape(files.time_orders[t].back(), {num_edges});
     require_shape(files.times[t].back(), {num_edges});
+    files.time_indices[t].push_back(open_array(time_indices_path(p, edge, edge.times[t])));
+    files.time_indices[t].back().require_descr(npy_descr(edge.index_type));
+    require_shape(files.time_indices[t].back(), {num_edges});
+    files.time_index_parts[t].push_back(files.time_indices[t].back().bytes().data());
     files.time_order_parts[t].push_back(files.time_orders[t].back().as<std::uint32_t>().data());
     files.time_parts[t].push_back(files.times[t].back().as<std::int64_t>().data());
   }
@@ -237,7 +243,9 @@ TimeView Dataset::time(int edge_type, const std::string& name) const {
     return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(),
                        folder_.string());
   });
-  return {.order = edges_[edge_type].time_order_parts[t], .times = edges_[edge_type].time_parts[t]};
+  const EdgeFiles& files = edges_[edge_type];
+  return {
+      .order = files.time_order_parts[t], .times = files.time_parts[t], .indices = files.time_index_parts[t]};
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
@@ -272,7 +280,8 @@ PageUse Dataset::page_use() const {
     add(files.rows);
     add(files.indices);
     add(files.edge_ids);
-    for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times}) {
+    for (const auto* lists :
+         {&files.attrs, &files.aliases, &files.time_orders, &files.times, &files.time_indices}) {
       for (const std::vector<NpyArray>& list : *lists) add(list);
     }
   }
@@ -328,6 +337,17 @@ void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_
         nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] -
                                                           offsets[p]];  // checked when it was opened
   }
+}
+
+OriginalIds Dataset::original_ids(int node_type, int partition) const {
+  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
+  const std::int64_t count = offsets[partition + 1] - offsets[partition];
+  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0) {
+    return {.first = &edges_[edge_type].parts[partition].rows->original_id,
+            .count = count,
+            .stride = sizeof(RowRecord) / sizeof(std::int64_t)};
+  }
+  return {.first = nodes_[node_type].original_ids[partition].as<std::int64_t>().data(), .count = count};
 }
 
 }  // namespace hopfeed

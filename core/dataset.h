@@ -57,6 +57,9 @@ class Dataset {
   /// out[i] = original id of dataset_ids[i], which are in range.
   void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
 
+  /// All of a partition.
+  OriginalIds original_ids(int node_type, int partition) const;
+
   /// How the mapped arrays lie in memory, as the kernel tells it now.
   PageUse page_use() const;
 
@@ -77,8 +80,8 @@ class Dataset {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<CscPart> parts;
     std::vector<std::int64_t> partition_offsets{0};                         // of the edges
-    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times;  // [name][partition]
-    std::vector<std::vector<const std::byte*>> attr_parts;                  // as in the above
+    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_indices;  // [name][partition]
+    std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;              // as in the above
     std::vector<std::vector<const AliasEntry*>> alias_parts;
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;

@@ -328,11 +328,13 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (in.text("format") != kFormatName)
     throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
   const std::int64_t version = in.integer("version", 0, INT64_MAX);
-  if (version != kDatasetVersion) {
-    throw Error(ErrorCode::kVersion,
-                fmt::format("{} has dataset version {}, this hopfeed reads version {}: import the data again",
-                            path, version, kDatasetVersion));
-  }
+  const auto refuse_version = [&](const char* what) {
+    throw Error(
+        ErrorCode::kVersion,
+        fmt::format("{} has dataset version {}{}, this hopfeed reads version {}: import the data again", path,
+                    version, what, kDatasetVersion));
+  };
+  if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version("");
   check_checksum(text, path);
   DatasetMeta meta;
   meta.name = in.text("name");
@@ -373,6 +375,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
       }
     }
     check_weights_and_times(in, meta, edge);
+    if (version < kDatasetVersion && !edge.times.empty()) refuse_version(" with times");
   }
   if (meta.node_types.empty()) in.fail("has no node type");
   const json& files = in.at("files");

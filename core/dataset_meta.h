@@ -10,6 +10,7 @@
 //   part-0000/edges/<...>/alias/<attr>.npy          [e, 2] uint32        {threshold, alias}: weighted draws (alias_table.h)
 //   part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the row's edges by rising time: positions in the row
 //   part-0000/edges/<...>/times/<attr>.npy          [e]    int64         their times
+//   part-0000/edges/<...>/time_indices/<attr>.npy   [e]    int32|int64   their source nodes: `indices` in that order
 //   part-0000/nodes/<type>/original_ids.npy         [n]    int64         only where no edge type ends at the node type
 //   part-0000/nodes/<type>/<attr>.npy               [n, stride / element]  one row per node, padded to the stride
 //   part-0000/nodes/<type>/hotness.npy              [n]    float64       expected reads per mini-batch (VIP), falling
@@ -26,7 +27,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 3;
+inline constexpr int kDatasetVersion = 4;
+/// What version 4 brought are the `time_indices`: without times, older datasets are read as well.
+inline constexpr int kOldestDatasetVersion = 3;
 
 struct AttrMeta {
   std::string name;  // "x", "y", ...
@@ -114,6 +117,7 @@ std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::s
 std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight);
 std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string original_ids_path(int partition, const NodeTypeMeta& node);
 std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
 std::string hotness_path(int partition, const NodeTypeMeta& node);

@@ -30,6 +30,9 @@ std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::
 std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
   return edge_file(partition, edge, "times/" + time);
 }
+std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
+  return edge_file(partition, edge, "time_indices/" + time);
+}
 std::string original_ids_path(int partition, const NodeTypeMeta& node) {
   return part_folder(partition) + "/nodes/" + node.name + "/original_ids.npy";
 }

@@ -213,7 +213,8 @@ class Verifier {
   void check_time(int e, int p, const std::string& name) {
     const EdgeTypeMeta& edge = meta_.edge_types[e];
     const TimeView view = dataset_.time(e, name);
-    const CscPart part = dataset_.csc(e).parts[p];
+    const CscView csc = dataset_.csc(e);
+    const CscPart& part = csc.parts[p];
     std::vector<std::int64_t> times;
     std::vector<std::uint32_t> order;
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
@@ -224,10 +225,15 @@ class Verifier {
         if (view.order[p][i] != order[i - begin] || view.times[p][i] != times[order[i - begin]])
           corrupt(path(time_order_path(p, edge, name)),
                   fmt::format("row {} is not in the order of time", row));
+        if (id_at(view.indices[p], csc.index_type, i) !=
+            id_at(part.indices, csc.index_type, begin + order[i - begin]))
+          corrupt(path(time_indices_path(p, edge, name)),
+                  fmt::format("row {} has other neighbours than its order of time says", row));
       }
     }
     advance_file(time_order_path(p, edge, name));
     advance_file(times_path(p, edge, name));
+    advance_file(time_indices_path(p, edge, name));
   }
 
   // Of the partition's edges [begin, end): their own, or else of their source nodes.

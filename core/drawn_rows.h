@@ -12,18 +12,24 @@ namespace hopfeed {
 
 /// One destination's row, between `look` and `place`.
 struct DrawnRow {
-  std::uint64_t index_at, edge_at;  // addresses of the row's first index and edge id
+  std::uint64_t index_at;           // address of the index that a picker counts from
+  std::uint64_t edge_at;            // address of the row's first edge id
   std::uint64_t position;           // of its first edge in the edge type, all partitions one after the other
   std::uint64_t degree;
   std::uint64_t population;  // of these positions it draws: the degree, or as many as the picker has left
   std::uint64_t most;        // of the neighbours that it may give
   std::uint64_t original_id;
   std::uint64_t
-      extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time),
-  std::uint64_t order_at;  // and of the row's order of time
+      extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time)
+  std::uint64_t order_at;  // of the order that the picker draws from, where it is not the row's; else 0
   std::uint32_t tree;      // position of the seed in a disjoint batch, else 0
   static constexpr std::uint32_t kNoLane = ~0u;
   std::uint32_t lane = kNoLane;  // where its draws are, if they were made in vector lanes
+
+  /// The position in the row of the place that a picker has drawn.
+  std::uint64_t position_of(std::uint64_t place) const {
+    return order_at == 0 ? place : checked(reinterpret_cast<const std::uint32_t*>(order_at)[place]);
+  }
 
   /// A position that was read from a file, which must not become an address unless it is in the row.
   std::uint32_t checked(std::uint32_t read) const {

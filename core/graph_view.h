@@ -27,6 +27,13 @@ struct CscPart {
   std::int64_t first_edge = 0;  // edges of the partitions before it
 };
 
+/// The original ids of the nodes of one type in one partition, in the dataset's order: node i's is first[i * stride].
+struct OriginalIds {
+  const std::int64_t* first = nullptr;
+  std::int64_t count = 0;
+  std::int64_t stride = 1;  // in row records 2
+};
+
 /// One edge type over all partitions.
 struct CscView {
   std::span<const CscPart> parts;  // [P]
@@ -59,6 +66,7 @@ struct WeightView {
 struct TimeView {
   std::span<const std::uint32_t* const> order;  // [P] position in the row; equal times in imported order
   std::span<const std::int64_t* const> times;   // [P] time of that edge, or of its source node
+  std::span<const std::byte* const> indices;    // [P] source node of that edge; type as CscView::index_type
 };
 
 /// One attribute of nodes or edges over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.

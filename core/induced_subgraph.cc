@@ -20,7 +20,7 @@ InducedSubgraph::InducedSubgraph(std::unique_ptr<Sampler> nodes, const Dataset& 
                                  const BatchOptions& options)
     : sampler_(std::move(nodes)), dataset_(dataset), edge_ids_(options.edge_ids) {
   for (int t = 0; t < dataset.num_node_types(); ++t)
-    nodes_.push_back({.relabel = make_relabel(dataset.num_nodes(t), false), .local = {}});
+    nodes_.push_back({.relabel = make_relabel(dataset.num_nodes(t)), .local = {}});
   for (int e = 0; e < dataset.num_edge_types(); ++e) {
     Edges edges;
     edges.csc = dataset.csc(e);

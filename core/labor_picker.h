@@ -18,12 +18,19 @@ class LaborPicker {
   static constexpr std::uint32_t kStepsToDraw = 1;
 
   /// `options.stream` is keyed for kLabor; its node is the source.
-  LaborPicker(const PickOptions& options, const Dataset& dataset, const CscView& csc, PickScratch& scratch)
-      : options_(options), dataset_(dataset), csc_(csc), scratch_(scratch) {}
+  /// `bytes`, where not null, are LaborVariates::bytes_of the sources.
+  LaborPicker(const PickOptions& options, const Dataset& dataset, const CscView& csc,
+              const std::uint8_t* bytes, PickScratch& scratch)
+      : options_(options), dataset_(dataset), csc_(csc), bytes_(bytes), scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
     row.most = options_.fanout == 0 ? 0 : row.degree;
-    if (!takes_all(row)) __builtin_prefetch(reinterpret_cast<const void*>(row.index_at));
+    if (takes_all(row)) return;
+    // The rest of a long row comes by itself.
+    constexpr std::uint64_t kLine = 64, kLines = 4;
+    const std::uint64_t bytes = std::min(row.degree * element_bytes(csc_.index_type), kLines * kLine);
+    for (std::uint64_t at = 0; at < bytes; at += kLine)
+      __builtin_prefetch(reinterpret_cast<const void*>(row.index_at + at));
   }
 
   /// Leaves each row with how many edges it gives, and where their positions begin.
@@ -52,6 +59,7 @@ class LaborPicker {
 
  private:
   static constexpr std::size_t kChunk = kMaxVariates;
+  static constexpr int kBelowUpperByte = 63 - 8;
 
   bool takes_all(const DrawnRow& row) const {
     return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
@@ -61,17 +69,50 @@ class LaborPicker {
   std::size_t take(const DrawnRow& row, std::size_t used) {
     const auto* indices = reinterpret_cast<const Index*>(row.index_at);
     const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
+    std::uint64_t* picks = scratch_.wide_picks.data() + used;
+    return bytes_ ? take_by_bytes(indices, row.degree, threshold, picks)
+                  : take_by_ids(indices, row.degree, threshold, picks);
+  }
+
+  // First all that are not above by their upper byte, without a branch; then, for one row in a few, those that are not below
+  // by it either.
+  template <class Index>
+  std::size_t take_by_bytes(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
+                            std::uint64_t* picks) {
+    const auto num_src = static_cast<std::uint64_t>(csc_.num_src_nodes);
+    const auto upper = static_cast<std::uint8_t>(threshold >> kBelowUpperByte);
+    std::size_t taken = 0, doubtful = 0;
+    for (std::uint64_t i = 0; i < degree; ++i) {
+      const auto source = static_cast<std::uint64_t>(std::int64_t{indices[i]});
+      if (source >= num_src)
+        throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(source)};
+      const std::uint8_t byte = bytes_[source];
+      picks[taken] = i;
+      taken += byte <= upper;
+      doubtful += byte == upper;
+    }
+    if (doubtful == 0) return taken;
+    const auto is_above = [&](std::uint64_t i) {
+      if (bytes_[indices[i]] < upper) return false;
+      const auto node = static_cast<std::uint64_t>(dataset_.original_id(csc_.src_type, indices[i]));
+      return labor_variate({options_.stream.key, 0, node, 0}) >= threshold;
+    };
+    return static_cast<std::size_t>(std::remove_if(picks, picks + taken, is_above) - picks);
+  }
+
+  template <class Index>
+  std::size_t take_by_ids(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
+                          std::uint64_t* picks) {
     std::size_t taken = 0;
-    for (std::uint64_t begin = 0; begin < row.degree; begin += kChunk) {
-      const std::size_t count = std::min<std::uint64_t>(kChunk, row.degree - begin);
+    for (std::uint64_t begin = 0; begin < degree; begin += kChunk) {
+      const std::size_t count = std::min<std::uint64_t>(kChunk, degree - begin);
       for (std::size_t i = 0; i < count; ++i) {
         sources_[i] = indices[begin + i];
         if (static_cast<std::uint64_t>(sources_[i]) >= static_cast<std::uint64_t>(csc_.num_src_nodes))
           throw DamagedRow{DamagedRow::What::kSource, 0, 0, sources_[i]};
       }
       dataset_.original_ids(csc_.src_type, {sources_, count}, original_ids_);
-      taken += take_below({original_ids_, count}, options_.stream.key, threshold, begin,
-                          scratch_.wide_picks.data() + used + taken);
+      taken += take_below({original_ids_, count}, options_.stream.key, threshold, begin, picks + taken);
     }
     return taken;
   }
@@ -79,6 +120,7 @@ class LaborPicker {
   const PickOptions options_;
   const Dataset& dataset_;
   const CscView& csc_;
+  const std::uint8_t* const bytes_;
   PickScratch& scratch_;
   std::int64_t sources_[kChunk];
   alignas(64) std::int64_t original_ids_[kChunk] = {};

@@ -9,11 +9,13 @@
 #include <optional>
 #include <variant>
 
+#include "core/any_relabel.h"
 #include "core/error.h"
 #include "core/keyed_random.h"
 #include "core/labor_picker.h"
+#include "core/labor_variates.h"
 #include "core/limits.h"
-#include "core/any_relabel.h"
+#include "core/one_tree_relabel.h"
 #include "core/row_expander.h"
 #include "core/temporal_picker.h"
 #include "core/uniform_picker.h"
@@ -22,9 +24,11 @@
 namespace hopfeed {
 namespace {
 
+using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel>;
+
 struct NodeScratch {
-  NodeScratch(std::int64_t num_nodes, bool trees) : relabel(make_relabel(num_nodes, trees)) {}
-  AnyRelabel relabel;
+  explicit NodeScratch(SamplerRelabel table) : relabel(std::move(table)) {}
+  SamplerRelabel relabel;
   LocalNodes local;
   ScratchArray<std::int64_t> original_ids;  // of the expanded nodes
   std::uint32_t expanded = 0;               // their number: nodes that were in a frontier
@@ -38,6 +42,7 @@ struct EdgeTypePlan {
   std::vector<std::int64_t> fanouts;  // [hops]
   std::optional<WeightView> weight;
   std::optional<TimeView> time;
+  std::optional<TimeGuess> guess;  // of the time
   bool positions = false;  // an attribute of it is gathered
 };
 
@@ -50,14 +55,17 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
   bool has_weight = options.weight.empty(), has_time = options.time.empty();
   for (int t = 0; t < data.num_edge_types(); ++t) {
     const EdgeTypeMeta& edge = data.meta().edge_types[t];
-    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = options.fanouts, .weight = {}, .time = {}};
+    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = options.fanouts, .weight = {}, .time = {}, .guess = {}};
     if (options.edge_ids && !plan.csc.has_edge_ids) {
       throw Error(ErrorCode::kUnsupported,
                   data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
     }
     if (contains(edge.weights, options.weight))
       plan.weight = data.weight(t, options.weight), has_weight = true;
-    if (contains(edge.times, options.time)) plan.time = data.time(t, options.time), has_time = true;
+    if (contains(edge.times, options.time)) {
+      plan.time = data.time(t, options.time), has_time = true;
+      plan.guess.emplace(*plan.time, plan.csc);
+    }
     for (const AttrMeta& attr : edge.attrs) plan.positions |= contains(options.edge_attrs, attr.name);
     plans.push_back(std::move(plan));
   }
@@ -86,22 +94,31 @@ struct NeighborSampler::Impl {
   std::vector<EdgeScratch> edges;
   std::vector<std::vector<std::int64_t>> edges_per_hop;
   ExpandScratch expand_scratch;
-  ScratchArray<std::uint32_t> seed_index;
+  ScratchArray<std::uint32_t> seed_index, time_shares;
+  LaborVariates variates;
   std::vector<std::uint32_t> frontier_end;
   Sample result;
 
   Impl(const Dataset& data, const BatchOptions& opts) : dataset(data), options(opts), trees(opts.trees()) {
     options.validate();
-    for (int t = 0; t < data.num_node_types(); ++t) {
-      nodes.emplace_back(data.num_nodes(t), trees);
+    for (int t = 0; t < data.num_node_types(); ++t)
       node_bits = std::max(node_bits,
                            static_cast<int>(std::bit_width(static_cast<std::uint64_t>(data.num_nodes(t)))));
-    }
+    for (int t = 0; t < data.num_node_types(); ++t) nodes.emplace_back(relabel_for(data.num_nodes(t)));
     types = plan_edge_types(data, options);
     edges.resize(types.size());
     edges_per_hop.resize(types.size());
     result.nodes.resize(nodes.size());
     result.edges.resize(types.size());
+  }
+
+  SamplerRelabel relabel_for(std::int64_t num_nodes) const {
+    if (!trees)
+      return std::visit([](auto&& table) { return SamplerRelabel(std::move(table)); },
+                        make_relabel(num_nodes));
+    // Where two edge types end at a node type, the trees of a frontier come as often as there were ways to it.
+    if (dataset.num_edge_types() > 1) return TreeRelabel(num_nodes);
+    return OneTreeRelabel(node_bits);
   }
 
   void begin(const SampleRequest& request) {
@@ -169,15 +186,26 @@ struct NeighborSampler::Impl {
     PickScratch& scratch = expand_scratch.picks;
     try {
       if (options.labor) {
-        expand_with(edge_type, LaborPicker(pick, dataset, type.csc, scratch));
+        const int dst = type.csc.dst_type;
+        const std::uint8_t* bytes =
+            pick.fanout > 0 && LaborVariates::pays(type.csc, frontier_end[dst] - nodes[dst].expanded)
+                ? variates.bytes_of(dataset, type.csc.src_type, pick.stream.key)
+                : nullptr;
+        expand_with(edge_type, LaborPicker(pick, dataset, type.csc, bytes, scratch));
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
+        time_shares.reserve(request.seed_times.size());
+        for (std::size_t i = 0; i < request.seed_times.size(); ++i)
+          time_shares[i] = type.guess->share(request.seed_times[i]);
         expand_with(edge_type, TemporalPicker(pick,
                                               {.time = *type.time,
                                                .seed_times = request.seed_times,
+                                               .shares = {time_shares.data(), request.seed_times.size()},
                                                .strategy = options.temporal_strategy,
-                                               .window = options.time_window},
+                                               .window = options.time_window,
+                                               .index_bytes = element_bytes(type.csc.index_type),
+                                               .positions = options.edge_ids || type.positions},
                                               scratch));
       } else {
         expand_with(edge_type, UniformPicker(pick, scratch));
@@ -267,7 +295,7 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
-  std::size_t bytes = s.seed_index.bytes();
+  std::size_t bytes = s.seed_index.bytes() + s.time_shares.bytes() + s.variates.scratch_bytes();
   bytes += s.expand_scratch.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
@@ -285,7 +313,7 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
   };
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
-  std::size_t bytes = array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
+  std::size_t bytes = 2 * array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
   std::size_t largest_fanout = 0;  // of those that need a set of what was picked
   std::size_t largest_group = 0;   // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
@@ -308,6 +336,10 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
            array(largest_group, sizeof(std::uint32_t)) +
            array(largest_group,
                  sizeof(std::uint64_t));  // picks; the sums of a weighted hub are not known beforehand
+  std::size_t variates = 0;
+  for (int t = 0; s.options.labor && t < s.dataset.num_node_types(); ++t)
+    variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t)));
+  bytes += variates;
   if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {
     const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);

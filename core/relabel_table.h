@@ -216,7 +216,8 @@ class HashRelabel {
   ScratchArray<Entry> table_;
 };
 
-/// For disjoint batches: a node that several trees reach has a local id in each. Ids are tree << node_bits | node.
+/// For disjoint batches of several edge types (of one: one_tree_relabel.h): a node that several trees reach has a local id in
+/// each. Ids are tree << node_bits | node.
 class TreeRelabel : public HashRelabel {
  public:
   static constexpr bool kTrees = true;

@@ -200,6 +200,8 @@ class RowExpander {
   // Reads one row record and checks it: a damaged offset must never become an address.
   std::size_t look(std::uint32_t local, DrawnRow& row) {
     const std::int64_t node = node_of(local);
+    // Before original_ids is written at `local`: that store has the low bits of this load's address, which makes the core wait.
+    row.tree = tree_of(local);
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
     const std::int64_t r = node - csc_.partition_offsets[p];
@@ -214,7 +216,7 @@ class RowExpander {
     row.position = static_cast<std::uint64_t>(part.first_edge) + begin;
     row.degree = end - begin;
     row.original_id = static_cast<std::uint64_t>(original);
-    row.tree = tree_of(local);
+    row.order_at = 0;
     row.lane = DrawnRow::kNoLane;
     picker_.look(row, p, static_cast<std::int64_t>(begin));
     return row.most;
@@ -247,12 +249,12 @@ class RowExpander {
     }
     if (options_.positions) {
       for (std::uint64_t j = 0; j < count; ++j)
-        cursor.positions[j] = static_cast<std::int64_t>(row.position + position(j));
+        cursor.positions[j] = static_cast<std::int64_t>(row.position + row.position_of(position(j)));
       cursor.positions += count;
     }
     if (!options_.edge_ids) return;
     for (std::uint64_t j = 0; j < count; ++j) {
-      cursor.edge_at[j] = row.edge_at + position(j) * edge_id_bytes_;
+      cursor.edge_at[j] = row.edge_at + row.position_of(position(j)) * edge_id_bytes_;
       __builtin_prefetch(reinterpret_cast<const void*>(cursor.edge_at[j]));
     }
     cursor.edge_at += count;

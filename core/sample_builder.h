@@ -43,7 +43,7 @@ class SampleBuilder {
 
  private:
   struct Nodes {
-    explicit Nodes(std::int64_t num_nodes) : relabel(make_relabel(num_nodes, false)), count(num_nodes) {}
+    explicit Nodes(std::int64_t num_nodes) : relabel(make_relabel(num_nodes)), count(num_nodes) {}
     AnyRelabel relabel;
     std::int64_t count;
     LocalNodes local;

@@ -1,9 +1,9 @@
-// Neighbours that are no later than the seed of the destination's tree: a binary search in the row's order of time, then the
+// Neighbours that are no later than the seed of the destination's tree: a binary search in the row's times, then the
 // uniform rule over what it leaves, or the latest. Positions come in the order of the draws; `last` and whole rows in the order
 // of time. See uniform_picker.h for what a picker is.
 //
-// The rows of a group are searched side by side, so that their cache misses overlap; the order of time is read a step later,
-// where it was prefetched for.
+// Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the edge is in the row is
+// read only for edge ids and attributes. The rows of a group are searched side by side, so that their cache misses overlap.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "core/batch_options.h"
 #include "core/drawn_rows.h"
 #include "core/graph_view.h"
+#include "core/time_guess.h"
 #include "core/uniform_picker.h"
 
 namespace hopfeed {
@@ -19,8 +20,11 @@ namespace hopfeed {
 struct TemporalOptions {
   TimeView time;
   std::span<const std::int64_t> seed_times;  // [count], by the seed's position in the batch
+  std::span<const std::uint32_t> shares;     // [count] TimeGuess::share of them
   TemporalStrategy strategy = TemporalStrategy::kUniform;
   std::int64_t window = 0;  // neighbours in (seed time - window, seed time]; 0: all up to the seed's time
+  std::size_t index_bytes = sizeof(std::int32_t);
+  bool positions = false;  // in the row are asked for: edge ids, or attributes
 };
 
 class TemporalPicker {
@@ -35,19 +39,29 @@ class TemporalPicker {
     const std::int64_t* times = temporal_.time.times[part] + begin;
     row.extra_at = reinterpret_cast<std::uint64_t>(times);
     row.order_at = reinterpret_cast<std::uint64_t>(temporal_.time.order[part] + begin);
-    // The first steps of the search; short rows are all there then.
-    __builtin_prefetch(times + row.degree / 2);
-    __builtin_prefetch(times + row.degree / 4);
-    __builtin_prefetch(times + row.degree / 4 * 3);
+    row.index_at = reinterpret_cast<std::uint64_t>(temporal_.time.indices[part]) +
+                   static_cast<std::uint64_t>(begin) * temporal_.index_bytes;
+    const TimeBracket bracket(row.degree, temporal_.shares[row.tree]);
+    __builtin_prefetch(times + bracket.begin - (bracket.begin > 0));
+    __builtin_prefetch(times + bracket.end);
+    const std::uint64_t width = bracket.end - bracket.begin;
+    if (width > TimeBracket::kLine) __builtin_prefetch(times + bracket.begin + width / 2);
   }
 
   /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
   void draw(DrawnGroup& group) {
+    std::uint64_t before[DrawnGroup::kRows];  // times that are earlier than all that is searched
     Searches ends, begins;
-    for (std::uint32_t i = 0; i < group.count; ++i)
-      ends.add(times_of(group.rows[i]), group.rows[i].degree, now_of(group.rows[i]));
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const DrawnRow& row = group.rows[i];
+      TimeBracket bracket(row.degree, temporal_.shares[row.tree]);
+      bracket.widen(times_of(row), row.degree, now_of(row));
+      ends.add(times_of(row) + bracket.begin, bracket.end - bracket.begin, now_of(row));
+      before[i] = bracket.begin;
+    }
     ends.run();
     for (std::uint32_t i = 0; i < group.count; ++i) {
+      ends.result[i] += before[i];
       const std::int64_t now = now_of(group.rows[i]);
       // Where no time can be too early, nothing is searched.
       const bool has_begin = temporal_.window > 0 && now >= INT64_MIN + temporal_.window;
@@ -65,16 +79,16 @@ class TemporalPicker {
         row.population = row.most;
       }
       row.order_at += begin * sizeof(std::uint32_t);
+      row.index_at += begin * temporal_.index_bytes;
     }
     uniform_.draw(group);
+    if (!temporal_.positions) return;
     for (std::uint32_t i = 0; i < group.count; ++i) prefetch_order(group, group.rows[i]);
   }
 
   template <class Emit>
   void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
-    uniform_.pick(group, row, [&](std::uint64_t count, auto position) {
-      emit(count, [&](std::uint64_t j) { return std::uint64_t{row.checked(order_of(row)[position(j)])}; });
-    });
+    uniform_.pick(group, row, emit);
   }
 
  private:

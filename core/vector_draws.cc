@@ -141,6 +141,31 @@ std::size_t take_variates_below(std::span<const std::int64_t> nodes, std::uint64
   return taken;
 }
 
+// A lane makes the bytes of eight nodes that follow each other, which are one element of the result.
+void make_variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out) {
+  const Lanes64 d;
+  const Signed64 s;
+  constexpr std::int64_t kBytes = sizeof(std::uint64_t);
+  const auto together = static_cast<std::int64_t>(hn::Lanes(d)) * kBytes;
+  const auto places = hn::Mul(hn::Iota(s, 0), hn::Set(s, kBytes * nodes.stride));
+  std::int64_t i = 0;
+  for (; i + together <= nodes.count; i += together) {
+    Vector bytes = hn::Zero(d);
+    for (int byte = 0; byte < kBytes; ++byte) {
+      const Vector node = hn::BitCast(d, hn::GatherIndex(s, nodes.first + (i + byte) * nodes.stride, places));
+      const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}}, key);
+      bytes = hn::Or(hn::ShiftRight<8>(bytes), hn::ShiftLeft<56>(hn::ShiftRight<24>(words.word[0])));
+    }
+    hn::StoreU(bytes, d, reinterpret_cast<std::uint64_t*>(out + i));
+  }
+  for (; i < nodes.count; ++i) {
+    const auto node = static_cast<std::uint64_t>(nodes.first[i * nodes.stride]);
+    out[i] = static_cast<std::uint8_t>(
+        philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), 0, 0, key).word[0] >>
+        24);
+  }
+}
+
 // One vector of positions.
 HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
   const Lanes64 d;
@@ -178,6 +203,7 @@ HWY_EXPORT(draw_without);
 HWY_EXPORT(draw_with);
 HWY_EXPORT(draw_alias);
 HWY_EXPORT(take_variates_below);
+HWY_EXPORT(make_variate_bytes);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
@@ -194,6 +220,10 @@ std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeS
 std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
                        std::uint64_t base, std::uint64_t* out) {
   return HWY_DYNAMIC_DISPATCH(take_variates_below)(nodes, key, threshold, base, out);
+}
+
+void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(make_variate_bytes)(nodes, key, out);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/graph_view.h"
 #include "core/keyed_random.h"
 
 namespace hopfeed {
@@ -43,6 +44,9 @@ std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeS
 inline constexpr std::size_t kMaxVariates = 64;
 std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
                        std::uint64_t base, std::uint64_t* out);
+
+/// out[i] = the upper byte of the variate of node i, as labor_rule.h has it.
+void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out);
 
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {

@@ -265,7 +265,7 @@ void Builder::write_edges(int type) {
       wide_id ? write_edge_part<std::int32_t, std::int64_t>(type, p)
               : write_edge_part<std::int32_t, std::int32_t>(type, p);
   }
-  EdgeArrays(writer_, graph_, type, orders_[graph_.edges[type].dst_type], edge,
+  EdgeArrays(writer_, graph_, type, orders_, edge,
              {.threads = std::max(1, options_.threads), .progress = progress_})
       .write(fingerprints_,
              [&](const std::string& attr, std::int64_t count) { note_nonfinite(attr, count); });

@@ -206,13 +206,14 @@ void check_edge_arrays(const RawGraph& graph) {
   check_each(graph, check_row_lengths);
 }
 
-EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, const NodeOrder& order,
-                       const EdgeTypeMeta& edge, const Options& options)
+EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type,
+                       std::span<const NodeOrder> orders, const EdgeTypeMeta& edge, const Options& options)
     : writer_(writer),
       graph_(graph),
       edge_type_(edge_type),
       edges_(graph.edges[edge_type]),
-      order_(order),
+      order_(orders[edges_.dst_type]),
+      source_order_(orders[edges_.src_type]),
       edge_(edge),
       options_(options) {}
 
@@ -302,40 +303,55 @@ void EdgeArrays::write_alias(const std::string& weight) {
 }
 
 void EdgeArrays::write_time_order(const std::string& time) {
+  std::visit([&](const auto& new_ids) { write_time_order(time, std::span(new_ids)); }, source_order_.new_ids);
+}
+
+template <class Id>
+void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> new_ids) {
   const Times times(graph_, edges_, time, options_.threads);
   struct Worker {
     std::vector<std::int64_t> edge_ids, times;
     std::vector<std::uint32_t> order;
+    std::vector<Id> sources;
   };
   std::vector<Worker> workers(options_.threads);
   std::vector<std::uint32_t> orders;
   std::vector<std::int64_t> sorted;
+  std::vector<Id> indices;
   for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
-    const std::string order_path = time_order_path(p, edge_, time), sorted_path = times_path(p, edge_, time);
-    NpyWriter order_file =
-        writer_.open(order_path, npy_descr(ElementType::kUint32), {edge_.partition_edges[p]});
-    NpyWriter sorted_file =
-        writer_.open(sorted_path, npy_descr(ElementType::kInt64), {edge_.partition_edges[p]});
+    const std::string order_path = time_order_path(p, edge_, time), sorted_path = times_path(p, edge_, time),
+                      index_path = time_indices_path(p, edge_, time);
+    const std::vector<std::int64_t> shape{edge_.partition_edges[p]};
+    NpyWriter order_file = writer_.open(order_path, npy_descr(ElementType::kUint32), shape),
+              sorted_file = writer_.open(sorted_path, npy_descr(ElementType::kInt64), shape),
+              index_file = writer_.open(index_path, npy_descr(edge_.index_type), shape);
     for_rows(
-        p, "Ordering rows by " + time, sizeof(std::int64_t) + sizeof(std::uint32_t),
+        p, "Ordering rows by " + time, sizeof(std::int64_t) + sizeof(std::uint32_t) + sizeof(Id),
         [&](std::int64_t edges) {
           orders.resize(edges);
           sorted.resize(edges);
+          indices.resize(edges);
         },
-        [&](int number, std::int64_t node, std::int64_t begin, std::int64_t) {
+        [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
           Worker& worker = workers[number];
           times.read(node, worker.edge_ids, worker.times);
           order_by_time(worker.times, worker.order);
+          worker.sources.resize(end - begin);
+          edges_.csc.read_row(node, std::span(worker.sources));
           std::ranges::copy(worker.order, orders.begin() + begin);
           std::ranges::transform(worker.order, sorted.begin() + begin,
                                  [&](std::uint32_t i) { return worker.times[i]; });
+          std::ranges::transform(worker.order, indices.begin() + begin,
+                                 [&](std::uint32_t i) { return new_ids[worker.sources[i]]; });
         },
         [&] {
           order_file.write<std::uint32_t>(orders);
           sorted_file.write<std::int64_t>(sorted);
+          index_file.write<Id>(indices);
         });
     writer_.close(order_path, std::move(order_file));
     writer_.close(sorted_path, std::move(sorted_file));
+    writer_.close(index_path, std::move(index_file));
   }
 }
 

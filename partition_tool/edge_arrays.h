@@ -29,8 +29,8 @@ class EdgeArrays {
     int threads = 1;
     const Progress& progress;
   };
-  /// All of them must outlive this. `order` is that of the destinations, `edge` describes the arrays and how many edges each partition has.
-  EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, const NodeOrder& order,
+  /// All of them must outlive this. `orders` has one for each node type, `edge` describes the arrays and how many edges each partition has.
+  EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, std::span<const NodeOrder> orders,
              const EdgeTypeMeta& edge, const Options& options);
 
   /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread. `nonfinite(attribute, count)` hears
@@ -44,6 +44,8 @@ class EdgeArrays {
                   const std::function<void(const std::string&, std::int64_t)>& nonfinite);
   void write_alias(const std::string& weight);
   void write_time_order(const std::string& time);
+  template <class Id>
+  void write_time_order(const std::string& time, std::span<const Id> new_ids);
 
   /// Calls row(worker, node, begin, end) for all rows of a partition, in blocks; begin and end count edges from the block's
   /// first. `start(edges)` comes before each block, `finish()` behind it.
@@ -55,7 +57,7 @@ class EdgeArrays {
   const RawGraph& graph_;
   const int edge_type_;
   const RawEdges& edges_;
-  const NodeOrder& order_;
+  const NodeOrder &order_, &source_order_;
   const EdgeTypeMeta& edge_;
   const Options options_;
 };

@@ -16,6 +16,7 @@
 #include "core/dataset_writer.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -119,7 +120,7 @@ TEST_F(DatasetFolder, MissingFilesAndFoldersAreNamed) {
 
 TEST_F(DatasetFolder, AnotherVersionIsRefusedAsSuch) {
   std::string meta = read_all(data_ / "meta.json");
-  const std::size_t at = meta.find("\"version\": 3");
+  const std::size_t at = meta.find("\"version\": 4");
   ASSERT_NE(at, std::string::npos);
   meta.replace(at, 12, "\"version\": 9");
   write_all(data_ / "meta.json", meta);
@@ -300,10 +301,29 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
       EXPECT_EQ(error.code(), ErrorCode::kVersion);
       EXPECT_NE(
           std::string(error.what())
-              .find("dataset version " + version + ", this hopfeed reads version 3: import the data again"),
+              .find("dataset version " + version + ", this hopfeed reads version 4: import the data again"),
           std::string::npos)
           << error.what();
     }
+  }
+}
+
+// Version 4 brought the neighbours in the order of time.
+TEST(GoldenDataset, OfVersion3_IsReadUnlessItHasTimes) {
+  verify(golden("ring-v3"));
+  testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "times", {.nodes = {{.count = 2, .time = {1, 2}}},
+                                                         .edges = {{.sources = {0}, .destinations = {1}}}});
+  std::string meta = read_all(folder.path() / "times/meta.json");
+  meta.replace(meta.find("\"version\": 4"), 12, "\"version\": 3");
+  try {
+    parse_meta(seal_meta(meta), "meta.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kVersion);
+    EXPECT_STREQ(
+        error.what(),
+        "meta.json has dataset version 3 with times, this hopfeed reads version 4: import the data again");
   }
 }
 
@@ -318,7 +338,7 @@ TEST(GoldenDataset, TheFuzzersManifestIsOfThisVersion) {
 // F26
 TEST(GoldenDataset, OfThisVersion_IsReadAndWrittenByteByByte) {
   testing::TempFolder folder;
-  const fs::path made = folder.path() / "ring", kept = golden("ring-v3");
+  const fs::path made = folder.path() / "ring", kept = golden("ring-v4");
   testing::write_tiny_dataset(made, testing::labelled_ring());
   if (std::getenv("HOPFEED_STORE_GOLDEN")) {  // after a meant change of the format
     fs::remove_all(kept);

@@ -3,7 +3,9 @@
 
 #include <random>
 
+#include "core/one_tree_relabel.h"
 #include "core/relabel_table.h"
+#include "core/time_guess.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -112,6 +114,62 @@ TEST(RelabelTable, DirectAndHashedGiveTheSameLocalIds) {
     }
     ASSERT_EQ(a.count, b.count);
     for (std::uint32_t i = 0; i < a.count; ++i) ASSERT_EQ(a.ids[i], b.ids[i]);
+  }
+}
+
+// Hop after hop by rising tree; trees of one node beside trees of thousands.
+TEST(RelabelTable, OneTreeAtATimeGivesTheLocalIdsOfAllTrees) {
+  constexpr int kNodeBits = 20, kHops = 4;
+  std::mt19937_64 random(7);
+  OneTreeRelabel one(kNodeBits);
+  TreeRelabel all(1 << 19);
+  LocalNodes a, b;
+  for (int batch = 0; batch < 30; ++batch) {
+    one.begin_batch(a);
+    all.begin_batch(b);
+    const std::uint64_t trees = 1 + random() % 20;
+    for (int hop = 0; hop <= kHops; ++hop) {
+      std::vector<std::uint64_t> ids;
+      for (std::uint64_t tree = 0; tree < trees; ++tree) {
+        const std::uint64_t most = hop == 0 ? 1 : tree % 5 == 0 ? 3'000 : 10;
+        for (std::uint64_t n = hop == 0 ? 1 : random() % most; n > 0; --n)
+          ids.push_back(tree << kNodeBits | random() % (random() % 2 ? 50 : 1 << 19));
+      }
+      for (std::size_t begin = 0; begin < ids.size(); begin += 100) {
+        const std::size_t count = std::min<std::size_t>(100, ids.size() - begin);
+        one.make_room(a, count);
+        all.make_room(b, count);
+        std::uint32_t locals[2][100];
+        OneTreeRelabel::Inserter into_one(one, a, locals[0]);
+        TreeRelabel::Inserter into_all(all, b, locals[1]);
+        for (std::size_t j = 0; j < count; ++j) {
+          into_one.insert(ids[begin + j], j);
+          into_all.insert(ids[begin + j], j);
+          ASSERT_EQ(locals[0][j], locals[1][j]) << "batch " << batch << ", hop " << hop;
+        }
+        into_one.close();
+        into_all.close();
+      }
+    }
+    ASSERT_EQ(a.count, b.count);
+    for (std::uint32_t i = 0; i < a.count; ++i) ASSERT_EQ(a.ids[i], b.ids[i]);
+  }
+}
+
+TEST(TimeBracket, HoldsWhatIsSearchedForWhateverTheGuess) {
+  std::mt19937_64 random(8);
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<std::int64_t> times(random() % (round % 10 ? 60 : 3'000));
+    for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % 40) - 20;
+    std::sort(times.begin(), times.end());
+    const std::int64_t now = static_cast<std::int64_t>(random() % 44) - 22;
+    TimeBracket bracket(times.size(), static_cast<std::uint32_t>(random()));
+    bracket.widen(times.data(), times.size(), now);
+    const auto expected =
+        static_cast<std::uint64_t>(std::upper_bound(times.begin(), times.end(), now) - times.begin());
+    ASSERT_LE(bracket.begin, expected);
+    ASSERT_GE(bracket.end, expected);
+    ASSERT_LE(bracket.end, times.size());
   }
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/keyed_shuffle.h"
+#include "core/labor_rule.h"
 #include "core/sampling_rule.h"
 #include "core/weighted_rule.h"
 
@@ -115,6 +116,26 @@ TEST_P(EachTarget, WeightedDraws_AreThoseOfTheSerialRule) {
           const AliasDraw draw = alias_draw(keys, t, static_cast<std::uint32_t>(rows.degree[i]));
           ASSERT_EQ(picks.pick[t * DrawRows::kRows + i], std::uint64_t{draw.column} << 32 | draw.place);
         }
+      }
+    }
+  }
+}
+
+TEST_P(EachTarget, BytesOfVariates_AreTheirUpperOnes) {
+  std::mt19937_64 random(8);
+  for (const std::int64_t stride : {1, 2}) {
+    for (const std::int64_t count : {0, 1, 15, 16, 63, 64, 65, 1000}) {
+      std::vector<std::int64_t> ids(static_cast<std::size_t>(count * stride));
+      for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() >> (random() % 2 ? 1 : 40));
+      std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+      const std::uint64_t key = random();
+      variate_bytes({.first = ids.data(), .count = count, .stride = stride}, key, bytes.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const NodeStream stream{.key = key,
+                                .retry_key = 0,
+                                .node = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(i * stride)]),
+                                .tree = 0};
+        ASSERT_EQ(bytes[static_cast<std::size_t>(i)], labor_variate(stream) >> 55) << i << " of " << count;
       }
     }
   }

@@ -99,7 +99,8 @@ void sample_every_kind(const Dataset& dataset) {
   for (const BatchOptions& options :
        {BatchOptions{.fanouts = {2, -1}, .edge_ids = true},
         BatchOptions{.fanouts = {1, 2}, .weight = "weight", .edge_attrs = {"weight"}},
-        BatchOptions{.fanouts = {1, -1}, .time = "time"}}) {
+        BatchOptions{.fanouts = {1, 2}, .labor = true},
+        BatchOptions{.fanouts = {1, -1}, .time = "time", .edge_ids = true}}) {
     try {
       sample(dataset, seeds, options);
     } catch (const Error&) {

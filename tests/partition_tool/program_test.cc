@@ -378,7 +378,7 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   std::ofstream(x, std::ios::binary) << bytes;
   refuse("partition d out --parts 2", "fingerprint");
   std::string meta = testing::file_bytes(work() / "d/meta.json");
-  meta.replace(meta.find("\"version\": 3"), 12, "\"version\": 9");
+  meta.replace(meta.find("\"version\": 4"), 12, "\"version\": 9");
   std::ofstream(work() / "d/meta.json", std::ios::binary) << meta;
   refuse("partition d out --parts 2", "version 9");
   refuse("verify d", "version 9");

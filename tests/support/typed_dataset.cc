@@ -162,7 +162,7 @@ class Builder {
   // What the edges of one partition are, row by row.
   struct Part {
     std::vector<RowRecord> rows;
-    Ints indices, edge_ids, time, times;
+    Ints indices, edge_ids, time, times, time_indices;
     std::vector<double> weight;
     std::vector<std::uint32_t> alias, time_order;
   };
@@ -230,6 +230,7 @@ class Builder {
     for (std::uint32_t i : order) {
       part.time_order.push_back(i);
       part.times.push_back(times[i]);
+      part.time_indices.push_back(src.new_id[sources[i]]);
     }
   }
 
@@ -249,6 +250,7 @@ class Builder {
     for (const std::string& name : edge.times) {
       writer_.write<std::uint32_t>(time_order_path(p, edge, name), part.time_order, {count});
       writer_.write<std::int64_t>(times_path(p, edge, name), part.times, {count});
+      write_ids(time_indices_path(p, edge, name), part.time_indices);
     }
   }
 
