@@ -9,6 +9,7 @@
 #include "core/drawn_rows.h"
 #include "core/graph_view.h"
 #include "core/labor_rule.h"
+#include "core/labor_variates.h"
 #include "core/vector_draws.h"
 
 namespace hopfeed {
@@ -18,10 +19,10 @@ class LaborPicker {
   static constexpr std::uint32_t kStepsToDraw = 1;
 
   /// `options.stream` is keyed for kLabor; its node is the source.
-  /// `bytes`, where not null, are LaborVariates::bytes_of the sources.
+  /// `variates` of the sources, or none.
   LaborPicker(const PickOptions& options, const Dataset& dataset, const CscView& csc,
-              const std::uint8_t* bytes, PickScratch& scratch)
-      : options_(options), dataset_(dataset), csc_(csc), bytes_(bytes), scratch_(scratch) {}
+              const LaborVariates::View& variates, PickScratch& scratch)
+      : options_(options), dataset_(dataset), csc_(csc), variates_(variates), scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
     row.most = options_.fanout == 0 ? 0 : row.degree;
@@ -70,34 +71,45 @@ class LaborPicker {
     const auto* indices = reinterpret_cast<const Index*>(row.index_at);
     const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
     std::uint64_t* picks = scratch_.wide_picks.data() + used;
-    return bytes_ ? take_by_bytes(indices, row.degree, threshold, picks)
-                  : take_by_ids(indices, row.degree, threshold, picks);
+    return variates_.bytes ? take_by_bytes(indices, row.degree, threshold, picks)
+                           : take_by_ids(indices, row.degree, threshold, picks);
   }
 
-  // First all that are not above by their upper byte, without a branch; then, for one row in a few, those that are not below
-  // by it either.
+  // First those that the bits, or the bytes, leave; then of these the ones below the threshold. Without a branch that could not
+  // be predicted: one byte in 256 is the threshold's own.
   template <class Index>
   std::size_t take_by_bytes(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
-                            std::uint64_t* picks) {
+                            std::uint64_t* picks) const {
     const auto num_src = static_cast<std::uint64_t>(csc_.num_src_nodes);
     const auto upper = static_cast<std::uint8_t>(threshold >> kBelowUpperByte);
-    std::size_t taken = 0, doubtful = 0;
-    for (std::uint64_t i = 0; i < degree; ++i) {
-      const auto source = static_cast<std::uint64_t>(std::int64_t{indices[i]});
-      if (source >= num_src)
-        throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(source)};
-      const std::uint8_t byte = bytes_[source];
-      picks[taken] = i;
-      taken += byte <= upper;
-      doubtful += byte == upper;
-    }
-    if (doubtful == 0) return taken;
-    const auto is_above = [&](std::uint64_t i) {
-      if (bytes_[indices[i]] < upper) return false;
-      const auto node = static_cast<std::uint64_t>(dataset_.original_id(csc_.src_type, indices[i]));
-      return labor_variate({options_.stream.key, 0, node, 0}) >= threshold;
+    const std::uint8_t *bytes = variates_.bytes, *few = variates_.few;
+    const auto leave = [&](auto stays) {
+      std::size_t left = 0;
+      for (std::uint64_t i = 0; i < degree; ++i) {
+        const auto source = static_cast<std::uint64_t>(std::int64_t{indices[i]});
+        if (source >= num_src)
+          throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(source)};
+        picks[left] = i;
+        left += stays(source);
+      }
+      return left;
     };
-    return static_cast<std::size_t>(std::remove_if(picks, picks + taken, is_above) - picks);
+    const std::size_t left =
+        upper < LaborVariates::kFew
+            ? leave([=](std::uint64_t source) { return few[source / 8] >> source % 8 & 1; })
+            : leave([=](std::uint64_t source) { return bytes[source] <= upper; });
+    std::size_t taken = 0;
+    for (std::size_t j = 0; j < left; ++j) {
+      const std::int64_t source = indices[picks[j]];
+      picks[taken] = picks[j];
+      taken += bytes[source] == upper ? variate_of(source) < threshold : bytes[source] < upper;
+    }
+    return taken;
+  }
+
+  std::uint64_t variate_of(std::int64_t source) const {
+    const auto node = static_cast<std::uint64_t>(dataset_.original_id(csc_.src_type, source));
+    return labor_variate({options_.stream.key, 0, node, 0});
   }
 
   template <class Index>
@@ -120,7 +132,7 @@ class LaborPicker {
   const PickOptions options_;
   const Dataset& dataset_;
   const CscView& csc_;
-  const std::uint8_t* const bytes_;
+  const LaborVariates::View variates_;
   PickScratch& scratch_;
   std::int64_t sources_[kChunk];
   alignas(64) std::int64_t original_ids_[kChunk] = {};

@@ -1,6 +1,6 @@
-// The upper byte of each node's variate (labor_rule.h) under one key. Where a hop looks at most nodes several times, all of them
-// made in the order of the nodes cost less than one at each look, and a byte per node stays in the nearer caches; one variate in
-// 256 is not told from a threshold by its upper byte and is made in full.
+// What a hop has to know of each node's variate (labor_rule.h) under one key. Where it looks at most nodes several times, the
+// variates of all made in the order of the nodes cost less than one at each look. Kept are their upper bytes, which tell all but one
+// in 256 from a threshold, and for rows of large degree a bit for each node, so that what most looks read stays in the nearer caches.
 #pragma once
 #include <cstdint>
 
@@ -21,31 +21,49 @@ class LaborVariates {
     return rows * degree * kLooksForAByte >= static_cast<std::uint64_t>(csc.num_src_nodes);
   }
 
-  /// A byte for each node of the type; those of the last call stay as long as it asks for the same.
-  const std::uint8_t* bytes_of(const Dataset& dataset, int node_type, std::uint64_t key) {
-    if (node_type == node_type_ && key == key_) return bytes_.data();
-    bytes_.reserve(static_cast<std::size_t>(dataset.num_nodes(node_type)));
+  /// Of the nodes of a type: bytes[i] = upper byte of node i's variate; bit i of `few`: whether that is below kFew.
+  struct View {
+    const std::uint8_t *bytes = nullptr, *few = nullptr;
+  };
+  static constexpr std::uint8_t kFew = 8;
+
+  /// Those of the last call stay as long as it asks for the same.
+  View of(const Dataset& dataset, int node_type, std::uint64_t key) {
+    if (node_type != node_type_ || key != key_) make(dataset, node_type, key);
+    return {bytes_.data(), few_.data()};
+  }
+
+  std::size_t scratch_bytes() const { return bytes_.bytes() + few_.bytes(); }
+  /// With so many nodes of a type.
+  static std::size_t max_scratch_bytes(std::int64_t num_nodes) {
+    if (num_nodes > kMaxDirectNodes) return 0;
+    const std::size_t room = room_for(num_nodes);
+    return hopfeed::max_scratch_bytes(room) + hopfeed::max_scratch_bytes(room / 8);
+  }
+
+ private:
+  static constexpr std::uint64_t kLooksForAByte =
+      4;  // a look without bytes costs as much as the bytes of so many nodes
+
+  static std::size_t room_for(std::int64_t num_nodes) {
+    return (static_cast<std::size_t>(num_nodes) / kBytesTogether + 1) * kBytesTogether;
+  }
+  void make(const Dataset& dataset, int node_type, std::uint64_t key) {
+    const std::size_t room = room_for(dataset.num_nodes(node_type));
+    bytes_.reserve(room);
+    few_.reserve(room / 8);
     std::uint8_t* out = bytes_.data();
     for (int p = 0; p < dataset.meta().partitions; ++p) {
       const OriginalIds ids = dataset.original_ids(node_type, p);
       variate_bytes(ids, key, out);
       out += ids.count;
     }
+    mark_below(bytes_.data(), room, kFew, few_.data());
     node_type_ = node_type;
     key_ = key;
-    return bytes_.data();
   }
 
-  std::size_t scratch_bytes() const { return bytes_.bytes(); }
-  /// With so many nodes of a type.
-  static std::size_t max_scratch_bytes(std::int64_t num_nodes) {
-    return num_nodes > kMaxDirectNodes ? 0 : hopfeed::max_scratch_bytes(static_cast<std::size_t>(num_nodes));
-  }
-
- private:
-  static constexpr std::uint64_t kLooksForAByte =
-      4;  // a look without bytes costs as much as the bytes of so many nodes
-  ScratchArray<std::uint8_t> bytes_;
+  ScratchArray<std::uint8_t> bytes_, few_;
   int node_type_ = -1;
   std::uint64_t key_ = 0;
 };

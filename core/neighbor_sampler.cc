@@ -187,11 +187,12 @@ struct NeighborSampler::Impl {
     try {
       if (options.labor) {
         const int dst = type.csc.dst_type;
-        const std::uint8_t* bytes =
-            pick.fanout > 0 && LaborVariates::pays(type.csc, frontier_end[dst] - nodes[dst].expanded)
-                ? variates.bytes_of(dataset, type.csc.src_type, pick.stream.key)
-                : nullptr;
-        expand_with(edge_type, LaborPicker(pick, dataset, type.csc, bytes, scratch));
+        const bool pays =
+            pick.fanout > 0 && LaborVariates::pays(type.csc, frontier_end[dst] - nodes[dst].expanded);
+        expand_with(edge_type, LaborPicker(pick, dataset, type.csc,
+                                           pays ? variates.of(dataset, type.csc.src_type, pick.stream.key)
+                                                : LaborVariates::View{},
+                                           scratch));
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {

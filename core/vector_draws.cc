@@ -166,6 +166,12 @@ void make_variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_
   }
 }
 
+void mark_bytes_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out) {
+  const hn::CappedTag<std::uint8_t, kBytesTogether> d;
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d))
+    hn::StoreMaskBits(d, hn::Lt(hn::LoadU(d, bytes + i), hn::Set(d, limit)), out + i / 8);
+}
+
 // One vector of positions.
 HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
   const Lanes64 d;
@@ -204,6 +210,7 @@ HWY_EXPORT(draw_with);
 HWY_EXPORT(draw_alias);
 HWY_EXPORT(take_variates_below);
 HWY_EXPORT(make_variate_bytes);
+HWY_EXPORT(mark_bytes_below);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
@@ -224,6 +231,10 @@ std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, s
 
 void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(make_variate_bytes)(nodes, key, out);
+}
+
+void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(mark_bytes_below)(bytes, count, limit, out);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

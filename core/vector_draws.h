@@ -48,6 +48,10 @@ std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, s
 /// out[i] = the upper byte of the variate of node i, as labor_rule.h has it.
 void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out);
 
+/// Bit i of `out`: whether bytes[i] is below `limit`. Both have room for a multiple of kBytesTogether bytes.
+inline constexpr std::size_t kBytesTogether = 64;
+void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out);
+
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {
   std::uint64_t partner, size, key;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kGroup = 64;  // walks whose cache misses are under way together
 constexpr double kOne = 4294967296.0;
+constexpr std::uint64_t kLongRow = 64;
+constexpr std::uint32_t kReadsForASort = 64;  // what sorting a row costs, in reads of it
 
 /// A weight as a multiple of 2^-32 of the largest; positive ones stay so. A division and a product are the same everywhere.
 std::uint64_t scaled(double weight, double largest) {
@@ -184,36 +186,66 @@ std::uint64_t uniform(const NodeStream& stream, std::uint32_t number, std::uint3
 
 }  // namespace
 
-std::uint64_t WalkSampler::weight(const RowReader& reader, const Row& from, std::int64_t before,
-                                  std::int64_t node) const {
-  if (node == before) return back_;
-  for (std::uint64_t i = 0; i < from.degree; ++i)
-    if (reader.neighbor(from, i) == node) return near_;
-  return far_;
+void WalkSampler::sort_row(const RowReader& reader, std::int64_t before) {
+  if (sorted_of_ == before) return;
+  const Row row = reader.row(before);
+  sorted_of_ = -1;
+  sorted_.reserve(row.degree);
+  for (std::uint64_t i = 0; i < row.degree; ++i) sorted_[i] = reader.neighbor(row, i);
+  std::sort(sorted_.data(), sorted_.data() + row.degree);
+  sorted_size_ = row.degree;
+  sorted_of_ = before;
+}
+
+bool WalkSampler::is_in_sorted(std::int64_t node) const {
+  return std::binary_search(sorted_.data(), sorted_.data() + sorted_size_, node);
+}
+
+// A row is read from end to end, unless walks came from its node so often of late that its order pays.
+bool WalkSampler::is_near(const RowReader& reader, std::int64_t before, std::int64_t node) {
+  if (sorted_of_ == before) return is_in_sorted(node);
+  const Row row = reader.row(before);
+  if (row.degree >= kLongRow) {
+    if (votes_ == 0) candidate_ = before;
+    before == candidate_ ? ++votes_ : --votes_;
+    if (votes_ > kReadsForASort) {
+      votes_ = 0;
+      sort_row(reader, before);
+      return is_in_sorted(node);
+    }
+  }
+  for (std::uint64_t i = 0; i < row.degree; ++i)
+    if (reader.neighbor(row, i) == node) return true;
+  return false;
+}
+
+// Whether `word` is below the neighbour's weight. Most words are below both of the weights that it may have, or above both.
+bool WalkSampler::accepts(const RowReader& reader, std::int64_t before, std::int64_t node,
+                          std::uint32_t word) {
+  if (node == before) return word < back_;
+  if (word < std::min(near_, far_)) return true;
+  if (word >= std::max(near_, far_)) return false;
+  return is_near(reader, before, node) == (near_ > far_);
 }
 
 std::uint64_t WalkSampler::pick(const RowReader& reader, const Step& step) {
   if (!biased_ || step.before < 0)
     return uniform(step.stream, 0, step.stream.words(0).word[0], step.row.degree);
-  const Row from = reader.row(step.before);
   // Proposal a has block a of the stream: its first word proposes (of a row of 2^32 and more the first two), the third accepts.
   for (std::uint32_t a = 0; a < kMaxProposals; ++a) {
     const RandomWords words = step.stream.words(a);
     const std::uint64_t i = uniform(step.stream, a, words.word[0], step.row.degree);
-    if (words.word[2] < weight(reader, from, step.before, reader.neighbor(step.row, i))) return i;
+    if (accepts(reader, step.before, reader.neighbor(step.row, i), words.word[2])) return i;
   }
   return pick_of_sums(reader, step);
 }
 
 std::uint64_t WalkSampler::pick_of_sums(const RowReader& reader, const Step& step) {
-  const Row from = reader.row(step.before);
-  sorted_.reserve(from.degree);
-  for (std::uint64_t i = 0; i < from.degree; ++i) sorted_[i] = reader.neighbor(from, i);
-  std::sort(sorted_.data(), sorted_.data() + from.degree);
+  sort_row(reader, step.before);
   const auto weight_of = [&](std::uint64_t i) {
     const std::int64_t node = reader.neighbor(step.row, i);
     if (node == step.before) return back_;
-    return std::binary_search(sorted_.data(), sorted_.data() + from.degree, node) ? near_ : far_;
+    return is_in_sorted(node) ? near_ : far_;
   };
   if (step.row.degree >> 31 != 0)
     throw Error(ErrorCode::kUnsupported,

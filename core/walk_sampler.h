@@ -43,8 +43,10 @@ class WalkSampler : public CustomSampler {
                 SampleBuilder& out);
   std::uint64_t pick(const RowReader& reader, const Step& step);
   std::uint64_t pick_of_sums(const RowReader& reader, const Step& step);
-  std::uint64_t weight(const RowReader& reader, const Row& from, std::int64_t before,
-                       std::int64_t node) const;
+  bool accepts(const RowReader& reader, std::int64_t before, std::int64_t node, std::uint32_t word);
+  bool is_near(const RowReader& reader, std::int64_t before, std::int64_t node);
+  void sort_row(const RowReader& reader, std::int64_t before);
+  bool is_in_sorted(std::int64_t node) const;
 
   const Dataset& dataset_;
   const WalkOptions options_;
@@ -54,7 +56,11 @@ class WalkSampler : public CustomSampler {
   bool biased_ = false;
   std::uint64_t back_ = 0, near_ = 0, far_ = 0;  // weights of 1/p, 1 and 1/q, the largest 2^32
   ScratchArray<std::int64_t> at_, before_;       // [walks] dataset ids; -1: has ended; where it came from
-  ScratchArray<std::int64_t> sorted_;            // a row, for pick_of_sums
+  // The neighbours of a node that many walks came from, in order: sorted_of_; and the one that may be the next, by its votes.
+  ScratchArray<std::int64_t> sorted_;
+  std::uint64_t sorted_size_ = 0;
+  std::int64_t sorted_of_ = -1, candidate_ = -1;
+  std::uint32_t votes_ = 0;
 };
 
 }  // namespace hopfeed

@@ -137,6 +137,10 @@ TEST_P(EachTarget, BytesOfVariates_AreTheirUpperOnes) {
                                 .tree = 0};
         ASSERT_EQ(bytes[static_cast<std::size_t>(i)], labor_variate(stream) >> 55) << i << " of " << count;
       }
+      bytes.resize((bytes.size() / kBytesTogether + 1) * kBytesTogether);
+      std::vector<std::uint8_t> bits(bytes.size() / 8);
+      mark_below(bytes.data(), bytes.size(), 8, bits.data());
+      for (std::size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, bytes[i] < 8);
     }
   }
 }

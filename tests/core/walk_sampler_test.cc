@@ -78,6 +78,36 @@ TEST(Walks, OfRandomGraphs_AreTheOracles) {
   EXPECT_GT(ended, 20) << "some walks meet a node without neighbours";
 }
 
+// Two hubs whose rows are sorted behind so many walks from them, one after the other.
+TEST(Walks, FromHubs_AreTheOraclesBeforeAndAfterTheirRowsAreSorted) {
+  constexpr std::int64_t kLeaves = 100, kWalks = 60;
+  testing::TypedGraph graph{.nodes = {{.count = 2 + kLeaves}}, .edges = {{}}};
+  const auto add = [&](std::int64_t source, std::int64_t destination) {
+    graph.edges[0].sources.push_back(source);
+    graph.edges[0].destinations.push_back(destination);
+  };
+  for (std::int64_t leaf = 2; leaf < 2 + kLeaves; ++leaf) {
+    for (const std::int64_t hub : {0, 1}) add(leaf, hub), add(hub, leaf);
+    for (const std::int64_t step : {1, 7, 30}) add(2 + (leaf * step + 1) % kLeaves, leaf);
+  }
+  for (const double q : {4.0, 0.25}) {
+    const testing::TempFolder folder;
+    testing::write_typed_dataset(folder.path() / "hubs", graph);
+    const Dataset dataset(folder.path() / "hubs");
+    const WalkOptions walk{.length = 5, .per_seed = kWalks, .p = 2, .q = q};
+    const Ints seeds{0, 1, 0};
+    const std::vector<Ints> got =
+        named(testing::make_batch(dataset, {.seeds = seeds}, walks(walk), 4).view());
+    for (std::size_t w = 0; w < got.size(); ++w) {
+      Ints want{seeds[w / kWalks]};
+      for (const std::int64_t edge : testing::serial_walk(
+               graph, {.node = want[0], .number = static_cast<std::uint32_t>(w)}, walk, {.seed = 4}))
+        want.push_back(graph.edges[0].sources[static_cast<std::size_t>(edge)]);
+      EXPECT_EQ(got[w], want) << "walk " << w;
+    }
+  }
+}
+
 // Each step is an edge of the batch, under its imported position, and the edges are grouped as everywhere.
 TEST(Walks, EdgesAreThoseThatWereWalked) {
   const testing::TempFolder folder;
