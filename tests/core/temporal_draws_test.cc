@@ -100,11 +100,17 @@ TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   const Zeros<std::uint32_t> order(kDegree);
   const std::int64_t* time_part = times.data();
   const std::uint32_t* order_part = order.data();
+  const auto* index_part = reinterpret_cast<const std::byte*>(order_part);  // never read
   const Ints seed_times{5};
+  const std::vector<std::uint32_t> shares{1U << 30};  // a guess far from what is found
   PickScratch scratch;
   TemporalPicker picker(
       {.fanout = 10, .stream = {.key = 1, .retry_key = 2, .node = 0, .tree = 0}},
-      {.time = {.order = {&order_part, 1}, .times = {&time_part, 1}}, .seed_times = seed_times, .window = 3},
+      {.time = {.order = {&order_part, 1}, .times = {&time_part, 1}, .indices = {&index_part, 1}},
+       .seed_times = seed_times,
+       .shares = shares,
+       .window = 3,
+       .positions = true},
       scratch);
   DrawnGroup group;
   group.count = 1;
