@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "core/dataset.h"
 #include "core/keyed_random.h"
 #include "core/program/progress_bar.h"
+#include "core/program/stop_signals.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/node_order.h"
@@ -116,18 +118,20 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
       bar = std::make_unique<ProgressBar>(step, state.total, ProgressBarOptions{.unit = state.unit});
     }
     bar->set(state.done, state.total);
+    stop_if_asked();
   };
   GenerateOptions generate{.num_nodes = options.nodes,
                            .num_edges = options.edges,
                            .num_features = options.features,
-                           .num_classes = 47,
+                           .num_classes = std::min<std::int64_t>(47, options.nodes),
                            .seed = 1,
                            .threads = threads};
   RawGraph graph =
       made_up == MadeUp::kTypes ? typed_graph(generate, progress) : generate_graph(generate, progress);
   if (made_up == MadeUp::kWeights) add_weights(graph);
   if (made_up == MadeUp::kTimes) add_times(graph);
-  HotnessOptions hotness{.fanouts = options.fanouts, .batch_size = options.batch_size, .threads = threads};
+  // For the same fanouts and batch size whatever is measured: who came first must not decide the order of the nodes.
+  const HotnessOptions hotness{.fanouts = {15, 10, 5}, .batch_size = 1024, .threads = threads};
   const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
   DatasetWriter writer(folder);
   writer.commit(build_dataset(writer, graph, orders,

@@ -5,6 +5,7 @@
 #include "core/batch_options.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
+#include "core/program/stop_signals.h"
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
@@ -74,5 +75,6 @@ int main(int argc, char** argv) {
       file.write(report);
     });
   }
+  stop_on_signals();
   return program_main(line, argc, argv);
 }

@@ -7,8 +7,13 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
+#include "core/program/stop_signals.h"
 
 namespace hopfeed::bench {
 
@@ -46,22 +51,31 @@ Rate rate(int threads, double seconds, Body body) {
   std::atomic<int> waiting{threads};
   const auto arrive = [](std::atomic<int>* count) { --*count; };
   std::vector<std::future<Rate>> rates;
+  const auto measure = [&](int t) {
+    {
+      // Also where the body throws, or the others would wait for ever.
+      const std::unique_ptr<std::atomic<int>, decltype(arrive)> arrival(&waiting, arrive);
+      body(t, 0);
+    }
+    while (waiting > 0) std::this_thread::yield();
+    const double begin = now(), cpu_begin = thread_cpu_seconds();
+    double end = begin, done = 0;
+    for (std::int64_t repetition = 1; end - begin < seconds; ++repetition) {
+      stop_if_asked();
+      done += static_cast<double>(body(t, repetition));
+      end = now();
+    }
+    return Rate{.per_s = done / (end - begin), .per_cpu_s = done / (thread_cpu_seconds() - cpu_begin)};
+  };
   for (int t = 0; t < threads; ++t) {
-    rates.push_back(std::async(std::launch::async, [&, t] {
-      {
-        // Also where the body throws, or the others would wait for ever.
-        const std::unique_ptr<std::atomic<int>, decltype(arrive)> arrival(&waiting, arrive);
-        body(t, 0);
-      }
-      while (waiting > 0) std::this_thread::yield();
-      const double begin = now(), cpu_begin = thread_cpu_seconds();
-      double end = begin, done = 0;
-      for (std::int64_t repetition = 1; end - begin < seconds; ++repetition) {
-        done += static_cast<double>(body(t, repetition));
-        end = now();
-      }
-      return Rate{.per_s = done / (end - begin), .per_cpu_s = done / (thread_cpu_seconds() - cpu_begin)};
-    }));
+    try {
+      rates.push_back(std::async(std::launch::async, measure, t));
+    } catch (const std::system_error& error) {
+      waiting -= threads - t;  // nobody else will come
+      throw Error(ErrorCode::kNoSpace, "thread " + std::to_string(t + 1) + " of " + std::to_string(threads) +
+                                           " cannot start (" + error.code().message() +
+                                           "); use fewer --threads");
+    }
   }
   Rate sum;
   for (std::future<Rate>& of_thread : rates) sum += of_thread.get();

@@ -14,7 +14,8 @@
 namespace hopfeed {
 
 MappedFile::MappedFile(const std::filesystem::path& path, HugePages huge_pages) : path_(path) {
-  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A named pipe would be waited for; it is refused below.
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_errno("cannot open " + path.string(), errno);
   struct stat status;
   if (::fstat(file.get(), &status) != 0) throw_errno("cannot read " + path.string(), errno);

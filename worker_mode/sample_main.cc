@@ -71,13 +71,15 @@ struct BlockBuffer {
 
 /// Makes the one batch of --at here, without workers.
 void sample_one(const SampleArguments& arguments) {
+  if (!arguments.trace.empty())
+    throw Error(ErrorCode::kInvalid, "--trace is of workers, and --at has none; leave one of them out");
   JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.plugins) load_sampler_plugin(plugin);
-  const Dataset dataset(o.dataset);
+  const Dataset dataset(o.dataset, {.huge_pages = o.huge_pages});
   const int node_type = o.node_type.empty() ? 0 : dataset.meta().node_type(o.node_type);
   const std::unique_ptr<SeedSet> set = loader_seeds(o, dataset);
   const SeedList seeds = set->list({.node_type = node_type, .shuffle = o.shuffle});

@@ -134,6 +134,7 @@ Run take_batches(const LoaderOptions& options, double seconds, bool verify) {
       const double asked = now();
       const std::optional<Batch> batch = loader.next();
       if (!batch) break;
+      stop_if_asked();
       if (++taken == kWarmBatches) begin = now(), used_before = used();
       if (taken < kWarmBatches && verifier) verifier->check(batch->view());
       if (taken <= kWarmBatches) continue;

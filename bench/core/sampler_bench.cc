@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
@@ -84,9 +86,13 @@ struct Worker {
     }
     maker.write({block.get(), bytes});
     const BatchView view({block.get(), bytes});
-    const auto per_hop = view.num_sampled_nodes();
-    add(static_cast<double>(view.num_edges()), static_cast<double>(view.num_nodes()),
-        static_cast<double>(view.num_nodes() - (per_hop.size() > 1 ? per_hop.back() : 0)));
+    std::int64_t expanded = view.total_nodes();
+    for (int t = 0; t < data.num_node_types(); ++t) {
+      const auto per_hop = view.get("num_sampled_nodes", Store::kNode, t).as<std::int64_t>();
+      if (per_hop.size() > 1) expanded -= per_hop.back();
+    }
+    add(static_cast<double>(view.total_edges()), static_cast<double>(view.total_nodes()),
+        static_cast<double>(expanded));
   }
 
   // The last made batch against what the sampler alone gives, and that against the serial sampler.
@@ -105,9 +111,8 @@ struct Worker {
     }
     for (std::size_t t = 0; t < sample.nodes.size(); ++t) {
       const auto n_id = view.get("n_id", Store::kNode, static_cast<int>(t)).as<std::int64_t>();
-      same &= std::ranges::equal(sample.nodes[t].dataset_ids, n_id, {}, {}, [&](std::int64_t id) {
-        return data.dataset_id(static_cast<int>(t), id);
-      });
+      same &= std::ranges::equal(sample.nodes[t].dataset_ids, n_id, {}, {},
+                                 [&](std::int64_t id) { return data.dataset_id(static_cast<int>(t), id); });
     }
     if (!same) throw Error(ErrorCode::kCorrupt, "the block differs from the sample that it was made of");
   }
@@ -166,6 +171,14 @@ class Workload {
   }
   double edges_per_batch() const { return counts().edges / counts().batches; }
   std::int64_t seeds_per_batch() const { return std::min(bench_.batch_size, seeds_.size()); }
+  /// The arrays that were made, each name once.
+  std::set<std::string> fields() const {
+    if (bench_.topology) return {"local ids"};
+    std::set<std::string> names;
+    const BatchView view({workers_[0]->block.get(), workers_[0]->capacity});
+    for (int i = 0; i < view.num_arrays(); ++i) names.emplace(view.array(i).name);
+    return names;
+  }
   std::size_t scratch_bytes() const {
     return bench_.topology ? workers_[0]->sampler->scratch_bytes() : workers_[0]->maker.scratch_bytes();
   }
@@ -195,8 +208,11 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   BatchOptions batch{
       .fanouts = options.fanouts, .edge_ids = options.edge_ids, .attrs = std::vector<std::string>{}};
   if (!options.topology) {
-    for (const AttrMeta& attr : dataset.meta().node_types[0].attrs)
-      if (attr.name != "x") batch.attrs->push_back(attr.name);  // every default field but features
+    for (const NodeTypeMeta& type : dataset.meta().node_types) {
+      for (const AttrMeta& attr : type.attrs)  // every default field but features
+        if (attr.name != "x" && std::ranges::find(*batch.attrs, attr.name) == batch.attrs->end())
+          batch.attrs->push_back(attr.name);
+    }
   }
   const EdgeTypeMeta& edge = dataset.meta().edge_types.at(0);
   if (kind == "hetero")  // two edge types end at each node: about as many edges as without types
@@ -219,15 +235,6 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   return batch;
 }
 
-std::vector<std::string> field_names(const BenchOptions& options, const BatchOptions& batch) {
-  if (options.topology) return {"local ids"};
-  std::vector<std::string> fields = {"n_id",       "num_sampled_nodes", "input_id",
-                                     "batch_size", "edge_index",        "num_sampled_edges"};
-  if (options.edge_ids) fields.push_back("e_id");
-  fields.insert(fields.end(), batch.attrs->begin(), batch.attrs->end());
-  return fields;
-}
-
 Rate random_reads(const BenchOptions& options, const CscView& csc) {
   if (csc.index_type != ElementType::kInt32)
     throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices");
@@ -242,6 +249,11 @@ Report bench_sampler(const BenchOptions& options) {
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});
+  if (options.kind == "hetero" && dataset.num_edge_types() == 1)
+    throw Error(ErrorCode::kInvalid,
+                dataset.folder().string() +
+                    " has one edge type; --kind hetero wants a graph of several, or leave "
+                    "out --data for a generated one");
   const BatchOptions batch = batch_options(options, dataset, options.kind);
   Workload workload(options, dataset, batch);
   std::optional<Dataset> untyped;
@@ -280,7 +292,7 @@ Report bench_sampler(const BenchOptions& options) {
                 {"huge_page_bytes", use.huge},
                 {"resident_bytes", use.resident},
                 {"verified_batches", sum.verified},
-                {"fields", field_names(options, batch)}};
+                {"fields", workload.fields()}};
   if (uniform) {
     const double uniform_edges = uniform->edges_per_batch();
     report["uniform_edges_per_s"] = uniform_batches.per_s * uniform_edges;

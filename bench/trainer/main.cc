@@ -102,5 +102,6 @@ int main(int argc, char** argv) {
   StepArguments arguments;
   add_options(line, arguments);
   line.action([&] { run(arguments); });
+  stop_on_signals();
   return program_main(line, argc, argv);
 }

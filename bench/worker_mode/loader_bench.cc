@@ -56,6 +56,7 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
   for (std::int64_t epoch = 0; begin == 0 || now() - begin < seconds; ++epoch) {
     loader.begin_epoch(epoch);
     while (std::optional<Batch> batch = loader.next()) {
+      stop_if_asked();
       if (taken < verified) verifier->check(batch->view());
       if (++taken > warm) {
         run.batches += 1;

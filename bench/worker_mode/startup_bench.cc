@@ -38,6 +38,7 @@ template <class Body>
 double median_ms(Body body) {
   std::vector<double> times;
   for (int i = 0; i < kRepetitions; ++i) {
+    stop_if_asked();
     const double begin = now();
     body();
     times.push_back(1e3 * (now() - begin));
@@ -81,14 +82,26 @@ void run_idle_process() {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
 }
 
+struct TemporaryFolder {
+  TemporaryFolder() {
+    if (!::mkdtemp(path.data()))
+      throw_errno("cannot create a folder in " + fs::temp_directory_path().string(), errno);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path = (fs::temp_directory_path() / "hopfeed-bench-XXXXXX").string();
+};
+
 double open_sparse_ms() {
-  std::string folder = (fs::temp_directory_path() / "hopfeed-bench-XXXXXX").string();
-  if (!::mkdtemp(folder.data()))
-    throw_errno("cannot create a folder in " + fs::temp_directory_path().string(), errno);
-  write_sparse_dataset(fs::path(folder) / "data", kSparseNodes, kSparseFeatures, kSparseEdges);
+  const TemporaryFolder folder;
+  const fs::path data = fs::path(folder.path) / "data";
+  write_sparse_dataset(data, kSparseNodes, kSparseFeatures, kSparseEdges);
   std::int64_t nodes = 0;
-  const double ms = median_ms([&] { nodes = Dataset(fs::path(folder) / "data").num_nodes(0); });
-  fs::remove_all(folder);
+  const double ms = median_ms([&] { nodes = Dataset(data).num_nodes(0); });
   if (nodes != kSparseNodes)
     throw Error(ErrorCode::kCorrupt, "the sparse dataset was not opened as it was written");
   return ms;

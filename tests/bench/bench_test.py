@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BENCH = sys.argv.pop() if len(sys.argv) > 1 else "hopfeed-bench"
@@ -111,6 +112,39 @@ class Bench(unittest.TestCase):
         result = self.run_bench("gather", *GRAPH)
         self.assertEqual(result.returncode, 0)
         self.assertNotIn("Generating", result.stderr)
+
+    def test_both_outputs_count_the_edges_of_every_type(self):
+        made, sampled = (self.report("sampler", "--kind", "hetero", "--output", output)["edges_per_batch"] for output in ("batch", "topology"))
+        self.assertAlmostEqual(made / sampled, 1, delta=0.2)
+
+    def test_fields_are_the_arrays_that_were_made(self):
+        self.assertIn("batch", self.report("sampler", "--kind", "disjoint", "--output", "batch")["fields"])
+        self.assertIn("walks", self.report("sampler", "--kind", "walk", "--output", "batch")["fields"])
+
+    def test_a_stop_signal_is_one_line_and_leaves_nothing_half_made(self):
+        bench = subprocess.Popen([BENCH, "gather", "--nodes", "300000", "--edges", "20000000", "--seconds", "100"], stderr=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
+        while bench.poll() is None and not any(names for _, names, _ in os.walk(self.folder.name)):
+            time.sleep(0.01)  # until it has begun to write
+        bench.terminate()
+        out, err = bench.communicate(timeout=60)
+        self.assertEqual(bench.returncode, 130)
+        self.assertEqual(out, "")
+        self.assertIn("interrupted", err.strip().splitlines()[-1])
+        left = [name for folder, _, names in os.walk(self.folder.name) for name in names]
+        self.assertEqual(left, [])
+
+    def test_threads_that_cannot_start_are_refused_and_nobody_waits_for_them(self):
+        self.report("gather")  # generates
+        # Each thread wants 8 MiB of addresses for its stack; where the limit is reached differs, that it ends does not.
+        refused = 0
+        for mib in (400, 600, 800, 1000, 1200):
+            result = subprocess.run(["/bin/sh", "-c", f"ulimit -v {mib * 1024}; exec \"$@\"", "sh", BENCH, "gather", *GRAPH, "--threads", "128"],
+                                    capture_output=True, text=True, timeout=60, env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
+            if result.returncode != 0:
+                self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+                refused += "use fewer --threads" in result.stderr
+        self.assertGreater(refused, 0)
 
     def test_what_cannot_be_measured_is_refused_by_name(self):
         self.assertIn("no dataset folder /nowhere", self.refusal("sampler", "--data", "/nowhere"))

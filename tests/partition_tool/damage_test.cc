@@ -2,6 +2,7 @@
 // file, and for the manifest the field.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -181,6 +182,22 @@ TEST_F(Damage, MissingAndSwappedFilesAreNamed) {
   const std::string other = testing::file_bytes(folder_.path() / "d/part-0001/nodes/node/y.npy");
   EXPECT_NE(complaint_with("part-0000/nodes/node/y.npy", other).find("part-0000/nodes/node/y.npy"),
             std::string::npos);
+}
+
+// F26: who opens a pipe for reading waits for its writer, unless asked not to.
+TEST_F(Damage, PipeInPlaceOfAFile_IsRefusedByNameAndNobodyWaits) {
+  for (const char* path : {"meta.json", "part-0000/nodes/node/y.npy"}) {
+    const fs::path at = folder_.path() / "d" / path;
+    fs::rename(at, folder_.path() / "away");
+    ASSERT_EQ(::mkfifo(at.c_str(), 0600), 0);
+    try {
+      const Dataset dataset(folder_.path() / "d");
+      ADD_FAILURE() << path << " was opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), at.string() + " is not a regular file");
+    }
+    fs::rename(folder_.path() / "away", at);
+  }
 }
 
 // ---- the manifest

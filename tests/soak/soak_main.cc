@@ -89,12 +89,12 @@ class Soak {
       Loader loader(options_);
       std::thread consumer([&] { guarded([&] { consume(loader); }); });
       guarded([&] { make_faults(loader); });
-      done_ = true;
       consumer.join();
       const LoaderStats stats = loader.stats();
       deaths_ = stats.worker_deaths;
       remade_ = stats.batches_remade;
     }
+    if (interrupted_) throw Interrupted{};
     if (!failure_.empty())
       throw Error(ErrorCode::kCorrupt, fmt::format("{} (--seed {})", failure_, arguments_.seed));
     if (const testing::Leftovers after = testing::Leftovers::now(); !(after == before))
@@ -119,7 +119,7 @@ class Soak {
  private:
   std::string data() const { return (folder_.path() / "data").string(); }
 
-  /// The first thing that goes wrong ends both threads.
+  /// The first thing that goes wrong, or a signal, ends both threads.
   template <class Body>
   void guarded(Body body) {
     try {
@@ -127,8 +127,10 @@ class Soak {
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
       if (failure_.empty()) failure_ = error.what();
-      done_ = true;
+    } catch (const Interrupted&) {
+      interrupted_ = true;
     }
+    done_ = true;
   }
   static void require(bool fine, const std::string& what) {
     if (!fine) throw Error(ErrorCode::kCorrupt, what);
@@ -264,7 +266,7 @@ class Soak {
   LoaderOptions options_;
   std::vector<std::vector<std::string>> oracle_;  // by epoch
   std::mt19937_64 random_;                        // of the faults
-  std::atomic<bool> done_{false};
+  std::atomic<bool> done_{false}, interrupted_{false};
   std::mutex mutex_;
   std::string failure_;
   std::atomic<std::int64_t> batches_{0};

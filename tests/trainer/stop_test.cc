@@ -25,6 +25,8 @@ using testing::none_marked;
 class Stop : public testing::WatchedTest<150> {
  protected:
   Stop() { testing::write_tiny_dataset(data_, testing::training_graph()); }
+  void SetUp() override { before_ = testing::Leftovers::now(); }
+  void TearDown() override { EXPECT_EQ(testing::Leftovers::now(), before_); }
   std::filesystem::path out(const std::string& name) const { return folder_.path() / name; }
   std::vector<std::string> training(const std::string& name, const std::string& epochs) const {
     return {testing::program("node_classification"),
@@ -65,6 +67,7 @@ class Stop : public testing::WatchedTest<150> {
     while (testing::marked(mark).size() < count) std::this_thread::sleep_for(10ms);
   }
 
+  testing::Leftovers before_;
   testing::TempFolder folder_;
   std::filesystem::path data_ = folder_.path() / "data";
 };

@@ -2,6 +2,7 @@
 // runs it. Each ends with the right batches or with one line, never with a signal, and leaves nothing.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -320,6 +321,15 @@ TEST_F(HostFaults, StopSignalAtARandomStep_EndsWith130AndLeavesNothing) {
     EXPECT_EQ(said.substr(0, want.size()), want.substr(0, said.size()));
     EXPECT_TRUE(testing::none_marked(mark, 20s));
   }
+}
+
+// F35: SIGPIPE is ignored; who reads the lines may leave.
+TEST_F(HostFaults, NobodyReadsTheLinesAnyMore_IsOneLine) {
+  const testing::ProgramResult result =
+      shell("{ " + command() + " --epochs 1000000; echo \"exit code $?\" >&2; } | head -n 1");
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  EXPECT_NE(result.err.find("cannot write to standard output"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("exit code 1\n"), std::string::npos) << result.err;
 }
 
 // F35: where the end does not come, because both workers are stopped, the second signal does not wait for it.

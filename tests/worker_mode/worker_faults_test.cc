@@ -237,6 +237,19 @@ TEST_F(Faults, ProgramThatIsNoWorker_EndsInPeerDied) {
   EXPECT_NE(error.find("left with exit code 0; 2 deaths in a row"), std::string::npos);
 }
 
+// F12: 10 ms behind the second death, twice as much behind each that follows.
+TEST_F(Faults, WorkerThatLeavesAgainAndAgain_IsStartedLessAndLessOften) {
+  LoaderOptions o = options();
+  o.num_workers = 1;
+  o.worker_program = "/bin/true";
+  o.max_worker_restarts = 8;
+  o.start_deadline = 60s;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string error = error_of([&] { Loader loader(o); });
+  EXPECT_NE(error.find("9 deaths in a row"), std::string::npos) << error;
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, (10 + 20 + 40 + 80 + 160 + 320 + 640) * 1ms);
+}
+
 TEST_F(Faults, ErrorInOneBatch_ComesInItsTurnAndTheNextEpochIsWhole) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
