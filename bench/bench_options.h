@@ -1,4 +1,4 @@
-// What all benchmarks take, and what each gives back: one flat JSON object.
+// What all benchmarks take, and what each gives back: one JSON object.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ struct BenchOptions {
   std::int64_t row_bytes = 0;  // limits: of the gathered rows; 0: those of the dataset
 };
 
-/// The report of one benchmark: one flat object, its keys explained in docs/benchmarks.md.
+/// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.
 using Report = nlohmann::json;
 
 Report bench_limits(const BenchOptions& options);
