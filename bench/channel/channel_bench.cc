@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -55,6 +56,9 @@ LoaderOptions loader_options(const BenchOptions& options) {
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
   loader.batch_size = options.batch_size;
   loader.num_workers = 1;  // one, so that the trainer is there before the batch is
+  // A worker that is stopped to be waited for is not taken for hung.
+  loader.batch_deadline =
+      std::chrono::seconds(60) + std::chrono::seconds(static_cast<std::int64_t>(options.seconds));
   loader.huge_pages = options.huge_pages;
   return loader;
 }
@@ -174,13 +178,13 @@ double waiting_cpu_fraction(const LoaderOptions& options, double seconds) {
   const std::vector<int> pids = loader.worker_pids();
   for (int pid : pids) ::kill(pid, SIGSTOP);
   loader.begin_epoch(0);
-  std::thread trainer([&] { loader.next(); });
+  std::future<void> trainer = std::async(std::launch::async, [&] { loader.next(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it sleeps
   const double before = cpu_seconds(getpid()), begin = now();
   std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, 1.0)));
   const double used = (cpu_seconds(getpid()) - before) / (now() - begin);
   for (int pid : pids) ::kill(pid, SIGCONT);
-  trainer.join();
+  trainer.get();
   return used;
 }
 

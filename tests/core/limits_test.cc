@@ -38,6 +38,16 @@ TEST(Limits, Hops) {
             ErrorCode::kInvalid);
 }
 
+TEST(Limits, Walks) {
+  const auto walks = [](std::int64_t length, std::int64_t per_seed) {
+    return BatchOptions{.sampler = BatchOptions::kWalkSampler,
+                        .walk = {.length = length, .per_seed = per_seed}};
+  };
+  EXPECT_NO_THROW(walks(kMaxWalkLength, kMaxWalksPerSeed).validate());
+  EXPECT_EQ(code_of([&] { walks(kMaxWalkLength + 1, 1).validate(); }), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of([&] { walks(1, kMaxWalksPerSeed + 1).validate(); }), ErrorCode::kInvalid);
+}
+
 TEST(Limits, BatchAndWorldSize) {
   EXPECT_EQ(Deal({.num_seeds = kMaxBatchSize, .batch_size = kMaxBatchSize}).steps(), 1);
   EXPECT_EQ(code_of([] { Deal({.num_seeds = 10, .batch_size = kMaxBatchSize + 1}); }), ErrorCode::kInvalid);

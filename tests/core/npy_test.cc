@@ -6,6 +6,8 @@
 #include <fstream>
 #include <numeric>
 
+#include "core/error.h"
+#include "core/limits.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -58,6 +60,18 @@ TEST_F(Npy, RoundTripOfNumbersAndRecords) {
   writer.write(std::span<const RowRecord>(rows));
   writer.finish();
   EXPECT_EQ(NpyArray(path("r.npy")).as<RowRecord>()[1].offset, 3);
+}
+
+TEST_F(Npy, HeadersUpToTheLimitAreRead) {
+  const auto with_header = [&](std::size_t bytes) {
+    std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
+    text.resize(bytes - 1, ' ');
+    std::string head("\x93NUMPY\x02\x00", 8);
+    for (int byte = 0; byte < 4; ++byte) head += static_cast<char>(bytes >> 8 * byte);
+    return store(head + text + '\n' + std::string(12, '\1'));
+  };
+  EXPECT_EQ(NpyArray(with_header(kMaxNpyHeaderBytes - 12)).header().count(), 3);
+  EXPECT_EQ(open_error(with_header(kMaxNpyHeaderBytes - 12 + 64)), ErrorCode::kCorrupt);
 }
 
 TEST_F(Npy, EmptyArraysAreArrays) {

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/limits.h"
 #include "tests/partition_tool/made_dataset.h"
 #include "tests/support/processes.h"
 
@@ -294,6 +295,34 @@ TEST_F(Damage, NumbersOfTheManifestThatCannotBe_AreNamed) {
   refused("/fingerprint", "xyz", "32 hex digits");
   refused("/files", json::object(), "'files' does not list");
   refused("/format", "other-dataset", "'format'");
+}
+
+// F30: one above each limit.
+TEST_F(Damage, OneAboveEachLimitOfTheManifest_IsNamed) {
+  const std::string text = testing::file_bytes(folder_.path() / "d/meta.json");
+  const json good = parse_json(text);
+  const auto refused = [&](const char* path, const json& value, const std::string& part) {
+    json bad = good;
+    bad[json::json_pointer(path)] = value;
+    const std::string refusal = refusal_of_meta(seal_meta(json_text(bad, 1) + "\n"));
+    EXPECT_NE(refusal.find(part), std::string::npos) << path << ": " << refusal.substr(0, 300);
+  };
+  const auto copies = [&](const char* path, std::int64_t count) {
+    return json(std::vector<json>(static_cast<std::size_t>(count), good[json::json_pointer(path)]));
+  };
+  refused("/partitions", kMaxPartitions + 1, "'partitions'");
+  refused("/node_types", copies("/node_types/0", kMaxTypes + 1), "'node_types'");
+  refused("/edge_types", copies("/edge_types/0", kMaxTypes + 1), "'edge_types'");
+  refused("/node_types/0/attrs", copies("/node_types/0/attrs/0", kMaxAttrs + 1), "'attrs'");
+  refused("/node_types/0/attrs/0/shape", json::array({kMaxRowBytes + 1}), "'shape'");
+  refused("/node_types/0/attrs/0/stride_bytes", kMaxRowBytes + 1, "'stride_bytes'");
+  std::ofstream(folder_.path() / "d/meta.json") << text << std::string(kMaxMetaBytes + 1 - text.size(), ' ');
+  try {
+    const Dataset dataset(folder_.path() / "d");
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("at most 67108864 are read"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace
