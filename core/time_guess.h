@@ -58,7 +58,8 @@ struct TimeBracket {
   }
 
   static std::uint64_t half_width(std::uint64_t degree) {
-    return std::max<std::uint64_t>(kLine / 2, std::uint64_t{1} << (std::bit_width(degree) - 1) / 2);
+    return std::max<std::uint64_t>(
+        kLine / 2, std::uint64_t{1} << (std::bit_width(degree | 1) - 1) / 2);  // a row may be empty
   }
   static constexpr std::uint64_t kLine = 8;  // times in a cache line
 };
