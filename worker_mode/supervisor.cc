@@ -31,8 +31,8 @@ std::optional<Error> reported(const WorkerRecord& record) {
                std::string(record.error, strnlen(record.error, sizeof(record.error))));
 }
 
-/// None after the first death, then 10 ms doubling to a second: a batch that kills every worker must not melt
-/// the machine.
+/// None after a worker's first death, however many died with it; then 10 ms doubling to a second: a batch that
+/// kills every worker must not melt the machine.
 std::chrono::milliseconds backoff(int deaths_in_a_row) {
   if (deaths_in_a_row <= 1) return 0ms;
   return std::min(kMaxBackoff, 10ms * (1 << std::min(deaths_in_a_row - 2, 7)));
@@ -164,10 +164,13 @@ void Supervisor::bury_the_dead() {
 
 void Supervisor::count_death(std::size_t number, const std::string& cause) {
   const std::uint64_t published = channel_->view().control().published.load();
-  if (published != published_at_death_) deaths_in_a_row_ = 0;
+  if (published != published_at_death_) {
+    deaths_in_a_row_ = 0;
+    for (Worker& worker : workers_) worker.deaths_in_a_row = 0;
+  }
   published_at_death_ = published;
   ++deaths_in_a_row_;
-  workers_[number].start_at = Clock::now() + backoff(deaths_in_a_row_);
+  workers_[number].start_at = Clock::now() + backoff(++workers_[number].deaths_in_a_row);
   const std::optional<Error> report = reported(channel_->view().worker(static_cast<std::uint32_t>(number)));
   // What is wrong with the dataset or the options is no better for the next worker.
   const bool hopeless = report && report->code() != ErrorCode::kIo && report->code() != ErrorCode::kNoSpace;

@@ -110,6 +110,7 @@ class Soak {
             {"epochs", epochs_},
             {"wrong_batches", 0},
             {"worker_killed_until_its_batch_is_planned_again", reclaimed_.summary()},
+            {"longest_pause_of_the_trainer_after_one_worker_was_killed", paused_.summary()},
             {"worker_stopped_until_its_batch_is_planned_again", unhung_.summary()},
             {"sampler_killed_until_nothing_is_left", gone_.summary()},
             {"trainer_waited_for_a_batch", waited_.summary()},
@@ -150,7 +151,7 @@ class Soak {
       for (std::size_t i = first; i < leave && !done_; ++i) {
         const auto asked = Clock::now();
         std::optional<Batch> batch = loader.next();
-        waited_.add(Clock::now() - asked);
+        note_wait(Clock::now() - asked);
         require(batch.has_value(), fmt::format("epoch {} ended before batch {}", epoch, i));
         const std::string line = line_of(batch->view());
         require(line == want[i],
@@ -167,6 +168,13 @@ class Soak {
       ++epochs_;
     }
   }
+  void note_wait(Clock::duration wait) {
+    waited_.add(wait);
+    for (auto longest = longest_wait_.load();
+         longest < wait && !longest_wait_.compare_exchange_weak(longest, wait);) {
+    }
+  }
+
   static bool find(const std::vector<std::string>& lines, const std::string& line) {
     return std::find(lines.begin(), lines.end(), line) != lines.end();
   }
@@ -212,15 +220,31 @@ class Soak {
     }
   }
 
+  /// As many as may have been planned: the killed worker's was among them. False where the soak ended before.
+  bool wait_for_batches(std::int64_t batches) {
+    const auto give_up = Clock::now() + kGiveUp;
+    while (batches_ < batches && !done_) {
+      require(Clock::now() < give_up, "no batch comes within a minute of a kill");
+      std::this_thread::sleep_for(50us);
+    }
+    return !done_;
+  }
+
   void kill_workers(const Loader& loader, std::int64_t count) {
     std::vector<int> pids = loader.worker_pids();
     std::shuffle(pids.begin(), pids.end(), random_);
     pids.resize(std::min<std::size_t>(pids.size(), static_cast<std::size_t>(count)));
     const std::int64_t before = loader.stats().worker_deaths;
     const auto killed = Clock::now();
+    const std::int64_t at = batches_;
+    longest_wait_ = Clock::duration{};
     for (const int pid : pids) ::kill(pid, SIGKILL);
     wait_for_deaths(loader, before + std::ssize(pids), "a killed worker");
-    if (pids.size() == 1) reclaimed_.add(Clock::now() - killed);
+    if (pids.size() == 1) {
+      reclaimed_.add(Clock::now() - killed);
+      if (random_() % 2 == 0 && wait_for_batches(at + arguments_.workers * 2 + 2))
+        paused_.add(longest_wait_.load());
+    }
     count_kills(pids.size() > 1 ? "workers killed together" : "worker killed", std::ssize(pids));
   }
 
@@ -272,7 +296,8 @@ class Soak {
   std::atomic<std::int64_t> batches_{0};
   std::int64_t epochs_ = 0, kills_ = 0, deaths_ = 0, remade_ = 0;
   std::map<std::string, std::int64_t> faults_;
-  Times reclaimed_, unhung_, gone_, waited_;
+  std::atomic<Clock::duration> longest_wait_{Clock::duration{}};  // since the last kill
+  Times reclaimed_, paused_, unhung_, gone_, waited_;
 };
 
 }  // namespace

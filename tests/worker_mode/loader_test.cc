@@ -330,21 +330,36 @@ std::size_t resident_in_all(const Loader& loader) {
   return bytes;
 }
 
+long ticks_of_workers(const Loader& loader) {
+  long ticks = 0;
+  for (int pid : loader.worker_pids()) ticks += testing::cpu_ticks(pid);
+  return ticks;
+}
+
+/// The channel is full: no worker has run for a while.
+bool workers_come_to_rest(const Loader& loader) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < give_up) {
+    const long before = ticks_of_workers(loader);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (ticks_of_workers(loader) == before) return true;
+  }
+  return false;
+}
+
 // F10
 TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   Loader loader(options());
   loaded(loader);  // whatever is made once is made
   loader.begin_epoch(0);
   ASSERT_TRUE(loader.next());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the channel fills up
+  ASSERT_TRUE(workers_come_to_rest(loader));
   const std::size_t bytes = loader.stats().channel_bytes;
   const double full = loader.stats().waits.for_slot;
   const std::size_t resident = resident_in_all(loader);
-  long before = 0, after = 0;
-  for (int pid : loader.worker_pids()) before += testing::cpu_ticks(pid);
+  const long before = ticks_of_workers(loader);
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  for (int pid : loader.worker_pids()) after += testing::cpu_ticks(pid);
-  EXPECT_LE(after - before, 4) << "clock ticks of two workers in two seconds";
+  EXPECT_LE(ticks_of_workers(loader) - before, 4) << "clock ticks of two workers in two seconds";
   EXPECT_EQ(loader.stats().channel_bytes, bytes);
   EXPECT_LE(resident_in_all(loader), resident + (256 << 10)) << "memory of the loader and its workers";
   EXPECT_GT(loader.stats().waits.for_slot, full) << "the wait is counted";
