@@ -1,4 +1,4 @@
-// A sampler of one's own in forty lines: of each row it takes neighbours that are evenly spaced over the imported order, from a start
+// A sampler of one's own in thirty lines: of each row it takes neighbours that are evenly spaced over the imported order, from a start
 // that is drawn. It is built as a shared library, which loaders and workers load:
 //
 //   hopfeed-sample DATASET --plugin libspaced_sampler.so --sampler spaced --sampler-options 10,5
