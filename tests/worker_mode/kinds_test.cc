@@ -11,11 +11,13 @@ namespace {
 struct Kind {
   const char* name;
   BatchOptions options;
+  std::int64_t batch_size = 16;
 };
 
 class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<Kind> {
  protected:
-  // The first random graph that has weights; times it has anyway.
+  // The first random graph that has weights; times it has anyway. Labels number clusters too, so many that batches are left after
+  // a kill.
   static testing::TypedGraph graph() {
     for (std::uint64_t seed = 1;; ++seed) {
       testing::TypedGraph graph =
@@ -24,7 +26,11 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
           std::any_of(graph.edges.begin(), graph.edges.end(), [&](const testing::TypedEdges& edges) {
             return edges.dst == graph.nodes[0].name && !edges.weight.empty();
           });
-      if (weighted && graph.nodes[0].count >= 200) return graph;
+      if (!weighted || graph.nodes[0].count < 200) continue;
+      graph.nodes[0].num_classes = 24;
+      for (std::size_t v = 0; v < graph.nodes[0].y.size(); ++v)
+        graph.nodes[0].y[v] = static_cast<std::int64_t>(v % 24);
+      return graph;
     }
   }
 
@@ -36,6 +42,7 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
     LoaderOptions o = options();
     o.dataset = dataset.string();
     o.batch = GetParam().options;
+    o.batch_size = GetParam().batch_size;
     return o;
   }
 
@@ -53,19 +60,29 @@ TEST_P(KindsThroughWorkers, WorkerKilled_TrainerGetsTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, KindsThroughWorkers,
-    ::testing::Values(Kind{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
-                      Kind{"EdgeFanouts",
-                           {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
-                      Kind{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
-                      Kind{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
-                      Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
-                      Kind{"TemporalLast",
-                           {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
-                      Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
-                      Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
-                      Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
-                      Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
-                      Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}}),
+    ::testing::Values(
+        Kind{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
+        Kind{"EdgeFanouts", {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
+        Kind{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
+        Kind{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
+        Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
+        Kind{"TemporalLast",
+             {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
+        Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
+        Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
+        Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
+        Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
+        Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}},
+        Kind{"Metapath",
+             {.sampler = BatchOptions::kWalkSampler,
+              .walk = {.length = 6, .per_seed = 2, .metapath = {"r1", "rev_r1", "rev_r0", "r0"}},
+              .edge_ids = true}},
+        Kind{"Clusters",
+             {.sampler = BatchOptions::kClusterSampler,
+              .cluster = "y",
+              .subgraph = Subgraph::kInduced,
+              .edge_ids = true},
+             1}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
