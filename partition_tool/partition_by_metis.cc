@@ -110,6 +110,12 @@ int run_in_copy(const std::function<void()>& work, const std::function<void()>& 
   return status;
 }
 
+/// METIS's generator is the C library's, to which seeds 0 and 1 are the same: 1 to 2^31 - 1 are each their own.
+idx_t metis_seed(std::uint64_t seed) {
+  constexpr std::uint64_t kSeeds = 0x7FFF'FFFF;
+  return static_cast<idx_t>(seed % kSeeds == 0 ? kSeeds : seed % kSeeds);
+}
+
 }  // namespace
 
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
@@ -125,7 +131,7 @@ std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const Partit
   idx_t settings[METIS_NOPTIONS];
   METIS_SetDefaultOptions(settings);
   settings[METIS_OPTION_NUMBERING] = 0;
-  settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7FFF'FFFF);
+  settings[METIS_OPTION_SEED] = metis_seed(options.seed);
   SharedAnswer shared(graph.num_nodes());
   MetisAnswer& answer = *shared;
   const int ended = run_in_copy(

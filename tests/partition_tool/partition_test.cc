@@ -165,6 +165,16 @@ TEST_F(PartitionTest, MetisBalancesNodesAndTrainingNodes) {
   EXPECT_EQ(partition_by_metis(graph, {.partitions = 4, .seed = 5}, no_progress), cut);
 }
 
+// METIS would take 0 and 1 for the same, and see the lower 31 bits alone.
+TEST_F(PartitionTest, EachSeed_MakesAMetisCutOfItsOwn) {
+  const RawGraph graph = read_dataset(Dataset(folder_.path() / "whole"), 1, no_progress);
+  std::set<std::vector<std::int32_t>> cuts;
+  const std::uint64_t seeds[] = {0, 1, 2, 3, std::uint64_t{5} << 31, std::uint64_t{5} << 32};
+  for (const std::uint64_t seed : seeds)
+    cuts.insert(partition_by_metis(graph, {.partitions = 4, .seed = seed}, no_progress));
+  EXPECT_EQ(cuts.size(), std::size(seeds));
+}
+
 // Two cliques with loops and parallel edges, joined by one directed edge: METIS must find them.
 TEST(PartitionByMetis, FindsTwoCliques) {
   testing::TinyGraph tiny;
