@@ -24,6 +24,7 @@
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/loader_channel.h"
+#include "worker_mode/plugin_trial.h"
 #include "worker_mode/supervisor.h"
 #include "worker_mode/torchrun_environment.h"
 #include "worker_mode/worker_config.h"
@@ -129,7 +130,10 @@ class Loader::Impl {
   explicit Impl(const LoaderOptions& options) : options_(options) {
     check_options(options);
     const std::string program = find_worker_program(options.worker_program);
-    for (const std::string& plugin : options.plugins) load_sampler_plugin(plugin);
+    for (const std::string& plugin : options.plugins) {  // its sampler says how large a batch can be
+      try_plugin(program, fs::absolute(plugin).string(), options.start_deadline);
+      load_sampler_plugin(plugin);
+    }
     const Dataset dataset(options.dataset);
     const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
     const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/batch_options.h"
@@ -15,6 +16,12 @@ inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;     // memfd of SeedSet::pack(); only with WorkerConfig::seeds_inherited
+
+/// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for kTrialPassed, or for what the
+/// plugin's constructors threw.
+inline constexpr int kTrialFd = 3;
+inline constexpr std::string_view kTrialPassed = "passed";
+inline constexpr std::size_t kMaxTrialReport = 4096;
 
 struct WorkerConfig {
   std::string dataset;      // absolute path of the folder

@@ -23,6 +23,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "channel/channel_view.h"
 #include "channel/futex.h"
@@ -206,16 +208,48 @@ int worker_main(std::span<char* const> plugins) {
   return 1;
 }
 
+void report_trial(std::string_view text) {
+  text = text.substr(0, kMaxTrialReport);
+  if (pwrite(kTrialFd, text.data(), text.size(), 0) < 0) _exit(1);
+}
+
+[[noreturn]] void report_termination() {
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {  // load_sampler_plugin names the plugin
+    report_trial(error.what());
+  } catch (...) {
+  }
+  _exit(1);
+}
+
+/// Loads a plugin for a loader that will only then do so itself.
+int try_plugin(const char* plugin) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::set_terminate(report_termination);
+  try {
+    load_sampler_plugin(plugin);
+  } catch (const Error&) {  // the loader will hear of it, where it can be caught
+  }
+  report_trial(kTrialPassed);
+  _exit(0);
+}
+
 }  // namespace
 }  // namespace hopfeed
 
 constexpr const char* kHelp =
     "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself (see "
     "hopfeed-sample --help)\n"
-    "  --plugin FILE   a shared library with a sampler of one's own; may be given again\n"
-    "  --help          this text\n";
+    "  --plugin FILE       a shared library with a sampler of one's own; may be given again\n"
+    "  --try-plugin FILE   alone: only load it, and leave; for a loader, which reads from a descriptor how "
+    "that went\n"
+    "  --help              this text\n";
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--try-plugin" &&
+      fcntl(hopfeed::kTrialFd, F_GET_SEALS) >= 0)  // a memfd
+    return hopfeed::try_plugin(argv[2]);
   std::vector<char*> plugins;
   bool understood = true;
   for (int i = 1; i < argc; i += 2) {

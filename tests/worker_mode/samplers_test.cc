@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/sampler_plugin.h"
+#include "tests/worker_mode/faults_fixture.h"
 #include "tests/worker_mode/same_bytes.h"
 
 namespace hopfeed {
@@ -131,13 +132,43 @@ TEST_F(Plugins, ThatWereCutShort_AreNamed) {
   std::filesystem::remove(cut);
 }
 
+// In this process, which is the trainer's and lives on.
+TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
+  const std::string library = plugin("failing_constructor"),
+                    named = "the plugin " + library + " does not load";
+  const auto error = [&](const char* how) {
+    const InEnvironment failing("FAILING_CONSTRUCTOR", how);
+    return refused([&](LoaderOptions& o) {
+      o.plugins = {library};
+      if (std::string(how) == "hang") o.start_deadline = std::chrono::milliseconds(100);
+    });
+  };
+  EXPECT_EQ(error("throw"), "invalid: " + named + ", one of its constructors threw: not before noon");
+  EXPECT_EQ(error("throw 7"),
+            "invalid: " + named + ", one of its constructors threw: something that is no std::exception");
+  for (const auto& [how, end] :
+       {std::pair("abort", "was killed by signal 6 (Aborted)"), std::pair("exit", "left with exit code 0")}) {
+    const std::string said = error(how);
+    EXPECT_TRUE(said.starts_with("invalid: " + named + ", its constructors end the process: worker process "))
+        << said;
+    EXPECT_TRUE(said.ends_with(end)) << said;
+  }
+  EXPECT_EQ(error("hang"),
+            "timeout: " + named +
+                ": its constructors were not done within 100 ms; mend them, or raise start_deadline");
+}
+
 TEST_F(Plugins, WhoseConstructorsThrow_EndTheProgramInOneLine) {
-  const testing::ProgramResult result = testing::run_program(
-      {testing::program("hopfeed-sample"), path(1).string(), "--plugin", plugin("throwing_constructor")});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(result.err, "hopfeed-sample: the plugin " + plugin("throwing_constructor") +
-                            " does not load, one of its constructors threw: not before noon\n");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--at", "0,0,4"}}) {
+    std::vector<std::string> command{testing::program("hopfeed-sample"), path(1).string(), "--plugin",
+                                     plugin("failing_constructor")};
+    command.insert(command.end(), more.begin(), more.end());
+    const testing::ProgramResult result = testing::run_program(command);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "hopfeed-sample: the plugin " + plugin("failing_constructor") +
+                              " does not load, one of its constructors threw: not before noon\n");
+  }
 }
 
 TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
