@@ -61,8 +61,14 @@ void check_sampler(const BatchOptions& o) {
          "walks");
   refuse(!cluster && !o.cluster.empty(), "cluster");
   refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
-  // Of an induced subgraph their number is that of a model's layers.
-  refuse(!neighbor && o.subgraph != Subgraph::kInduced && o.fanouts != BatchOptions{}.fanouts, "fanouts");
+  const bool fanouts = !neighbor && o.fanouts != BatchOptions{}.fanouts;
+  refuse(fanouts && o.subgraph != Subgraph::kInduced, "fanouts");
+  if (fanouts && std::ranges::any_of(o.fanouts, [](std::int64_t fanout) { return fanout != -1; }))
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("sampler '{}' draws nothing by fanouts; of an induced subgraph they count a model's "
+                    "layers, each over all edges: give -1 for each",
+                    o.sampler));
   refuse(!neighbor && !o.edge_fanouts.empty(), "edge fanouts");
   refuse(!neighbor && o.replace, "replace");
   refuse(!neighbor && !o.weight.empty(), "weight");

@@ -206,7 +206,7 @@ TEST_F(TrainingTest, FeaturesAloneTrainThroughTheSameLoader) {
 
 TEST_F(TrainingTest, GraphSageLearnsFromEveryKindThatHasNeighbourhoods) {
   BatchOptions walks{
-      .sampler = BatchOptions::kWalkSampler, .walk = {.length = 4, .per_seed = 2}, .fanouts = {1, 1}};
+      .sampler = BatchOptions::kWalkSampler, .walk = {.length = 4, .per_seed = 2}, .fanouts = {-1, -1}};
   walks.subgraph = Subgraph::kInduced;
   const BatchOptions labor{.fanouts = {4, 3}, .labor = true, .labor_seeds = 50},
       disjoint{.fanouts = {4, 3}, .disjoint = true},
@@ -235,7 +235,7 @@ TEST_F(TrainingTest, KindsThatLayersCannotUse_AreRefusedInOneLine) {
     }
     return std::string("accepted");
   };
-  EXPECT_NE(refusal({.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}, .fanouts = {1, 1}})
+  EXPECT_NE(refusal({.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}})
                 .find("a walk's edges are steps"),
             std::string::npos);
   EXPECT_NE(

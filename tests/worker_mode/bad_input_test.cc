@@ -46,6 +46,15 @@ TEST_F(BadInput, OptionsThatWouldNotBeRead_AreNamed) {
          "invalid: seeds with weights are drawn anew in each epoch");
   expect(refused([](auto& o) { o.batch.sampler = BatchOptions::kWalkSampler, o.batch.walk.length = 2; }),
          "invalid: sampler 'walk' knows no fanouts");
+  const auto induced_walks = [](std::vector<std::int64_t> fanouts) {
+    return [fanouts](auto& o) {
+      o.batch = {.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}, .fanouts = fanouts};
+      o.batch.subgraph = Subgraph::kInduced;
+    };
+  };
+  expect(refused(induced_walks({4, -1})),
+         "invalid: sampler 'walk' draws nothing by fanouts; of an induced subgraph");
+  expect(refused(induced_walks({-1, -1})), "no error");  // two layers
 }
 
 TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
