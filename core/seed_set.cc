@@ -51,6 +51,15 @@ std::vector<AliasEntry> alias_table(const std::vector<double>& weights) {
 
 }  // namespace
 
+int seed_node_type(const DatasetMeta& meta, const std::string& name) {
+  require_valid(
+      name.find(',') == std::string::npos,
+      fmt::format(
+          "the seeds are of several node types ('{}'), and a loader has those of one; make a loader for each",
+          name));
+  return name.empty() ? 0 : meta.node_type(name);
+}
+
 SeedSet::SeedSet(const Dataset& dataset, int node_type, const SeedInput& input) {
   const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
   require_valid(!input.ids || !input.mask, "seeds are given as ids and as a mask; give one of them");

@@ -13,6 +13,10 @@
 
 namespace hopfeed {
 
+/// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not there, kInvalid for several
+/// ("paper,author"): a loader has seeds of one type.
+int seed_node_type(const DatasetMeta& meta, const std::string& name);
+
 struct SeedInput {
   std::string split = "train";                                   // where neither ids nor a mask are given
   std::optional<std::vector<std::int64_t>> ids = std::nullopt;   // original ids, repeats allowed

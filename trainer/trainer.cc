@@ -87,7 +87,7 @@ bool is_typed(const Dataset& dataset) { return dataset.num_node_types() > 1 || d
 
 /// Number of the labelled type.
 int seed_type(const TrainingOptions& options, const Dataset& dataset) {
-  return options.loader.node_type.empty() ? 0 : dataset.meta().node_type(options.loader.node_type);
+  return seed_node_type(dataset.meta(), options.loader.node_type);
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.

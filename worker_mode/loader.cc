@@ -98,7 +98,7 @@ std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
 }  // namespace
 
 std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset) {
-  const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
+  const int node_type = seed_node_type(dataset.meta(), options.node_type);
   SeedInput input{.split = options.split,
                   .ids = options.seeds,
                   .mask = options.seed_mask,
@@ -135,7 +135,7 @@ class Loader::Impl {
       load_sampler_plugin(plugin);
     }
     const Dataset dataset(options.dataset);
-    const int node_type = options.node_type.empty() ? 0 : dataset.meta().node_type(options.node_type);
+    const int node_type = seed_node_type(dataset.meta(), options.node_type);
     const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);
     const SeedList seeds = set->list({.node_type = node_type, .shuffle = options.shuffle});
     num_seeds_ = seeds.size();

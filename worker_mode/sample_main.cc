@@ -80,7 +80,7 @@ void sample_one(const SampleArguments& arguments) {
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset, {.huge_pages = o.huge_pages});
-  const int node_type = o.node_type.empty() ? 0 : dataset.meta().node_type(o.node_type);
+  const int node_type = seed_node_type(dataset.meta(), o.node_type);
   const std::unique_ptr<SeedSet> set = loader_seeds(o, dataset);
   const SeedList seeds = set->list({.node_type = node_type, .shuffle = o.shuffle});
   BatchMaker maker(dataset, seeds, o.batch);

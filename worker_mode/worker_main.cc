@@ -156,7 +156,7 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
         ErrorCode::kInvalid,
         fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
   }
-  const int node_type = config.node_type.empty() ? 0 : dataset.meta().node_type(config.node_type);
+  const int node_type = seed_node_type(dataset.meta(), config.node_type);
   const std::unique_ptr<SeedSet> set =
       config.seeds_inherited
           ? std::make_unique<SeedSet>(inherited_seeds())

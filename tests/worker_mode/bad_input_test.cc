@@ -61,6 +61,8 @@ TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
   expect(refused([](auto& o) { o.dataset = "/no/such/folder"; }), "/no/such/folder");
   expect(refused([](auto& o) { o.split = "holiday"; }), "holiday");
   expect(refused([](auto& o) { o.node_type = "author"; }), "author");
+  expect(refused([](auto& o) { o.node_type = "node,author"; }),
+         "invalid: the seeds are of several node types ('node,author')");
   expect(refused([](auto& o) { o.batch.attrs = std::vector<std::string>{"z"}; }), "'z'");
   expect(refused([](auto& o) { o.worker_program = "/no/such/program"; }),
          "not found: the worker program /no/such/program");
