@@ -271,6 +271,23 @@ TEST_F(LoaderTest, BatchesHeldOverTheNext_AreLeftWhenTheNextIsAskedFor) {
   EXPECT_EQ(second.left, second.times.released);
 }
 
+long ticks_of_workers(const Loader& loader) {
+  long ticks = 0;
+  for (int pid : loader.worker_pids()) ticks += testing::cpu_ticks(pid);
+  return ticks;
+}
+
+/// No worker has run for a while: the channel is full, or the epoch over.
+bool workers_come_to_rest(const Loader& loader) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < give_up) {
+    const long before = ticks_of_workers(loader);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (ticks_of_workers(loader) == before) return true;
+  }
+  return false;
+}
+
 TEST_F(LoaderTest, EpochPlannedToItsEnd_WorkersRestAndThatIsNoWait) {
   LoaderOptions o = options();
   o.num_slots = 64;  // more than the epoch has batches
@@ -278,6 +295,7 @@ TEST_F(LoaderTest, EpochPlannedToItsEnd_WorkersRestAndThatIsNoWait) {
   loader.begin_epoch(0);
   while (loader.next()) {
   }
+  ASSERT_TRUE(workers_come_to_rest(loader));  // who waited before the epoch was planned whole has told so
   const double waited = loader.stats().waits.for_slot;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(loader.stats().waits.for_slot, waited);
@@ -328,23 +346,6 @@ std::size_t resident_in_all(const Loader& loader) {
   std::size_t bytes = testing::resident_bytes(getpid());
   for (int pid : loader.worker_pids()) bytes += testing::resident_bytes(pid);
   return bytes;
-}
-
-long ticks_of_workers(const Loader& loader) {
-  long ticks = 0;
-  for (int pid : loader.worker_pids()) ticks += testing::cpu_ticks(pid);
-  return ticks;
-}
-
-/// The channel is full: no worker has run for a while.
-bool workers_come_to_rest(const Loader& loader) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < give_up) {
-    const long before = ticks_of_workers(loader);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    if (ticks_of_workers(loader) == before) return true;
-  }
-  return false;
 }
 
 // F10

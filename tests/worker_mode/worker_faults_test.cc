@@ -1,5 +1,6 @@
 // The loader when its workers come to harm: docs/faults.md, F1 to F3, F7, F11, F12 and F31. The oracle is always
 // the serial one, so "the same bytes" is meant literally.
+#include <algorithm>
 #include <atomic>
 #include <random>
 #include <set>
@@ -131,27 +132,37 @@ TEST_F(Faults, WorkerHangs_IsKilledAfterTheDeadlineAndItsBatchMadeAgain) {
   }
 }
 
+/// Whether any of these processes is still a worker of the loader.
+bool has_any(const Loader& loader, const std::vector<int>& pids) {
+  const std::vector<int> workers = loader.worker_pids();
+  return std::any_of(pids.begin(), pids.end(), [&](int pid) {
+    return std::find(workers.begin(), workers.end(), pid) != workers.end();
+  });
+}
+
 // F3
 TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   LoaderOptions o = options();
-  o.batch_deadline = 200ms;
+  o.batch_deadline = 1s;
   Loader loader(o);
-  for (int pid : loader.worker_pids()) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const std::vector<int> stopped = loader.worker_pids();
+  for (int pid : stopped) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
   // The first to be replaced may make the whole epoch before the other's time is up.
-  for (std::int64_t epoch = 0; loader.stats().worker_deaths < 2; ++epoch)
+  for (std::int64_t epoch = 0; has_any(loader, stopped); ++epoch)
     ASSERT_EQ(loaded(loader, {.epoch = epoch % 3}), expected(o, {.epoch = epoch % 3}));
-  EXPECT_EQ(loader.stats().worker_deaths, 2);
+  EXPECT_EQ(loaded(loader), expected(o));
 }
 
 // F3: a stopped worker that has nothing in hand holds nobody up, but it is one worker less; it is replaced, too.
 TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
   LoaderOptions o = options();
-  o.batch_deadline = 200ms;
+  o.batch_deadline = 1s;
   Loader loader(o);
-  ASSERT_EQ(::kill(loader.worker_pids()[0], SIGSTOP), 0);
-  for (std::int64_t epoch = 0; loader.stats().worker_deaths == 0; ++epoch)
+  const int stopped = loader.worker_pids()[0];
+  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  for (std::int64_t epoch = 0; has_any(loader, {stopped}); ++epoch)
     ASSERT_EQ(loaded(loader, {.epoch = epoch % 3}), expected(o, {.epoch = epoch % 3}));
-  EXPECT_EQ(loader.stats().worker_deaths, 1);
+  EXPECT_EQ(loaded(loader), expected(o));
 }
 
 // F3: stopped where it waits for memory, and the epoch is left meanwhile: nobody will grant it anything any more.
@@ -166,7 +177,7 @@ TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
   loader.begin_epoch(0);
   while (!armed.has_acted()) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(o, {.epoch = 1}));
-  EXPECT_EQ(loader.stats().worker_deaths, 1);
+  EXPECT_GE(loader.stats().worker_deaths, 1);
 }
 
 // F3: a process that wakes up goes on writing; only once it is dead may its slot be used again.
