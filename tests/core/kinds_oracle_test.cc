@@ -151,24 +151,34 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
   }
 }
 
+// A cut is written once and sampled in many ways.
 TEST(KindsOracle, TheCutIsInvisible) {
   Rounds rounds(7);
   testing::TempFolder folder;
-  for (int round = 0; round < 20; ++round) {
-    const auto graph = testing::random_typed_graph({.seed = rounds.word()});
-    const BatchOptions options = rounds.options(graph, 0);
-    const auto digest = [&](const testing::TypedCut& cut) {
-      testing::write_typed_dataset(folder.path() / "graph", graph, cut);
-      const Dataset dataset(folder.path() / "graph");
-      const SeedList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
-      BatchMaker maker(dataset, list, options);
-      return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
-          .view()
-          .digest();
-    };
-    const std::uint64_t uncut = digest({});
-    for (int partitions : {1, 2, 3})
-      EXPECT_EQ(digest(testing::random_typed_cut(graph, partitions, rounds.word())), uncut);
+  for (int round = 0; round < 8; ++round) {
+    const auto graph = testing::random_typed_graph({.seed = rounds.word(), .reverses = round % 2 == 1});
+    std::vector<std::unique_ptr<Dataset>> cuts;
+    for (int partitions : {0, 1, 2, 3}) {
+      const auto path = folder.path() / std::to_string(partitions);
+      testing::write_typed_dataset(path, graph,
+                                   partitions == 0
+                                       ? testing::TypedCut{}
+                                       : testing::random_typed_cut(graph, partitions, rounds.word()));
+      cuts.push_back(std::make_unique<Dataset>(path));
+    }
+    for (int batch = 0; batch < 12; ++batch) {
+      const BatchOptions options = rounds.options(graph, 0);
+      const auto digest = [&](const Dataset& dataset) {
+        const SeedList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+        BatchMaker maker(dataset, list, options);
+        return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
+            .view()
+            .digest();
+      };
+      const std::uint64_t uncut = digest(*cuts[0]);
+      for (std::size_t cut = 1; cut < cuts.size(); ++cut)
+        EXPECT_EQ(digest(*cuts[cut]), uncut) << cut << " partitions, options " << options.to_json();
+    }
   }
 }
 
