@@ -53,7 +53,8 @@ struct BatchOptions {
   std::string weight =
       {};  // draw in proportion to this edge attribute, in edge types that have alias tables of it
   /// Temporal sampling, always disjoint: neighbours are no later than their seed by this attribute of edges, or else of
-  /// source nodes, in edge types whose rows are ordered by it; other edge types know no time.
+  /// source nodes, in edge types whose rows are ordered by it. Types without the attribute know no time; those that have it, but no
+  /// order by it, are refused unless their fanouts are 0. So it is with weights.
   std::string time = {};
   std::string seed_time = {};  // attribute (int64) of the seeds' type; empty: `time`
   TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;

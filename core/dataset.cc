@@ -256,8 +256,9 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
     if (split == name) return nodes_[node_type].splits[i].as<std::int64_t>();
     known += (i++ ? ", " : "") + split;
   }
-  throw Error(ErrorCode::kNotFound, fmt::format("node type '{}' of {} has no split '{}'; it has: {}",
-                                                node.name, folder_.string(), name, known));
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(),
+                          name, known.empty() ? "none" : known));
 }
 
 std::span<const double> Dataset::hotness(int node_type, int partition) const {

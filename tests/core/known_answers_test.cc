@@ -247,5 +247,29 @@ TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {
   refused({.fanouts = {1}, .edge_attrs = {"length"}}, "has no attribute 'length'; it has: weight");
 }
 
+// Else neighbours later than their seeds would come by it.
+TEST_F(KnownAnswers, AnEdgeTypeWhoseTimesNoRowIsInTheOrderOf_IsRefusedUnlessItIsLeftOut) {
+  testing::TypedGraph graph = authors_and_papers();
+  graph.nodes[0].time.assign(static_cast<std::size_t>(graph.nodes[0].count), 5);
+  for (testing::TypedEdges& edges : graph.edges) {
+    edges.time.assign(edges.sources.size(), 9);
+    edges.in_order_of_time = edges.dst == graph.nodes[0].name && &edges == &graph.edges.front();
+  }
+  BatchOptions options{.fanouts = {2}, .time = "time"};
+  const auto said = [&] {
+    try {
+      const BatchView batch = sample(graph, {0}, options);
+      return std::to_string(batch.total_edges());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(said().find("was imported without 'time' as its time, though that attribute is there"),
+            std::string::npos)
+      << said();
+  for (std::size_t e = 1; e < graph.edges.size(); ++e) options.edge_fanouts[graph.edges[e].rel] = {0};
+  EXPECT_EQ(said(), "0");  // all of the first type are later
+}
+
 }  // namespace
 }  // namespace hopfeed

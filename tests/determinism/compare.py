@@ -139,7 +139,9 @@ def write_typed_arrays(folder, nodes):
     listed = []
     for name, count in counts.items():
         write_nodes(folder, rng, count, f"{name}_")
-        listed.append({"name": name, "features": f"{name}_x.npy", "attrs": {"t": f"{name}_node_t.npy"}})
+        listed.append({"name": name, "features": f"{name}_x.npy", "attrs": {}})
+        if name != "c":
+            listed[-1]["attrs"]["t"] = f"{name}_node_t.npy"
     listed[0]["splits"] = {"train": "train.npy"}
     listed[0]["attrs"]["cluster"] = "a_cluster.npy"
     write_seeds(folder, rng, nodes)
@@ -147,12 +149,13 @@ def write_typed_arrays(folder, nodes):
     for number, (src, rel, dst) in enumerate(ends):
         pairs = [(int(counts[src] * rng.random() ** 2), int(counts[dst] * rng.random() ** 2)) for _ in range(600)]
         write_edges(folder, rng, pairs, f"{rel}_")
-        edges.append({"src": src, "rel": rel, "dst": dst, "index": f"{rel}_edges.npy", "attrs": {"w": f"{rel}_w.npy"}})
+        edges.append({"src": src, "rel": rel, "dst": dst, "index": f"{rel}_edges.npy", "attrs": {}})
         if number < 3:
+            edges[-1]["attrs"]["w"] = f"{rel}_w.npy"
             edges[-1]["weights"] = ["w"]
         if number < 2:
             edges[-1]["attrs"]["t"] = f"{rel}_t.npy"
-        if number != 2:
+        if src != "c":
             edges[-1]["times"] = ["t"]
     (folder / "graph.json").write_text(json.dumps({"nodes": listed, "edges": edges}))
     return ["--hetero", folder / "graph.json"]
