@@ -60,6 +60,17 @@ TEST_F(TrainerDies, KilledWhileItHoldsSeveralViews_ItsWorkersAreGone) {
   }
 }
 
+/// Files in a folder. ThreadSanitizer copies its own read-only data into a file there while a process starts, and one that is killed
+/// in that instant leaves it behind; it is not ours.
+std::vector<std::string> left_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("tsan.rodata.")) names.push_back(name);
+  }
+  return names;
+}
+
 // F6: by the mark in the environment, which a worker has that was spawned an instant before; no name, no file.
 TEST_F(TrainerDies, KilledAtRandomMoments_NothingIsLeft) {
   const std::uint32_t seed = std::random_device{}();
@@ -72,7 +83,7 @@ TEST_F(TrainerDies, KilledAtRandomMoments_NothingIsLeft) {
     Running trainer({"TMPDIR=" + temporary.path().string()});
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     ASSERT_TRUE(trainer.nothing_is_left_after_kill()) << "run " << i;
-    ASSERT_TRUE(std::filesystem::is_empty(temporary.path())) << "run " << i;
+    ASSERT_EQ(left_in(temporary.path()), std::vector<std::string>{}) << "run " << i;
   }
 }
 
