@@ -17,6 +17,7 @@
 #include "core/limits.h"
 #include "core/one_tree_relabel.h"
 #include "core/row_expander.h"
+#include "core/row_reader.h"
 #include "core/temporal_picker.h"
 #include "core/uniform_picker.h"
 #include "core/weighted_picker.h"
@@ -308,6 +309,20 @@ struct NeighborSampler::Impl {
     }
   }
 
+  // Words that the sums of the longest weighted row take, which only draws without replacement come to.
+  std::size_t longest_sums() const {
+    std::size_t longest = 0;
+    for (std::size_t e = 0; e < types.size(); ++e) {
+      const bool draws =
+          std::ranges::any_of(types[e].fanouts, [](std::int64_t fanout) { return fanout > 0; });
+      if (!types[e].weight || options.replace || !draws) continue;
+      const std::size_t degree = RowReader(dataset, static_cast<int>(e)).greatest_degree();
+      longest = std::max(
+          longest, RemainingWeights::words(std::min(degree, static_cast<std::size_t>(kMaxWeightedDegree))));
+    }
+    return longest;
+  }
+
   // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
   bool has_rows(std::size_t node_type) const {
     return dataset.meta().has_rows(dataset.meta().node_types[node_type]);
@@ -365,8 +380,8 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
                (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
                 array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
            array(largest_group, sizeof(std::uint32_t)) +
-           array(largest_group,
-                 sizeof(std::uint64_t));  // picks; the sums of a weighted hub are not known beforehand
+           array(largest_group, sizeof(std::uint64_t)) +  // picks
+           array(s.longest_sums(), sizeof(std::uint64_t));
   std::size_t variates = 0;
   for (int t = 0; s.options.labor && t < s.dataset.num_node_types(); ++t)
     variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t)));

@@ -98,7 +98,9 @@ SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
 
 std::size_t WalkSampler::max_scratch_bytes(int /*seed_type*/, std::int64_t seeds) const {
   const auto walks = static_cast<std::size_t>(saturating_product(seeds, options_.per_seed));
-  return 2 * hopfeed::max_scratch_bytes(walks * sizeof(std::int64_t));
+  const std::size_t sorted = biased_ ? readers_[steps_[0]].greatest_degree() : 0;
+  return 2 * hopfeed::max_scratch_bytes(walks * sizeof(std::int64_t)) +
+         hopfeed::max_scratch_bytes(sorted * sizeof(std::int64_t));
 }
 
 void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {

@@ -27,7 +27,7 @@ class WalkSampler : public CustomSampler {
   std::size_t num_hops() const override { return steps_.size(); }
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
   std::size_t scratch_bytes() const override { return at_.bytes() + before_.bytes() + sorted_.bytes(); }
-  /// Without the row that node2vec's sums are sorted for, which is not known beforehand.
+  /// With p and q: reads all row records, since the longest row may come to be sorted.
   std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
 
   /// The draws of one step of one walk.

@@ -21,7 +21,7 @@ class RemainingWeights {
  public:
   RemainingWeights(std::span<const AliasEntry> entries, ScratchArray<std::uint64_t>& memory)
       : size_(static_cast<std::uint32_t>(entries.size())) {
-    memory.reserve(2 * entries.size() + 1);
+    memory.reserve(words(entries.size()));
     weights_ = memory.data();
     sums_ = memory.data() + entries.size();  // one-based
     alias_weights(entries, weights_);
@@ -32,6 +32,8 @@ class RemainingWeights {
     }
   }
 
+  /// Of `memory`, for a row of so many edges.
+  static std::size_t words(std::size_t edges) { return 2 * edges + 1; }
   std::uint64_t total() const { return total_; }
   void remove(std::uint32_t position) {
     total_ -= weights_[position];

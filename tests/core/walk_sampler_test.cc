@@ -203,6 +203,23 @@ TEST(Walks, NoWayButBack_IsTaken) {
   EXPECT_EQ(named(block.view()), (std::vector<Ints>{{0, 1, 0, 1}}));
 }
 
+TEST(Walks, BackToAHub_SortItsRowInTheScratchThatWasToldAtStart) {
+  const testing::TempFolder folder;
+  constexpr std::size_t kDegree = 100'000;
+  testing::TinyGraph graph{
+      .num_nodes = 2, .src = Ints(kDegree, 1), .dst = Ints(kDegree, 0)};  // and the way back to it
+  graph.src.push_back(0);
+  graph.dst.push_back(1);
+  testing::write_tiny_dataset(folder.path() / "graph", graph);
+  const Dataset dataset(folder.path() / "graph");
+  const SeedList seeds(Ints{0}, {});
+  BatchMaker maker(dataset, seeds, walks({.length = 2, .p = 1e9}));
+  const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
+  EXPECT_EQ(named(block.view()), (std::vector<Ints>{{0, 1, 0}}));
+  EXPECT_GT(maker.scratch_bytes(), kDegree * sizeof(std::int64_t));
+  EXPECT_LE(maker.scratch_bytes(), maker.scratch(1).at_most);
+}
+
 TEST(Walks, Metapath_GoesByItsEdgeTypesInTurn) {
   const testing::TempFolder folder;
   const testing::TypedGraph graph{

@@ -181,6 +181,25 @@ TEST_F(Draws, ARowWithFewerWeightsThanDrawsGivesThemAll) {
   for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(taken_[i], weights[i] > 0 ? kTrees : 0) << i;
 }
 
+TEST(WeightedScratch, OfAHubThatIsSummed_IsAsLargeAsWasToldAtStart) {
+  const testing::TempFolder folder;
+  constexpr std::size_t kDegree = 100'000;
+  testing::TypedEdges edges{.src = "n", .rel = "to", .dst = "n"};
+  edges.sources.assign(kDegree, 1);
+  edges.destinations.assign(kDegree, 0);
+  edges.weight.assign(kDegree, 1);
+  edges.weight[0] = 1e12;  // comes again and again: the second of two is drawn from sums
+  testing::write_typed_dataset(folder.path() / "data",
+                               {.nodes = {{.name = "n", .count = 2}}, .edges = {edges}});
+  const Dataset dataset(folder.path() / "data");
+  const SeedList seeds(std::vector<std::int64_t>{0}, {});
+  BatchMaker maker(dataset, seeds, {.fanouts = {2}, .weight = "weight"});
+  const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
+  EXPECT_EQ(block.view().num_edges(), 2);
+  EXPECT_GT(maker.scratch_bytes(), 2 * kDegree * sizeof(std::uint64_t));
+  EXPECT_LE(maker.scratch_bytes(), maker.scratch(1).at_most);
+}
+
 TEST_F(Draws, AHubOf3000EdgesIsExact) {
   std::vector<double> weights;
   for (int i = 0; i < 3'000; ++i) weights.push_back(1 + i % 7);

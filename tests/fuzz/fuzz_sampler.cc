@@ -216,11 +216,7 @@ void compare(const Written& written, const BatchOptions& options, const Batch& b
   testing::expect_same(block.view(), expected, written.graph, batch.seed_type, options);
   EXPECT_LE(block.size, maker->max_block_bytes(batch.key.count));
   EXPECT_EQ(testing::make_block(*maker, batch.key).view().digest(), block.view().digest());
-  // A row of a hub that is summed (weights) or sorted (node2vec) takes what is not known before it comes.
-  const bool keeps_rows = !options.weight.empty() || options.walk.p != 1 || options.walk.q != 1;
-  if (!keeps_rows) {
-    EXPECT_LE(maker->scratch_bytes(), maker->scratch(batch.key.count).at_most);
-  }
+  EXPECT_LE(maker->scratch_bytes(), maker->scratch(batch.key.count).at_most);
 }
 
 }  // namespace
