@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       sub.option("--row-bytes", options.row_bytes,
                  "Size of the gathered rows; default: the dataset's features", {.min = 1, .max = 1 << 20});
     }
-    sub.option("--json", json, "Also write the line to this file");
+    sub.option("--json", json, "Also write the line to this file", {.output = true});
     sub.action([&] {
       options.fanouts = parse_fanouts(fanouts);
       BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it

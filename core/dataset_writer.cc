@@ -15,23 +15,19 @@
 
 namespace hopfeed {
 namespace fs = std::filesystem;
-namespace {
 
-/// A dataset inside a dataset would be part of it by accident: removed with it, and never verified.
-void refuse_inside_dataset(const fs::path& target) {
-  for (fs::path folder = target.parent_path(); folder != folder.parent_path();
-       folder = folder.parent_path()) {
-    std::error_code ignored;
+void refuse_inside_dataset(const fs::path& target, const std::string& prefix) {
+  std::error_code ignored;
+  const fs::path beside = fs::weakly_canonical(fs::absolute(target).parent_path(), ignored);
+  for (fs::path folder = beside; folder != folder.parent_path(); folder = folder.parent_path()) {
     if (!fs::is_regular_file(folder / "meta.json", ignored)) continue;
     std::ifstream file(folder / "meta.json");
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     if (text.find("\"hopfeed-dataset\"") == std::string::npos) continue;
-    throw Error(ErrorCode::kInvalid, target.string() + " lies inside the dataset " + folder.string() +
-                                         "; choose a folder beside it");
+    throw Error(ErrorCode::kInvalid, prefix + target.string() + " lies inside the dataset " +
+                                         folder.string() + "; choose a place outside of it");
   }
 }
-
-}  // namespace
 
 DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options) : options_(options) {
   if (folder.empty()) throw Error(ErrorCode::kInvalid, "the dataset folder has no name; give one");

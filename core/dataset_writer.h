@@ -12,6 +12,11 @@
 
 namespace hopfeed {
 
+/// Whatever else is written inside a dataset's folder would be part of it by accident: removed with it, never verified, or in
+/// the place of one of its files. Throws kInvalid, `prefix` ("--json: ") before it, where a folder that `target` will lie in holds
+/// a dataset's meta.json; symbolic links are followed.
+void refuse_inside_dataset(const std::filesystem::path& target, const std::string& prefix = "");
+
 struct DatasetWriterOptions {
   bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename
 };

@@ -180,7 +180,8 @@ bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") !
 void add_options(CommandLine& line, ClassificationArguments& a) {
   TrainingOptions& t = a.training;
   line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
-  line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept");
+  line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
+              {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
   line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
   line.option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer");
@@ -210,8 +211,9 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
   line.option(
       "--trace", a.trace,
-      "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it");
-  line.option("--json", a.json, "Write the summary to this file too");
+      "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it",
+      {.output = true});
+  line.option("--json", a.json, "Write the summary to this file too", {.output = true});
 }
 
 ModelRun features_alone(TrainingOptions training) {

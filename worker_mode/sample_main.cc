@@ -238,11 +238,13 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
   line.option("--dump", a.dump,
-              "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names");
+              "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names",
+              {.output = true});
   line.option("--trace", a.trace,
               "Write a Chrome trace of the run to this file: when each worker sampled and gathered, and when "
-              "next() waited; Perfetto opens it");
-  line.option("--json", a.json, "Write a report of the run to this file");
+              "next() waited; Perfetto opens it",
+              {.output = true});
+  line.option("--json", a.json, "Write a report of the run to this file", {.output = true});
 }
 
 }  // namespace

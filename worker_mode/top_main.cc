@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
   line.option("PID", arguments.pid, "Process of a trainer or of hopfeed-sample",
               {.required = true, .min = 1, .max = 4'194'304});
   line.flag("--once", arguments.once, "One screen, of one second");
-  line.option("--json", arguments.json, "Write each screen to this file too, in place of the one before");
+  line.option("--json", arguments.json, "Write each screen to this file too, in place of the one before",
+              {.output = true});
   stop_on_signals();
   line.action([&] {
     try {

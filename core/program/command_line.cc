@@ -6,11 +6,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
+#include "core/dataset_writer.h"
 #include "core/error.h"
 #include "core/program/parse_option.h"
 
 namespace hopfeed {
+namespace fs = std::filesystem;
 namespace {
 
 /// The name that messages use: the first of "--threads,--num-workers".
@@ -73,7 +76,10 @@ void CommandLine::add(const std::string& names, const std::string& help, const c
 
 void CommandLine::option(const std::string& names, std::string& value, const std::string& help,
                          OptionRules rules) {
-  const std::string type = rules.one_of.empty() ? "TEXT" : fmt::format("{}", fmt::join(rules.one_of, "|"));
+  const std::string type = rules.output           ? "PATH"
+                           : rules.one_of.empty() ? "TEXT"
+                                                  : fmt::format("{}", fmt::join(rules.one_of, "|"));
+  if (rules.output) outputs_.push_back({first_name(names), [&value] { return value; }});
   add(names, help, type.c_str(), value, rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         if (value.empty()) refuse_empty(text, name);
@@ -87,6 +93,7 @@ void CommandLine::option(const std::string& names, std::string& value, const std
 
 void CommandLine::option(const std::string& names, std::filesystem::path& value, const std::string& help,
                          OptionRules rules) {
+  if (rules.output) outputs_.push_back({first_name(names), [&value] { return value; }});
   add(names, help, "PATH", value.string(), rules,
       [&value, name = first_name(names)](const std::string& text) {
         refuse_empty(text, name);
@@ -189,11 +196,32 @@ bool CommandLine::parse(int argc, char** argv) {
   }
 }
 
+void CommandLine::refuse_outputs() const {
+  std::map<fs::path, std::string> taken;
+  for (const Output& output : outputs_) {
+    const fs::path path = output.path();
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    if (path.empty() || fs::is_character_file(status) || fs::is_fifo(status)) continue;
+    refuse_inside_dataset(fs::is_directory(status) ? path / "" : path, output.name + ": ");
+    // A link would be replaced itself, so links count in the folder alone.
+    const fs::path whole = fs::absolute(path),
+                   target = fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
+    const auto [other, is_new] = taken.try_emplace(target, output.name);
+    if (!is_new)
+      throw Error(ErrorCode::kInvalid, fmt::format("{} and {} both name {}; give each a file of its own",
+                                                   other->second, output.name, path.string()));
+  }
+}
+
 void CommandLine::run() {
   for (const auto& command : commands_) {
     if (command->app_->cli->parsed()) return command->run();
   }
-  if (action_) return action_();
+  if (action_) {
+    refuse_outputs();
+    return action_();
+  }
   std::vector<std::string> names;
   for (const auto& command : commands_) names.push_back(command->app_->cli->get_name());
   throw Error(ErrorCode::kInvalid,

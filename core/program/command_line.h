@@ -19,6 +19,7 @@ struct OptionRules {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool positive = false;            // of any number
   std::vector<std::string> one_of;  // of texts; empty: any
+  bool output = false;  // a file or folder that the program writes, by itself and outside of datasets
 };
 
 /// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the value holds when
@@ -59,7 +60,8 @@ class CommandLine {
   const std::string& name() const { return name_; }
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
-  /// Does what was chosen. Throws kInvalid where a command is missing.
+  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a dataset or in the place
+  /// of another.
   void run();
 
  private:
@@ -69,9 +71,16 @@ class CommandLine {
   void add(const std::string& names, const std::string& help, const char* type, const std::string& shown,
            const OptionRules& rules, std::function<void(const std::string& text)> take);
 
+  void refuse_outputs() const;
+
+  struct Output {
+    std::string name;
+    std::function<std::filesystem::path()> path;  // empty: not asked for
+  };
   std::string name_;  // "hopfeed-partition import"
   std::unique_ptr<App> app_;
   std::vector<std::unique_ptr<CommandLine>> commands_;
+  std::vector<Output> outputs_;
   std::function<void()> action_;
 };
 

@@ -40,7 +40,7 @@ void add_threads_option(CommandLine& command, int& threads) {
 }
 
 void add_json_option(CommandLine& command, std::string& json) {
-  command.option("--json", json, "Write a report of what was done to this file");
+  command.option("--json", json, "Write a report of what was done to this file", {.output = true});
 }
 
 /// The options that all commands have which write a dataset. `otherwise`: what stands in where fanouts or batch size are not

@@ -1,11 +1,14 @@
 // What all programs take from a command line: numbers that fit or are refused, sizes, lists, cores, commands.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "core/error.h"
 #include "core/program/command_line.h"
 #include "core/program/parse_option.h"
+#include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -122,6 +125,58 @@ TEST(CommandLine, ListsAreWholeNumbers) {
   EXPECT_EQ(parse_list("0,-5,16", "--at"), (std::vector<std::int64_t>{0, -5, 16}));
   EXPECT_EQ(error_of([] { parse_list("1,,2", "--at"); }),
             "--at is '1,,2'; give whole numbers with commas between them");
+}
+
+/// What a program with three outputs says when it is run with these words.
+std::string outputs_refused(std::vector<std::string> words) {
+  CommandLine line("prog", "A program");
+  std::string json, trace;
+  std::filesystem::path folder;
+  line.option("--json", json, "Report", {.output = true});
+  line.option("--trace", trace, "Trace", {.output = true});
+  line.option("--out", folder, "Folder", {.output = true});
+  line.action([] {});
+  words.insert(words.begin(), "prog");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  return error_of([&] {
+    line.parse(static_cast<int>(argv.size()), argv.data());
+    line.run();
+  });
+}
+
+TEST(CommandLine, OutputsInsideADataset_AreRefusedByWhateverName) {
+  const testing::TempFolder temporary;
+  const std::filesystem::path folder = std::filesystem::canonical(temporary.path()), data = folder / "data";
+  std::filesystem::create_directories(data / "part-0000");
+  std::ofstream(data / "meta.json") << R"({"format": "hopfeed-dataset"})";
+  std::filesystem::create_directories(folder / "other");
+  std::ofstream(folder / "other/meta.json") << "{}";
+  std::filesystem::create_directory_symlink(data / "part-0000", folder / "link");
+  const std::string inside = "lies inside the dataset " + data.string() + "; choose a place outside of it";
+  for (const char* name : {"data/meta.json", "data/new.json", "data/part-0000/x", "data/part-0000/../x",
+                           "link/x", "link/../meta.json", "data/no/such/folder/x"}) {
+    const std::string path = (folder / name).string();
+    EXPECT_EQ(outputs_refused({"--json", path}), "--json: " + path + " " + inside);
+  }
+  const std::string relative = std::filesystem::relative(data / "meta.json").string();
+  EXPECT_EQ(outputs_refused({"--trace", relative}), "--trace: " + relative + " " + inside);
+  for (const char* name : {"data", "data/", "link", "data/new"})
+    EXPECT_NE(outputs_refused({"--out", (folder / name).string()}).find(inside), std::string::npos) << name;
+  for (const char* name : {"x.json", "other/x.json", "data.json"})
+    EXPECT_EQ(outputs_refused({"--json", (folder / name).string()}), "no error");
+  EXPECT_EQ(outputs_refused({"--out", folder.string()}), "no error") << "a dataset may lie in it";
+}
+
+TEST(CommandLine, OutputsOfTheSameName_AreRefused_DevicesAreNot) {
+  const testing::TempFolder folder;
+  std::filesystem::create_directory(folder.path() / "below");
+  const std::string file = (folder.path() / "x").string(),
+                    same = (folder.path() / "below" / ".." / "x").string();
+  EXPECT_EQ(outputs_refused({"--json", file, "--trace", same}),
+            "--json and --trace both name " + same + "; give each a file of its own");
+  EXPECT_EQ(outputs_refused({"--json", file, "--trace", file + "2"}), "no error");
+  EXPECT_EQ(outputs_refused({"--json", "/dev/null", "--trace", "/dev/null"}), "no error");
 }
 
 TEST(CommandLine, ACommandIsDone_AndAMissingOrMistypedOneIsNamed) {

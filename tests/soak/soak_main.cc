@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
   line.option("--kills", arguments.kills, "Faults to make", {.min = 1});
   line.option("--seed", seed, "Of the faults; default: another each time", {.min = 0});
   line.option("--num-workers", arguments.workers, "Workers of the loader", {.min = 1, .max = 64});
-  line.option("--json", arguments.json, "Write the report to this file too");
+  line.option("--json", arguments.json, "Write the report to this file too", {.output = true});
   stop_on_signals();
   line.action([&] {
     arguments.seed = static_cast<std::uint64_t>(seed.value_or(std::random_device{}()));

@@ -175,6 +175,25 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(testing::run_program({testing::program("hopfeed-sample")}), "DIR");
 }
 
+TEST_F(SampleProgram, OutputInsideADatasetOrInThePlaceOfAnother_IsRefusedAndNothingIsWritten) {
+  const std::filesystem::path manifest = std::filesystem::path(path(1)) / "meta.json";
+  const auto text = [&] {
+    std::ostringstream all;
+    all << std::ifstream(manifest).rdbuf();
+    return all.str();
+  };
+  const std::string before = text();
+  const std::string inside = "lies inside the dataset " + std::filesystem::canonical(path(1)).string();
+  expect_refused(sample({"--json", manifest.string()}), inside);
+  expect_refused(sample({"--trace", manifest.string()}), inside);
+  expect_refused(sample({"--at", "0,0,16", "--dump", manifest.string()}), inside);
+  const testing::TempFolder folder;
+  const std::string file = (folder.path() / "one").string();
+  expect_refused(sample({"--json", file, "--trace", file}), "both name " + file);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(text(), before);
+}
+
 TEST_F(SampleProgram, DumpThatCannotBeWritten_LeavesNothingHalfWritten) {
   expect_refused(sample({"--at", "0,0,16", "--dump", "/no/such/folder/batch.blk"}), "/no/such/folder");
   expect_refused(sample({"--at", "0,0,16", "--dump", "/dev/null"}), "/dev/null");
