@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,26 +43,51 @@ Xorshift generator(int thread, std::int64_t repetition) {
           static_cast<std::uint64_t>(repetition)};
 }
 
+// The indices of all partitions. The reads of a group go to one of them, which comes as often as its share of the edges says.
+class Indices {
+ public:
+  explicit Indices(const CscView& csc) : csc_(csc) {
+    if (csc.index_type != ElementType::kInt32)
+      throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices; these are int64");
+    if (csc.num_edges == 0) throw Error(ErrorCode::kInvalid, "a graph without edges has no limit to measure");
+    for (const CscPart& part : csc.parts) first_edges_.push_back(part.first_edge);
+    first_edges_.push_back(csc.num_edges);
+  }
+  std::span<const std::int32_t> part(std::uint64_t word) const {
+    const auto edge = static_cast<std::int64_t>(below(word, static_cast<std::size_t>(csc_.num_edges)));
+    const CscPart& part = csc_.parts[static_cast<std::size_t>(partition_of(first_edges_, edge))];
+    return {static_cast<const std::int32_t*>(part.indices), static_cast<std::size_t>(part.num_edges)};
+  }
+
+ private:
+  const CscView& csc_;
+  std::vector<std::int64_t> first_edges_;  // [P + 1]
+};
+
 // The sum of kReadsPerRound elements at random.
-std::uint64_t read_ahead(std::span<const std::int32_t> array, Xorshift random) {
-  std::size_t at[2][kGroup];
+std::uint64_t read_ahead(const Indices& indices, Xorshift random) {
+  const std::int32_t* at[2][kGroup];
   std::uint64_t sum = 0;
   for (std::size_t group = 0; group <= kReadsPerRound / kGroup; ++group) {
-    std::size_t* ahead = at[group % 2];
+    const std::span<const std::int32_t> array = indices.part(random.next());
+    const std::int32_t** ahead = at[group % 2];
     for (std::size_t i = 0; i < kGroup; ++i) {
-      ahead[i] = below(random.next(), array.size());
-      __builtin_prefetch(&array[ahead[i]]);
+      ahead[i] = array.data() + below(random.next(), array.size());
+      __builtin_prefetch(ahead[i]);
     }
     if (group == 0) continue;
-    for (std::size_t i : at[(group + 1) % 2]) sum += static_cast<std::uint64_t>(array[i]);
+    for (const std::int32_t* read : at[(group + 1) % 2]) sum += static_cast<std::uint64_t>(*read);
   }
   return sum;
 }
 
-std::uint64_t read_plainly(std::span<const std::int32_t> array, Xorshift random) {
+std::uint64_t read_plainly(const Indices& indices, Xorshift random) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kReadsPerRound; ++i)
-    sum += static_cast<std::uint64_t>(array[below(random.next(), array.size())]);
+  for (std::size_t group = 0; group < kReadsPerRound / kGroup; ++group) {
+    const std::span<const std::int32_t> array = indices.part(random.next());
+    for (std::size_t i = 0; i < kGroup; ++i)
+      sum += static_cast<std::uint64_t>(array[below(random.next(), array.size())]);
+  }
   return sum;
 }
 
@@ -101,11 +127,13 @@ std::uint64_t sum_of(const std::uint64_t* words, std::size_t count) {
 
 }  // namespace
 
-Rate random_reads_per_s(std::span<const std::int32_t> array, const LimitOptions& options) {
+Rate random_reads_per_s(const CscView& csc, const LimitOptions& options) {
+  const Indices indices(csc);
   if (options.verify)
-    require_equal(read_ahead(array, generator(0, 0)) == read_plainly(array, generator(0, 0)), "random reads");
+    require_equal(read_ahead(indices, generator(0, 0)) == read_plainly(indices, generator(0, 0)),
+                  "random reads");
   return rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
-    consume(read_ahead(array, generator(thread, repetition)));
+    consume(read_ahead(indices, generator(thread, repetition)));
     return kReadsPerRound;
   });
 }

@@ -6,7 +6,6 @@
 #include "bench/core/gpu_limits.h"
 #include "bench/core/limits.h"
 #include "core/dataset.h"
-#include "core/error.h"
 #include "core/scratch.h"
 
 namespace hopfeed::bench {
@@ -33,15 +32,6 @@ Report gpu_report() {
           {"hash_inserts_per_s", limits.hash_inserts},
           {"pins_sealed_memfd", works(limits.memfd_error)},
           {"ipc_memory_and_events", works(limits.ipc_error)}};
-}
-
-double random_reads(const CscView& csc, const LimitOptions& limit) {
-  if (csc.index_type != ElementType::kInt32)
-    throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices; these are int64");
-  return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
-                             static_cast<std::size_t>(csc.parts[0].num_edges)},
-                            limit)
-      .per_s;
 }
 
 // Rows of the size asked for, in memory of our own; without one the dataset's own attribute.
@@ -82,8 +72,8 @@ Report bench_limits(const BenchOptions& options) {
     const LimitOptions limit{.threads = threads, .seconds = options.seconds, .verify = options.verify};
     report[threads == 1 ? "one_core" : "all_cores"] = {
         {"threads", threads},
-        {"random_reads_per_s_4_KiB_pages", random_reads(small_pages.csc(0), limit)},
-        {"random_reads_per_s_2_MiB_pages", random_reads(huge_pages.csc(0), limit)},
+        {"random_reads_per_s_4_KiB_pages", random_reads_per_s(small_pages.csc(0), limit).per_s},
+        {"random_reads_per_s_2_MiB_pages", random_reads_per_s(huge_pages.csc(0), limit).per_s},
         {"row_bytes", rows.view.row_bytes},
         {"row_gather_bytes_per_s", row_gather_bytes_per_s(rows.view, rows.count, limit).per_s},
         {"copy_bytes_per_s", copy_bytes_per_s(limit).per_s},

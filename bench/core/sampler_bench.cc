@@ -1,7 +1,8 @@
 // hopfeed-bench sampler: sampled edges per second, against what the machine's random reads allow.
 //
-// The limit is random reads per second over the dataset's own `indices`, divided by the accesses per edge: one for the
-// neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one more per edge with edge ids.
+// The limit is random reads per second over the dataset's own `indices` (of the first edge type, all partitions), divided by the
+// accesses per edge: one for the neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one
+// more per edge with edge ids.
 // Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just after.
 #include <algorithm>
 #include <new>
@@ -236,11 +237,7 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
 }
 
 Rate random_reads(const BenchOptions& options, const CscView& csc) {
-  if (csc.index_type != ElementType::kInt32)
-    throw Error(ErrorCode::kUnsupported, "the limit is measured on int32 indices");
-  return random_reads_per_s({static_cast<const std::int32_t*>(csc.parts[0].indices),
-                             static_cast<std::size_t>(csc.parts[0].num_edges)},
-                            {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
+  return random_reads_per_s(csc, {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
 }
 
 }  // namespace
