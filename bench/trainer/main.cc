@@ -7,6 +7,7 @@
 #include "bench/trainer/sage_step.h"
 #include "bench/trainer/step_batches.h"
 #include "core/batch_options.h"
+#include "core/error.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 
@@ -34,8 +35,9 @@ void add_options(CommandLine& line, StepArguments& a) {
   line.option("--threads", o.threads, "Torch's threads", {.min = 1, .max = 1024});
   line.option("--seconds", o.seconds, "Length of the measurement", {.positive = true});
   line.option("--dump", a.dump,
-              "Only store the batches (.npz) and the first parameters (.npy) in this folder, for NumPy");
-  line.option("--json", a.json, "Also write the line to this file");
+              "Only store the batches (.npz) and the first parameters (.npy) in this folder, for NumPy",
+              {.output = true});
+  line.option("--json", a.json, "Also write the line to this file", {.output = true});
 }
 
 Report report_of(const StepArguments& a, const StepBatches& data, const StepReport& steps) {
@@ -66,12 +68,18 @@ Report report_of(const StepArguments& a, const StepBatches& data, const StepRepo
   return report;
 }
 
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw_errno("--dump: cannot make the folder " + folder, error.value());
+}
+
 void run(StepArguments& a) {
   JsonReport file(a.json);
   a.bench.fanouts = parse_fanouts(a.fanouts);
   BatchOptions{.fanouts = a.bench.fanouts}.validate();  // before a graph is generated for it
   at::set_num_threads(a.bench.threads);
-  if (!a.dump.empty()) std::filesystem::create_directories(a.dump);
+  if (!a.dump.empty()) make_folder(a.dump);
   const StepBatches data = make_batches(a.bench, a.batches, a.dump);
   torch::manual_seed(1);
   GraphSage model(ModelOptions{.hops = std::ssize(a.bench.fanouts),

@@ -2,14 +2,23 @@
 """Each benchmark on a tiny graph: one JSON line with the keys that docs/benchmarks.md names, verified, and clear refusals."""
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-BENCH = sys.argv.pop() if len(sys.argv) > 1 else "hopfeed-bench"
+BENCH = sys.argv.pop(1) if len(sys.argv) > 1 else "hopfeed-bench"
+TRAINER = sys.argv.pop(1) if len(sys.argv) > 1 else None  # where there is Torch
+DOCS = pathlib.Path(__file__).parents[2] / "docs/benchmarks.md"
 GRAPH = ["--nodes", "3000", "--edges", "30000", "--features", "8", "--seconds", "0.05", "--batch-size", "64"]
+
+
+def keys_of(report):
+    """Of the report and of the objects in it."""
+    return set(report).union(*(keys_of(value) for value in report.values() if isinstance(value, dict)))
 
 
 class Bench(unittest.TestCase):
@@ -35,6 +44,42 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(lines), 1, result.stderr)
         return lines[0]
 
+    def documented(self):
+        """Command -> the words in backticks of its row in the table of keys."""
+        table = DOCS.read_text().split("| command | keys |", 1)[1].split("\n\n", 1)[0]
+        rows = [line.strip("| ").split("|", 1) for line in table.splitlines()[2:]]
+        return {command.strip().strip("`"): set(re.findall(r"`([^`]*)`", keys)) for command, keys in rows}
+
+    def test_the_keys_are_those_of_the_table_in_the_docs(self):
+        rows = self.documented()
+        common = rows.pop("all commands")
+        printed = {}
+        for command in ("limits", "sampler", "gather", "channel", "loader", "startup"):
+            printed[command] = keys_of(self.report(command))
+        printed["sampler"] |= keys_of(self.report("sampler", "--kind", "labor"))
+        if TRAINER:
+            printed["hopfeed-bench-trainer"] = keys_of(json.loads(self.run_trainer().stdout))
+        for command, keys in printed.items():
+            self.assertEqual(keys - rows[command] - common, set(), f"{command} prints what the docs do not have")
+            named = {word for word in rows[command] if re.fullmatch(r"\w+_\w+", word)}
+            self.assertEqual(named - keys, set(), f"{command} does not print what the docs have")
+        self.assertEqual({word for word in common if re.fullmatch(r"\w+", word)} - set().union(*printed.values()), set())
+
+    def run_trainer(self, *arguments):
+        return subprocess.run([TRAINER, *GRAPH, "--batches", "1", "--hidden", "8", *arguments], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "XDG_CACHE_HOME": self.folder.name})
+
+    @unittest.skipUnless(TRAINER, "built without Torch")
+    def test_batches_that_cannot_be_dumped_are_one_line_that_names_the_folder(self):
+        taken = os.path.join(self.folder.name, "file")
+        with open(taken, "w"):
+            pass
+        for path in (taken, os.path.join(taken, "below"), "/proc/nowhere"):
+            result = self.run_trainer("--dump", path)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertEqual(result.stdout, "")
+            self.assertRegex(result.stderr, f"^hopfeed-bench-trainer: --dump: cannot make the folder {path}.*\n$")
+
     def test_limits_are_of_one_core_and_of_all_on_both_page_sizes(self):
         report = self.report("limits", "--row-bytes", "512", "--verify")
         self.assertIs(report["verified"], True)
@@ -45,6 +90,17 @@ class Bench(unittest.TestCase):
                         "copy_bytes_per_s", "sequential_bytes_per_s"):
                 self.assertGreater(part[key], 0)
         self.assertEqual(report["one_core"]["threads"], 1)
+
+    def test_a_dataset_of_several_partitions_is_measured_over_all_of_them(self):
+        whole, cut = (os.path.join(self.folder.name, name) for name in ("whole", "cut"))
+        tool = os.path.join(os.path.dirname(BENCH), "hopfeed-partition")
+        for arguments in (["generate", whole, "--nodes", "2000", "--edges", "20000", "--features", "4", "--classes", "3", "--seed", "1"],
+                          ["partition", whole, cut, "--parts", "3", "--method", "random"]):
+            subprocess.run([tool, *arguments], check=True, capture_output=True, timeout=60)
+        small = ["--data", cut, "--seconds", "0.05", "--batch-size", "64", "--verify"]
+        for command in ("limits", "sampler", "gather"):
+            result = self.run_bench(command, *small)
+            self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_sampler_is_verified_in_each_output(self):
         for output in ("topology", "batch"):
