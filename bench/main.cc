@@ -42,12 +42,13 @@ int main(int argc, char** argv) {
     sub.option("--fanouts", fanouts, "Neighbours per hop, -1 for all");
     sub.option("--batch-size", options.batch_size, "Seeds per batch", {.positive = true});
     sub.option("--seconds", options.seconds, "Length of each measurement", {.positive = true});
-    sub.option("--threads,--num-workers", options.threads, "Samplers or workers side by side, one per core",
-               {.min = 1, .max = 1024});
-    sub.option("--output", output, "topology: local ids only; batch: every default field but features",
+    sub.option("--threads,--num-workers", options.threads,
+               "Samplers or workers side by side, one per core (channel has one)", {.min = 1, .max = 1024});
+    sub.option("--output", output,
+               "What sampler makes: topology: local ids only; batch: every default field but features",
                {.one_of = {"topology", "batch"}});
     sub.option("--huge-pages", huge_pages,
-               "2 MiB pages: auto asks for them, never refuses, always fails without",
+               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
                {.one_of = {"auto", "never", "always"}});
     sub.flag("--e-id", options.edge_ids, "With original edge positions");
     sub.flag("--verify", options.verify, "Check what was computed");
@@ -60,7 +61,8 @@ int main(int argc, char** argv) {
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
       sub.option("--row-bytes", options.row_bytes,
-                 "Size of the gathered rows; default: the dataset's features", {.min = 1, .max = 1 << 20});
+                 "Bytes of a gathered row; default: those of the dataset's features",
+                 {.min = 1, .max = 1 << 20});
     }
     sub.option("--json", json, "Also write the line to this file", {.output = true});
     sub.action([&] {

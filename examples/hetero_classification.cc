@@ -104,9 +104,10 @@ int main(int argc, char** argv) {
       "memory, and beside it, on the same splits, GraphSAGE without types (--homogeneous) and a model on "
       "the\n"
       "features alone; then computes the exact accuracy of each for all nodes.\n\n"
-      "Example: torchrun --no-python --nproc-per-node=2 hetero_classification --data hetero/typed "
-      "--homogeneous\n"
-      "hetero/imported --out hetero --fanouts 6,4 --edge-fanouts 'depends=15,10;tagged=5,0'");
+      "Example: torchrun --standalone --no-python --nproc-per-node=2 hetero_classification --data "
+      "hetero/typed \\\n"
+      "             --homogeneous hetero/homogeneous --out hetero --fanouts 4,2 --edge-fanouts "
+      "'depends=6,4;tagged=0,8'");
   Arguments arguments;
   add_options(line, arguments);
   return classification_main(line, argc, argv, [&] { run(arguments); });

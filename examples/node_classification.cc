@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
       "Trains GraphSAGE on a dataset through sampling workers and shared memory, and a model on the features "
       "alone\n"
       "beside it; then computes the exact accuracy of both for all nodes.\n\n"
-      "Example: torchrun --no-python --nproc-per-node=2 node_classification --data quickstart/dataset --out "
-      "quickstart");
+      "Example: torchrun --standalone --no-python --nproc-per-node=2 node_classification \\\n"
+      "             --data quickstart/dataset --out quickstart");
   ClassificationArguments arguments;
   std::optional<std::int64_t> hops;
   add_options(line, arguments);

@@ -62,8 +62,12 @@ void train(const std::string& folder) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 2) throw hopfeed::Error(hopfeed::ErrorCode::kInvalid, "usage: own_training_loop DATASET");
-    train(argv[1]);
+    const std::string usage = "usage: own_training_loop DATASET";
+    if (argc != 2) throw hopfeed::Error(hopfeed::ErrorCode::kInvalid, usage);
+    if (std::string(argv[1]) == "--help")
+      std::puts(usage.c_str());
+    else
+      train(argv[1]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "own_training_loop: %s\n", error.what());

@@ -203,13 +203,13 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.flag("--labor", o.batch.labor,
             "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
   line.option("--labor-batches", a.labor_batches,
-              "With --labor: so many batches in a row draw alike, one after the other the same neighbours",
+              "With --labor: so many batches in a row take the same neighbours where they can",
               {.min = 1, .max = 1 << 20});
   line.option("--subgraph", a.subgraph,
               "Edges between the nodes of a batch: those that were drawn, these and their reverses, or all",
               {.one_of = {"directional", "bidirectional", "induced"}});
   line.flag("--keep-orig-edges", o.batch.keep_orig_edges,
-            "With a bidirectional subgraph: the edges as they were drawn beside it");
+            "With --subgraph bidirectional: the edges as they were drawn beside it");
   line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
   line.option("--time", o.batch.time,
               "Only neighbours no later than their seed, by this attribute of edges or of nodes");
@@ -222,13 +222,16 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--edge-attrs", a.edge_attrs, "Edge attributes to gather (weight,time)");
   line.option("--sampler", o.batch.sampler,
               "Who samples: neighbor, walk, cluster, or what the plugin brings");
-  line.option("--walk-length", o.batch.walk.length, "Steps of a walk", {.min = 0, .max = kMaxWalkLength});
-  line.option("--walks-per-seed", o.batch.walk.per_seed, "Walks from each seed",
+  line.option("--walk-length", o.batch.walk.length, "With --sampler walk: steps of a walk",
+              {.min = 0, .max = kMaxWalkLength});
+  line.option("--walks-per-seed", o.batch.walk.per_seed, "With --sampler walk: walks from each seed",
               {.min = 1, .max = kMaxWalksPerSeed});
-  line.option("--walk-p", o.batch.walk.p, "node2vec's return parameter");
-  line.option("--walk-q", o.batch.walk.q, "node2vec's in-out parameter");
-  line.option("--metapath", a.metapath, "Edge types of a walk's steps, in turn (built_from,rev_built_from)");
-  line.option("--cluster", o.batch.cluster, "Node attribute that numbers the clusters");
+  line.option("--walk-p", o.batch.walk.p, "With --sampler walk: node2vec's return parameter");
+  line.option("--walk-q", o.batch.walk.q, "With --sampler walk: node2vec's in-out parameter");
+  line.option("--metapath", a.metapath,
+              "With --sampler walk: edge types of the steps, in turn (built_from,rev_built_from)");
+  line.option("--cluster", o.batch.cluster,
+              "With --sampler cluster: node attribute that numbers the clusters");
   line.option("--plugin", a.plugin, "Shared library with a sampler of one's own");
   line.option("--sampler-options", o.batch.sampler_options, "Text for the plugin's sampler");
   line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");

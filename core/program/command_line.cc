@@ -31,6 +31,12 @@ T whole_number(const std::string& text, const std::string& name, const OptionRul
   }
 }
 
+/// What --help shows of a default. One that the option would refuse is none: it stands for a choice made later.
+std::string shown(std::int64_t value, const OptionRules& rules) {
+  const bool accepted = value >= (rules.positive ? 1 : rules.min) && value <= rules.max;
+  return accepted ? std::to_string(value) : "";
+}
+
 /// An empty text where an empty value stands for an option that was not given: a variable of a script that is not set.
 void refuse_empty(const std::string& text, const std::string& name) {
   if (text.empty())
@@ -110,7 +116,7 @@ void CommandLine::option(const std::string& names, std::optional<std::string>& v
 }
 
 void CommandLine::option(const std::string& names, int& value, const std::string& help, OptionRules rules) {
-  add(names, help, "NUMBER", std::to_string(value), rules,
+  add(names, help, "NUMBER", shown(value, rules), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = whole_number<int>(text, name, rules);
       });
@@ -118,7 +124,7 @@ void CommandLine::option(const std::string& names, int& value, const std::string
 
 void CommandLine::option(const std::string& names, std::int64_t& value, const std::string& help,
                          OptionRules rules) {
-  add(names, help, "NUMBER", std::to_string(value), rules,
+  add(names, help, "NUMBER", shown(value, rules), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = whole_number<std::int64_t>(text, name, rules);
       });

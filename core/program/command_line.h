@@ -23,7 +23,7 @@ struct OptionRules {
 };
 
 /// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the value holds when
-/// the option is added is its default, and --help shows it (std::optional: none).
+/// the option is added is its default, and --help shows it (std::optional: none; a number that the option would refuse: none).
 class CommandLine {
  public:
   CommandLine(const std::string& program, const std::string& description);

@@ -40,19 +40,23 @@ void add_threads_option(CommandLine& command, int& threads) {
 }
 
 void add_json_option(CommandLine& command, std::string& json) {
-  command.option("--json", json, "Write a report of what was done to this file", {.output = true});
+  command.option("--json", json, "Write a report as JSON to this file", {.output = true});
 }
 
-/// The options that all commands have which write a dataset. `otherwise`: what stands in where fanouts or batch size are not
-/// given.
+/// What --help says stands in for what is not given.
+struct OrderDefaults {
+  const char *fanouts = "those of DIR", *batch_size = "that of DIR";
+};
+
+/// The options that all commands have which write a dataset.
 void add_write_options(CommandLine& command, const char* folder, WriteOptions& options,
-                       const char* otherwise) {
-  const auto order = [&](const char* what) {
+                       const OrderDefaults& defaults) {
+  const auto order = [](const char* what, const char* otherwise) {
     return fmt::format("{} that the node order is computed for; default: {}", what, otherwise);
   };
   command.option(folder, options.folder, "Dataset folder to make", {.required = true});
-  command.option("--fanouts", options.fanouts, order("Fanouts"));
-  command.option("--batch-size", options.batch_size, order("Batch size"));
+  command.option("--fanouts", options.fanouts, order("Fanouts", defaults.fanouts));
+  command.option("--batch-size", options.batch_size, order("Batch size", defaults.batch_size));
   command.flag("--overwrite", options.overwrite, fmt::format("Replace a dataset that is in {}", folder));
   add_json_option(command, options.json);
   add_threads_option(command, options.threads);
@@ -62,7 +66,7 @@ void add_write_options(CommandLine& command, const char* folder, WriteOptions& o
 template <class Options>
 void make_by(CommandLine& command, Choices& choices, Options& options,
              RawGraph (*import)(const Options&, const Progress&)) {
-  add_write_options(command, "DIR", choices.make, "15,10,5 and 1024");
+  add_write_options(command, "DIR", choices.make, {.fanouts = "15,10,5", .batch_size = "1024"});
   command.flag("--no-edge-ids", choices.make.no_edge_ids,
                "Store no edge ids (saves up to half of the graph; batches then cannot carry e_id)");
   command.flag("--reject-nonfinite", choices.make.reject_nonfinite,
@@ -187,7 +191,7 @@ void add_partition(CommandLine& line, Choices& choices) {
       line.command("partition", "Cut a dataset into partitions; batches stay the same whatever the cut");
   CutOptions& options = choices.cut;
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
-  add_write_options(command, "OUT", options, "that of DIR");
+  add_write_options(command, "OUT", options, {});
   command.option("--parts", options.parts, "Number of partitions", {.required = true});
   add_cut_options(command, options,
                   "metis: few edges cut, training nodes balanced; random: nodes dealt evenly");
@@ -201,7 +205,7 @@ void add_cluster(CommandLine& line, Choices& choices) {
       "OUT has one partition, cut it after");
   ClusterOptions& options = choices.cluster;
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
-  add_write_options(command, "OUT", options, "that of DIR");
+  add_write_options(command, "OUT", options, {});
   command.option("--clusters", options.clusters, "Number of clusters", {.required = true, .min = 1});
   command.option("--attr", options.attr, "Name of the attribute");
   command.option("--node-type", options.node_type,
@@ -237,7 +241,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
   choices.cut.command_line = choices.cluster.command_line = choices.make.command_line;
   hopfeed::CommandLine line("hopfeed-partition",
-                            "Makes, clusters, partitions, inspects and verifies hopfeed datasets");
+                            "Makes, clusters, partitions, inspects and verifies hopfeed datasets.\n\n"
+                            "Example: hopfeed-partition import debian imported\n"
+                            "         hopfeed-partition partition imported dataset --parts 2");
   hopfeed::add_import(line, choices);
   hopfeed::add_generate(line, choices);
   hopfeed::add_partition(line, choices);

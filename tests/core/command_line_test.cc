@@ -127,6 +127,22 @@ TEST(CommandLine, ListsAreWholeNumbers) {
             "--at is '1,,2'; give whole numbers with commas between them");
 }
 
+TEST(CommandLine, Help_ShowsDefaultsUnlessTheOptionWouldRefuseThem) {
+  CommandLine line("prog", "A program");
+  std::int64_t nodes = 0, rows = 0, seeds = 7;
+  line.option("--nodes", nodes, "Nodes", {.positive = true});
+  line.option("--rows", rows, "Rows", {.min = 0});
+  line.option("--seeds", seeds, "Seeds", {.positive = true});
+  std::string program = "prog", help = "--help";
+  char* argv[] = {program.data(), help.data()};
+  ::testing::internal::CaptureStdout();
+  EXPECT_FALSE(line.parse(2, argv));
+  const std::string shown = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(shown.find("--nodes NUMBER  "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("--rows NUMBER=0 "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("--seeds NUMBER=7 "), std::string::npos) << shown;
+}
+
 /// What a program with three outputs says when it is run with these words.
 std::string outputs_refused(std::vector<std::string> words) {
   CommandLine line("prog", "A program");

@@ -78,6 +78,9 @@ TEST_F(PartitionProgram, EveryCommandHasHelp) {
                               "cluster", "inspect", "verify"}) {
     EXPECT_NE(run(std::string(command) + " --help").out.find("--json"), std::string::npos) << command;
   }
+  const std::string help = run("generate --help").out;
+  EXPECT_NE(help.find("Fanouts that the node order is computed for; default: 15,10,5\n"), std::string::npos);
+  EXPECT_NE(help.find("Batch size that the node order is computed for; default: 1024\n"), std::string::npos);
 }
 
 TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
