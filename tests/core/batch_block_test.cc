@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/block_file.h"
+#include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -109,6 +110,20 @@ TEST(BatchBlock, DamageIsRefused) {
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).type = 3; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).shape[0] = std::int64_t{1} << 62; }),
             ErrorCode::kCorrupt);
+}
+
+// No memory is that large: the spans say so, and of a block only its head is read.
+TEST(BatchBlock, LongerThanAnyBlockMayBe_IsRefused) {
+  Damaged damaged(ring_batch());
+  damaged.header().bytes = kMaxBlockBytes;
+  EXPECT_EQ(BatchView({damaged.copy.bytes.get(), kMaxBlockBytes}).bytes().size(), kMaxBlockBytes);
+  damaged.header().bytes = kMaxBlockBytes + kBlockAlignment;
+  try {
+    BatchView({damaged.copy.bytes.get(), kMaxBlockBytes + kBlockAlignment});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  }
 }
 
 TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {

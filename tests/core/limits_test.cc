@@ -9,6 +9,7 @@
 #include "core/deal.h"
 #include "core/error.h"
 #include "core/relabel_table.h"
+#include "core/weighted_picker.h"
 
 namespace hopfeed {
 namespace {
@@ -67,6 +68,18 @@ TEST(Limits, ArraysOfABlock) {
   BlockWriter writer;
   for (std::size_t i = 0; i < kMaxBlockArrays; ++i) writer.add({.name = "a", .shape = {1}});
   EXPECT_EQ(code_of([&] { writer.add({.name = "a", .shape = {1}}); }), ErrorCode::kInvalid);
+}
+
+TEST(Limits, EdgesOfAWeightedRow) {
+  const AliasEntry* const part = nullptr;  // of a row that is looked at, only its length is read
+  PickScratch scratch;
+  const WeightedPicker picker({.fanout = 1, .replace = false, .stream = {}}, {.parts = {&part, 1}}, scratch);
+  DrawnRow row{};
+  row.degree = kMaxWeightedDegree;
+  EXPECT_NO_THROW(picker.look(row, 0, 0));
+  EXPECT_EQ(row.most, 1u);
+  row.degree = kMaxWeightedDegree + 1;
+  EXPECT_EQ(code_of([&] { picker.look(row, 0, 0); }), ErrorCode::kUnsupported);
 }
 
 TEST(Limits, NodesOfABatch) {

@@ -7,6 +7,7 @@
 
 #include "core/built_sampler.h"
 #include "core/error.h"
+#include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -81,12 +82,15 @@ TEST_F(WrongSamplers, ArraysOfShapesThatCannotBe_AreNamed) {
         out.add_array({.name = "a", .shape = {1, 1, 1, 1, 1}});
       },
       "array 'a' of a shape");
-  const std::int64_t large = std::int64_t{1} << 40;
-  expect_body(
-      [&](SampleBuilder& out) {
-        out.add_array({.name = "a", .shape = {large, large}});
-      },
-      "which no batch can hold");
+  const std::int64_t large = std::int64_t{1} << 40,
+                     most = static_cast<std::int64_t>(kMaxBlockBytes / sizeof(std::int64_t)) / 256;
+  for (const auto& [rows, columns] : {std::pair{large, large}, {most + 1, std::int64_t{1}}}) {
+    expect_body(
+        [&](SampleBuilder& out) {
+          out.add_array({.name = "a", .shape = {rows, columns}});
+        },
+        "which no batch can hold");
+  }
 }
 
 TEST_F(WrongSamplers, HopsThatDoNotAddUp_AreNamed) {

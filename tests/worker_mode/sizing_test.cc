@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 
@@ -136,6 +137,15 @@ TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {
   options.num_slots = 1'024;
   const ChannelPlan plan = plan_channel(options, {.worst_block = ~std::size_t{0} / 2, .available = gib(64)});
   EXPECT_LE(ChannelView::bytes_needed(plan.shape), (std::size_t{1} << 45) + (1U << 22));
+}
+
+TEST(ChannelSizing, WorstBatchAboveTheLargestBlock_GetsASlotOfThat) {
+  LoaderOptions options = two_workers();
+  options.batch.fanouts = {-1};
+  for (const std::size_t worst : {kMaxBlockBytes, kMaxBlockBytes + 1}) {
+    const ChannelPlan plan = plan_channel(options, {.worst_block = worst, .available = gib(64)});
+    EXPECT_EQ(plan.shape.slot_stride, kMaxBlockBytes);
+  }
 }
 
 TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
