@@ -72,4 +72,22 @@ struct PickOptions {
   }
 };
 
+/// Gives a lane to each row that draws, as `draws(row)` says; row_of[lane] is its number in the group. False where none draws, or
+/// where the fanout is not one for lanes.
+template <class Draws>
+bool fill_lanes(const DrawnGroup& group, const PickOptions& options, DrawRows& lanes,
+                std::uint32_t (&row_of)[DrawnGroup::kRows], Draws draws) {
+  if (group.most == 0 || options.fanout < 0 || options.fanout > kMaxLaneDraws) return false;
+  lanes.count = 0;
+  for (std::uint32_t i = 0; i < group.count; ++i) {
+    const DrawnRow& row = group.rows[i];
+    row_of[lanes.count] = i;
+    lanes.node[lanes.count] = row.original_id;
+    lanes.tree[lanes.count] = row.tree;
+    lanes.degree[lanes.count] = row.population;
+    lanes.count += row.most > 0 && row.population <= UINT32_MAX && draws(row);
+  }
+  return lanes.count > 0;
+}
+
 }  // namespace hopfeed

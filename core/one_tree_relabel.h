@@ -33,15 +33,10 @@ class OneTreeRelabel {
     if (!fits(loaded_ + (nodes.count - tree_begin_))) load(nodes.ids.data(), nodes.count);
   }
 
-  class Inserter {
+  class Inserter : public LocalIds {
    public:
     Inserter(OneTreeRelabel& owner, LocalNodes& nodes, std::uint32_t* locals)
-        : owner_(owner),
-          nodes_(nodes),
-          ids_(nodes.ids.data()),
-          locals_(locals),
-          node_bits_(owner.node_bits_),
-          next_(nodes.count) {
+        : LocalIds(nodes, locals), owner_(owner), node_bits_(owner.node_bits_) {
       look_at_owner();
     }
     void prefetch(std::uint64_t /*node*/) const {}
@@ -52,14 +47,8 @@ class OneTreeRelabel {
         look_at_owner();
       }
       std::uint32_t* const entry = find(table_, slot_bits_, ids_, node);
-      const bool is_new = *entry == kAbsent;
-      const std::uint32_t local = is_new ? next_ : *entry;
-      *entry = local;
-      ids_[next_] = static_cast<std::int64_t>(node);
-      locals_[at] = local;
-      next_ += is_new;
+      *entry = take(node, at, *entry == kAbsent, *entry);
     }
-    void close() const { nodes_.count = next_; }
 
    private:
     void look_at_owner() {
@@ -68,14 +57,10 @@ class OneTreeRelabel {
       tree_ = owner_.tree_;
     }
     OneTreeRelabel& owner_;
-    LocalNodes& nodes_;
     std::uint32_t* table_ = nullptr;
-    std::int64_t* const ids_;
-    std::uint32_t* const locals_;
     const int node_bits_;
     int slot_bits_ = 0;
     std::uint64_t tree_ = kNoTree;
-    std::uint32_t next_;
   };
 
   std::size_t bytes() const { return table_.bytes(); }

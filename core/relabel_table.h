@@ -48,6 +48,31 @@ struct LocalNodes {
   }
 };
 
+/// What the Inserters of all tables do with a node that they have looked up. What inserts need lies here, so that the compiler keeps
+/// it in registers although they store.
+class LocalIds {
+ public:
+  LocalIds(LocalNodes& nodes, std::uint32_t* locals)
+      : nodes_(nodes), ids_(nodes.ids.data()), locals_(locals), next_(nodes.count) {}
+  void close() const { nodes_.count = next_; }
+
+ protected:
+  /// The local id of a node: the next one, or the one that is known; also to locals[at]. Without a branch, since it could not be
+  /// predicted: the store to ids_[next_] counts only if next_ moves on.
+  std::uint32_t take(std::uint64_t node, std::size_t at, bool is_new, std::uint32_t known) {
+    const std::uint32_t local = choose(is_new, next_, known);
+    ids_[next_] = static_cast<std::int64_t>(node);
+    locals_[at] = local;
+    next_ += is_new;
+    return local;
+  }
+
+  LocalNodes& nodes_;
+  std::int64_t* const ids_;
+  std::uint32_t* const locals_;
+  std::uint32_t next_;
+};
+
 class DirectRelabel {
  public:
   static constexpr bool kTrees = false;
@@ -76,36 +101,21 @@ class DirectRelabel {
     return entry >> id_bits_ == 0 ? entry : kAbsent;
   }
 
-  /// What inserts need lies here, so that the compiler keeps it in registers although they store.
-  class Inserter {
+  class Inserter : public LocalIds {
    public:
     Inserter(DirectRelabel& owner, LocalNodes& nodes, std::uint32_t* locals)
-        : nodes_(nodes),
+        : LocalIds(nodes, locals),
           table_(owner.table_.data()),
-          ids_(nodes.ids.data()),
-          locals_(locals),
-          next_(nodes.count),
           generation_(owner.generation_),
           id_mask_((1u << owner.id_bits_) - 1) {}
     void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + node, 1); }
-    /// Without a branch, since it could not be predicted: the store to ids_[next_] counts only if next_ moves on.
     void insert(std::uint64_t node, std::size_t at) {
       const std::uint32_t entry = table_[node] ^ generation_;
-      const bool is_new = entry > id_mask_;
-      const std::uint32_t local = choose(is_new, next_, entry);
-      table_[node] = generation_ | local;
-      ids_[next_] = static_cast<std::int64_t>(node);
-      locals_[at] = local;
-      next_ += is_new;
+      table_[node] = generation_ | take(node, at, entry > id_mask_, entry);
     }
-    void close() const { nodes_.count = next_; }
 
    private:
-    LocalNodes& nodes_;
     std::uint32_t* const table_;
-    std::int64_t* const ids_;
-    std::uint32_t* const locals_;
-    std::uint32_t next_;
     const std::uint32_t generation_, id_mask_;
   };
   std::size_t bytes() const { return table_.bytes(); }
@@ -144,36 +154,23 @@ class HashRelabel {
     }
   }
 
-  class Inserter {
+  class Inserter : public LocalIds {
    public:
     Inserter(HashRelabel& owner, LocalNodes& nodes, std::uint32_t* locals)
-        : nodes_(nodes),
+        : LocalIds(nodes, locals),
           table_(owner.table_.data()),
-          ids_(nodes.ids.data()),
-          locals_(locals),
           slot_bits_(owner.slot_bits_),
-          next_(nodes.count),
           generation_(owner.generation_) {}
     void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + slot(node, slot_bits_), 1); }
     /// Where the node belongs is found by a loop that mostly ends at once; from there on without a branch.
     void insert(std::uint64_t node, std::size_t at) {
       Entry* const entry = find(table_, slot_bits_, generation_, node);
-      const bool is_new = entry->generation != generation_;
-      const std::uint32_t local = choose(is_new, next_, entry->local);
-      *entry = {node, generation_, local};
-      ids_[next_] = static_cast<std::int64_t>(node);
-      locals_[at] = local;
-      next_ += is_new;
+      *entry = {node, generation_, take(node, at, entry->generation != generation_, entry->local)};
     }
-    void close() const { nodes_.count = next_; }
 
    private:
-    LocalNodes& nodes_;
     Entry* const table_;
-    std::int64_t* const ids_;
-    std::uint32_t* const locals_;
     const int slot_bits_;
-    std::uint32_t next_;
     const std::uint32_t generation_;
   };
 

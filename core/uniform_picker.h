@@ -76,19 +76,10 @@ class UniformPicker {
 
   // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it gets no lane.
   void draw(DrawnGroup& group) {
-    if (group.most == 0 || options_.fanout < 0 || options_.fanout > kMaxLaneDraws) return;
     DrawRows& lanes = scratch_.lanes;
-    lanes.count = 0;
     std::uint32_t row_of[DrawnGroup::kRows];
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      const DrawnRow& row = group.rows[i];
-      row_of[lanes.count] = i;
-      lanes.node[lanes.count] = row.original_id;
-      lanes.tree[lanes.count] = row.tree;
-      lanes.degree[lanes.count] = row.population;
-      lanes.count += row.most > 0 && !takes_all(row) && row.population <= UINT32_MAX;
-    }
-    if (lanes.count == 0) return;
+    if (!fill_lanes(group, options_, lanes, row_of, [&](const DrawnRow& row) { return !takes_all(row); }))
+      return;
     const std::uint32_t again = draw_rows(lanes, static_cast<std::uint32_t>(options_.fanout),
                                           options_.replace ? Replacement::kWith : Replacement::kWithout,
                                           options_.stream, group.picks);

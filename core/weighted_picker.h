@@ -70,6 +70,7 @@ class WeightedPicker {
                                                std::to_string(row.degree) +
                                                " in-edges; weighted draws take rows of less than 2^31");
     }
+    row.population = row.degree;
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);
     row.extra_at = reinterpret_cast<std::uint64_t>(weights_.parts[part] + begin);
     if (takes_all(row)) __builtin_prefetch(entries(row));
@@ -78,19 +79,10 @@ class WeightedPicker {
   // Lanes as the uniform picker's. Without replacement a few draws more are made, for repeats; they are seldom needed enough
   // to be prefetched for.
   void draw(DrawnGroup& group) {
-    if (group.most == 0 || options_.fanout < 0 || options_.fanout > kMaxLaneDraws) return;
     DrawRows& lanes = scratch_.lanes;
-    lanes.count = 0;
     std::uint32_t row_of[DrawnGroup::kRows];
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      const DrawnRow& row = group.rows[i];
-      row_of[lanes.count] = i;
-      lanes.node[lanes.count] = row.original_id;
-      lanes.tree[lanes.count] = row.tree;
-      lanes.degree[lanes.count] = row.degree;
-      lanes.count += row.most > 0 && !takes_all(row);
-    }
-    if (lanes.count == 0) return;
+    if (!fill_lanes(group, options_, lanes, row_of, [&](const DrawnRow& row) { return !takes_all(row); }))
+      return;
     const std::uint32_t again = draw_alias_rows(lanes, lane_draws(), options_.stream, group.picks);
     for (std::uint32_t lane = 0; lane < lanes.count; ++lane) {
       DrawnRow& row = group.rows[row_of[lane]];
