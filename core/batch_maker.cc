@@ -99,6 +99,7 @@ struct BatchMaker::Impl {
     if (seeds.has_times() && !options.seed_time.empty())
       throw Error(ErrorCode::kInvalid,
                   "seed times are given and named as an attribute too (seed_time); leave one of them out");
+    require_names_of_their_own();
   }
 
   void find_seed_time() {
@@ -138,6 +139,26 @@ struct BatchMaker::Impl {
       }
     }
     if (!missing.empty()) dataset.attr(0, missing.front());  // throws kNotFound and lists what there is
+  }
+
+  // Attributes bear the names that users gave them: n_id, say.
+  void require_names_of_their_own() const {
+    BlockWriter layout;
+    Arrays at;
+    lay_out({.of = worst_case(1), .seeds_repeat = true}, layout, at);
+    const BlockEntry* twice = layout.repeated();
+    if (twice == nullptr) return;
+    const DatasetMeta& meta = dataset.meta();
+    const std::string whose = twice->store == static_cast<std::uint16_t>(Store::kNode)
+                                  ? " of node type '" + meta.node_types[twice->type].name + "'"
+                              : twice->store == static_cast<std::uint16_t>(Store::kEdge)
+                                  ? " of edge type '" + meta.edge_types[twice->type].folder() + "'"
+                                  : "";
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("attribute '{}'{} has the name of a field that the batch has already; gather "
+                            "others (attrs, edge_attrs), or import it under "
+                            "another name",
+                            twice->name, whose));
   }
 
   void lay_out(const Counts& counts, BlockWriter& out, Arrays& at) const {

@@ -1,6 +1,9 @@
 // See block_writer.h.
 #include "core/block_writer.h"
 
+#include <set>
+#include <tuple>
+
 #include "core/error.h"
 #include "core/limits.h"
 
@@ -25,6 +28,13 @@ int BlockWriter::add(const BlockArray& array) {
   entry.offset = entries_.empty() ? 0 : align(entries_.back().offset + entries_.back().bytes);
   entries_.push_back(entry);
   return static_cast<int>(entries_.size()) - 1;
+}
+
+const BlockEntry* BlockWriter::repeated() const {
+  std::set<std::tuple<std::string_view, std::uint16_t, std::uint16_t>> seen;
+  for (const BlockEntry& entry : entries_)
+    if (!seen.emplace(entry.name, entry.store, entry.type).second) return &entry;
+  return nullptr;
 }
 
 std::size_t BlockWriter::end_of_last() const {

@@ -45,6 +45,8 @@ class BlockWriter {
   void clear() { entries_.clear(); }
   /// Announces an array; returns its number. Throws kInvalid for a name that is too long or more than 4 dimensions.
   int add(const BlockArray& array);
+  /// The first array that has the name of an earlier one in the same place (store and type); none: null.
+  const BlockEntry* repeated() const;
   /// Bytes of the whole block.
   std::size_t bytes() const { return align(end_of_last()); }
   /// Writes header, table and zeroed gaps into `block` (exactly bytes() long). `header` carries what only the caller knows.

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <numeric>
 
+#include "core/error.h"
+#include "core/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -51,6 +54,42 @@ TEST(BatchMaker, NearlyDone_IsToldWhenTheLastBytesAreLeft) {
 }
 
 TEST(BatchMaker, NearlyDone_IsNotToldOfASmallBatch) { EXPECT_EQ(write_all(900, 256).calls, 0); }
+
+/// Brings an array that is called as the features are.
+class Shadowing : public CustomSampler {
+ public:
+  void sample(const SampleRequest&, SampleBuilder&) override {}
+  std::size_t num_hops() const override { return 0; }
+  SampleBounds bounds(int, std::int64_t seeds) const override {
+    return {.nodes = {seeds},
+            .edges = {0},
+            .seeds = seeds,
+            .arrays = {{.name = "x", .store = Store::kNode, .type = 0, .shape = {seeds}}}};
+  }
+};
+
+// Who asks for a field by its name could get either.
+TEST(BatchMaker, TwoFieldsOfOneName_AreRefused) {
+  register_sampler("shadowing", [](const Dataset&, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
+    return std::make_unique<Shadowing>();
+  });
+  const testing::TempFolder folder;
+  testing::write_tiny_dataset(folder.path() / "data", testing::labelled_ring());
+  const Dataset dataset(folder.path() / "data");
+  const SeedList list(dataset.split(0, "train"), {});
+  BatchOptions options{.sampler = "shadowing"};
+  try {
+    const BatchMaker maker(dataset, list, options);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "attribute 'x' of node type 'node' has the name of a field that the batch has already; "
+                 "gather others (attrs, "
+                 "edge_attrs), or import it under another name");
+  }
+  options.attrs = {"y"};
+  EXPECT_NO_THROW(BatchMaker(dataset, list, options));
+}
 
 }  // namespace
 }  // namespace hopfeed
