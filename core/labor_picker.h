@@ -60,6 +60,8 @@ class LaborPicker {
 
  private:
   static constexpr std::size_t kChunk = kMaxVariates;
+  static constexpr std::uint64_t kPiece =
+      4096;  // of a row: what is left of it stays in the first-level cache
   static constexpr int kBelowUpperByte = 63 - 8;
 
   bool takes_all(const DrawnRow& row) const {
@@ -79,32 +81,51 @@ class LaborPicker {
   // be predicted: one byte in 256 is the threshold's own.
   template <class Index>
   std::size_t take_by_bytes(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
-                            std::uint64_t* picks) const {
-    const auto num_src = static_cast<std::uint64_t>(csc_.num_src_nodes);
+                            std::uint64_t* picks) {
     const auto upper = static_cast<std::uint8_t>(threshold >> kBelowUpperByte);
-    const std::uint8_t *bytes = variates_.bytes, *few = variates_.few;
-    const auto leave = [&](auto stays) {
-      std::size_t left = 0;
-      for (std::uint64_t i = 0; i < degree; ++i) {
-        const auto source = static_cast<std::uint64_t>(std::int64_t{indices[i]});
-        if (source >= num_src)
-          throw DamagedRow{DamagedRow::What::kSource, 0, 0, static_cast<std::int64_t>(source)};
-        picks[left] = i;
-        left += stays(source);
-      }
-      return left;
-    };
-    const std::size_t left =
-        upper < LaborVariates::kFew
-            ? leave([=](std::uint64_t source) { return few[source / 8] >> source % 8 & 1; })
-            : leave([=](std::uint64_t source) { return bytes[source] <= upper; });
+    const std::uint8_t* bytes = variates_.bytes;
+    scratch_.picks.reserve(kPiece + kBytesTogether);
+    const std::uint32_t* left = scratch_.picks.data();
     std::size_t taken = 0;
-    for (std::size_t j = 0; j < left; ++j) {
-      const std::int64_t source = indices[picks[j]];
-      picks[taken] = picks[j];
-      taken += bytes[source] == upper ? variate_of(source) < threshold : bytes[source] < upper;
+    for (std::uint64_t begin = 0; begin < degree; begin += kPiece) {
+      const Index* piece = indices + begin;
+      const std::size_t count = leave({piece, std::min(kPiece, degree - begin)}, upper);
+      for (std::size_t j = 0; j < count; ++j) {
+        const std::int64_t source = piece[left[j]];
+        picks[taken] = begin + left[j];
+        taken += bytes[source] == upper ? variate_of(source) < threshold : bytes[source] < upper;
+      }
     }
     return taken;
+  }
+
+  // The positions in a piece of a row, of those that may be below a threshold with this upper byte, into scratch_.picks.
+  std::size_t leave(std::span<const std::int32_t> sources, std::uint8_t upper) {
+    const auto num_src = static_cast<std::uint32_t>(csc_.num_src_nodes);
+    std::uint32_t* out = scratch_.picks.data();
+    const std::size_t left = upper < LaborVariates::kFew
+                                 ? take_marked(sources, num_src, variates_.few, out)
+                                 : take_at_most(sources, num_src, variates_.bytes, upper, out);
+    if (left == kNoNode) refuse_damaged(sources);
+    return left;
+  }
+  std::size_t leave(std::span<const std::int64_t> sources, std::uint8_t upper) {
+    std::uint32_t* out = scratch_.picks.data();
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const auto source = static_cast<std::uint64_t>(sources[i]);
+      if (source >= static_cast<std::uint64_t>(csc_.num_src_nodes)) refuse_damaged(sources);
+      out[left] = static_cast<std::uint32_t>(i);
+      left += variates_.bytes[source] <= upper;
+    }
+    return left;
+  }
+  template <class Index>
+  [[noreturn]] void refuse_damaged(std::span<const Index> sources) const {
+    const auto damaged = std::ranges::find_if(sources, [&](std::int64_t source) {
+      return static_cast<std::uint64_t>(source) >= static_cast<std::uint64_t>(csc_.num_src_nodes);
+    });
+    throw DamagedRow{DamagedRow::What::kSource, 0, 0, std::int64_t{*damaged}};
   }
 
   std::uint64_t variate_of(std::int64_t source) const {

@@ -46,7 +46,7 @@ class LaborVariates {
       4;  // a look without bytes costs as much as the bytes of so many nodes
 
   static std::size_t room_for(std::int64_t num_nodes) {
-    return (static_cast<std::size_t>(num_nodes) / kBytesTogether + 1) * kBytesTogether;
+    return (static_cast<std::size_t>(num_nodes) / kBytesTogether + 2) * kBytesTogether;
   }
   void make(const Dataset& dataset, int node_type, std::uint64_t key) {
     const std::size_t room = room_for(dataset.num_nodes(node_type));

@@ -172,6 +172,54 @@ void mark_bytes_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t
     hn::StoreMaskBits(d, hn::Lt(hn::LoadU(d, bytes + i), hn::Set(d, limit)), out + i / 8);
 }
 
+// Nodes in 32-bit lanes. `stays` tells of a vector of them, all in range, which are taken.
+template <class Stays>
+HWY_INLINE std::size_t take_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes, Stays stays,
+                                  std::uint32_t* out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto all = reinterpret_cast<const std::uint32_t*>(nodes.data());
+  const auto end = hn::Set(d, num_nodes);
+  std::size_t taken = 0, i = 0;
+  for (; i + lanes <= nodes.size(); i += lanes) {
+    const auto node = hn::LoadU(d, all + i);
+    if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
+    const auto places = hn::Iota(d, static_cast<std::uint32_t>(i));
+    taken += hn::CompressBlendedStore(places, stays(node), d, out + taken);
+  }
+  alignas(64) std::uint32_t rest[HWY_MAX_BYTES / sizeof(std::uint32_t)] = {};
+  std::copy(all + i, all + nodes.size(), rest);
+  const auto node = hn::Load(d, rest);
+  if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
+  const auto there = hn::And(stays(node), hn::FirstN(d, nodes.size() - i));
+  return taken + hn::CompressBlendedStore(hn::Iota(d, static_cast<std::uint32_t>(i)), there, d, out + taken);
+}
+
+std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                              const std::uint8_t* bits, std::uint32_t* out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> s;
+  const auto words = reinterpret_cast<const std::uint32_t*>(bits);
+  const auto one = hn::Set(d, 1), low = hn::Set(d, 31);
+  const auto stays = [&](auto node) HWY_ATTR {
+    const auto word = hn::GatherIndex(d, words, hn::BitCast(s, hn::ShiftRight<5>(node)));
+    return hn::Ne(hn::And(word, hn::Shl(one, hn::And(node, low))), hn::Zero(d));
+  };
+  return take_nodes(nodes, num_nodes, stays, out);
+}
+
+std::size_t take_nodes_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                               const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> s;
+  const auto words = reinterpret_cast<const std::uint32_t*>(bytes);
+  const auto low = hn::Set(d, 0xFF), limit = hn::Set(d, std::uint32_t{most} + 1);
+  const auto stays = [&](auto node) HWY_ATTR {
+    return hn::Lt(hn::And(hn::GatherOffset(d, words, hn::BitCast(s, node)), low), limit);
+  };
+  return take_nodes(nodes, num_nodes, stays, out);
+}
+
 // One vector of positions.
 HWY_INLINE Vector shuffled(const ShuffleRound& round, Vector here) {
   const Lanes64 d;
@@ -211,6 +259,8 @@ HWY_EXPORT(draw_alias);
 HWY_EXPORT(take_variates_below);
 HWY_EXPORT(make_variate_bytes);
 HWY_EXPORT(mark_bytes_below);
+HWY_EXPORT(take_marked_nodes);
+HWY_EXPORT(take_nodes_at_most);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
@@ -235,6 +285,16 @@ void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* ou
 
 void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(mark_bytes_below)(bytes, count, limit, out);
+}
+
+std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                        const std::uint8_t* bits, std::uint32_t* out) {
+  return HWY_DYNAMIC_DISPATCH(take_marked_nodes)(nodes, num_nodes, bits, out);
+}
+
+std::size_t take_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                         const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out) {
+  return HWY_DYNAMIC_DISPATCH(take_nodes_at_most)(nodes, num_nodes, bytes, most, out);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

@@ -52,6 +52,15 @@ void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* ou
 inline constexpr std::size_t kBytesTogether = 64;
 void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out);
 
+/// The positions of those of `nodes` whose bit is set (take_marked), or whose byte is at most `most` (take_at_most), in their order.
+/// `out` has room for as many as there are nodes and kBytesTogether more; bytes are followed by three that may be read. Returns how
+/// many, or kNoNode where one of them is not below `num_nodes`.
+inline constexpr std::size_t kNoNode = ~std::size_t{0};
+std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                        const std::uint8_t* bits, std::uint32_t* out);
+std::size_t take_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
+                         const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out);
+
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {
   std::uint64_t partner, size, key;

@@ -145,6 +145,40 @@ TEST_P(EachTarget, BytesOfVariates_AreTheirUpperOnes) {
   }
 }
 
+TEST_P(EachTarget, NodesTakenByBitAndByByte_AreThoseOfTheTables) {
+  std::mt19937_64 random(7);
+  for (const std::uint32_t num_nodes : {1u, 31u, 32u, 1'000u, 300'000u}) {
+    std::vector<std::uint8_t> bytes((num_nodes / kBytesTogether + 2) * kBytesTogether),
+        bits(bytes.size() / 8);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (std::uint8_t& byte : bits) byte = static_cast<std::uint8_t>(random());
+    for (const std::size_t count : {0u, 1u, 7u, 8u, 15u, 16u, 17u, 100u, 4'096u}) {
+      std::vector<std::int32_t> nodes(count);
+      for (std::int32_t& node : nodes) node = static_cast<std::int32_t>(random() % num_nodes);
+      std::vector<std::uint32_t> taken(count + kBytesTogether), want;
+      const auto expect_taken = [&](std::size_t how_many, auto stays) {
+        want.clear();
+        for (std::uint32_t i = 0; i < count; ++i)
+          if (stays(static_cast<std::uint32_t>(nodes[i]))) want.push_back(i);
+        ASSERT_EQ(
+            std::vector<std::uint32_t>(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(how_many)),
+            want);
+      };
+      expect_taken(take_marked(nodes, num_nodes, bits.data(), taken.data()),
+                   [&](std::uint32_t node) { return bits[node / 8] >> node % 8 & 1; });
+      for (const std::uint8_t most : {std::uint8_t{0}, std::uint8_t{17}, std::uint8_t{255}})
+        expect_taken(take_at_most(nodes, num_nodes, bytes.data(), most, taken.data()),
+                     [&](std::uint32_t node) { return bytes[node] <= most; });
+      if (count == 0) continue;
+      for (const std::int32_t bad : {-1, static_cast<std::int32_t>(num_nodes), INT32_MIN}) {
+        nodes[random() % count] = bad;
+        EXPECT_EQ(take_marked(nodes, num_nodes, bits.data(), taken.data()), kNoNode);
+        EXPECT_EQ(take_at_most(nodes, num_nodes, bytes.data(), 9, taken.data()), kNoNode);
+      }
+    }
+  }
+}
+
 TEST_P(EachTarget, Shuffle_IsTheSameWithAnyNumberOfPositionsAtATime) {
   for (const std::int64_t size : {1, 2, 5, 1000, 1 << 20}) {
     const KeyedShuffle shuffle(size, 7, 3);
