@@ -62,7 +62,7 @@ class LaborPicker {
   static constexpr std::size_t kChunk = kMaxVariates;
   static constexpr std::uint64_t kPiece =
       4096;  // of a row: what is left of it stays in the first-level cache
-  static constexpr int kBelowUpperByte = 63 - 8;
+  static constexpr int kBelowUpper = 63 - 16;
 
   bool takes_all(const DrawnRow& row) const {
     return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
@@ -73,50 +73,48 @@ class LaborPicker {
     const auto* indices = reinterpret_cast<const Index*>(row.index_at);
     const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
     std::uint64_t* picks = scratch_.wide_picks.data() + used;
-    return variates_.bytes ? take_by_bytes(indices, row.degree, threshold, picks)
-                           : take_by_ids(indices, row.degree, threshold, picks);
+    return variates_.uppers ? take_by_tables(indices, row.degree, threshold, picks)
+                            : take_by_ids(indices, row.degree, threshold, picks);
   }
 
-  // First those that the bits, or the bytes, leave; then of these the ones below the threshold. Without a branch that could not
-  // be predicted: one byte in 256 is the threshold's own.
+  // First those that the bits leave; then of these the ones below the threshold. Hardly ever do the upper bits not tell.
   template <class Index>
-  std::size_t take_by_bytes(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
-                            std::uint64_t* picks) {
-    const auto upper = static_cast<std::uint8_t>(threshold >> kBelowUpperByte);
-    const std::uint8_t* bytes = variates_.bytes;
-    scratch_.picks.reserve(kPiece + kBytesTogether);
+  std::size_t take_by_tables(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
+                             std::uint64_t* picks) {
+    const auto upper = static_cast<std::uint16_t>(threshold >> kBelowUpper);
+    const std::uint16_t* uppers = variates_.uppers;
+    const std::uint8_t* bits = variates_.bits_above(upper);
+    scratch_.picks.reserve(kPiece + kMarkedTogether);
     const std::uint32_t* left = scratch_.picks.data();
     std::size_t taken = 0;
     for (std::uint64_t begin = 0; begin < degree; begin += kPiece) {
       const Index* piece = indices + begin;
-      const std::size_t count = leave({piece, std::min(kPiece, degree - begin)}, upper);
+      const std::size_t count = leave(std::span(piece, std::min(kPiece, degree - begin)), bits);
       for (std::size_t j = 0; j < count; ++j) {
         const std::int64_t source = piece[left[j]];
         picks[taken] = begin + left[j];
-        taken += bytes[source] == upper ? variate_of(source) < threshold : bytes[source] < upper;
+        taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
       }
     }
     return taken;
   }
 
-  // The positions in a piece of a row, of those that may be below a threshold with this upper byte, into scratch_.picks.
-  std::size_t leave(std::span<const std::int32_t> sources, std::uint8_t upper) {
-    const auto num_src = static_cast<std::uint32_t>(csc_.num_src_nodes);
-    std::uint32_t* out = scratch_.picks.data();
-    const std::size_t left = upper < LaborVariates::kFew
-                                 ? take_marked(sources, num_src, variates_.few, out)
-                                 : take_at_most(sources, num_src, variates_.bytes, upper, out);
-    if (left == kNoNode) refuse_damaged(sources);
-    return left;
-  }
-  std::size_t leave(std::span<const std::int64_t> sources, std::uint8_t upper) {
+  // The positions in a piece of a row, of those with a bit, or of all without bits, into scratch_.picks.
+  template <class Index>
+  std::size_t leave(std::span<const Index> sources, const std::uint8_t* bits) {
+    const auto num_src = static_cast<std::uint64_t>(csc_.num_src_nodes);
     std::uint32_t* out = scratch_.picks.data();
     std::size_t left = 0;
+    if constexpr (sizeof(Index) == sizeof(std::int32_t)) {
+      if (bits) left = take_marked(sources, static_cast<std::uint32_t>(num_src), bits, out);
+      if (left == kNoNode) refuse_damaged(sources);
+      if (bits) return left;
+    }
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      const auto source = static_cast<std::uint64_t>(sources[i]);
-      if (source >= static_cast<std::uint64_t>(csc_.num_src_nodes)) refuse_damaged(sources);
+      const auto source = static_cast<std::uint64_t>(std::int64_t{sources[i]});
+      if (source >= num_src) refuse_damaged(sources);
       out[left] = static_cast<std::uint32_t>(i);
-      left += variates_.bytes[source] <= upper;
+      left += !bits || (bits[source / 8] >> source % 8 & 1);
     }
     return left;
   }

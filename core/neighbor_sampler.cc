@@ -44,7 +44,7 @@ struct EdgeTypePlan {
   std::optional<WeightView> weight;
   std::optional<TimeView> time;
   std::optional<TimeGuess> guess;  // of the time
-  bool positions = false;  // an attribute of it is gathered
+  bool positions = false;          // an attribute of it is gathered
 };
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -125,7 +125,8 @@ struct NeighborSampler::Impl {
   std::vector<EdgeScratch> edges;
   std::vector<std::vector<std::int64_t>> edges_per_hop;
   ExpandScratch expand_scratch;
-  ScratchArray<std::uint32_t> seed_index, time_shares;
+  ScratchArray<std::uint32_t> seed_index;
+  ScratchArray<TimeGuess::Place> time_places;
   LaborVariates variates;
   std::vector<std::uint32_t> frontier_end;
   Sample result;
@@ -217,9 +218,8 @@ struct NeighborSampler::Impl {
     PickScratch& scratch = expand_scratch.picks;
     try {
       if (options.labor) {
-        const int dst = type.csc.dst_type;
-        const bool pays =
-            pick.fanout > 0 && LaborVariates::pays(type.csc, frontier_end[dst] - nodes[dst].expanded);
+        const bool pays = pick.fanout > 0 && LaborVariates::has_tables(type.csc) &&
+                          looks_at(edge_type, LaborVariates::looks_that_pay(type.csc));
         expand_with(edge_type, LaborPicker(pick, dataset, type.csc,
                                            pays ? variates.of(dataset, type.csc.src_type, pick.stream.key)
                                                 : LaborVariates::View{},
@@ -227,13 +227,13 @@ struct NeighborSampler::Impl {
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
-        time_shares.reserve(request.seed_times.size());
+        time_places.reserve(request.seed_times.size());
         for (std::size_t i = 0; i < request.seed_times.size(); ++i)
-          time_shares[i] = type.guess->share(request.seed_times[i]);
+          time_places[i] = type.guess->place(request.seed_times[i]);
         expand_with(edge_type, TemporalPicker(pick,
                                               {.time = *type.time,
                                                .seed_times = request.seed_times,
-                                               .shares = {time_shares.data(), request.seed_times.size()},
+                                               .places = {time_places.data(), request.seed_times.size()},
                                                .strategy = options.temporal_strategy,
                                                .window = options.time_window,
                                                .index_bytes = element_bytes(type.csc.index_type),
@@ -245,6 +245,17 @@ struct NeighborSampler::Impl {
     } catch (const DamagedRow& damage) {
       throw damage_error(dataset, static_cast<int>(edge_type), damage);
     }
+  }
+
+  /// Whether the rows to expand have at least so many neighbours.
+  bool looks_at(std::size_t edge_type, std::uint64_t neighbors) const {
+    const int dst = types[edge_type].csc.dst_type;
+    const RowReader reader(dataset, static_cast<int>(edge_type));
+    const std::int64_t* ids = nodes[dst].local.ids.data();
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = nodes[dst].expanded; i < frontier_end[dst] && sum < neighbors; ++i)
+      sum += reader.row(ids[i]).degree;
+    return sum >= neighbors;
   }
 
   template <class Picker>
@@ -341,7 +352,7 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
-  std::size_t bytes = s.seed_index.bytes() + s.time_shares.bytes() + s.variates.scratch_bytes();
+  std::size_t bytes = s.seed_index.bytes() + s.time_places.bytes() + s.variates.scratch_bytes();
   bytes += s.expand_scratch.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
@@ -359,7 +370,8 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
   };
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
-  std::size_t bytes = 2 * array(static_cast<std::size_t>(bounds.seeds), sizeof(std::uint32_t));
+  const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
+  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(TimeGuess::Place));
   std::size_t largest_fanout = 0;  // of those that need a set of what was picked
   std::size_t largest_group = 0;   // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {

@@ -5,7 +5,7 @@
 // computes alternate in short steps, so that the core always has as many cache misses under way as it can.
 //   fetch   prefetch the row record
 //   look    read offsets and original id; after the last row of the group, draw for all (a picker's business; one that must
-//           read for it draws a step later, behind a prefetch, and all that follows comes a step later too)
+//           read for it draws a step later, behind a prefetch or two, and all that follows comes a step later too)
 //   place   pick positions, turn them into addresses, prefetch the neighbours
 //   read    read the neighbours, prefetch what the relabel table has of them
 //   insert  give them local ids in order of first appearance
@@ -151,6 +151,7 @@ class RowExpander {
     // Here, so that the draws have cache misses to run beside.
     for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
     if (to_draw.count > 0) picker_.draw(to_draw);
+    if constexpr (requires { picker_.close_in(looked); }) picker_.close_in(looked);
   }
 
   Cursor begin_placing(Placed& placed, std::size_t most) const {

@@ -3,7 +3,8 @@
 // of time. See uniform_picker.h for what a picker is.
 //
 // Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the edge is in the row is
-// read only for edge ids and attributes. The rows of a group are searched side by side, so that their cache misses overlap.
+// read only for edge ids and attributes. A row's search begins where two reads, each behind a prefetch, have led it
+// (time_guess.h), and the rows of a group are searched side by side.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace hopfeed {
 struct TemporalOptions {
   TimeView time;
   std::span<const std::int64_t> seed_times;  // [count], by the seed's position in the batch
-  std::span<const std::uint32_t> shares;     // [count] TimeGuess::share of them
+  std::span<const TimeGuess::Place> places;  // [count] TimeGuess::place of them
   TemporalStrategy strategy = TemporalStrategy::kUniform;
   std::int64_t window = 0;  // neighbours in (seed time - window, seed time]; 0: all up to the seed's time
   std::size_t index_bytes = sizeof(std::int32_t);
@@ -41,11 +42,25 @@ class TemporalPicker {
     row.order_at = reinterpret_cast<std::uint64_t>(temporal_.time.order[part] + begin);
     row.index_at = reinterpret_cast<std::uint64_t>(temporal_.time.indices[part]) +
                    static_cast<std::uint64_t>(begin) * temporal_.index_bytes;
-    const TimeBracket bracket(row.degree, temporal_.shares[row.tree]);
-    __builtin_prefetch(times + bracket.begin - (bracket.begin > 0));
-    __builtin_prefetch(times + bracket.end);
-    const std::uint64_t width = bracket.end - bracket.begin;
-    if (width > TimeBracket::kLine) __builtin_prefetch(times + bracket.begin + width / 2);
+    __builtin_prefetch(times + TimeBracket::guess(row.degree, temporal_.places[row.tree]));
+  }
+
+  /// Leaves each row's population the place where its search begins.
+  void close_in(DrawnGroup& group) const {
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      row.population = 0;
+      if (row.degree == 0) continue;
+      const TimeGuess::Place& place = temporal_.places[row.tree];
+      const std::int64_t* times = times_of(row);
+      const std::uint64_t guess = TimeBracket::guess(row.degree, place);
+      row.population =
+          TimeBracket::better(row.degree, place, guess, TimeGuess::difference(now_of(row), times[guess]));
+      const TimeBracket bracket(row.degree, row.population);
+      __builtin_prefetch(times + bracket.begin - (bracket.begin > 0));
+      __builtin_prefetch(times + row.population);
+      __builtin_prefetch(times + bracket.end);
+    }
   }
 
   /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
@@ -54,7 +69,7 @@ class TemporalPicker {
     Searches ends, begins;
     for (std::uint32_t i = 0; i < group.count; ++i) {
       const DrawnRow& row = group.rows[i];
-      TimeBracket bracket(row.degree, temporal_.shares[row.tree]);
+      TimeBracket bracket(row.degree, row.population);
       bracket.widen(times_of(row), row.degree, now_of(row));
       ends.add(times_of(row) + bracket.begin, bracket.end - bracket.begin, now_of(row));
       before[i] = bracket.begin;

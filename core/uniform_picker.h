@@ -3,6 +3,8 @@
 //
 // A picker, as row_expander.h uses it:
 //   look(row, part, begin)   the row is known: how many neighbours it may give, and a prefetch of what draw() or pick() read
+//   close_in(group)          if there is one: once for each group, behind its last look(); reads what that has prefetched, and
+//                            prefetches more for draw()
 //   draw(group)              once for each group, behind its last look(), kStepsToDraw groups later
 //   pick(group, row, emit)   calls emit(count, position_of_j) once: the positions, counted from row.index_at, in the order of
 //                            the draws

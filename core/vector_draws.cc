@@ -29,21 +29,32 @@ HWY_INLINE Vector multiply_low_halves(Vector a, Vector b) {
   return hn::MulEven(hn::BitCast(halves, a), hn::BitCast(halves, b));
 }
 
-// Philox4x32-10, as Random123 has it.
-HWY_INLINE Words philox_lanes(Words c, std::uint64_t key) {
+// Philox4x32-10, as Random123 has it, of several vectors in step: a round waits for the one before.
+template <std::size_t kSets>
+HWY_INLINE void philox_in_step(Words (&c)[kSets], std::uint64_t key) {
   const Lanes64 d;
   const Vector m0 = hn::Set(d, 0xD2511F53), m1 = hn::Set(d, 0xCD9E8D57);
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    const Vector p0 = multiply_low_halves(c.word[0], m0), p1 = multiply_low_halves(c.word[2], m1);
-    c.word[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c.word[1]), hn::Set(d, k0));
-    c.word[1] = p1;
-    c.word[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c.word[3]), hn::Set(d, k1));
-    c.word[3] = p0;
+    const Vector key0 = hn::Set(d, k0), key1 = hn::Set(d, k1);
+#pragma GCC unroll 8
+    for (Words& words : c) {
+      Vector(&word)[4] = words.word;
+      const Vector p0 = multiply_low_halves(word[0], m0), p1 = multiply_low_halves(word[2], m1);
+      word[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), word[1]), key0);
+      word[1] = p1;
+      word[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), word[3]), key1);
+      word[3] = p0;
+    }
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
   }
-  return c;
+}
+HWY_INLINE Words philox_lanes(const Words& counter, std::uint64_t key) {
+  Words c[1] = {counter};
+  philox_in_step(c, key);
+  return c[0];
 }
 
 // Of values below 2^63: AVX2 and SSE4 compare signed numbers only.
@@ -141,83 +152,80 @@ std::size_t take_variates_below(std::span<const std::int64_t> nodes, std::uint64
   return taken;
 }
 
-// A lane makes the bytes of eight nodes that follow each other, which are one element of the result.
-void make_variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out) {
+void make_upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out) {
   const Lanes64 d;
-  const Signed64 s;
-  constexpr std::int64_t kBytes = sizeof(std::uint64_t);
-  const auto together = static_cast<std::int64_t>(hn::Lanes(d)) * kBytes;
-  const auto places = hn::Mul(hn::Iota(s, 0), hn::Set(s, kBytes * nodes.stride));
+  const hn::Rebind<std::uint16_t, Lanes64> uppers;
+  constexpr std::int64_t kSets = 4;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto nodes_from = [&](std::int64_t i) HWY_ATTR {
+    const auto* at = reinterpret_cast<const std::uint64_t*>(nodes.first + i * nodes.stride);
+    return nodes.stride == 1 ? hn::LoadU(d, at)
+                             : hn::ConcatEven(d, hn::LoadU(d, at + lanes), hn::LoadU(d, at));
+  };
   std::int64_t i = 0;
-  for (; i + together <= nodes.count; i += together) {
-    Vector bytes = hn::Zero(d);
-    for (int byte = 0; byte < kBytes; ++byte) {
-      const Vector node = hn::BitCast(d, hn::GatherIndex(s, nodes.first + (i + byte) * nodes.stride, places));
-      const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}}, key);
-      bytes = hn::Or(hn::ShiftRight<8>(bytes), hn::ShiftLeft<56>(hn::ShiftRight<24>(words.word[0])));
+  for (; i + kSets * lanes < nodes.count; i += kSets * lanes) {
+    Words words[kSets];
+    for (std::int64_t set = 0; set < kSets; ++set) {
+      const Vector node = nodes_from(i + set * lanes);
+      words[set] = {{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}};
     }
-    hn::StoreU(bytes, d, reinterpret_cast<std::uint64_t*>(out + i));
+    philox_in_step(words, key);
+    for (std::int64_t set = 0; set < kSets; ++set)
+      hn::StoreU(hn::TruncateTo(uppers, hn::ShiftRight<16>(words[set].word[0])), uppers,
+                 out + i + set * lanes);
   }
   for (; i < nodes.count; ++i) {
     const auto node = static_cast<std::uint64_t>(nodes.first[i * nodes.stride]);
-    out[i] = static_cast<std::uint8_t>(
+    out[i] = static_cast<std::uint16_t>(
         philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), 0, 0, key).word[0] >>
-        24);
+        16);
   }
 }
 
-void mark_bytes_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out) {
-  const hn::CappedTag<std::uint8_t, kBytesTogether> d;
+void mark_uppers_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit,
+                       std::uint8_t* out) {
+  const hn::CappedTag<std::uint16_t, kMarkedTogether> d;
   for (std::size_t i = 0; i < count; i += hn::Lanes(d))
-    hn::StoreMaskBits(d, hn::Lt(hn::LoadU(d, bytes + i), hn::Set(d, limit)), out + i / 8);
+    hn::StoreMaskBits(d, hn::Lt(hn::LoadU(d, uppers + i), hn::Set(d, limit)), out + i / 8);
 }
 
-// Nodes in 32-bit lanes. `stays` tells of a vector of them, all in range, which are taken.
-template <class Stays>
-HWY_INLINE std::size_t take_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes, Stays stays,
-                                  std::uint32_t* out) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto all = reinterpret_cast<const std::uint32_t*>(nodes.data());
-  const auto end = hn::Set(d, num_nodes);
-  std::size_t taken = 0, i = 0;
-  for (; i + lanes <= nodes.size(); i += lanes) {
-    const auto node = hn::LoadU(d, all + i);
-    if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-    const auto places = hn::Iota(d, static_cast<std::uint32_t>(i));
-    taken += hn::CompressBlendedStore(places, stays(node), d, out + taken);
-  }
-  alignas(64) std::uint32_t rest[HWY_MAX_BYTES / sizeof(std::uint32_t)] = {};
-  std::copy(all + i, all + nodes.size(), rest);
-  const auto node = hn::Load(d, rest);
-  if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-  const auto there = hn::And(stays(node), hn::FirstN(d, nodes.size() - i));
-  return taken + hn::CompressBlendedStore(hn::Iota(d, static_cast<std::uint32_t>(i)), there, d, out + taken);
-}
-
+// The last vector of a row comes a second time in part: nothing behind the row is read, and nothing copied.
 std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                               const std::uint8_t* bits, std::uint32_t* out) {
   const hn::ScalableTag<std::uint32_t> d;
   const hn::RebindToSigned<decltype(d)> s;
+  alignas(64) static constexpr std::uint32_t kPlaces[] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                          8, 9, 10, 11, 12, 13, 14, 15};
+  static_assert(sizeof kPlaces >= HWY_MAX_BYTES);
+  const std::size_t lanes = hn::Lanes(d), count = nodes.size();
+  const auto all = reinterpret_cast<const std::uint32_t*>(nodes.data());
   const auto words = reinterpret_cast<const std::uint32_t*>(bits);
-  const auto one = hn::Set(d, 1), low = hn::Set(d, 31);
-  const auto stays = [&](auto node) HWY_ATTR {
+  const auto first = hn::Load(d, kPlaces), one = hn::Set(d, 1), low = hn::Set(d, 31),
+             end = hn::Set(d, num_nodes), step = hn::Set(d, static_cast<std::uint32_t>(lanes));
+  const auto is_marked = [&](auto node) HWY_ATTR {
     const auto word = hn::GatherIndex(d, words, hn::BitCast(s, hn::ShiftRight<5>(node)));
     return hn::Ne(hn::And(word, hn::Shl(one, hn::And(node, low))), hn::Zero(d));
   };
-  return take_nodes(nodes, num_nodes, stays, out);
-}
-
-std::size_t take_nodes_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                               const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> s;
-  const auto words = reinterpret_cast<const std::uint32_t*>(bytes);
-  const auto low = hn::Set(d, 0xFF), limit = hn::Set(d, std::uint32_t{most} + 1);
-  const auto stays = [&](auto node) HWY_ATTR {
-    return hn::Lt(hn::And(hn::GatherOffset(d, words, hn::BitCast(s, node)), low), limit);
-  };
-  return take_nodes(nodes, num_nodes, stays, out);
+  std::size_t taken = 0, i = 0;
+  for (auto places = first; i + lanes <= count; i += lanes, places = hn::Add(places, step)) {
+    const auto node = hn::LoadU(d, all + i);
+    if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
+    taken += hn::CompressBlendedStore(places, is_marked(node), d, out + taken);
+  }
+  if (i == count) return taken;
+  if (count < lanes) {
+    for (; i < count; ++i) {
+      if (all[i] >= num_nodes) return kNoNode;
+      out[taken] = static_cast<std::uint32_t>(i);
+      taken += bits[all[i] / 8] >> all[i] % 8 & 1;
+    }
+    return taken;
+  }
+  const auto node = hn::LoadU(d, all + count - lanes),
+             places = hn::Add(first, hn::Set(d, static_cast<std::uint32_t>(count - lanes)));
+  if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
+  const auto seen = hn::Lt(places, hn::Set(d, static_cast<std::uint32_t>(i)));
+  return taken + hn::CompressBlendedStore(places, hn::AndNot(seen, is_marked(node)), d, out + taken);
 }
 
 // One vector of positions.
@@ -257,10 +265,9 @@ HWY_EXPORT(draw_without);
 HWY_EXPORT(draw_with);
 HWY_EXPORT(draw_alias);
 HWY_EXPORT(take_variates_below);
-HWY_EXPORT(make_variate_bytes);
-HWY_EXPORT(mark_bytes_below);
+HWY_EXPORT(make_upper_variates);
+HWY_EXPORT(mark_uppers_below);
 HWY_EXPORT(take_marked_nodes);
-HWY_EXPORT(take_nodes_at_most);
 HWY_EXPORT(shuffle_positions);
 
 std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement, const NodeStream& keys,
@@ -279,22 +286,17 @@ std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, s
   return HWY_DYNAMIC_DISPATCH(take_variates_below)(nodes, key, threshold, base, out);
 }
 
-void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(make_variate_bytes)(nodes, key, out);
+void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out) {
+  HWY_DYNAMIC_DISPATCH(make_upper_variates)(nodes, key, out);
 }
 
-void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(mark_bytes_below)(bytes, count, limit, out);
+void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(mark_uppers_below)(uppers, count, limit, out);
 }
 
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, std::uint32_t* out) {
   return HWY_DYNAMIC_DISPATCH(take_marked_nodes)(nodes, num_nodes, bits, out);
-}
-
-std::size_t take_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                         const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out) {
-  return HWY_DYNAMIC_DISPATCH(take_nodes_at_most)(nodes, num_nodes, bytes, most, out);
 }
 
 void shuffle_round(const ShuffleRound& round, std::span<std::uint64_t> positions) {

@@ -45,21 +45,18 @@ inline constexpr std::size_t kMaxVariates = 64;
 std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
                        std::uint64_t base, std::uint64_t* out);
 
-/// out[i] = the upper byte of the variate of node i, as labor_rule.h has it.
-void variate_bytes(const OriginalIds& nodes, std::uint64_t key, std::uint8_t* out);
+/// out[i] = the upper 16 bits of the variate of node i, as labor_rule.h has it.
+void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out);
 
-/// Bit i of `out`: whether bytes[i] is below `limit`. Both have room for a multiple of kBytesTogether bytes.
-inline constexpr std::size_t kBytesTogether = 64;
-void mark_below(const std::uint8_t* bytes, std::size_t count, std::uint8_t limit, std::uint8_t* out);
+/// Bit i of `out`: whether uppers[i] is below `limit`. Both have room for a multiple of kMarkedTogether elements.
+inline constexpr std::size_t kMarkedTogether = 64;
+void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out);
 
-/// The positions of those of `nodes` whose bit is set (take_marked), or whose byte is at most `most` (take_at_most), in their order.
-/// `out` has room for as many as there are nodes and kBytesTogether more; bytes are followed by three that may be read. Returns how
-/// many, or kNoNode where one of them is not below `num_nodes`.
+/// The positions of those of `nodes` whose bit is set, in their order. `out` has room for as many as there are nodes and
+/// kMarkedTogether more. Returns how many, or kNoNode where one of them is not below `num_nodes`.
 inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                         const std::uint8_t* bits, std::uint32_t* out);
-std::size_t take_at_most(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                         const std::uint8_t* bytes, std::uint8_t most, std::uint32_t* out);
 
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {

@@ -163,7 +163,7 @@ TEST(TimeBracket, HoldsWhatIsSearchedForWhateverTheGuess) {
     for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % 40) - 20;
     std::sort(times.begin(), times.end());
     const std::int64_t now = static_cast<std::int64_t>(random() % 44) - 22;
-    TimeBracket bracket(times.size(), static_cast<std::uint32_t>(random()));
+    TimeBracket bracket(times.size(), random() % (times.size() + 1));
     bracket.widen(times.data(), times.size(), now);
     const auto expected =
         static_cast<std::uint64_t>(std::upper_bound(times.begin(), times.end(), now) - times.begin());
@@ -171,6 +171,32 @@ TEST(TimeBracket, HoldsWhatIsSearchedForWhateverTheGuess) {
     ASSERT_GE(bracket.end, expected);
     ASSERT_LE(bracket.end, times.size());
   }
+}
+
+TEST(TimeGuess, LeadsMostSearchesToTheirTime) {
+  constexpr std::size_t kRows = 300, kDegree = 400;
+  std::mt19937_64 random(9);
+  std::vector<std::int64_t> times(kRows * kDegree);
+  for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % 1'000'000) - 500'000;
+  for (std::size_t row = 0; row < kRows; ++row)
+    std::sort(times.data() + row * kDegree, times.data() + (row + 1) * kDegree);
+  const CscPart part{.num_edges = std::ssize(times)};
+  const std::int64_t* time_part = times.data();
+  const TimeGuess guess({.order = {}, .times = {&time_part, 1}, .indices = {}},
+                        {.parts = {&part, 1}, .partition_offsets = {}, .num_edges = std::ssize(times)});
+  std::size_t found = 0;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    const std::int64_t* row_times = times.data() + row * kDegree;
+    const std::int64_t now = static_cast<std::int64_t>(random() % 1'000'000) - 500'000;
+    const TimeGuess::Place place = guess.place(now);
+    const std::uint64_t first = TimeBracket::guess(kDegree, place);
+    const TimeBracket bracket(
+        kDegree, TimeBracket::better(kDegree, place, first, TimeGuess::difference(now, row_times[first])));
+    const auto want =
+        static_cast<std::uint64_t>(std::upper_bound(row_times, row_times + kDegree, now) - row_times);
+    found += bracket.begin <= want && want <= bracket.end;
+  }
+  EXPECT_GE(found, kRows * 2 / 3);
 }
 
 }  // namespace

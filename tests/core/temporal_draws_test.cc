@@ -102,13 +102,13 @@ TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   const std::uint32_t* order_part = order.data();
   const auto* index_part = reinterpret_cast<const std::byte*>(order_part);  // never read
   const Ints seed_times{5};
-  const std::vector<std::uint32_t> shares{1U << 30};  // a guess far from what is found
+  const std::vector<TimeGuess::Place> places{{.share = 0.25, .slope = 0}};  // far from what is found
   PickScratch scratch;
   TemporalPicker picker(
       {.fanout = 10, .stream = {.key = 1, .retry_key = 2, .node = 0, .tree = 0}},
       {.time = {.order = {&order_part, 1}, .times = {&time_part, 1}, .indices = {&index_part, 1}},
        .seed_times = seed_times,
-       .shares = shares,
+       .places = places,
        .window = 3,
        .positions = true},
       scratch);
@@ -119,6 +119,7 @@ TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   row.degree = kDegree;
   picker.look(row, 0, 0);
   group.most = row.most;
+  picker.close_in(group);
   picker.draw(group);
   EXPECT_EQ(row.population, 0U) << "time 0 lies before the window that ends at 5";
   EXPECT_LE(times.pages_read(), 2 * 23 + 2);

@@ -121,59 +121,48 @@ TEST_P(EachTarget, WeightedDraws_AreThoseOfTheSerialRule) {
   }
 }
 
-TEST_P(EachTarget, BytesOfVariates_AreTheirUpperOnes) {
+TEST_P(EachTarget, UpperVariates_AreThoseOfTheRule) {
   std::mt19937_64 random(8);
   for (const std::int64_t stride : {1, 2}) {
     for (const std::int64_t count : {0, 1, 15, 16, 63, 64, 65, 1000}) {
       std::vector<std::int64_t> ids(static_cast<std::size_t>(count * stride));
       for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() >> (random() % 2 ? 1 : 40));
-      std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+      std::vector<std::uint16_t> uppers(static_cast<std::size_t>(count));
       const std::uint64_t key = random();
-      variate_bytes({.first = ids.data(), .count = count, .stride = stride}, key, bytes.data());
+      upper_variates({.first = ids.data(), .count = count, .stride = stride}, key, uppers.data());
       for (std::int64_t i = 0; i < count; ++i) {
         const NodeStream stream{.key = key,
                                 .retry_key = 0,
                                 .node = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(i * stride)]),
                                 .tree = 0};
-        ASSERT_EQ(bytes[static_cast<std::size_t>(i)], labor_variate(stream) >> 55) << i << " of " << count;
+        ASSERT_EQ(uppers[static_cast<std::size_t>(i)], labor_variate(stream) >> 47) << i << " of " << count;
       }
-      bytes.resize((bytes.size() / kBytesTogether + 1) * kBytesTogether);
-      std::vector<std::uint8_t> bits(bytes.size() / 8);
-      mark_below(bytes.data(), bytes.size(), 8, bits.data());
-      for (std::size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, bytes[i] < 8);
+      uppers.resize((uppers.size() / kMarkedTogether + 1) * kMarkedTogether);
+      std::vector<std::uint8_t> bits(uppers.size() / 8);
+      mark_below(uppers.data(), uppers.size(), 0x0800, bits.data());
+      for (std::size_t i = 0; i < uppers.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, uppers[i] < 0x0800);
     }
   }
 }
 
-TEST_P(EachTarget, NodesTakenByBitAndByByte_AreThoseOfTheTables) {
+TEST_P(EachTarget, NodesTakenByBit_AreThoseOfTheTable) {
   std::mt19937_64 random(7);
   for (const std::uint32_t num_nodes : {1u, 31u, 32u, 1'000u, 300'000u}) {
-    std::vector<std::uint8_t> bytes((num_nodes / kBytesTogether + 2) * kBytesTogether),
-        bits(bytes.size() / 8);
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    std::vector<std::uint8_t> bits((num_nodes / kMarkedTogether + 2) * kMarkedTogether / 8);
     for (std::uint8_t& byte : bits) byte = static_cast<std::uint8_t>(random());
     for (const std::size_t count : {0u, 1u, 7u, 8u, 15u, 16u, 17u, 100u, 4'096u}) {
       std::vector<std::int32_t> nodes(count);
       for (std::int32_t& node : nodes) node = static_cast<std::int32_t>(random() % num_nodes);
-      std::vector<std::uint32_t> taken(count + kBytesTogether), want;
-      const auto expect_taken = [&](std::size_t how_many, auto stays) {
-        want.clear();
-        for (std::uint32_t i = 0; i < count; ++i)
-          if (stays(static_cast<std::uint32_t>(nodes[i]))) want.push_back(i);
-        ASSERT_EQ(
-            std::vector<std::uint32_t>(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(how_many)),
-            want);
-      };
-      expect_taken(take_marked(nodes, num_nodes, bits.data(), taken.data()),
-                   [&](std::uint32_t node) { return bits[node / 8] >> node % 8 & 1; });
-      for (const std::uint8_t most : {std::uint8_t{0}, std::uint8_t{17}, std::uint8_t{255}})
-        expect_taken(take_at_most(nodes, num_nodes, bytes.data(), most, taken.data()),
-                     [&](std::uint32_t node) { return bytes[node] <= most; });
+      std::vector<std::uint32_t> taken(count + kMarkedTogether), want;
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (bits[static_cast<std::uint32_t>(nodes[i]) / 8] >> nodes[i] % 8 & 1) want.push_back(i);
+      taken.resize(take_marked(nodes, num_nodes, bits.data(), taken.data()));
+      ASSERT_EQ(taken, want);
+      taken.resize(count + kMarkedTogether);
       if (count == 0) continue;
       for (const std::int32_t bad : {-1, static_cast<std::int32_t>(num_nodes), INT32_MIN}) {
         nodes[random() % count] = bad;
         EXPECT_EQ(take_marked(nodes, num_nodes, bits.data(), taken.data()), kNoNode);
-        EXPECT_EQ(take_at_most(nodes, num_nodes, bytes.data(), 9, taken.data()), kNoNode);
       }
     }
   }
