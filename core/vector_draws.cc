@@ -207,10 +207,15 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
     return hn::Ne(hn::And(word, hn::Shl(one, hn::And(node, low))), hn::Zero(d));
   };
   std::size_t taken = 0, i = 0;
+  // Stores of whole vectors: what is read behind a masked one waits until that has left for the cache.
+  const auto take = [&](auto places, auto mask) HWY_ATTR {
+    hn::StoreU(hn::Compress(places, mask), d, out + taken);
+    taken += hn::CountTrue(d, mask);
+  };
   for (auto places = first; i + lanes <= count; i += lanes, places = hn::Add(places, step)) {
     const auto node = hn::LoadU(d, all + i);
     if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-    taken += hn::CompressBlendedStore(places, is_marked(node), d, out + taken);
+    take(places, is_marked(node));
   }
   if (i == count) return taken;
   if (count < lanes) {
@@ -225,7 +230,8 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
              places = hn::Add(first, hn::Set(d, static_cast<std::uint32_t>(count - lanes)));
   if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
   const auto seen = hn::Lt(places, hn::Set(d, static_cast<std::uint32_t>(i)));
-  return taken + hn::CompressBlendedStore(places, hn::AndNot(seen, is_marked(node)), d, out + taken);
+  take(places, hn::AndNot(seen, is_marked(node)));
+  return taken;
 }
 
 // One vector of positions.
