@@ -35,9 +35,9 @@ struct BatchOptions {
   static constexpr const char *kNeighborSampler = "neighbor", *kWalkSampler = "walk",
                               *kClusterSampler = "cluster";
   std::string sampler = kNeighborSampler;
-  std::string sampler_options =
-      {};  // for a plugin's sampler: what it makes of it is its own business; what only the neighbor
-           // sampler knows (fanouts to time_window) is refused with another
+  /// For a plugin's sampler: what it makes of it is its own business. What only the neighbor sampler knows (fanouts to
+  /// time_window) is refused with another.
+  std::string sampler_options = {};
   WalkOptions walk = {};             // of sampler "walk"
   std::string cluster = {};          // of sampler "cluster": the node attribute that numbers clusters
   std::vector<std::int64_t> fanouts{
