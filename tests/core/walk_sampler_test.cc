@@ -212,7 +212,8 @@ TEST(Walks, BackToAHub_SortItsRowInTheScratchThatWasToldAtStart) {
   graph.dst.push_back(1);
   testing::write_tiny_dataset(folder.path() / "graph", graph);
   const Dataset dataset(folder.path() / "graph");
-  const SeedList seeds(Ints{0}, {});
+  const Ints ids{0};
+  const SeedList seeds(ids, {});
   BatchMaker maker(dataset, seeds, walks({.length = 2, .p = 1e9}));
   const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
   EXPECT_EQ(named(block.view()), (std::vector<Ints>{{0, 1, 0}}));

@@ -192,7 +192,8 @@ TEST(WeightedScratch, OfAHubThatIsSummed_IsAsLargeAsWasToldAtStart) {
   testing::write_typed_dataset(folder.path() / "data",
                                {.nodes = {{.name = "n", .count = 2}}, .edges = {edges}});
   const Dataset dataset(folder.path() / "data");
-  const SeedList seeds(std::vector<std::int64_t>{0}, {});
+  const std::vector<std::int64_t> ids{0};
+  const SeedList seeds(ids, {});
   BatchMaker maker(dataset, seeds, {.fanouts = {2}, .weight = "weight"});
   const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
   EXPECT_EQ(block.view().num_edges(), 2);
