@@ -28,7 +28,7 @@ class LaborPicker {
     row.most = options_.fanout == 0 ? 0 : row.degree;
     if (takes_all(row)) return;
     // The rest of a long row comes by itself.
-    constexpr std::uint64_t kLine = 64, kLines = 4;
+    constexpr std::uint64_t kLine = 64, kLines = 16;
     const std::uint64_t bytes = std::min(row.degree * element_bytes(csc_.index_type), kLines * kLine);
     for (std::uint64_t at = 0; at < bytes; at += kLine)
       __builtin_prefetch(reinterpret_cast<const void*>(row.index_at + at));
@@ -36,19 +36,13 @@ class LaborPicker {
 
   /// Leaves each row with how many edges it gives, and where their positions begin.
   void draw(DrawnGroup& group) {
-    std::size_t used = 0;
     scratch_.wide_picks.reserve(group.most + kChunk);
+    if (csc_.index_type == ElementType::kInt32)
+      draw_rows_of<std::int32_t>(group);
+    else
+      draw_rows_of<std::int64_t>(group);
     group.most = 0;
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      DrawnRow& row = group.rows[i];
-      if (row.most > 0 && !takes_all(row)) {
-        row.extra_at = used;
-        row.most = csc_.index_type == ElementType::kInt32 ? take<std::int32_t>(row, used)
-                                                          : take<std::int64_t>(row, used);
-        used += row.most;
-      }
-      group.most += row.most;
-    }
+    for (std::uint32_t i = 0; i < group.count; ++i) group.most += group.rows[i].most;
   }
 
   template <class Emit>
@@ -62,41 +56,74 @@ class LaborPicker {
   static constexpr std::size_t kChunk = kMaxVariates;
   static constexpr std::uint64_t kPiece =
       4096;  // of a row: what is left of it stays in the first-level cache
-  static constexpr int kBelowUpper = 63 - 16;
+  static std::uint16_t upper_of(std::uint64_t threshold) {
+    return static_cast<std::uint16_t>(threshold >> 47);
+  }
 
   bool takes_all(const DrawnRow& row) const {
     return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
   }
 
-  template <class Index>
-  std::size_t take(const DrawnRow& row, std::size_t used) {
-    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
-    const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
-    std::uint64_t* picks = scratch_.wide_picks.data() + used;
-    return variates_.uppers ? take_by_tables(indices, row.degree, threshold, picks)
-                            : take_by_ids(indices, row.degree, threshold, picks);
+  bool draws(const DrawnRow& row) const { return row.most > 0 && !takes_all(row); }
+  std::uint64_t threshold_of(const DrawnRow& row) const {
+    return labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
   }
 
-  // First those that the bits leave; then of these the ones below the threshold. Hardly ever do the upper bits not tell.
+  // With tables twice over the rows: what the second time reads is prefetched in the first.
   template <class Index>
-  std::size_t take_by_tables(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
-                             std::uint64_t* picks) {
-    const auto upper = static_cast<std::uint16_t>(threshold >> kBelowUpper);
-    const std::uint16_t* uppers = variates_.uppers;
-    const std::uint8_t* bits = variates_.bits_above(upper);
+  void draw_rows_of(DrawnGroup& group) {
+    std::size_t used = 0;
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      if (!draws(row)) continue;
+      row.extra_at = used;
+      row.most = variates_.uppers ? find_by_bits<Index>(row) : take_by_ids<Index>(row);
+      used += row.most;
+    }
+    if (variates_.uppers) take_found<Index>(group);
+  }
+
+  // Those that the bits leave.
+  template <class Index>
+  std::size_t find_by_bits(const DrawnRow& row) {
+    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+    const std::uint8_t* bits = variates_.bits_above(upper_of(threshold_of(row)));
+    std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
     scratch_.picks.reserve(kPiece + kMarkedTogether);
     const std::uint32_t* left = scratch_.picks.data();
-    std::size_t taken = 0;
-    for (std::uint64_t begin = 0; begin < degree; begin += kPiece) {
+    std::size_t found = 0;
+    for (std::uint64_t begin = 0; begin < row.degree; begin += kPiece) {
       const Index* piece = indices + begin;
-      const std::size_t count = leave(std::span(piece, std::min(kPiece, degree - begin)), bits);
+      const std::size_t count = leave(std::span(piece, std::min(kPiece, row.degree - begin)), bits);
       for (std::size_t j = 0; j < count; ++j) {
-        const std::int64_t source = piece[left[j]];
-        picks[taken] = begin + left[j];
-        taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
+        __builtin_prefetch(variates_.uppers + piece[left[j]]);
+        picks[found++] = begin + left[j];
       }
     }
-    return taken;
+    return found;
+  }
+
+  // Of these the ones below the threshold. Hardly ever do the upper bits not tell.
+  template <class Index>
+  void take_found(DrawnGroup& group) {
+    const std::uint16_t* uppers = variates_.uppers;
+    std::uint64_t* picks = scratch_.wide_picks.data();
+    std::size_t taken = 0;
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      if (!draws(row)) continue;
+      const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+      const std::uint64_t threshold = threshold_of(row);
+      const std::uint16_t upper = upper_of(threshold);
+      const std::uint64_t* found = picks + row.extra_at;
+      row.extra_at = taken;
+      for (std::uint64_t j = 0; j < row.most; ++j) {
+        const std::int64_t source = indices[found[j]];
+        picks[taken] = found[j];
+        taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
+      }
+      row.most = taken - row.extra_at;
+    }
   }
 
   // The positions in a piece of a row, of those with a bit, or of all without bits, into scratch_.picks.
@@ -132,8 +159,10 @@ class LaborPicker {
   }
 
   template <class Index>
-  std::size_t take_by_ids(const Index* indices, std::uint64_t degree, std::uint64_t threshold,
-                          std::uint64_t* picks) {
+  std::size_t take_by_ids(const DrawnRow& row) {
+    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+    const std::uint64_t degree = row.degree, threshold = threshold_of(row);
+    std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
     std::size_t taken = 0;
     for (std::uint64_t begin = 0; begin < degree; begin += kChunk) {
       const std::size_t count = std::min<std::uint64_t>(kChunk, degree - begin);
