@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -34,7 +37,7 @@ int open_unnamed(const fs::path& folder) {
 AtomicFile::AtomicFile(fs::path path, std::string prefix)
     : path_(std::move(path)), beside_(temporary_beside(path_)), prefix_(std::move(prefix)) {
   std::error_code ignored;
-  if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored))
+  if (descriptor_behind(path_) || (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored)))
     throw Error(ErrorCode::kInvalid, prefix_ + path_.string() + " is no regular file; name a file to write");
   if (!path_.has_filename()) fail(ENOENT);
   fd_ = OwnedFd(open_unnamed(folder_of(path_)));
@@ -69,6 +72,18 @@ void AtomicFile::commit() {
   if (std::rename(beside_.c_str(), path_.c_str()) != 0) fail(errno);
   named_ = false;
   sync_folder(folder_of(path_));
+}
+
+std::optional<int> descriptor_behind(const fs::path& link) {
+  constexpr std::string_view kDescriptors = "/proc/self/fd/";
+  std::error_code ignored;
+  const std::string target = fs::read_symlink(link, ignored).string();
+  if (!target.starts_with(kDescriptors)) return std::nullopt;
+  int number = -1;
+  const auto [end, error] =
+      std::from_chars(target.data() + kDescriptors.size(), target.data() + target.size(), number);
+  if (error != std::errc{} || *end != '\0' || number < 0) return std::nullopt;
+  return number;
 }
 
 void sync_folder(const fs::path& folder) {

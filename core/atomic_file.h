@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +16,8 @@ namespace hopfeed {
 
 class AtomicFile {
  public:
-  /// Each error begins with `prefix` ("--json: ") and names `path`. Throws kInvalid where `path` is there and no regular file,
-  /// kNotFound without its folder, kIo where that cannot be written.
+  /// Each error begins with `prefix` ("--json: ") and names `path`. Throws kInvalid where `path` is there and no regular file, or
+  /// stands for a descriptor, kNotFound without its folder, kIo where that cannot be written.
   explicit AtomicFile(std::filesystem::path path, std::string prefix = "");
   /// What was not committed is gone; an older file of that name stays as it was.
   ~AtomicFile();
@@ -39,6 +40,9 @@ class AtomicFile {
   OwnedFd fd_;
   bool named_ = false;  // there is a file called `beside_`, and it is ours
 };
+
+/// The descriptor of this process that a link stands for, as /dev/stdout does: a file must not take that link's place.
+std::optional<int> descriptor_behind(const std::filesystem::path& link);
 
 /// Makes the names in a folder last over a power failure.
 void sync_folder(const std::filesystem::path& folder);

@@ -17,6 +17,11 @@ JsonReport::JsonReport(const std::string& path) : path_(path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     throw Error(ErrorCode::kInvalid, "--json: " + path + " is a folder; name a file");
+  if (const std::optional<int> fd = descriptor_behind(path)) {
+    device_ = OwnedFd(fcntl(*fd, F_DUPFD_CLOEXEC, 0));  // writes go on behind what is there
+    if (!device_) throw_errno("--json: cannot write " + path, errno);
+    return;
+  }
   if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored)) {
     file_.emplace(path, "--json: ");
     return;

@@ -148,6 +148,19 @@ TEST(AtomicFile, WhereNoFileCanBe_IsOneLineThatNamesThePlace) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+// /dev/stdout is such a link; a file in its place would take everybody's.
+TEST(AtomicFile, OfALinkThatStandsForADescriptor_IsRefusedAndTheLinkStays) {
+  const testing::TempFolder folder;
+  const fs::path link = folder.path() / "stdout", target = "/proc/self/fd/1", plain = folder.path() / "plain";
+  fs::create_symlink(target, link);
+  EXPECT_EQ(descriptor_behind(link), 1);
+  EXPECT_THROW(AtomicFile file(link), Error);
+  EXPECT_EQ(fs::read_symlink(link), target);
+  fs::create_symlink(folder.path() / "elsewhere", plain);
+  for (const fs::path& path : {plain, folder.path() / "none", fs::path("/dev/null")})
+    EXPECT_EQ(descriptor_behind(path), std::nullopt) << path;
+}
+
 TEST(AtomicFile, OfAnotherMachine_IsLeftAloneForADay) {
   const testing::TempFolder folder;
   const fs::path path = folder.path() / "out", theirs = folder.path() / ".out.tmp-0123abcd-4026531836-77-123";

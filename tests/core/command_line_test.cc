@@ -1,12 +1,17 @@
 // What all programs take from a command line: numbers that fit or are refused, sizes, lists, cores, commands.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/owned_fd.h"
 #include "core/program/command_line.h"
+#include "core/program/json_report.h"
 #include "core/program/parse_option.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -193,6 +198,21 @@ TEST(CommandLine, OutputsOfTheSameName_AreRefused_DevicesAreNot) {
             "--json and --trace both name " + same + "; give each a file of its own");
   EXPECT_EQ(outputs_refused({"--json", file, "--trace", file + "2"}), "no error");
   EXPECT_EQ(outputs_refused({"--json", "/dev/null", "--trace", "/dev/null"}), "no error");
+}
+
+// As `--json /dev/stdout > file`: what is in the file stays, and the link.
+TEST(CommandLine, JsonToALinkThatStandsForADescriptor_GoesBehindWhatIsThere) {
+  const testing::TempFolder folder;
+  const std::filesystem::path file = folder.path() / "file", link = folder.path() / "stdout";
+  const OwnedFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "no file");
+  const std::string target = "/proc/self/fd/" + std::to_string(fd.get());
+  std::filesystem::create_symlink(target, link);
+  ASSERT_EQ(::write(fd.get(), "so far\n", 7), 7);
+  JsonReport(link).write({{"a", 1}});
+  EXPECT_EQ(std::filesystem::read_symlink(link), target);
+  std::ifstream stored(file);
+  const std::string text{std::istreambuf_iterator<char>(stored), {}};
+  EXPECT_TRUE(text.starts_with("so far\n{") && text.ends_with("}\n")) << text;
 }
 
 TEST(CommandLine, ACommandIsDone_AndAMissingOrMistypedOneIsNamed) {
