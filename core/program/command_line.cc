@@ -37,6 +37,13 @@ std::string shown(std::int64_t value, const OptionRules& rules) {
   return accepted ? std::to_string(value) : "";
 }
 
+/// Where a file or folder of that name comes to lie. A link there would be replaced itself, so links count in the folder alone.
+fs::path place_of(const fs::path& path) {
+  const fs::path whole = fs::absolute(path.has_filename() ? path : path.parent_path());
+  std::error_code ignored;
+  return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
+}
+
 /// An empty text where an empty value stands for an option that was not given: a variable of a script that is not set.
 void refuse_empty(const std::string& text, const std::string& name) {
   if (text.empty())
@@ -86,6 +93,7 @@ void CommandLine::option(const std::string& names, std::string& value, const std
                            : rules.one_of.empty() ? "TEXT"
                                                   : fmt::format("{}", fmt::join(rules.one_of, "|"));
   if (rules.output) outputs_.push_back({first_name(names), [&value] { return value; }});
+  if (rules.dataset) datasets_.push_back({first_name(names), [&value] { return value; }});
   add(names, help, type.c_str(), value, rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         if (value.empty()) refuse_empty(text, name);
@@ -210,10 +218,17 @@ void CommandLine::refuse_outputs() const {
     const fs::file_status status = fs::status(path, ignored);
     if (path.empty() || fs::is_character_file(status) || fs::is_fifo(status)) continue;
     refuse_inside_dataset(fs::is_directory(status) ? path / "" : path, output.name + ": ");
-    // A link would be replaced itself, so links count in the folder alone.
-    const fs::path whole = fs::absolute(path),
-                   target = fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
-    const auto [other, is_new] = taken.try_emplace(target, output.name);
+    const fs::path place = place_of(path);
+    for (const Output& dataset : datasets_) {
+      if (dataset.path().empty()) continue;
+      const fs::path folder = place_of(dataset.path());
+      if (std::ranges::mismatch(folder, place).in1 == folder.end())
+        throw Error(
+            ErrorCode::kInvalid,
+            fmt::format("{}: {} lies inside the dataset {} that is made; choose a place outside of it",
+                        output.name, path.string(), folder.string()));
+    }
+    const auto [other, is_new] = taken.try_emplace(place, output.name);
     if (!is_new)
       throw Error(ErrorCode::kInvalid, fmt::format("{} and {} both name {}; give each a file of its own",
                                                    other->second, output.name, path.string()));

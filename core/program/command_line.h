@@ -19,7 +19,8 @@ struct OptionRules {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool positive = false;            // of any number
   std::vector<std::string> one_of;  // of texts; empty: any
-  bool output = false;  // a file or folder that the program writes, by itself and outside of datasets
+  bool output = false;   // a file or folder that the program writes, by itself and outside of datasets
+  bool dataset = false;  // a folder that the program makes a dataset of, so that no output may lie in it
 };
 
 /// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the value holds when
@@ -80,7 +81,7 @@ class CommandLine {
   std::string name_;  // "hopfeed-partition import"
   std::unique_ptr<App> app_;
   std::vector<std::unique_ptr<CommandLine>> commands_;
-  std::vector<Output> outputs_;
+  std::vector<Output> outputs_, datasets_;
   std::function<void()> action_;
 };
 

@@ -54,7 +54,7 @@ void add_write_options(CommandLine& command, const char* folder, WriteOptions& o
   const auto order = [](const char* what, const char* otherwise) {
     return fmt::format("{} that the node order is computed for; default: {}", what, otherwise);
   };
-  command.option(folder, options.folder, "Dataset folder to make", {.required = true});
+  command.option(folder, options.folder, "Dataset folder to make", {.required = true, .dataset = true});
   command.option("--fanouts", options.fanouts, order("Fanouts", defaults.fanouts));
   command.option("--batch-size", options.batch_size, order("Batch size", defaults.batch_size));
   command.flag("--overwrite", options.overwrite, fmt::format("Replace a dataset that is in {}", folder));

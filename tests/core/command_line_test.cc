@@ -151,11 +151,12 @@ TEST(CommandLine, Help_ShowsDefaultsUnlessTheOptionWouldRefuseThem) {
 /// What a program with three outputs says when it is run with these words.
 std::string outputs_refused(std::vector<std::string> words) {
   CommandLine line("prog", "A program");
-  std::string json, trace;
+  std::string json, trace, dataset;
   std::filesystem::path folder;
   line.option("--json", json, "Report", {.output = true});
   line.option("--trace", trace, "Trace", {.output = true});
   line.option("--out", folder, "Folder", {.output = true});
+  line.option("--make", dataset, "Dataset to make", {.dataset = true});
   line.action([] {});
   words.insert(words.begin(), "prog");
   std::vector<char*> argv;
@@ -187,6 +188,23 @@ TEST(CommandLine, OutputsInsideADataset_AreRefusedByWhateverName) {
   for (const char* name : {"x.json", "other/x.json", "data.json"})
     EXPECT_EQ(outputs_refused({"--json", (folder / name).string()}), "no error");
   EXPECT_EQ(outputs_refused({"--out", folder.string()}), "no error") << "a dataset may lie in it";
+}
+
+TEST(CommandLine, OutputsInsideADatasetThatIsMade_AreRefused) {
+  const testing::TempFolder temporary;
+  const std::filesystem::path folder = std::filesystem::canonical(temporary.path());
+  const std::string made = (folder / "made").string();
+  std::filesystem::create_directory(folder / "below");
+  for (const char* name : {"made", "made/", "made/x.json", "below/../made/x/y.json"}) {
+    const std::string path = (folder / name).string();
+    for (const std::string& dataset : {made, made + "/"})
+      EXPECT_EQ(outputs_refused({"--make", dataset, "--json", path}),
+                "--json: " + path + " lies inside the dataset " + made +
+                    " that is made; choose a place outside of it");
+  }
+  for (const char* name : {"made.json", "below/made", "x"})
+    EXPECT_EQ(outputs_refused({"--make", made, "--json", (folder / name).string()}), "no error") << name;
+  EXPECT_EQ(outputs_refused({"--make", made}), "no error");
 }
 
 TEST(CommandLine, OutputsOfTheSameName_AreRefused_DevicesAreNot) {

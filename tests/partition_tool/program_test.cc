@@ -235,6 +235,7 @@ TEST_F(PartitionProgram, BadUsageIsRefused) {
     refuse(good + " --fanouts " + fanouts, "fanout");
   refuse(good + " --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "17 hops");
   refuse(good + " --json none/report.json", "none/report.json");
+  refuse(good + " --json d", "that is made; choose a place outside of it");
   refuse("generate '' --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "DIR is ''");
   write("file", "");
   refuse("generate file --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "not a folder");
