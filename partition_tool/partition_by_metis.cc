@@ -110,9 +110,10 @@ int run_in_copy(const std::function<void()>& work, const std::function<void()>& 
   return status;
 }
 
-/// METIS's generator is the C library's, to which seeds 0 and 1 are the same: 1 to 2^31 - 1 are each their own.
+/// METIS's generator is the C library's, to which seeds 0 and 1 are the same, and whose first draws from 2^31 - 1 are hardly
+/// random: 1 to 2^31 - 2 are each their own.
 idx_t metis_seed(std::uint64_t seed) {
-  constexpr std::uint64_t kSeeds = 0x7FFF'FFFF;
+  constexpr std::uint64_t kSeeds = 0x7FFF'FFFE;
   return static_cast<idx_t>(seed % kSeeds == 0 ? kSeeds : seed % kSeeds);
 }
 
