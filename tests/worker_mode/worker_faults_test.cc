@@ -43,7 +43,9 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 2'000));
     }
   });
-  for (std::int64_t epoch = 0; epoch < 200; ++epoch) {
+  // How many kills find a batch in hand is the machine's affair; the test's watchdog bounds the wait for a few.
+  const auto enough = [&] { return loader.stats().worker_deaths > 50 && loader.stats().batches_remade > 5; };
+  for (std::int64_t epoch = 0; epoch < 200 || !enough(); ++epoch) {
     const std::vector<std::string> lines = loaded(loader, {.epoch = epoch});
     if (lines == expected(o, {.epoch = epoch})) continue;
     ADD_FAILURE() << "epoch " << epoch << " differs";
@@ -51,8 +53,6 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
   }
   done = true;
   killer.join();
-  EXPECT_GT(loader.stats().worker_deaths, 50);
-  EXPECT_GT(loader.stats().batches_remade, 5) << "some died with a batch in hand";
   std::printf("%d kills, %ld deaths, %ld batches made again\n", kills.load(), loader.stats().worker_deaths,
               loader.stats().batches_remade);
 }
