@@ -69,7 +69,8 @@ struct LoaderOptions {
   /// A worker that fills one batch for longer is killed, and the batch made again.
   std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
-  /// In a row without a finished batch; then next() throws kPeerDied with the last cause.
+  /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last cause. Workers
+  /// that are killed together, however many, are started again together.
   int max_worker_restarts = 10;
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.

@@ -165,23 +165,22 @@ void Supervisor::bury_the_dead() {
 void Supervisor::count_death(std::size_t number, const std::string& cause) {
   const std::uint64_t published = channel_->view().control().published.load();
   if (published != published_at_death_) {
-    deaths_in_a_row_ = 0;
     for (Worker& worker : workers_) worker.deaths_in_a_row = 0;
   }
   published_at_death_ = published;
-  ++deaths_in_a_row_;
-  workers_[number].start_at = Clock::now() + backoff(++workers_[number].deaths_in_a_row);
+  const int deaths = ++workers_[number].deaths_in_a_row;
+  workers_[number].start_at = Clock::now() + backoff(deaths);
   const std::optional<Error> report = reported(channel_->view().worker(static_cast<std::uint32_t>(number)));
   // What is wrong with the dataset or the options is no better for the next worker.
   const bool hopeless = report && report->code() != ErrorCode::kIo && report->code() != ErrorCode::kNoSpace;
-  if (report && (hopeless || published == 0 || deaths_in_a_row_ > options_.max_restarts))
+  if (report && (hopeless || published == 0 || deaths > options_.max_restarts))
     return channel_->fail(*report);
-  if (deaths_in_a_row_ <= options_.max_restarts) return;
+  if (deaths <= options_.max_restarts) return;
   channel_->fail(
       Error(ErrorCode::kPeerDied,
             fmt::format("sampling worker {}: {}; {} deaths in a row without a finished batch, so no "
                         "more are started (max_worker_restarts {}, program {})",
-                        number, cause, deaths_in_a_row_, options_.max_restarts, options_.program)));
+                        number, cause, deaths, options_.max_restarts, options_.program)));
 }
 
 void Supervisor::end_workers() {

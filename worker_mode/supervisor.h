@@ -56,7 +56,7 @@ class Supervisor {
     std::unique_ptr<WorkerProcess> process;  // none: waits for its restart
     std::uint32_t incarnation = 0;
     Clock::time_point start_at;  // of the next start
-    int deaths_in_a_row = 0;
+    int deaths_in_a_row = 0;     // without a batch published in between, by whichever worker
     Activity activity;
     Clock::time_point active_since;
   };
@@ -80,7 +80,6 @@ class Supervisor {
   mutable std::mutex mutex_;  // guards workers_[].process against pids(); all else is the thread's own
   std::vector<Worker> workers_;
   std::uint32_t last_incarnation_ = 0;
-  int deaths_in_a_row_ = 0;  // of all workers together, without a batch published in between
   std::uint64_t published_at_death_ = 0;
   std::thread thread_;
 };

@@ -240,6 +240,17 @@ TEST_F(Faults, BatchThatKillsEveryWorker_EndsInPeerDiedWithTheCause) {
   EXPECT_EQ(error_of([&] { loader.next(); }), error);
 }
 
+// Nobody counts those that go at one blow, of which a machine of many cores has more than may be started again in a row.
+TEST_F(Faults, WorkersKilledTogether_AreStartedAgainHoweverMany) {
+  LoaderOptions o = options();
+  o.num_workers = 4;
+  o.max_worker_restarts = 1;
+  Loader loader(o);
+  for (int pid : loader.worker_pids()) ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  while (loader.stats().worker_deaths < 4) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(loaded(loader), expected(o));
+}
+
 TEST_F(Faults, ProgramThatIsNoWorker_EndsInPeerDied) {
   LoaderOptions o = options();
   o.worker_program = "/bin/true";
