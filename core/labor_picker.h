@@ -57,7 +57,8 @@ class LaborPicker {
   static constexpr std::uint64_t kPiece =
       4096;  // of a row: what is left of it stays in the first-level cache
   static std::uint16_t upper_of(std::uint64_t threshold) {
-    return static_cast<std::uint16_t>(threshold >> 47);
+    constexpr int kVariateBits = 63, kUpperBits = 16;
+    return static_cast<std::uint16_t>(threshold >> (kVariateBits - kUpperBits));
   }
 
   bool takes_all(const DrawnRow& row) const {
@@ -133,9 +134,11 @@ class LaborPicker {
     std::uint32_t* out = scratch_.picks.data();
     std::size_t left = 0;
     if constexpr (sizeof(Index) == sizeof(std::int32_t)) {
-      if (bits) left = take_marked(sources, static_cast<std::uint32_t>(num_src), bits, out);
-      if (left == kNoNode) refuse_damaged(sources);
-      if (bits) return left;
+      if (bits) {
+        left = take_marked(sources, static_cast<std::uint32_t>(num_src), bits, out);
+        if (left == kNoNode) refuse_damaged(sources);
+        return left;
+      }
     }
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const auto source = static_cast<std::uint64_t>(std::int64_t{sources[i]});

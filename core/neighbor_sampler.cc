@@ -76,7 +76,7 @@ void require_tables(const Dataset& data, int type, const BatchOptions& options) 
                            const char* what) {
     require_valid(contains(tables, name), fmt::format("edge type '{}' of {} was imported without '{}' as its "
                                                       "{}, though that attribute is there; import it "
-                                                      "so, or leave the type out by fanouts of 0",
+                                                      "so, or leave the type out by edge fanouts of 0",
                                                       edge.folder(), data.folder().string(), name, what));
   };
   if (has(edge.attrs, options.weight)) require(edge.weights, options.weight, "weight");
