@@ -1,6 +1,7 @@
 // The seed positions of an epoch: a list of original node ids and its keyed shuffle, or draws by weight, evaluated per position.
 #pragma once
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,10 @@ class SeedList {
  public:
   /// `original_ids` must outlive the list (a split of a Dataset does). Throws kInvalid for an empty list.
   SeedList(std::span<const std::int64_t> original_ids, SeedListOptions options);
+  /// A container that dies with the expression would leave the list a view of freed memory.
+  template <std::ranges::range Ids>
+    requires(!std::ranges::borrowed_range<Ids>)
+  SeedList(Ids&& temporary_ids, SeedListOptions options) = delete;
 
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
   int node_type() const { return options_.node_type; }

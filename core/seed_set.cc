@@ -128,7 +128,7 @@ SeedSet::SeedSet(std::span<const std::byte> packed) : given_(true) {
   named_by_node_ = head.named_by_node != 0;
 }
 
-SeedList SeedSet::list(const ListOptions& options) const {
+SeedList SeedSet::list(const ListOptions& options) const& {
   require_valid(options.shuffle || weights_.empty(),
                 "seeds with weights are drawn anew in each epoch, so they have no order to keep; leave out "
                 "the weights, "

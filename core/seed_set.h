@@ -46,7 +46,8 @@ class SeedSet {
     bool shuffle = true;
   };
   /// Views this set. Throws kInvalid for weights without a shuffle.
-  SeedList list(const ListOptions& options) const;
+  SeedList list(const ListOptions& options) const&;
+  SeedList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
   std::span<const std::int64_t> ids() const { return ids_; }
 
  private:

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "core/error.h"
 #include "tests/core/chi_square.h"
@@ -122,6 +125,23 @@ TEST_F(Seeds, RepeatedByWeight_HaveOneLocalIdEach) {
   const auto index = block.view().get("seed_index", Store::kNode).as<std::int64_t>();
   for (std::size_t i = 0; i < 6; ++i)
     EXPECT_EQ(block.view().n_id()[static_cast<std::size_t>(index[i])], block.view().input_id()[i]);
+}
+
+// Both view what they are given: a temporary would be gone with the expression.
+template <class Ids>
+constexpr bool kMakesAList = std::is_constructible_v<SeedList, Ids, SeedListOptions>;
+template <class Set>
+concept GivesAList = requires(Set set) { std::forward<Set>(set).list({}); };
+
+TEST(SeedListOf, ATemporary_DoesNotCompile) {
+  EXPECT_FALSE(kMakesAList<Ints>);
+  EXPECT_FALSE(kMakesAList<const Ints>);
+  EXPECT_FALSE((kMakesAList<std::array<std::int64_t, 2>>));
+  EXPECT_TRUE(kMakesAList<Ints&>);
+  EXPECT_TRUE(kMakesAList<const Ints&>);
+  EXPECT_TRUE(kMakesAList<std::span<const std::int64_t>>) << "of which somebody else owns the ids";
+  EXPECT_FALSE(GivesAList<SeedSet>);
+  EXPECT_TRUE(GivesAList<const SeedSet&>);
 }
 
 TEST_F(Seeds, ThatCannotBe_AreRefusedByName) {
