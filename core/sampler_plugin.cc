@@ -56,9 +56,17 @@ void* load(const std::string& file) {
 
 }  // namespace
 
+std::filesystem::path plugin_path(const std::filesystem::path& library) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::absolute(library, error);
+  require_valid(!error, fmt::format("a plugin is called '{}': {}; give the path of a shared library",
+                                    library.string(), error.message()));
+  return file;
+}
+
 std::string load_sampler_plugin(const std::filesystem::path& library) {
   std::error_code ignored;
-  const std::filesystem::path file = std::filesystem::absolute(library);
+  const std::filesystem::path file = plugin_path(library);
   if (!std::filesystem::is_regular_file(file, ignored))
     throw Error(ErrorCode::kNotFound,
                 fmt::format("the plugin {} is not there; name a shared library", file.string()));

@@ -35,11 +35,14 @@ struct SamplerPlugin {
   CustomSamplerFactory make;
 };
 
+/// The absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty name.
+std::filesystem::path plugin_path(const std::filesystem::path& library);
+
 /// Loads the library for the life of the process and registers its sampler; again is no error. Returns the sampler's name. Throws
-/// kNotFound where there is no such file, kInvalid where it does not load, was cut short or is no plugin, kVersion where it was built
-/// for another hopfeed or by another compiler. A constructor of the library that throws ends the process (dlopen lets no exception
-/// through), with a message that names the library; of our programs it is one line, and a loader has another process try first. Not
-/// to be called by two threads at once.
+/// kNotFound where there is no such file, kInvalid where it has no name, does not load, was cut short or is no plugin, kVersion
+/// where it was built for another hopfeed or by another compiler. A constructor of the library that throws ends the process (dlopen
+/// lets no exception through), with a message that names the library; of our programs it is one line, and a loader has another
+/// process try first. Not to be called by two threads at once.
 std::string load_sampler_plugin(const std::filesystem::path& library);
 
 }  // namespace hopfeed

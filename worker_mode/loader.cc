@@ -131,7 +131,7 @@ class Loader::Impl {
     check_options(options);
     const std::string program = find_worker_program(options.worker_program);
     for (const std::string& plugin : options.plugins) {  // its sampler says how large a batch can be
-      try_plugin(program, fs::absolute(plugin).string(), options.start_deadline);
+      try_plugin(program, plugin_path(plugin).string(), options.start_deadline);
       load_sampler_plugin(plugin);
     }
     const Dataset dataset(options.dataset);
@@ -223,7 +223,7 @@ class Loader::Impl {
                           .cores = {},
                           .huge_pages = to_string(options_.huge_pages)};
     for (const std::string& plugin : options_.plugins)
-      supervision.plugins.push_back(fs::absolute(plugin).string());
+      supervision.plugins.push_back(plugin_path(plugin).string());
     supervision.cores = worker_cores(options_);
     supervision.seeds_fd = seeds_fd_.get();
     supervision.batch_deadline = options_.batch_deadline;

@@ -114,6 +114,7 @@ TEST_F(Plugins, ThatDoNotLoad_AreNamed) {
   expect((path(1) / "meta.json").string(), "invalid: the plugin " + (path(1) / "meta.json").string() +
                                                " does not load: it is no shared library");
   expect(plugin("no_plugin"), "is no plugin");
+  expect("", "invalid: a plugin is called '': Invalid argument; give the path of a shared library");
 }
 
 // dlopen maps what the headers name, and reading behind the end of a file is a bus error.
