@@ -27,6 +27,7 @@ inline constexpr std::size_t kMaxBlockArrays = 65'536;  // arrays of one batch b
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{1} << 40;
 inline constexpr std::int64_t kMaxWorkers = 256;    // per loader
 inline constexpr std::int64_t kMaxSlots = 1'024;    // per channel
+inline constexpr std::int64_t kMaxDeadlineMs = 31'536'000'000;  // a year; sums of them fit nanoseconds
 inline constexpr std::int64_t kMaxHidden = 65'536;  // width of a model's layer
 inline constexpr std::int64_t kMaxEmbeddingElements = std::int64_t{1} << 30;  // learned for nodes of one type
 inline constexpr std::int64_t kMaxWorldSize = 65'536;

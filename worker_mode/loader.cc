@@ -35,6 +35,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void check_deadline(std::chrono::milliseconds deadline, const char* option) {
+  require_valid(
+      deadline.count() >= 1 && deadline.count() <= kMaxDeadlineMs,
+      fmt::format("{} is {} ms; choose 1 to {} (a year)", option, deadline.count(), kMaxDeadlineMs));
+}
+
 void check_options(const LoaderOptions& o) {
   o.batch.validate();
   require_valid(o.batch_size >= 1 && o.batch_size <= kMaxBatchSize,
@@ -46,8 +52,8 @@ void check_options(const LoaderOptions& o) {
   require_valid(
       o.rank >= 0 && o.rank < o.world_size,
       fmt::format("rank is {}; choose 0 to {} (world_size {})", o.rank, o.world_size - 1, o.world_size));
-  require_valid(o.batch_deadline.count() > 0, "batch_deadline is not above zero");
-  require_valid(o.start_deadline.count() > 0, "start_deadline is not above zero");
+  check_deadline(o.batch_deadline, "batch_deadline");
+  check_deadline(o.start_deadline, "start_deadline");
   require_valid(o.max_worker_restarts >= 0,
                 fmt::format("max_worker_restarts is {}; choose 0 or more", o.max_worker_restarts));
   for (int core : o.cores)

@@ -66,7 +66,7 @@ struct LoaderOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores;
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every worker
-  /// A worker that fills one batch for longer is killed, and the batch made again.
+  /// A worker that fills one batch for longer is killed, and the batch made again. Each deadline is at most a year.
   std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
   /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last cause. Workers

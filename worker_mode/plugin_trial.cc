@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "core/error.h"
 #include "core/owned_fd.h"
@@ -22,8 +23,10 @@ bool ends_by(const WorkerProcess& process, Clock::time_point give_up) {
   pollfd poller{.fd = process.pidfd(), .events = POLLIN, .revents = 0};
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now());
-    const int ended = poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-    if (ended >= 0 || errno != EINTR) return ended > 0;
+    // What poll takes ends at 24 days; the loop goes on behind them.
+    const int ended = poll(&poller, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX)));
+    if (ended > 0) return true;
+    if (Clock::now() >= give_up || (ended < 0 && errno != EINTR)) return false;
   }
 }
 

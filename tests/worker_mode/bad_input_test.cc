@@ -1,6 +1,7 @@
 // Input that the loader refuses: one line that names the thing and says what to do, and nothing left behind.
 #include <fstream>
 
+#include "core/limits.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {
@@ -32,7 +33,13 @@ TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
   expect(refused([](auto& o) { o.world_size = 0; }), "invalid: world_size is 0");
   expect(refused([](auto& o) { o.cores = {-1}; }), "invalid: core -1");
   expect(refused([](auto& o) { o.cores = {1'023}; }), "core 1023");
-  expect(refused([](auto& o) { o.batch_deadline = std::chrono::milliseconds(0); }), "batch_deadline");
+  using std::chrono::milliseconds;
+  expect(refused([](auto& o) { o.batch_deadline = milliseconds(0); }),
+         "invalid: batch_deadline is 0 ms; choose 1 to 31536000000 (a year)");
+  expect(refused([](auto& o) { o.batch_deadline = milliseconds(kMaxDeadlineMs + 1); }),
+         "invalid: batch_deadline is 31536000001 ms");
+  expect(refused([](auto& o) { o.start_deadline = milliseconds::max(); }),
+         "invalid: start_deadline is 9223372036854775807 ms");
 }
 
 TEST_F(BadInput, OptionsThatWouldNotBeRead_AreNamed) {

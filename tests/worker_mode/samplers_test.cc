@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "core/limits.h"
 #include "core/sampler_plugin.h"
 #include "tests/worker_mode/faults_fixture.h"
 #include "tests/worker_mode/same_bytes.h"
@@ -157,6 +158,21 @@ TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
   EXPECT_EQ(error("hang"),
             "timeout: " + named +
                 ": its constructors were not done within 100 ms; mend them, or raise start_deadline");
+}
+
+// poll counts milliseconds in an int: of 2^32 + 1 of them one would be left.
+TEST_F(Plugins, WithDeadlinesOfDays_Load) {
+  for (const std::chrono::milliseconds deadline :
+       {std::chrono::milliseconds(std::chrono::days(100)),
+        std::chrono::milliseconds((std::int64_t{1} << 32) + 1), std::chrono::milliseconds(kMaxDeadlineMs)}) {
+    const std::string error = refused([&](LoaderOptions& o) {
+      o.plugins = {plugin("spaced_sampler")};
+      o.batch.sampler = "spaced";
+      o.batch.sampler_options = "4,3";
+      o.start_deadline = o.batch_deadline = deadline;
+    });
+    EXPECT_EQ(error, "no error") << deadline.count();
+  }
 }
 
 TEST_F(Plugins, WhoseConstructorsThrow_EndTheProgramInOneLine) {
