@@ -60,7 +60,7 @@ struct BatchMaker::Impl {
   const std::uint64_t options_hash;
   std::uint64_t fingerprint[2];
   const std::unique_ptr<Sampler> sampler;
-  const std::size_t tables = sampler->scratch_bytes();  // before its first batch
+  std::size_t tables = 0;  // of the sampler, before its first batch
   std::vector<AttrSource> attrs, edge_attrs;
   bool has_seed_times = false;        // the options name a time
   std::optional<AttrView> seed_time;  // of the seeds' type, where the seeds bring no times of their own
@@ -100,6 +100,7 @@ struct BatchMaker::Impl {
       throw Error(ErrorCode::kInvalid,
                   "seed times are given and named as an attribute too (seed_time); leave one of them out");
     require_names_of_their_own();
+    tables = sampler->scratch_bytes();
   }
 
   void find_seed_time() {

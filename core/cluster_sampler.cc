@@ -12,12 +12,16 @@
 namespace hopfeed {
 namespace {
 
-int type_with(const Dataset& dataset, const std::string& attribute) {
-  for (int t = 0; t < dataset.num_node_types(); ++t)
-    for (const AttrMeta& attr : dataset.meta().node_types[t].attrs)
-      if (attr.name == attribute) return t;
-  dataset.attr(0, attribute);  // throws kNotFound and lists what there is
-  return 0;
+bool has(const NodeTypeMeta& type, const std::string& attribute) {
+  return std::ranges::find(type.attrs, attribute, &AttrMeta::name) != type.attrs.end();
+}
+
+/// "paper, author"
+std::string types_with(const DatasetMeta& meta, const std::string& attribute) {
+  std::string names;
+  for (const NodeTypeMeta& type : meta.node_types)
+    if (has(type, attribute)) names += (names.empty() ? "" : ", ") + type.name;
+  return names;
 }
 
 }  // namespace
@@ -81,32 +85,47 @@ std::vector<std::int64_t> cluster_seeds(const Dataset& dataset, int node_type, c
 
 ClusterSampler::ClusterSampler(const Dataset& dataset, const BatchOptions& options)
     : dataset_(dataset),
-      node_type_(type_with(dataset, options.cluster)),
-      index_(dataset, node_type_, options.cluster) {}
+      attribute_(options.cluster),
+      indices_(static_cast<std::size_t>(dataset.num_node_types())) {
+  if (types_with(dataset.meta(), attribute_).empty())
+    dataset.attr(0, attribute_);  // throws kNotFound and lists what there is
+}
 
-void ClusterSampler::require_type(int seed_type) const {
-  if (seed_type == node_type_) return;
-  throw Error(
-      ErrorCode::kInvalid,
-      fmt::format("the seeds are of node type '{}', but the clusters are of '{}'; choose it as node_type",
-                  dataset_.meta().node_types[seed_type].name, dataset_.meta().node_types[node_type_].name));
+const ClusterIndex& ClusterSampler::clusters_of(int seed_type) const {
+  std::unique_ptr<const ClusterIndex>& index = indices_[seed_type];
+  if (index) return *index;
+  const NodeTypeMeta& type = dataset_.meta().node_types[seed_type];
+  require_valid(
+      has(type, attribute_),
+      fmt::format(
+          "the seeds are of node type '{}', which has no attribute '{}' that numbers clusters; choose "
+          "a node_type that has it: {}",
+          type.name, attribute_, types_with(dataset_.meta(), attribute_)));
+  index = std::make_unique<const ClusterIndex>(dataset_, seed_type, attribute_);
+  return *index;
+}
+
+std::size_t ClusterSampler::scratch_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& index : indices_) bytes += index ? index->bytes() : 0;
+  return bytes;
 }
 
 SampleBounds ClusterSampler::bounds(int seed_type, std::int64_t seeds) const {
-  require_type(seed_type);
   SampleBounds bounds{
       .nodes = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_node_types()), 0),
       .edges = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_edge_types()), 0),
       .seeds = seeds,
       .arrays = {}};
-  bounds.nodes[node_type_] = index_.largest(seeds);
+  bounds.nodes[seed_type] = clusters_of(seed_type).largest(seeds);
   return bounds;
 }
 
 void ClusterSampler::sample(const SampleRequest& request, SampleBuilder& out) {
-  require_type(request.seed_type);
+  const ClusterIndex& clusters = clusters_of(request.seed_type);
   for (const std::int64_t seed : request.seeds)
-    for (const std::int64_t node : index_.nodes(index_.cluster_of(seed))) out.add_node(node_type_, node);
+    for (const std::int64_t node : clusters.nodes(clusters.cluster_of(seed)))
+      out.add_node(request.seed_type, node);
   out.end_hop();
 }
 

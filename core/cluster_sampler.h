@@ -1,9 +1,11 @@
 // Batches of whole clusters (Chiang et al., "Cluster-GCN", KDD 2019): all nodes of the seeds' clusters; subgraph = induced, which is
 // asked for, gives every edge between them. A cluster is named by any of its nodes as a seed; an epoch over cluster_seeds() gives each cluster once,
-// shuffled anew each epoch. Clusters are an int64 attribute of the seeds' type, made once and imported
-// and independent of the cut. Nodes follow the seeds in the order of their clusters and of their original ids.
+// shuffled anew each epoch. Clusters are an int64 attribute of the seeds' type, made once, imported
+// and independent of the cut; another type may number clusters of its own by the same name. Nodes follow the seeds in the order of
+// their clusters and of their original ids.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,18 +41,20 @@ std::vector<std::int64_t> cluster_seeds(const Dataset& dataset, int node_type, c
 
 class ClusterSampler : public CustomSampler {
  public:
-  /// Throws what ClusterIndex throws. Clusters are of the first node type that has the attribute.
+  /// Throws kNotFound where no node type has the attribute.
   ClusterSampler(const Dataset& dataset, const BatchOptions& options);
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return 1; }
   SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
-  std::size_t scratch_bytes() const override { return index_.bytes(); }
+  std::size_t scratch_bytes() const override;
 
  private:
-  void require_type(int seed_type) const;
+  /// Made when it is first asked for: of which type seeds are, the request says. Throws kInvalid for a type without the attribute,
+  /// and what ClusterIndex throws.
+  const ClusterIndex& clusters_of(int seed_type) const;
   const Dataset& dataset_;
-  const int node_type_;
-  const ClusterIndex index_;
+  const std::string attribute_;
+  mutable std::vector<std::unique_ptr<const ClusterIndex>> indices_;  // by node type
 };
 
 }  // namespace hopfeed

@@ -69,6 +69,44 @@ TEST_F(Clusters, TheWorstCaseIsTheLargestClusters) {
   }
 }
 
+// Each numbers its own; what a value of the other type's is, does not matter.
+TEST_F(Clusters, OfTwoNodeTypes_AreThoseOfTheSeedsType) {
+  const Dataset dataset = open(
+      {.nodes = {{.name = "a", .count = 4, .time = {0, 0, 1, 99}},
+                 {.name = "b", .count = 5, .time = {1, 0, 1, 0, 1}},
+                 {.name = "c", .count = 2}},
+       .edges = {{.src = "a", .rel = "to", .dst = "b", .sources = {0, 1, 2}, .destinations = {0, 2, 4}},
+                 {.src = "b", .rel = "in", .dst = "b", .sources = {0, 1, 2}, .destinations = {2, 3, 1}}}});
+  const Ints seeds = cluster_seeds(dataset, 1, "time");
+  EXPECT_EQ(seeds, (Ints{1, 0}));
+  const SeedList list(seeds, {.node_type = 1, .shuffle = false});
+  BatchMaker maker(dataset, list, options());
+  EXPECT_GE(maker.scratch(1).tables, 5 * sizeof(std::int64_t)) << "which counts in each worker";
+  const testing::Block one = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
+  EXPECT_EQ(testing::ints(one.view().get("n_id", Store::kNode, 1)), (Ints{1, 3}));
+  EXPECT_EQ(one.view().get("n_id", Store::kNode, 0).shape[0], 0);
+  const testing::Block two = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 2});
+  EXPECT_EQ(testing::ints(two.view().get("n_id", Store::kNode, 1)), (Ints{1, 0, 3, 2, 4}));
+  EXPECT_EQ(testing::ints(two.view().get("edge_index", Store::kEdge, 1)), (Ints{3, 0, 1, 0, 2, 3}));
+}
+
+TEST_F(Clusters, OfAnotherTypeThanTheSeeds_AreRefusedByTheirTypes) {
+  const Dataset dataset = open({.nodes = {{.name = "a", .count = 2, .time = {0, 0}},
+                                          {.name = "b", .count = 2, .time = {1, 0}},
+                                          {.name = "c", .count = 2}}});
+  const Ints seeds{0};
+  const SeedList list(seeds, {.node_type = 2});
+  try {
+    const BatchMaker maker(dataset, list, options());
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "the seeds are of node type 'c', which has no attribute 'time' that numbers clusters; choose a "
+        "node_type that has it: a, b");
+  }
+}
+
 TEST_F(Clusters, NumbersThatCannotBe_AreRefused) {
   const auto said = [&](const Ints& clusters, const std::string& name) -> std::string {
     const Dataset dataset = open(graph(clusters));
