@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/batch_fields.h"
 #include "core/block_writer.h"
 #include "core/error.h"
 #include "core/limits.h"
@@ -16,6 +17,8 @@
 
 namespace hopfeed {
 namespace {
+
+namespace field = batch_field;
 
 // All that the layout of a batch depends on.
 struct Counts {
@@ -168,33 +171,33 @@ struct BatchMaker::Impl {
     const std::int64_t hops = static_cast<std::int64_t>(sampler->num_hops());
     for (int t = 0; t < dataset.num_node_types(); ++t) {
       at.n_id.push_back(
-          out.add({.name = "n_id", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
+          out.add({.name = field::kNId, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
       if (options.hops_told())
-        at.num_sampled_nodes.push_back(
-            out.add({.name = "num_sampled_nodes", .store = Store::kNode, .type = t, .shape = {hops + 1}}));
+        at.num_sampled_nodes.push_back(out.add(
+            {.name = field::kNumSampledNodes, .store = Store::kNode, .type = t, .shape = {hops + 1}}));
       if (options.trees())
-        at.batch.push_back(
-            out.add({.name = "batch", .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
+        at.batch.push_back(out.add(
+            {.name = field::kBatch, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
       if (t != seeds.node_type()) continue;
       at.input_id =
-          out.add({.name = "input_id", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
-      at.batch_size = out.add({.name = "batch_size", .store = Store::kNode, .type = t, .shape = {}});
+          out.add({.name = field::kInputId, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
+      at.batch_size = out.add({.name = field::kBatchSize, .store = Store::kNode, .type = t, .shape = {}});
       if (counts.seeds_repeat)
-        at.seed_index =
-            out.add({.name = "seed_index", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
+        at.seed_index = out.add(
+            {.name = field::kSeedIndex, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
       if (has_seed_times)
         at.seed_time =
-            out.add({.name = "seed_time", .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
+            out.add({.name = field::kSeedTime, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
     }
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       at.edge_index.push_back(out.add(
-          {.name = "edge_index", .store = Store::kEdge, .type = e, .shape = {2, counts.of.edges[e]}}));
+          {.name = field::kEdgeIndex, .store = Store::kEdge, .type = e, .shape = {2, counts.of.edges[e]}}));
       if (options.hops_told())
         at.num_sampled_edges.push_back(
-            out.add({.name = "num_sampled_edges", .store = Store::kEdge, .type = e, .shape = {hops}}));
+            out.add({.name = field::kNumSampledEdges, .store = Store::kEdge, .type = e, .shape = {hops}}));
       if (options.edge_ids)
         at.e_id.push_back(
-            out.add({.name = "e_id", .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
+            out.add({.name = field::kEId, .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
     }
     for (const ArraySpec& array : counts.of.arrays)
       at.sampled.push_back(

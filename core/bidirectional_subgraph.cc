@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/batch_fields.h"
 #include "core/error.h"
 
 namespace hopfeed {
@@ -148,7 +149,7 @@ void BidirectionalSubgraph::keep(Sample& result, std::size_t type, const Sampled
     edges.drawn_index[count + k] = target;
   });
   SampledArray& array = result.arrays[result.arrays.size() - edges_.size() + type];
-  array.spec.name = "_orig_edge_index";
+  array.spec.name = batch_field::kOrigEdgeIndex;
   array.spec.store = Store::kEdge;
   array.spec.type = static_cast<int>(type);
   array.spec.shape = {2, static_cast<std::int64_t>(count)};
@@ -161,7 +162,7 @@ SampleBounds BidirectionalSubgraph::bounds(int seed_type, std::int64_t seeds) co
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     bounds.edges[e] = saturating_sum(drawn.edges[e], drawn.edges[edges_[e].reverse]);
     if (keep_orig_edges_)
-      bounds.arrays.push_back({.name = "_orig_edge_index",
+      bounds.arrays.push_back({.name = std::string(batch_field::kOrigEdgeIndex),
                                .store = Store::kEdge,
                                .type = static_cast<int>(e),
                                .shape = {2, drawn.edges[e]}});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/batch_fields.h"
 #include "core/error.h"
 #include "core/keyed_random.h"
 
@@ -92,7 +93,9 @@ SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
   }
   for (std::size_t t = 0; t < num_nodes_.size(); ++t)
     bounds.nodes[t] = std::min(bounds.nodes[t], num_nodes_[t]);
-  bounds.arrays.push_back({.name = "walks", .store = Store::kBatch, .shape = {walks, options_.length + 1}});
+  bounds.arrays.push_back({.name = std::string(batch_field::kWalks),
+                           .store = Store::kBatch,
+                           .shape = {walks, options_.length + 1}});
   return bounds;
 }
 
@@ -111,7 +114,7 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} walks in a batch are too many; lower batch_size or per_seed", walks));
   const std::span<std::int64_t> ways =
-      out.add_array({.name = "walks",
+      out.add_array({.name = std::string(batch_field::kWalks),
                      .store = Store::kBatch,
                      .shape = {static_cast<std::int64_t>(walks), options_.length + 1}});
   std::ranges::fill(ways, -1);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/batch_fields.h"
 #include "core/dataset_meta.h"
 #include "core/error.h"
 #include "core/limits.h"
@@ -154,6 +155,9 @@ RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges) {
 void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what) {
   for (const NamedFile& file : files) {
     check_name(file.name, what);
+    require_valid(!is_batch_field(file.name),
+                  fmt::format("{} '{}' has the name of a field that batches have of their own; rename it",
+                              what, file.name));
     if (std::ranges::find(taken, file.name) != taken.end() || file.name == "hotness" ||
         file.name == "original_ids")
       throw Error(ErrorCode::kInvalid,

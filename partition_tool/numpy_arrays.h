@@ -35,7 +35,8 @@ RawAttr feature_attr(std::shared_ptr<const NpyArray> array);
 /// Any element type, kept as it is; the first dimension is the node.
 RawAttr node_attr(const NamedFile& file, std::shared_ptr<const NpyArray> array, std::int64_t num_nodes);
 RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges);
-/// Throws kInvalid where a name is none that a file can have, is among `taken`, or comes twice.
+/// Throws kInvalid where a name is none that a file can have, is that of a batch's field (core/batch_fields.h), is among `taken`, or
+/// comes twice.
 void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what);
 
 /// [N] or [N, 1] integers, or floats with integral values; negative or NaN: unlabelled, -1.

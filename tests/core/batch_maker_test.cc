@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <memory>
 #include <numeric>
+#include <set>
+#include <string>
 
+#include "core/batch_fields.h"
 #include "core/error.h"
 #include "core/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -89,6 +94,25 @@ TEST(BatchMaker, TwoFieldsOfOneName_AreRefused) {
   }
   options.attrs = {"y"};
   EXPECT_NO_THROW(BatchMaker(dataset, list, options));
+}
+
+// Importers refuse these names, so an attribute can only have one that no batch needs.
+TEST(BatchMaker, FieldsOfItsOwn_AreThoseOfTheList) {
+  const testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "data",
+                               {.nodes = {{.name = "node", .count = 4, .time = {0, 1, 2, 3}}},
+                                .edges = {{.sources = {0, 1, 2}, .destinations = {1, 2, 3}}}});
+  const Dataset dataset(folder.path() / "data");
+  const std::vector<std::string> none;
+  BatchOptions walks{.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}, .attrs = none},
+      both_ways{.fanouts = {2}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true, .attrs = none};
+  std::set<std::string> fields;
+  for (const BatchOptions& options :
+       {BatchOptions{.fanouts = {2}, .time = "time", .edge_ids = true, .attrs = none}, walks, both_ways}) {
+    const testing::Block block = testing::make_batch(dataset, {.seeds = {3, 2, 3}}, options);
+    for (int i = 0; i < block.view().num_arrays(); ++i) fields.emplace(block.view().array(i).name);
+  }
+  EXPECT_EQ(fields, std::set<std::string>(std::begin(kBatchFields), std::end(kBatchFields)));
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ TEST_F(ClusterProgram, BadInputIsOneLineAndLeavesNothing) {
   refuse("made out --clusters 0", "--clusters");
   refuse("made out", "--clusters is required");
   refuse("made out --clusters 3 --attr x", "attribute 'x' has a name that is taken");
+  refuse("made out --clusters 3 --attr batch", "attribute 'batch' has the name of a field that batches have");
   refuse("made out --clusters 3 --attr a/b", "a/b");
   refuse("made out --clusters 3 --node-type user", "user");
   refuse("made out --clusters 3 --method spectral", "give one of: metis, random");

@@ -135,6 +135,12 @@ TEST_F(ImportNumpy, BadAttributesAreNamed) {
   refused([&](auto& o) { o.node_attrs[0].name = "x"; }, "node attribute 'x' has a name that is taken");
   refused([&](auto& o) { o.node_attrs[0].name = "hotness"; },
           "node attribute 'hotness' has a name that is taken");
+  for (const std::string field : {"n_id", "batch", "e_id", "walks"}) {
+    const std::string said =
+        " attribute '" + field + "' has the name of a field that batches have of their own; rename it";
+    refused([&](auto& o) { o.node_attrs[0].name = field; }, "node" + said);
+    refused([&](auto& o) { o.edge_attrs[0].name = field; }, "edge" + said);
+  }
   refused([&](auto& o) { o.weights = {"t"}; }, "weight 't' is no attribute of the edges; they have: w");
   refused([&](auto& o) { o.times = {"w"}; }, "time 'w' has the element type float32; convert it to int64");
   refused([&](auto& o) { o.times = {"u"}; }, "time 'u' is no attribute");

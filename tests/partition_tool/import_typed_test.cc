@@ -93,6 +93,8 @@ TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
   refused("\"x.npy\"", "7", "node type 0 has 'features' that is no text");
   refused("{\"born\": \"born.npy\"}", "[\"born.npy\"]", "node type 1 has 'attrs' that is no object");
   refused("{\"born\": \"born.npy\"}", "{\"hotness\": \"born.npy\"}", "'hotness' has a name that is taken");
+  refused("{\"born\": \"born.npy\"}", "{\"input_id\": \"born.npy\"}",
+          "'input_id' has the name of a field that batches have of their own; rename it");
   refused("\"dst\": \"artist\"", "\"dst\": \"artst\"",
           "edge type 0 ends at 'artst', which is no node type; there are: user, artist");
   refused("\"src\": \"artist\", \"rel\": \"heard_by\", \"dst\": \"user\"",

@@ -1,0 +1,31 @@
+// The names that a batch's own arrays have (PyG's, docs/batch.md): what makes batches takes them from here, and no imported
+// attribute may be called as one of them. A plugin's sampler brings others, which are known only when a batch is made.
+#pragma once
+#include <algorithm>
+#include <string_view>
+
+namespace hopfeed {
+
+namespace batch_field {
+// Of nodes.
+inline constexpr std::string_view kNId = "n_id", kNumSampledNodes = "num_sampled_nodes", kBatch = "batch",
+                                  kInputId = "input_id", kBatchSize = "batch_size", kSeedIndex = "seed_index",
+                                  kSeedTime = "seed_time";
+// Of edges.
+inline constexpr std::string_view kEdgeIndex = "edge_index", kNumSampledEdges = "num_sampled_edges",
+                                  kEId = "e_id", kOrigEdgeIndex = "_orig_edge_index";
+// Of the batch.
+inline constexpr std::string_view kWalks = "walks";
+}  // namespace batch_field
+
+inline constexpr std::string_view kBatchFields[] = {
+    batch_field::kNId,      batch_field::kNumSampledNodes, batch_field::kBatch,
+    batch_field::kInputId,  batch_field::kBatchSize,       batch_field::kSeedIndex,
+    batch_field::kSeedTime, batch_field::kEdgeIndex,       batch_field::kNumSampledEdges,
+    batch_field::kEId,      batch_field::kOrigEdgeIndex,   batch_field::kWalks};
+
+constexpr bool is_batch_field(std::string_view name) {
+  return std::ranges::find(kBatchFields, name) != std::ranges::end(kBatchFields);
+}
+
+}  // namespace hopfeed
