@@ -42,7 +42,8 @@ struct SampleArguments {
   std::int64_t start = 0;
   bool no_shuffle = false;
   std::int64_t labor_batches = 1;
-  std::string edge_fanouts, temporal_strategy = "uniform", subgraph = "directional", edge_attrs;
+  std::string edge_fanouts, temporal_strategy = "uniform", subgraph = "directional", attrs = "all",
+                            edge_attrs;
   std::string seeds, seed_times, seed_weights, metapath, plugin;
   std::string at, dump, trace, json;
 };
@@ -219,6 +220,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
               {.one_of = {"uniform", "last"}});
   line.option("--time-window", o.batch.time_window,
               "Only neighbours later than the seed's time minus this; 0: all", {.min = 0});
+  line.option("--attrs", a.attrs, "Node attributes to gather (x,y), or all; '' for none");
   line.option("--edge-attrs", a.edge_attrs, "Edge attributes to gather (weight,time)");
   line.option("--sampler", o.batch.sampler,
               "Who samples: neighbor, walk, cluster, or what the plugin brings");
@@ -275,6 +277,7 @@ int main(int argc, char** argv) {
     if (arguments.labor_batches > 1)
       arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
+    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs);
     arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
     arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);
     if (!arguments.plugin.empty()) arguments.loader.plugins.push_back(arguments.plugin);

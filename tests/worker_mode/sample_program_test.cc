@@ -78,6 +78,17 @@ TEST_F(SampleProgram, Flags_ReachTheSampler) {
   EXPECT_EQ(lines_of(sample({"--no-shuffle", "--drop-last", "--replace"}).out), expected(o));
 }
 
+TEST_F(SampleProgram, Attrs_AreThoseThatABatchCarries) {
+  for (const char* names : {"y", "x,y", ""}) {
+    LoaderOptions o = options();
+    o.batch.attrs = parse_names(names);
+    EXPECT_EQ(lines_of(sample({"--attrs", names}).out), expected(o)) << names;
+  }
+  EXPECT_EQ(sample({"--attrs", "all"}).out, sample({}).out);
+  expect_refused(sample({"--attrs", "z"}), "'z'");
+  expect_refused(sample({"--attrs", "x,,y"}), "'x,,y' has an empty name");
+}
+
 TEST_F(SampleProgram, At_MakesTheSameBatchAgainAndStoresIt) {
   const std::vector<std::string> whole = lines_of(sample({}).out);
   const std::string file = (folder() / "batch.blk").string();
