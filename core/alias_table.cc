@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/limits.h"
 
 namespace hopfeed {
 
@@ -66,6 +67,15 @@ void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> 
         kColumn - integers_[poor];  // stays above zero, so a threshold of zero means a weight of zero
     sort_in(rich);
   }
+}
+
+std::vector<AliasEntry> alias_table(std::span<const double> weights) {
+  require_valid(
+      weights.size() <= static_cast<std::size_t>(kMaxWeightedDegree),
+      fmt::format("{} are too many to draw by; give at most {}", weights.size(), kMaxWeightedDegree));
+  std::vector<AliasEntry> entries(weights.size());
+  AliasBuilder().build(weights, entries);
+  return entries;
 }
 
 void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out) {

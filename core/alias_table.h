@@ -28,6 +28,9 @@ class AliasBuilder {
   std::vector<std::uint32_t> small_, large_;
 };
 
+/// The table of a single row, of at most kMaxWeightedDegree weights. Throws kInvalid for more, and what AliasBuilder throws.
+std::vector<AliasEntry> alias_table(std::span<const double> weights);
+
 /// The integers behind a row's table: what each edge weighs of n * 2^32. `out` has one element per entry.
 void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out);
 

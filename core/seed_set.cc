@@ -7,7 +7,6 @@
 
 #include "core/alias_table.h"
 #include "core/error.h"
-#include "core/limits.h"
 
 namespace hopfeed {
 namespace {
@@ -36,17 +35,12 @@ void check_ids(std::span<const std::int64_t> ids, const NodeTypeMeta& type) {
   }
 }
 
-std::vector<AliasEntry> alias_table(const std::vector<double>& weights) {
-  require_valid(
-      static_cast<std::int64_t>(weights.size()) <= kMaxWeightedDegree,
-      fmt::format("{} seeds are too many for weights; at most {}", weights.size(), kMaxWeightedDegree));
-  std::vector<AliasEntry> entries(weights.size());
+std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
   try {
-    AliasBuilder().build(weights, entries);
+    return alias_table(weights);
   } catch (const Error& error) {
     throw Error(error.code(), std::string("the weights of the seeds: ") + error.what());
   }
-  return entries;
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ SeedSet::SeedSet(const Dataset& dataset, int node_type, const SeedInput& input) 
   check_length(input.times.size(), "seed times");
   check_length(input.weights.size(), "seed weights");
   own_times_ = input.times;
-  if (!input.weights.empty()) own_weights_ = alias_table(input.weights);
+  if (!input.weights.empty()) own_weights_ = table_of_seeds(input.weights);
   times_ = own_times_;
   weights_ = own_weights_;
 }

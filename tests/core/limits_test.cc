@@ -2,7 +2,9 @@
 #include "core/limits.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include "core/alias_table.h"
 #include "core/batch_options.h"
 #include "core/block_writer.h"
 #include "core/dataset_meta.h"
@@ -80,6 +82,15 @@ TEST(Limits, EdgesOfAWeightedRow) {
   EXPECT_EQ(row.most, 1u);
   row.degree = kMaxWeightedDegree + 1;
   EXPECT_EQ(code_of([&] { picker.look(row, 0, 0); }), ErrorCode::kUnsupported);
+}
+
+// Of seeds, say. 16 GiB of addresses that no memory is behind: only how many there are is looked at.
+TEST(Limits, WeightsThatAreDrawnBy) {
+  const std::size_t count = kMaxWeightedDegree + 1, bytes = count * sizeof(double);
+  void* const weights = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(weights, MAP_FAILED);
+  EXPECT_EQ(code_of([&] { alias_table({static_cast<const double*>(weights), count}); }), ErrorCode::kInvalid);
+  munmap(weights, bytes);
 }
 
 TEST(Limits, NodesOfABatch) {
