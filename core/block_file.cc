@@ -15,12 +15,15 @@ namespace hopfeed {
 namespace fs = std::filesystem;
 namespace {
 
-// "x" in a batch of one node and one edge type; "node1.x", "edge0.edge_index" where there are several.
+// "x" in a batch of one node and one edge type; "node1.x", "edge0.edge_index" where there are several, and "node0.time" and
+// "edge0.time" where both are called so.
 std::string entry_name(const BatchView& batch, const ArrayView& array) {
-  const bool single = batch.header().num_node_types == 1 && batch.header().num_edge_types <= 1;
+  bool plain = batch.header().num_node_types == 1 && batch.header().num_edge_types <= 1;
+  for (int i = 0; plain && i < batch.num_arrays(); ++i)
+    plain = batch.array(i).name != array.name || batch.array(i).store == array.store;
   const char* store = array.store == Store::kEdge ? "edge" : "node";
   const std::string prefix =
-      single || array.store == Store::kBatch ? "" : store + std::to_string(array.type_number) + ".";
+      plain || array.store == Store::kBatch ? "" : store + std::to_string(array.type_number) + ".";
   return prefix + std::string(array.name) + ".npy";
 }
 

@@ -9,6 +9,7 @@
 #include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -60,6 +61,21 @@ TEST(BatchBlock, IsStoredWholeAndRead) {
   }
   EXPECT_THROW(store_block(block.view(), folder.path() / "missing/b.npz"), Error);
   EXPECT_THROW(store_block(block.view(), folder.path() / "missing/b.block"), Error);
+}
+
+TEST(BatchBlock, NodesAndEdgesWithAnAttributeOfOneName_AreStoredByTheirTypesToo) {
+  const testing::TempFolder folder;
+  testing::write_typed_dataset(
+      folder.path() / "data",
+      {.nodes = {{.name = "node", .count = 2, .time = {3, 4}}},
+       .edges = {{.sources = {0}, .destinations = {1}, .time = {5}, .in_order_of_time = false}}});
+  const Dataset dataset(folder.path() / "data");
+  const auto block = testing::make_batch(dataset, {.seeds = {1}}, {.fanouts = {1}, .edge_attrs = {"time"}});
+  store_block(block.view(), folder.path() / "b.npz");
+  const std::string npz = bytes_of(folder.path() / "b.npz");
+  for (const char* name : {"node0.time.npy", "edge0.time.npy", "n_id.npy"})
+    EXPECT_NE(npz.find(name), std::string::npos) << name;
+  EXPECT_EQ(npz.find("node0.n_id"), std::string::npos);
 }
 
 // A copy that a test may damage.
