@@ -54,11 +54,21 @@ struct PickScratch {
   ScratchArray<std::uint32_t> picks;
   ScratchArray<std::uint64_t> wide_picks;
   ScratchArray<std::uint64_t> sums;
+  /// Copies of what the rows of two groups have given, in the order of the rows.
+  struct Taken {
+    ScratchArray<std::int64_t> sources;  // or two of 32 bits in each
+    ScratchArray<std::uint32_t> positions;
+    std::size_t bytes() const { return sources.bytes() + positions.bytes(); }
+  };
+  Taken taken[2];
   PickSet pick_set;
   std::uint64_t rows_summed =
       0;  // weighted rows that gave too few edges by rejection, since the sampler was made
 
-  std::size_t bytes() const { return picks.bytes() + wide_picks.bytes() + sums.bytes() + pick_set.bytes(); }
+  std::size_t bytes() const {
+    return picks.bytes() + wide_picks.bytes() + sums.bytes() + pick_set.bytes() + taken[0].bytes() +
+           taken[1].bytes();
+  }
 };
 
 /// How many neighbours a destination gives in this hop, and the keys of its draws.

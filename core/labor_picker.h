@@ -1,15 +1,20 @@
 // Layer-dependent neighbours by the rule of labor_rule.h: whole rows are read, and of each the edges taken whose sources have a
 // variate below the row's threshold. See uniform_picker.h for what a picker is.
+//
+// Rows are read once: what is taken of them is copied, sources and positions, and the stages to come read the copy.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "core/dataset.h"
 #include "core/drawn_rows.h"
+#include "core/error.h"
 #include "core/graph_view.h"
 #include "core/labor_rule.h"
 #include "core/labor_variates.h"
+#include "core/limits.h"
 #include "core/vector_draws.h"
 
 namespace hopfeed {
@@ -19,174 +24,187 @@ class LaborPicker {
   static constexpr std::uint32_t kStepsToDraw = 1;
 
   /// `options.stream` is keyed for kLabor; its node is the source.
-  /// `variates` of the sources, or none.
-  LaborPicker(const PickOptions& options, const Dataset& dataset, const CscView& csc,
+  /// `variates` of the sources in this hop, or none.
+  LaborPicker(const PickOptions& options, std::uint32_t hop, const Dataset& dataset, const CscView& csc,
               const LaborVariates::View& variates, PickScratch& scratch)
-      : options_(options), dataset_(dataset), csc_(csc), variates_(variates), scratch_(scratch) {}
+      : options_(options), hop_(hop), dataset_(dataset), csc_(csc), variates_(variates), scratch_(scratch) {}
 
-  void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
+  void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) {
     row.most = options_.fanout == 0 ? 0 : row.degree;
-    if (takes_all(row)) return;
-    // The rest of a long row comes by itself.
-    constexpr std::uint64_t kLine = 64, kLines = 16;
-    const std::uint64_t bytes = std::min(row.degree * element_bytes(csc_.index_type), kLines * kLine);
-    for (std::uint64_t at = 0; at < bytes; at += kLine)
-      __builtin_prefetch(reinterpret_cast<const void*>(row.index_at + at));
+    ahead_[num_ahead_++ % DrawnGroup::kRows] = {.at = row.index_at, .bytes = draws(row) ? bytes_of(row) : 0};
+    if (draws(row) && row.degree > kMaxLaborDegree) {
+      throw Error(ErrorCode::kUnsupported,
+                  "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
+                      " in-edges; layer-dependent draws take rows of less than 2^32");
+    }
   }
 
-  /// Leaves each row with how many edges it gives, and where their positions begin.
+  /// Leaves each row that draws with the sources that it takes, and where they are in it.
   void draw(DrawnGroup& group) {
-    scratch_.wide_picks.reserve(group.most + kChunk);
+    PickScratch::Taken& taken = scratch_.taken[num_drawn_++ % 2];
+    const std::size_t room = group.most + kMarkedTogether;
+    taken.sources.reserve((room * element_bytes(csc_.index_type) + sizeof(std::int64_t) - 1) /
+                          sizeof(std::int64_t));
+    taken.positions.reserve(room);
     if (csc_.index_type == ElementType::kInt32)
-      draw_rows_of<std::int32_t>(group);
+      draw_rows_of<std::int32_t>(group, taken);
     else
-      draw_rows_of<std::int64_t>(group);
+      draw_rows_of<std::int64_t>(group, taken);
     group.most = 0;
     for (std::uint32_t i = 0; i < group.count; ++i) group.most += group.rows[i].most;
   }
 
   template <class Emit>
   void pick(const DrawnGroup&, const DrawnRow& row, Emit emit) {
-    if (takes_all(row)) return emit(row.most, [](std::uint64_t j) { return j; });
-    const std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
-    emit(row.most, [picks](std::uint64_t j) { return picks[j]; });
+    emit(row.most, [](std::uint64_t j) { return j; });
   }
 
  private:
   static constexpr std::size_t kChunk = kMaxVariates;
-  static constexpr std::uint64_t kPiece =
-      4096;  // of a row: what is left of it stays in the first-level cache
+
+  // A row that was looked at, of the group behind the one that draws.
+  struct Ahead {
+    std::uint64_t at = 0, bytes = 0;
+    void prefetch() const {
+      constexpr std::uint64_t kLine = 64, kMostBytes = 64 * kLine;  // the rest of a long row comes by itself
+      for (std::uint64_t line = 0; line < std::min(bytes, kMostBytes); line += kLine)
+        __builtin_prefetch(reinterpret_cast<const void*>(at + line));
+    }
+  };
+
+  bool takes_all(const DrawnRow& row) const {
+    return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
+  }
+  bool draws(const DrawnRow& row) const { return row.most > 0 && !takes_all(row); }
+  std::uint64_t bytes_of(const DrawnRow& row) const { return row.degree * element_bytes(csc_.index_type); }
+  std::uint64_t threshold_of(const DrawnRow& row) const {
+    return labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
+  }
   static std::uint16_t upper_of(std::uint64_t threshold) {
     constexpr int kVariateBits = 63, kUpperBits = 16;
     return static_cast<std::uint16_t>(threshold >> (kVariateBits - kUpperBits));
   }
 
-  bool takes_all(const DrawnRow& row) const {
-    return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
-  }
-
-  bool draws(const DrawnRow& row) const { return row.most > 0 && !takes_all(row); }
-  std::uint64_t threshold_of(const DrawnRow& row) const {
-    return labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
-  }
-
-  // With tables twice over the rows: what the second time reads is prefetched in the first.
+  // With tables twice over the rows: what the second time reads is prefetched in the first. Meanwhile the next group's rows come,
+  // one for each that is read, so that neither waits for the other.
   template <class Index>
-  void draw_rows_of(DrawnGroup& group) {
-    std::size_t used = 0;
+  void draw_rows_of(DrawnGroup& group, PickScratch::Taken& taken) {
+    auto* sources = reinterpret_cast<Index*>(taken.sources.data());
+    std::uint32_t* positions = taken.positions.data();
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
+      ahead_[i].prefetch();
       if (!draws(row)) continue;
-      row.extra_at = used;
-      row.most = variates_.uppers ? find_by_bits<Index>(row) : take_by_ids<Index>(row);
-      used += row.most;
+      const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+      row.most = variates_.uppers ? find_by_bits(indices, row, sources, positions)
+                                  : take_by_ids(indices, row, sources, positions);
+      row.index_at = reinterpret_cast<std::uint64_t>(sources);
+      row.order_at = reinterpret_cast<std::uint64_t>(positions);
+      sources += row.most;
+      positions += row.most;
     }
-    if (variates_.uppers) take_found<Index>(group);
+    for (std::uint32_t i = 0; variates_.uppers && i < group.count; ++i)
+      if (draws(group.rows[i])) take_found<Index>(group.rows[i]);
   }
 
   // Those that the bits leave.
   template <class Index>
-  std::size_t find_by_bits(const DrawnRow& row) {
-    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
+  std::size_t find_by_bits(const Index* indices, const DrawnRow& row, Index* sources,
+                           std::uint32_t* positions) {
     const std::uint8_t* bits = variates_.bits_above(upper_of(threshold_of(row)));
-    std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
-    scratch_.picks.reserve(kPiece + kMarkedTogether);
-    const std::uint32_t* left = scratch_.picks.data();
-    std::size_t found = 0;
-    for (std::uint64_t begin = 0; begin < row.degree; begin += kPiece) {
-      const Index* piece = indices + begin;
-      const std::size_t count = leave(std::span(piece, std::min(kPiece, row.degree - begin)), bits);
-      for (std::size_t j = 0; j < count; ++j) {
-        __builtin_prefetch(variates_.uppers + piece[left[j]]);
-        picks[found++] = begin + left[j];
-      }
-    }
+    const std::size_t found = leave(std::span(indices, row.degree), bits, sources, positions);
+    for (std::size_t j = 0; j < found; ++j) __builtin_prefetch(variates_.uppers + sources[j]);
     return found;
   }
 
   // Of these the ones below the threshold. Hardly ever do the upper bits not tell.
   template <class Index>
-  void take_found(DrawnGroup& group) {
+  void take_found(DrawnRow& row) {
     const std::uint16_t* uppers = variates_.uppers;
-    std::uint64_t* picks = scratch_.wide_picks.data();
+    const std::uint64_t threshold = threshold_of(row);
+    const std::uint16_t upper = upper_of(threshold);
+    auto* sources = reinterpret_cast<Index*>(row.index_at);
+    auto* positions = reinterpret_cast<std::uint32_t*>(row.order_at);
     std::size_t taken = 0;
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      DrawnRow& row = group.rows[i];
-      if (!draws(row)) continue;
-      const auto* indices = reinterpret_cast<const Index*>(row.index_at);
-      const std::uint64_t threshold = threshold_of(row);
-      const std::uint16_t upper = upper_of(threshold);
-      const std::uint64_t* found = picks + row.extra_at;
-      row.extra_at = taken;
-      for (std::uint64_t j = 0; j < row.most; ++j) {
-        const std::int64_t source = indices[found[j]];
-        picks[taken] = found[j];
-        taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
-      }
-      row.most = taken - row.extra_at;
+    for (std::uint64_t j = 0; j < row.most; ++j) {
+      const Index source = sources[j];
+      sources[taken] = source;
+      positions[taken] = positions[j];
+      taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
     }
+    row.most = taken;
   }
 
-  // The positions in a piece of a row, of those with a bit, or of all without bits, into scratch_.picks.
+  // Those with a bit, or all without bits.
   template <class Index>
-  std::size_t leave(std::span<const Index> sources, const std::uint8_t* bits) {
+  std::size_t leave(std::span<const Index> row, const std::uint8_t* bits, Index* sources,
+                    std::uint32_t* positions) {
     const auto num_src = static_cast<std::uint64_t>(csc_.num_src_nodes);
-    std::uint32_t* out = scratch_.picks.data();
-    std::size_t left = 0;
     if constexpr (sizeof(Index) == sizeof(std::int32_t)) {
       if (bits) {
-        left = take_marked(sources, static_cast<std::uint32_t>(num_src), bits, out);
-        if (left == kNoNode) refuse_damaged(sources);
+        const std::size_t left =
+            take_marked(row, static_cast<std::uint32_t>(num_src), bits, {sources, positions});
+        if (left == kNoNode) refuse_damaged(row);
         return left;
       }
     }
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const auto source = static_cast<std::uint64_t>(std::int64_t{sources[i]});
-      if (source >= num_src) refuse_damaged(sources);
-      out[left] = static_cast<std::uint32_t>(i);
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const auto source = static_cast<std::uint64_t>(std::int64_t{row[i]});
+      if (source >= num_src) refuse_damaged(row);
+      sources[left] = row[i];
+      positions[left] = static_cast<std::uint32_t>(i);
       left += !bits || (bits[source / 8] >> source % 8 & 1);
     }
     return left;
   }
-  template <class Index>
-  [[noreturn]] void refuse_damaged(std::span<const Index> sources) const {
-    const auto damaged = std::ranges::find_if(sources, [&](std::int64_t source) {
-      return static_cast<std::uint64_t>(source) >= static_cast<std::uint64_t>(csc_.num_src_nodes);
-    });
-    throw DamagedRow{DamagedRow::What::kSource, 0, 0, std::int64_t{*damaged}};
-  }
-
-  std::uint64_t variate_of(std::int64_t source) const {
-    const auto node = static_cast<std::uint64_t>(dataset_.original_id(csc_.src_type, source));
-    return labor_variate({options_.stream.key, 0, node, 0});
-  }
 
   template <class Index>
-  std::size_t take_by_ids(const DrawnRow& row) {
-    const auto* indices = reinterpret_cast<const Index*>(row.index_at);
-    const std::uint64_t degree = row.degree, threshold = threshold_of(row);
-    std::uint64_t* picks = scratch_.wide_picks.data() + row.extra_at;
+  std::size_t take_by_ids(const Index* indices, const DrawnRow& row, Index* sources,
+                          std::uint32_t* positions) {
+    const VariatesBelow below{.key = options_.stream.key, .hop = hop_, .threshold = threshold_of(row)};
     std::size_t taken = 0;
-    for (std::uint64_t begin = 0; begin < degree; begin += kChunk) {
-      const std::size_t count = std::min<std::uint64_t>(kChunk, degree - begin);
-      for (std::size_t i = 0; i < count; ++i) {
-        sources_[i] = indices[begin + i];
-        if (static_cast<std::uint64_t>(sources_[i]) >= static_cast<std::uint64_t>(csc_.num_src_nodes))
-          throw DamagedRow{DamagedRow::What::kSource, 0, 0, sources_[i]};
+    for (std::uint64_t begin = 0; begin < row.degree; begin += kChunk) {
+      const std::span<const Index> chunk(indices + begin,
+                                         std::min<std::uint64_t>(kChunk, row.degree - begin));
+      std::ranges::copy(chunk, sources_);
+      const bool damaged = std::ranges::any_of(chunk, [&](std::int64_t source) { return !is_node(source); });
+      if (damaged) refuse_damaged(chunk);
+      dataset_.original_ids(csc_.src_type, {sources_, chunk.size()}, original_ids_);
+      const std::size_t more = take_below({original_ids_, chunk.size()}, below, places_);
+      for (std::size_t j = 0; j < more; ++j, ++taken) {
+        sources[taken] = chunk[places_[j]];
+        positions[taken] = static_cast<std::uint32_t>(begin + places_[j]);
       }
-      dataset_.original_ids(csc_.src_type, {sources_, count}, original_ids_);
-      taken += take_below({original_ids_, count}, options_.stream.key, threshold, begin, picks + taken);
     }
     return taken;
   }
 
+  std::uint64_t variate_of(std::int64_t source) const {
+    const auto node = static_cast<std::uint64_t>(dataset_.original_id(csc_.src_type, source));
+    return labor_variate({options_.stream.key, 0, node, 0}, hop_);
+  }
+
+  bool is_node(std::int64_t source) const {
+    return static_cast<std::uint64_t>(source) < static_cast<std::uint64_t>(csc_.num_src_nodes);
+  }
+  template <class Index>
+  [[noreturn]] void refuse_damaged(std::span<const Index> sources) const {
+    const auto damaged = std::ranges::find_if(sources, [&](std::int64_t source) { return !is_node(source); });
+    throw DamagedRow{DamagedRow::What::kSource, 0, 0, std::int64_t{*damaged}};
+  }
+
   const PickOptions options_;
+  const std::uint32_t hop_;
   const Dataset& dataset_;
   const CscView& csc_;
   const LaborVariates::View variates_;
   PickScratch& scratch_;
+  Ahead ahead_[DrawnGroup::kRows];
+  std::uint32_t num_ahead_ = 0, num_drawn_ = 0;
   std::int64_t sources_[kChunk];
   alignas(64) std::int64_t original_ids_[kChunk] = {};
+  std::uint64_t places_[kChunk];
 };
 
 }  // namespace hopfeed

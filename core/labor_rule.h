@@ -12,10 +12,14 @@
 
 namespace hopfeed {
 
-/// The variate of the stream's node, the source by its original id.
-HOPFEED_HOST_DEVICE inline std::uint64_t labor_variate(const NodeStream& stream) {
-  const RandomWords words = stream.words(0);
-  return static_cast<std::uint64_t>(words.word[0]) << 31 | words.word[1] >> 1;
+/// So many hops have their variates from one run of the generator: what hashes all nodes hashes them once for all of these. The
+/// hop in the stream's key is hop / kLaborHops.
+inline constexpr std::uint32_t kLaborHops = 4;
+
+/// The variate in a hop of the stream's node, the source by its original id.
+HOPFEED_HOST_DEVICE inline std::uint64_t labor_variate(const NodeStream& stream, std::uint32_t hop) {
+  const std::uint32_t word = hop % kLaborHops;
+  return static_cast<std::uint64_t>(stream.words(0).word[word]) << 31 | stream.words(1).word[word] >> 1;
 }
 
 /// floor(2^63 * fanout / degree) for 0 <= fanout < degree.

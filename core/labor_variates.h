@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/dataset.h"
+#include "core/labor_rule.h"
 #include "core/limits.h"
 #include "core/relabel_table.h"
 #include "core/scratch.h"
@@ -37,17 +38,24 @@ class LaborVariates {
     }
   };
 
-  /// Those of the last call stay as long as it asks for the same.
-  View of(const Dataset& dataset, int node_type, std::uint64_t key) {
-    if (node_type != node_type_ || key != key_) make(dataset, node_type, key);
-    return view_;
+  /// Under a key of kLaborHops hops, [first_hop, end_hop) of which are to come.
+  struct Wanted {
+    int node_type;
+    std::uint64_t key;
+    std::uint32_t first_hop, end_hop;
+  };
+  /// Of the first hop that is wanted. Those of the others are made with it, and stay while the key does.
+  View of(const Dataset& dataset, const Wanted& wanted) {
+    const std::uint32_t word = wanted.first_hop % kLaborHops;
+    if (wanted.node_type != node_type_ || wanted.key != key_ || !views_[word].uppers) make(dataset, wanted);
+    return views_[word];
   }
 
   std::size_t scratch_bytes() const { return uppers_.bytes() + bits_.bytes(); }
-  /// With so many nodes of a type.
-  static std::size_t max_scratch_bytes(std::int64_t num_nodes) {
+  /// With so many nodes of a type, and batches of so many hops.
+  static std::size_t max_scratch_bytes(std::int64_t num_nodes, std::size_t hops) {
     if (num_nodes > kMaxDirectNodes) return 0;
-    const std::size_t room = room_for(num_nodes);
+    const std::size_t room = room_for(num_nodes) * std::min<std::size_t>(hops, kLaborHops);
     return hopfeed::max_scratch_bytes(room * sizeof(std::uint16_t)) +
            hopfeed::max_scratch_bytes(room / 8 * kCuts.size());
   }
@@ -55,33 +63,57 @@ class LaborVariates {
  private:
   static constexpr std::uint64_t kNodesForALook =
       8;  // a look without tables costs as much as making those of so many nodes
+  static constexpr std::int64_t kChunk =
+      4096;  // nodes whose upper bits stay in the first-level cache until they are marked
 
   static std::size_t room_for(std::int64_t num_nodes) {
     return (static_cast<std::size_t>(num_nodes) / kMarkedTogether + 2) * kMarkedTogether;
   }
-  void make(const Dataset& dataset, int node_type, std::uint64_t key) {
-    const std::size_t room = room_for(dataset.num_nodes(node_type));
-    uppers_.reserve(room);
-    bits_.reserve(room / 8 * kCuts.size());
-    std::uint16_t* out = uppers_.data();
+
+  void make(const Dataset& dataset, const Wanted& wanted) {
+    const std::size_t room = room_for(dataset.num_nodes(wanted.node_type));
+    const std::uint32_t first = wanted.first_hop % kLaborHops,
+                        words = std::min(wanted.end_hop - wanted.first_hop, kLaborHops - first);
+    uppers_.reserve(room * words);
+    bits_.reserve(room / 8 * kCuts.size() * words);
+    views_ = {};
+    VariateWords out{};
+    for (std::uint32_t w = 0; w < words; ++w) {
+      View& view = views_[first + w];
+      view.uppers = out[first + w] = uppers_.data() + w * room;
+      for (std::size_t c = 0; c < kCuts.size(); ++c)
+        view.below[c] = bits_.data() + (w * kCuts.size() + c) * (room / 8);
+    }
+    std::size_t made = 0, marked = 0;
     for (int p = 0; p < dataset.meta().partitions; ++p) {
-      const OriginalIds ids = dataset.original_ids(node_type, p);
-      upper_variates(ids, key, out);
-      out += ids.count;
+      const OriginalIds ids = dataset.original_ids(wanted.node_type, p);
+      for (std::int64_t begin = 0; begin < ids.count; begin += kChunk) {
+        OriginalIds chunk = ids;
+        chunk.first += begin * ids.stride;
+        chunk.count = std::min(kChunk, ids.count - begin);
+        upper_variates(chunk, wanted.key, made, out);
+        made += static_cast<std::size_t>(chunk.count);
+        marked = mark(marked, made / kMarkedTogether * kMarkedTogether);
+      }
     }
-    view_.uppers = uppers_.data();
-    for (std::size_t c = 0; c < kCuts.size(); ++c) {
-      std::uint8_t* bits = bits_.data() + c * (room / 8);
-      mark_below(uppers_.data(), room, kCuts[c], bits);
-      view_.below[c] = bits;
+    mark(marked, room);
+    node_type_ = wanted.node_type;
+    key_ = wanted.key;
+  }
+
+  // Of the nodes [begin, end), in all hops that were made; returns the end.
+  std::size_t mark(std::size_t begin, std::size_t end) const {
+    for (const View& view : views_) {
+      for (std::size_t c = 0; view.uppers && c < kCuts.size(); ++c)
+        mark_below(view.uppers + begin, end - begin, kCuts[c],
+                   const_cast<std::uint8_t*>(view.below[c]) + begin / 8);
     }
-    node_type_ = node_type;
-    key_ = key;
+    return end;
   }
 
   ScratchArray<std::uint16_t> uppers_;
   ScratchArray<std::uint8_t> bits_;
-  View view_;
+  std::array<View, kLaborHops> views_{};  // by the word of the hop
   int node_type_ = -1;
   std::uint64_t key_ = 0;
 };

@@ -202,7 +202,7 @@ struct NeighborSampler::Impl {
                          .seed = request.key.seed,
                          .epoch = request.key.epoch,
                          .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
-                         .hop = static_cast<std::uint32_t>(hop),
+                         .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
                          .edge_type = static_cast<std::uint32_t>(edge_type)};
     NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
     stream.purpose = Purpose::kRetries;
@@ -220,10 +220,14 @@ struct NeighborSampler::Impl {
       if (options.labor) {
         const bool pays = pick.fanout > 0 && LaborVariates::has_tables(type.csc) &&
                           looks_at(edge_type, LaborVariates::looks_that_pay(type.csc));
-        expand_with(edge_type, LaborPicker(pick, dataset, type.csc,
-                                           pays ? variates.of(dataset, type.csc.src_type, pick.stream.key)
-                                                : LaborVariates::View{},
-                                           scratch));
+        const auto this_hop = static_cast<std::uint32_t>(hop);
+        const LaborVariates::Wanted wanted{.node_type = type.csc.src_type,
+                                           .key = pick.stream.key,
+                                           .first_hop = this_hop,
+                                           .end_hop = static_cast<std::uint32_t>(type.fanouts.size())};
+        expand_with(edge_type,
+                    LaborPicker(pick, this_hop, dataset, type.csc,
+                                pays ? variates.of(dataset, wanted) : LaborVariates::View{}, scratch));
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
@@ -370,6 +374,10 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
   };
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
+  const auto labor_copies = [&](std::size_t edges) {
+    return std::size(s.expand_scratch.picks.taken) * (array(edges + kMarkedTogether, sizeof(std::int64_t)) +
+                                                      array(edges + kMarkedTogether, sizeof(std::uint32_t)));
+  };
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
   std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(TimeGuess::Place));
   std::size_t largest_fanout = 0;  // of those that need a set of what was picked
@@ -388,15 +396,15 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
              array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
              array(static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]), sizeof(std::uint32_t));
   }
-  bytes += std::size(s.expand_scratch.placed) *
-               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
-                array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
-           array(largest_group, sizeof(std::uint32_t)) +
-           array(largest_group, sizeof(std::uint64_t)) +  // picks
-           array(s.longest_sums(), sizeof(std::uint64_t));
+  bytes +=
+      std::size(s.expand_scratch.placed) *
+          (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
+           array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
+      array(largest_group, sizeof(std::uint32_t)) + array(largest_group, sizeof(std::uint64_t)) +  // picks
+      (s.options.labor ? labor_copies(largest_group) : 0) + array(s.longest_sums(), sizeof(std::uint64_t));
   std::size_t variates = 0;
   for (int t = 0; s.options.labor && t < s.dataset.num_node_types(); ++t)
-    variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t)));
+    variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t), num_hops()));
   bytes += variates;
   if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {

@@ -135,32 +135,41 @@ std::uint32_t draw_alias(const DrawRows& rows, std::uint32_t k, const NodeStream
   return again & ((1u << rows.count) - 1);
 }
 
-std::size_t take_variates_below(std::span<const std::int64_t> nodes, std::uint64_t key,
-                                std::uint64_t threshold, std::uint64_t base, std::uint64_t* out) {
+// The upper half of a variate decides but for one in 2^32, which labor_rule.h decides.
+std::size_t take_variates_below(std::span<const std::int64_t> nodes, const VariatesBelow& below,
+                                std::uint64_t* out) {
   const Lanes64 d;
-  const std::size_t lanes = hn::Lanes(d);
-  const Vector low_half = hn::Set(d, 0xFFFFFFFF), limit = hn::Set(d, threshold);
+  const std::size_t lanes = hn::Lanes(d), word = below.hop % kLaborHops;
+  const Vector low_half = hn::Set(d, 0xFFFFFFFF), limit = hn::Set(d, below.threshold >> 31);
   std::size_t taken = 0;
   for (std::size_t i = 0; i < nodes.size(); i += lanes) {
     const Vector node = hn::Load(d, reinterpret_cast<const std::uint64_t*>(nodes.data()) + i);
-    const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}}, key);
-    const Vector variate = hn::Or(hn::ShiftLeft<31>(hn::And(words.word[0], low_half)),
-                                  hn::ShiftRight<1>(hn::And(words.word[1], low_half)));
-    const Mask mask = hn::And(less(variate, limit), hn::FirstN(d, nodes.size() - i));
-    taken += hn::CompressBlendedStore(hn::Iota(d, base + i), mask, d, out + taken);
+    const Words words = philox_lanes({{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}}, below.key);
+    const Vector upper = hn::And(words.word[word], low_half);
+    const Mask there = hn::FirstN(d, nodes.size() - i);
+    if (HWY_LIKELY(hn::AllFalse(d, hn::And(there, hn::Eq(upper, limit))))) {
+      taken += hn::CompressBlendedStore(hn::Iota(d, i), hn::And(there, less(upper, limit)), d, out + taken);
+      continue;
+    }
+    for (std::size_t j = i; j < std::min(nodes.size(), i + lanes); ++j) {
+      out[taken] = j;
+      taken +=
+          labor_variate({below.key, 0, static_cast<std::uint64_t>(nodes[j]), 0}, below.hop) < below.threshold;
+    }
   }
   return taken;
 }
 
-void make_upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out) {
+void make_upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at,
+                         const VariateWords& out) {
   const Lanes64 d;
   const hn::Rebind<std::uint16_t, Lanes64> uppers;
   constexpr std::int64_t kSets = 4;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto nodes_from = [&](std::int64_t i) HWY_ATTR {
-    const auto* at = reinterpret_cast<const std::uint64_t*>(nodes.first + i * nodes.stride);
-    return nodes.stride == 1 ? hn::LoadU(d, at)
-                             : hn::ConcatEven(d, hn::LoadU(d, at + lanes), hn::LoadU(d, at));
+    const auto* first = reinterpret_cast<const std::uint64_t*>(nodes.first + i * nodes.stride);
+    return nodes.stride == 1 ? hn::LoadU(d, first)
+                             : hn::ConcatEven(d, hn::LoadU(d, first + lanes), hn::LoadU(d, first));
   };
   std::int64_t i = 0;
   for (; i + kSets * lanes < nodes.count; i += kSets * lanes) {
@@ -170,15 +179,20 @@ void make_upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint1
       words[set] = {{node, hn::ShiftRight<32>(node), hn::Zero(d), hn::Zero(d)}};
     }
     philox_in_step(words, key);
-    for (std::int64_t set = 0; set < kSets; ++set)
-      hn::StoreU(hn::TruncateTo(uppers, hn::ShiftRight<16>(words[set].word[0])), uppers,
-                 out + i + set * lanes);
+    for (std::size_t word = 0; word < out.size(); ++word) {
+      if (!out[word]) continue;
+      for (std::int64_t set = 0; set < kSets; ++set)
+        hn::StoreU(hn::TruncateTo(uppers, hn::ShiftRight<16>(words[set].word[word])), uppers,
+                   out[word] + at + i + set * lanes);
+    }
   }
   for (; i < nodes.count; ++i) {
     const auto node = static_cast<std::uint64_t>(nodes.first[i * nodes.stride]);
-    out[i] = static_cast<std::uint16_t>(
-        philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), 0, 0, key).word[0] >>
-        16);
+    const RandomWords words =
+        philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), 0, 0, key);
+    for (std::size_t word = 0; word < out.size(); ++word)
+      if (out[word])
+        out[word][at + static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(words.word[word] >> 16);
   }
 }
 
@@ -191,7 +205,7 @@ void mark_uppers_below(const std::uint16_t* uppers, std::size_t count, std::uint
 
 // The last vector of a row comes a second time in part: nothing behind the row is read, and nothing copied.
 std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                              const std::uint8_t* bits, std::uint32_t* out) {
+                              const std::uint8_t* bits, const MarkedNodes& out) {
   const hn::ScalableTag<std::uint32_t> d;
   const hn::RebindToSigned<decltype(d)> s;
   alignas(64) static constexpr std::uint32_t kPlaces[] = {0, 1, 2,  3,  4,  5,  6,  7,
@@ -199,6 +213,7 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
   static_assert(sizeof kPlaces >= HWY_MAX_BYTES);
   const std::size_t lanes = hn::Lanes(d), count = nodes.size();
   const auto all = reinterpret_cast<const std::uint32_t*>(nodes.data());
+  const auto taken_nodes = reinterpret_cast<std::uint32_t*>(out.nodes);
   const auto words = reinterpret_cast<const std::uint32_t*>(bits);
   const auto first = hn::Load(d, kPlaces), one = hn::Set(d, 1), low = hn::Set(d, 31),
              end = hn::Set(d, num_nodes), step = hn::Set(d, static_cast<std::uint32_t>(lanes));
@@ -208,20 +223,22 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
   };
   std::size_t taken = 0, i = 0;
   // Stores of whole vectors: what is read behind a masked one waits until that has left for the cache.
-  const auto take = [&](auto places, auto mask) HWY_ATTR {
-    hn::StoreU(hn::Compress(places, mask), d, out + taken);
+  const auto take = [&](auto node, auto places, auto mask) HWY_ATTR {
+    hn::StoreU(hn::Compress(node, mask), d, taken_nodes + taken);
+    hn::StoreU(hn::Compress(places, mask), d, out.places + taken);
     taken += hn::CountTrue(d, mask);
   };
   for (auto places = first; i + lanes <= count; i += lanes, places = hn::Add(places, step)) {
     const auto node = hn::LoadU(d, all + i);
     if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-    take(places, is_marked(node));
+    take(node, places, is_marked(node));
   }
   if (i == count) return taken;
   if (count < lanes) {
     for (; i < count; ++i) {
       if (all[i] >= num_nodes) return kNoNode;
-      out[taken] = static_cast<std::uint32_t>(i);
+      taken_nodes[taken] = all[i];
+      out.places[taken] = static_cast<std::uint32_t>(i);
       taken += bits[all[i] / 8] >> all[i] % 8 & 1;
     }
     return taken;
@@ -230,7 +247,7 @@ std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t
              places = hn::Add(first, hn::Set(d, static_cast<std::uint32_t>(count - lanes)));
   if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
   const auto seen = hn::Lt(places, hn::Set(d, static_cast<std::uint32_t>(i)));
-  take(places, hn::AndNot(seen, is_marked(node)));
+  take(node, places, hn::AndNot(seen, is_marked(node)));
   return taken;
 }
 
@@ -287,13 +304,12 @@ std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeS
   return HWY_DYNAMIC_DISPATCH(draw_alias)(rows, k, keys, picks);
 }
 
-std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
-                       std::uint64_t base, std::uint64_t* out) {
-  return HWY_DYNAMIC_DISPATCH(take_variates_below)(nodes, key, threshold, base, out);
+std::size_t take_below(std::span<const std::int64_t> nodes, const VariatesBelow& below, std::uint64_t* out) {
+  return HWY_DYNAMIC_DISPATCH(take_variates_below)(nodes, below, out);
 }
 
-void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out) {
-  HWY_DYNAMIC_DISPATCH(make_upper_variates)(nodes, key, out);
+void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at, const VariateWords& out) {
+  HWY_DYNAMIC_DISPATCH(make_upper_variates)(nodes, key, at, out);
 }
 
 void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out) {
@@ -301,7 +317,7 @@ void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t li
 }
 
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                        const std::uint8_t* bits, std::uint32_t* out) {
+                        const std::uint8_t* bits, const MarkedNodes& out) {
   return HWY_DYNAMIC_DISPATCH(take_marked_nodes)(nodes, num_nodes, bits, out);
 }
 

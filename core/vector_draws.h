@@ -1,11 +1,13 @@
 // The draws of many rows at once, in vector lanes: one row per lane, one draw after the other. The numbers are those of
 // core/sampling_rule.h, bit for bit, on every processor; which instructions make them is decided at run time (Highway).
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "core/graph_view.h"
 #include "core/keyed_random.h"
+#include "core/labor_rule.h"
 
 namespace hopfeed {
 
@@ -39,24 +41,35 @@ std::uint32_t draw_rows(DrawRows& rows, std::uint32_t k, Replacement replacement
 std::uint32_t draw_alias_rows(const DrawRows& rows, std::uint32_t k, const NodeStream& keys,
                               DrawPicks& picks);
 
-/// Of up to kMaxVariates nodes (original ids, in an aligned array with room for as many): `base` + their place, for those whose
-/// variate is below `threshold`, as labor_rule.h has them. `out` has room for kMaxVariates. Returns how many.
+/// The places of those of up to kMaxVariates nodes (original ids, in an aligned array with room for as many) whose variate is
+/// below the threshold, as labor_rule.h has it. `out` has room for kMaxVariates. Returns how many.
 inline constexpr std::size_t kMaxVariates = 64;
-std::size_t take_below(std::span<const std::int64_t> nodes, std::uint64_t key, std::uint64_t threshold,
-                       std::uint64_t base, std::uint64_t* out);
+struct VariatesBelow {
+  std::uint64_t key;
+  std::uint32_t hop;
+  std::uint64_t threshold;
+};
+std::size_t take_below(std::span<const std::int64_t> nodes, const VariatesBelow& below, std::uint64_t* out);
 
-/// out[i] = the upper 16 bits of the variate of node i, as labor_rule.h has it.
-void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::uint16_t* out);
+/// out[word][at + i] = the upper 16 bits of the variate of node i, as labor_rule.h has it, in the hops with that word; null: not
+/// wanted.
+using VariateWords = std::array<std::uint16_t*, kLaborHops>;
+void upper_variates(const OriginalIds& nodes, std::uint64_t key, std::size_t at, const VariateWords& out);
 
 /// Bit i of `out`: whether uppers[i] is below `limit`. Both have room for a multiple of kMarkedTogether elements.
 inline constexpr std::size_t kMarkedTogether = 64;
 void mark_below(const std::uint16_t* uppers, std::size_t count, std::uint16_t limit, std::uint8_t* out);
 
-/// The positions of those of `nodes` whose bit is set, in their order. `out` has room for as many as there are nodes and
-/// kMarkedTogether more. Returns how many, or kNoNode where one of them is not below `num_nodes`.
+/// Those of `nodes` whose bit is set, in their order, and their places. Both have room for as many as there are nodes and
+/// kMarkedTogether more.
+struct MarkedNodes {
+  std::int32_t* nodes;
+  std::uint32_t* places;
+};
+/// Returns how many, or kNoNode where one of them is not below `num_nodes`.
 inline constexpr std::size_t kNoNode = ~std::size_t{0};
 std::size_t take_marked(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
-                        const std::uint8_t* bits, std::uint32_t* out);
+                        const std::uint8_t* bits, const MarkedNodes& out);
 
 /// Round `round` of the swap-or-not shuffle (keyed_shuffle.h) for each position.
 struct ShuffleRound {

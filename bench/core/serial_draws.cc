@@ -79,13 +79,14 @@ Positions of_the_past(std::span<const std::int64_t> times, std::int64_t now, std
   return seen;
 }
 
-Positions draw_by_source(NodeStream stream, std::span<const std::int64_t> sources, std::int64_t fanout) {
+Positions draw_by_source(NodeStream stream, std::size_t hop, std::span<const std::int64_t> sources,
+                         std::int64_t fanout) {
   if (takes_all(sources.size(), fanout, false)) return all_of(sources.size());
   const std::uint64_t threshold = labor_threshold(static_cast<std::uint64_t>(fanout), sources.size());
   Positions picks;
   for (std::uint64_t i = 0; i < sources.size(); ++i) {
     stream.node = static_cast<std::uint64_t>(sources[i]);
-    if (labor_variate(stream) < threshold) picks.push_back(i);
+    if (labor_variate(stream, static_cast<std::uint32_t>(hop)) < threshold) picks.push_back(i);
   }
   return picks;
 }

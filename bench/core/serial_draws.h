@@ -28,6 +28,7 @@ Positions of_the_past(std::span<const std::int64_t> times, std::int64_t now, std
 
 /// LABOR-0 (labor_rule.h): those whose source has a variate below the threshold. `sources` are original ids; the stream's node
 /// is passed over.
-Positions draw_by_source(NodeStream stream, std::span<const std::int64_t> sources, std::int64_t fanout);
+Positions draw_by_source(NodeStream stream, std::size_t hop, std::span<const std::int64_t> sources,
+                         std::int64_t fanout);
 
 }  // namespace hopfeed::bench

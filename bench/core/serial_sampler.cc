@@ -10,6 +10,7 @@
 #include "bench/core/serial_draws.h"
 #include "core/error.h"
 #include "core/keyed_random.h"
+#include "core/labor_rule.h"
 #include "core/row_reader.h"
 
 namespace hopfeed::bench {
@@ -126,7 +127,8 @@ class SerialSampler {
     const std::int64_t fanout = options_.fanouts[hop], first = request_.key.first;
     if (options_.labor) {
       const std::int64_t shared = options_.labor_seeds > 0 ? first / options_.labor_seeds : first;
-      return draw_by_source(stream(Purpose::kLabor, e, hop, shared), original_sources(e, row), fanout);
+      return draw_by_source(stream(Purpose::kLabor, e, hop / kLaborHops, shared), hop,
+                            original_sources(e, row), fanout);
     }
     NodeStream draws = stream(Purpose::kNeighbors, e, hop, first);
     draws.node = static_cast<std::uint64_t>(row.original_id);

@@ -10,8 +10,10 @@
 #include "core/dataset_meta.h"
 #include "core/deal.h"
 #include "core/error.h"
+#include "core/labor_picker.h"
 #include "core/relabel_table.h"
 #include "core/weighted_picker.h"
+#include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -91,6 +93,20 @@ TEST(Limits, WeightsThatAreDrawnBy) {
   ASSERT_NE(weights, MAP_FAILED);
   EXPECT_EQ(code_of([&] { alias_table({static_cast<const double*>(weights), count}); }), ErrorCode::kInvalid);
   munmap(weights, bytes);
+}
+
+TEST(Limits, EdgesOfALayerDependentRow) {
+  const testing::TempFolder folder;
+  testing::write_tiny_dataset(folder.path() / "d", testing::ring_graph(6));
+  const Dataset dataset(folder.path() / "d");
+  PickScratch scratch;
+  const CscView csc{};
+  LaborPicker picker({.fanout = 1, .replace = false, .stream = {}}, 0, dataset, csc, {}, scratch);
+  DrawnRow row{};
+  row.degree = kMaxLaborDegree;
+  EXPECT_NO_THROW(picker.look(row, 0, 0));
+  row.degree = kMaxLaborDegree + 1;
+  EXPECT_EQ(code_of([&] { picker.look(row, 0, 0); }), ErrorCode::kUnsupported);
 }
 
 TEST(Limits, NodesOfABatch) {

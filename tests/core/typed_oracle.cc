@@ -266,7 +266,7 @@ class Sampling {
                            .seed = key_.seed,
                            .epoch = key_.epoch,
                            .first = options_.labor_seeds > 0 ? key_.first / options_.labor_seeds : key_.first,
-                           .hop = static_cast<std::uint32_t>(hop),
+                           .hop = static_cast<std::uint32_t>(hop / kLaborHops),
                            .edge_type = static_cast<std::uint32_t>(e)}),
         .retry_key = 0,
         .node = 0,
@@ -275,7 +275,7 @@ class Sampling {
     for (std::int64_t i = 0; i < std::ssize(row); ++i) {
       stream.node = static_cast<std::uint64_t>(graph_.edges[e].sources[row[i]]);
       if (fanout < 0 || std::ssize(row) <= fanout ||
-          labor_variate(stream) < labor_threshold(fanout, row.size()))
+          labor_variate(stream, static_cast<std::uint32_t>(hop)) < labor_threshold(fanout, row.size()))
         picks.push_back(i);
     }
     return picks;

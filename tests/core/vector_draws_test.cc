@@ -127,20 +127,48 @@ TEST_P(EachTarget, UpperVariates_AreThoseOfTheRule) {
     for (const std::int64_t count : {0, 1, 15, 16, 63, 64, 65, 1000}) {
       std::vector<std::int64_t> ids(static_cast<std::size_t>(count * stride));
       for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() >> (random() % 2 ? 1 : 40));
-      std::vector<std::uint16_t> uppers(static_cast<std::size_t>(count));
+      // Of two hops that share a run of the generator, behind others that stay as they are.
+      constexpr std::size_t kAt = 3;
+      std::vector<std::uint16_t> uppers(kAt + static_cast<std::size_t>(count), 7), others = uppers;
       const std::uint64_t key = random();
-      upper_variates({.first = ids.data(), .count = count, .stride = stride}, key, uppers.data());
+      upper_variates({.first = ids.data(), .count = count, .stride = stride}, key, kAt,
+                     {nullptr, uppers.data(), nullptr, others.data()});
       for (std::int64_t i = 0; i < count; ++i) {
         const NodeStream stream{.key = key,
                                 .retry_key = 0,
                                 .node = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(i * stride)]),
                                 .tree = 0};
-        ASSERT_EQ(uppers[static_cast<std::size_t>(i)], labor_variate(stream) >> 47) << i << " of " << count;
+        const std::size_t at = kAt + static_cast<std::size_t>(i);
+        ASSERT_EQ(uppers[at], labor_variate(stream, 1) >> 47) << i << " of " << count;
+        ASSERT_EQ(others[at], labor_variate(stream, 7) >> 47) << i << " of " << count;
       }
+      for (std::size_t i = 0; i < kAt; ++i) ASSERT_EQ(uppers[i], 7);
       uppers.resize((uppers.size() / kMarkedTogether + 1) * kMarkedTogether);
       std::vector<std::uint8_t> bits(uppers.size() / 8);
       mark_below(uppers.data(), uppers.size(), 0x0800, bits.data());
       for (std::size_t i = 0; i < uppers.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, uppers[i] < 0x0800);
+    }
+  }
+}
+
+// Also where the upper half of a variate is the threshold's, and only the lower one decides.
+TEST_P(EachTarget, VariatesBelowAThreshold_AreThoseOfTheRule) {
+  std::mt19937_64 random(9);
+  for (const std::size_t count : {1u, 7u, 8u, 33u, 64u}) {
+    alignas(64) std::int64_t nodes[kMaxVariates] = {};
+    for (std::size_t i = 0; i < count; ++i) nodes[i] = static_cast<std::int64_t>(random() >> 20);
+    VariatesBelow below{.key = random(), .hop = static_cast<std::uint32_t>(random() % 16), .threshold = 0};
+    const auto variate = [&](std::size_t i) {
+      return labor_variate({below.key, 0, static_cast<std::uint64_t>(nodes[i]), 0}, below.hop);
+    };
+    const std::uint64_t one = variate(random() % count);
+    for (const std::uint64_t threshold : {std::uint64_t{1} << 61, one, one + 1, one - 1}) {
+      below.threshold = threshold;
+      std::vector<std::uint64_t> taken(kMaxVariates), want;
+      for (std::size_t i = 0; i < count; ++i)
+        if (variate(i) < threshold) want.push_back(i);
+      taken.resize(take_below({nodes, count}, below, taken.data()));
+      ASSERT_EQ(taken, want);
     }
   }
 }
@@ -153,16 +181,22 @@ TEST_P(EachTarget, NodesTakenByBit_AreThoseOfTheTable) {
     for (const std::size_t count : {0u, 1u, 7u, 8u, 15u, 16u, 17u, 100u, 4'096u}) {
       std::vector<std::int32_t> nodes(count);
       for (std::int32_t& node : nodes) node = static_cast<std::int32_t>(random() % num_nodes);
-      std::vector<std::uint32_t> taken(count + kMarkedTogether), want;
+      std::vector<std::uint32_t> places(count + kMarkedTogether), want;
+      std::vector<std::int32_t> taken(count + kMarkedTogether), wanted;
       for (std::uint32_t i = 0; i < count; ++i)
-        if (bits[static_cast<std::uint32_t>(nodes[i]) / 8] >> nodes[i] % 8 & 1) want.push_back(i);
-      taken.resize(take_marked(nodes, num_nodes, bits.data(), taken.data()));
-      ASSERT_EQ(taken, want);
+        if (bits[static_cast<std::uint32_t>(nodes[i]) / 8] >> nodes[i] % 8 & 1)
+          want.push_back(i), wanted.push_back(nodes[i]);
+      const std::size_t left = take_marked(nodes, num_nodes, bits.data(), {taken.data(), places.data()});
+      places.resize(left);
+      taken.resize(left);
+      ASSERT_EQ(places, want);
+      ASSERT_EQ(taken, wanted);
+      places.resize(count + kMarkedTogether);
       taken.resize(count + kMarkedTogether);
       if (count == 0) continue;
       for (const std::int32_t bad : {-1, static_cast<std::int32_t>(num_nodes), INT32_MIN}) {
         nodes[random() % count] = bad;
-        EXPECT_EQ(take_marked(nodes, num_nodes, bits.data(), taken.data()), kNoNode);
+        EXPECT_EQ(take_marked(nodes, num_nodes, bits.data(), {taken.data(), places.data()}), kNoNode);
       }
     }
   }
