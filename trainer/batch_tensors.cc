@@ -2,10 +2,12 @@
 #include "trainer/batch_tensors.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 #include <string>
 #include <string_view>
 
+#include "core/batch_fields.h"
 #include "core/error.h"
 
 namespace hopfeed {
@@ -36,16 +38,15 @@ torch::Tensor find(const BatchView& view, const char* name, Store store, int typ
 }
 
 /// What a type has beside the fields of its struct.
+/// All but those that have a place of their own. Of edges these are others than of nodes: an edge attribute may be called x.
 std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store store, int type,
+                                                  std::initializer_list<std::string_view> fields,
                                                   const Owner& owner) {
-  static constexpr std::string_view kFields[] = {"x",          "y",         "n_id",     "num_sampled_nodes",
-                                                 "edge_index", "e_id",      "input_id", "num_sampled_edges",
-                                                 "seed_index", "batch_size"};
   std::map<std::string, torch::Tensor> result;
   for (int i = 0; i < view.num_arrays(); ++i) {
     const ArrayView array = view.array(i);
     if (array.store != store || array.type_number != type) continue;
-    if (std::ranges::find(kFields, array.name) == std::end(kFields))
+    if (std::ranges::find(fields, array.name) == fields.end())
       result.emplace(array.name, to_tensor(array, owner));
   }
   return result;
@@ -56,7 +57,11 @@ NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
                     .y = find(view, "y", Store::kNode, type, owner),
                     .n_id = find(view, "n_id", Store::kNode, type, owner),
                     .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
-                    .node_arrays = other_arrays(view, Store::kNode, type, owner)};
+                    .node_arrays = other_arrays(view, Store::kNode, type,
+                                                {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
+                                                 batch_field::kInputId, batch_field::kSeedIndex,
+                                                 batch_field::kBatchSize},
+                                                owner)};
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }
@@ -65,7 +70,9 @@ EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
   return {.edge_index = find(view, "edge_index", Store::kEdge, type, owner),
           .e_id = find(view, "e_id", Store::kEdge, type, owner),
           .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
-          .edge_arrays = other_arrays(view, Store::kEdge, type, owner)};
+          .edge_arrays = other_arrays(
+              view, Store::kEdge, type,
+              {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges}, owner)};
 }
 
 /// The one node type that has batch_size.

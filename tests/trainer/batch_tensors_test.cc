@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
+#include "core/block_writer.h"
 #include "core/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
@@ -37,6 +40,28 @@ TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
     EXPECT_LE(at + tensor.nbytes(), slot->data + slot->bytes);
   }
   EXPECT_EQ(batch.rows().col.const_data_ptr(), batch.edge_index.const_data_ptr());
+}
+
+// Nodes have fields of these names, edges have not: theirs are attributes as any other.
+TEST_F(BatchTensorsTest, EdgeAttributesCalledXAndY_AreAmongTheOtherArrays) {
+  BlockWriter writer;
+  writer.add({.name = "n_id", .store = Store::kNode, .shape = {2}});
+  const int batch_size = writer.add({.name = "batch_size", .store = Store::kNode, .shape = {}});
+  writer.add({.name = "edge_index", .store = Store::kEdge, .shape = {2, 3}});
+  const int x = writer.add({.name = "x", .store = Store::kEdge, .shape = {3}});
+  writer.add({.name = "y", .store = Store::kEdge, .shape = {3}});
+  const auto slot = std::make_shared<TestSlot>(writer.bytes());
+  std::ranges::fill(slot->block(), std::byte{0});
+  writer.begin({.num_node_types = 1, .num_edge_types = 1}, slot->block());
+  *writer.data<std::int64_t>(batch_size) = 1;
+  std::iota(writer.data<std::int64_t>(x), writer.data<std::int64_t>(x) + 3, 7);
+
+  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  EXPECT_FALSE(batch.x.defined());
+  EXPECT_FALSE(batch.y.defined());
+  EXPECT_TRUE(torch::equal(batch.edge_arrays.at("x"), torch::arange(7, 10)));
+  EXPECT_TRUE(batch.edge_arrays.contains("y"));
+  EXPECT_EQ(batch.edge_arrays.size(), 2U);
 }
 
 TEST_F(BatchTensorsTest, ABidirectionalBatch_HasTensorsAndNoRows) {
