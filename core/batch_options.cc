@@ -84,6 +84,12 @@ void check_sampler(const BatchOptions& o) {
     throw Error(ErrorCode::kInvalid, "sampler 'cluster' needs the node attribute that numbers clusters");
 }
 
+void check_named_once(const char* option, const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name)
+      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", option, *name));
+}
+
 }  // namespace
 
 const char* to_string(TemporalStrategy strategy) {
@@ -136,11 +142,8 @@ void BatchOptions::validate() const {
                 fmt::format("edge type '{}' has {} fanouts and the others {}; give one per hop", type,
                             hops.size(), fanouts.size()));
   }
-  for (std::size_t i = 0; i < edge_attrs.size(); ++i) {
-    if (std::find(edge_attrs.begin(), edge_attrs.begin() + static_cast<std::ptrdiff_t>(i), edge_attrs[i]) !=
-        edge_attrs.begin() + static_cast<std::ptrdiff_t>(i))
-      throw Error(ErrorCode::kInvalid, fmt::format("edge_attrs names '{}' twice", edge_attrs[i]));
-  }
+  check_named_once("attrs", attrs.value_or(std::vector<std::string>{}));
+  check_named_once("edge_attrs", edge_attrs);
   if (subgraph == Subgraph::kInduced && trees())
     throw Error(ErrorCode::kInvalid,
                 "the induced subgraph has all edges between nodes, so it excludes disjoint and time");

@@ -87,6 +87,7 @@ TEST_F(SampleProgram, Attrs_AreThoseThatABatchCarries) {
   EXPECT_EQ(sample({"--attrs", "all"}).out, sample({}).out);
   expect_refused(sample({"--attrs", "z"}), "'z'");
   expect_refused(sample({"--attrs", "x,,y"}), "'x,,y' has an empty name");
+  expect_refused(sample({"--attrs", "x,y,x"}), "attrs names 'x' twice");
 }
 
 TEST_F(SampleProgram, At_MakesTheSameBatchAgainAndStoresIt) {
