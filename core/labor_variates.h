@@ -74,9 +74,9 @@ class LaborVariates {
     const std::size_t room = room_for(dataset.num_nodes(wanted.node_type));
     const std::uint32_t first = wanted.first_hop % kLaborHops,
                         words = std::min(wanted.end_hop - wanted.first_hop, kLaborHops - first);
+    views_ = {};  // before the memory behind them may move, or there is none
     uppers_.reserve(room * words);
     bits_.reserve(room / 8 * kCuts.size() * words);
-    views_ = {};
     VariateWords out{};
     for (std::uint32_t w = 0; w < words; ++w) {
       View& view = views_[first + w];
