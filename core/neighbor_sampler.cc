@@ -387,10 +387,14 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
     std::size_t group = 0;
     for (const std::int64_t fanout : s.types[e].fanouts)
       if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));
+    const bool whole_rows =
+        s.options.labor ||
+        std::ranges::any_of(s.types[e].fanouts, [](std::int64_t fanout) { return fanout < 0; });
+    const std::size_t longest = whole_rows ? RowReader(s.dataset, static_cast<int>(e)).greatest_degree() : 0;
     for (const std::int64_t fanout : s.types[e].fanouts)
-      group = std::max(group, fanout < 0 || s.options.labor
-                                  ? edges
-                                  : DrawnGroup::kRows * static_cast<std::size_t>(fanout));
+      group =
+          std::max(group, DrawnGroup::kRows *
+                              (fanout < 0 || s.options.labor ? longest : static_cast<std::size_t>(fanout)));
     largest_group = std::max(largest_group, std::min(group, edges));
     bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
              array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
