@@ -33,9 +33,10 @@ class LaborPicker {
     row.most = options_.fanout == 0 ? 0 : row.degree;
     ahead_[num_ahead_++ % DrawnGroup::kRows] = {.at = row.index_at, .bytes = draws(row) ? bytes_of(row) : 0};
     if (draws(row) && row.degree > kMaxLaborDegree) {
-      throw Error(ErrorCode::kUnsupported,
-                  "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
-                      " in-edges; layer-dependent draws take rows of less than 2^32");
+      throw Error(
+          ErrorCode::kUnsupported,
+          "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
+              " in-edges; layer-dependent draws take rows of less than 2^32, so sample without labor");
     }
   }
 

@@ -374,9 +374,11 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
   };
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
-  const auto labor_copies = [&](std::size_t edges) {
-    return std::size(s.expand_scratch.picks.taken) * (array(edges + kMarkedTogether, sizeof(std::int64_t)) +
-                                                      array(edges + kMarkedTogether, sizeof(std::uint32_t)));
+  const auto picks = [&](std::size_t edges) {
+    if (!s.options.labor) return array(edges, sizeof(std::uint32_t)) + array(edges, sizeof(std::uint64_t));
+    const std::size_t room = edges + kMarkedTogether;
+    return std::size(s.expand_scratch.picks.taken) *
+           (array(room, sizeof(std::int64_t)) + array(room, sizeof(std::uint32_t)));
   };
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
   std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(TimeGuess::Place));
@@ -400,12 +402,10 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
              array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
              array(static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]), sizeof(std::uint32_t));
   }
-  bytes +=
-      std::size(s.expand_scratch.placed) *
-          (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
-           array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
-      array(largest_group, sizeof(std::uint32_t)) + array(largest_group, sizeof(std::uint64_t)) +  // picks
-      (s.options.labor ? labor_copies(largest_group) : 0) + array(s.longest_sums(), sizeof(std::uint64_t));
+  bytes += std::size(s.expand_scratch.placed) *
+               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
+                array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
+           picks(largest_group) + array(s.longest_sums(), sizeof(std::uint64_t));
   std::size_t variates = 0;
   for (int t = 0; s.options.labor && t < s.dataset.num_node_types(); ++t)
     variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t), num_hops()));

@@ -66,9 +66,9 @@ class WeightedPicker {
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
     if (row.degree > kMaxWeightedDegree) {
-      throw Error(ErrorCode::kUnsupported, "node " + std::to_string(row.original_id) + " has " +
-                                               std::to_string(row.degree) +
-                                               " in-edges; weighted draws take rows of less than 2^31");
+      throw Error(ErrorCode::kUnsupported,
+                  "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
+                      " in-edges; weighted draws take rows of less than 2^31, so sample without the weight");
     }
     row.population = row.degree;
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);

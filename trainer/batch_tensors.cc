@@ -37,8 +37,8 @@ torch::Tensor find(const BatchView& view, const char* name, Store store, int typ
   return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
 }
 
-/// What a type has beside the fields of its struct.
-/// All but those that have a place of their own. Of edges these are others than of nodes: an edge attribute may be called x.
+/// What a type has beside `fields`, which have a place of their own in its struct: others of edges than of nodes, so that an
+/// edge attribute may be called x.
 std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store store, int type,
                                                   std::initializer_list<std::string_view> fields,
                                                   const Owner& owner) {

@@ -48,6 +48,7 @@ class LaborTables : public ::testing::Test {
   // Of every node in the first hop that is wanted: its upper bits, and whether they are below each cut.
   void expect_rule(const LaborVariates::Wanted& wanted) {
     const LaborVariates::View view = variates_.of(*dataset_, wanted);
+    ASSERT_NE(view.uppers, nullptr) << "hop " << wanted.first_hop;
     for (std::int64_t node = 0; node < kNodes[wanted.node_type]; ++node) {
       const auto original = static_cast<std::uint64_t>(dataset_->original_id(wanted.node_type, node));
       const std::uint64_t upper =
@@ -84,6 +85,17 @@ TEST_F(LaborTables, WhateverWasAskedBefore_AreThoseOfTheRule) {
                  .end_hop = hop + 1 + static_cast<std::uint32_t>(below(random, 3))});
     if (HasFailure()) return;
   }
+}
+
+// Also of those whose upper bits are the threshold's, which the bits below the cut at these would lose.
+TEST(LaborTablesView, BitsAboveAThreshold_HaveAllThatMayBeBelowIt) {
+  const std::uint8_t bits[3] = {};
+  const LaborVariates::View view{.below = {&bits[0], &bits[1], &bits[2]}};
+  EXPECT_EQ(view.bits_above(0), &bits[0]);
+  EXPECT_EQ(view.bits_above(0x07FF), &bits[0]);
+  EXPECT_EQ(view.bits_above(0x0800), &bits[1]);
+  EXPECT_EQ(view.bits_above(0x7FFF), &bits[2]);
+  EXPECT_EQ(view.bits_above(0x8000), nullptr);
 }
 
 TEST_F(LaborTables, OfTheHopsToCome_AreMadeAtOnceAndKept) {
