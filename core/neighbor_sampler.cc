@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <optional>
 #include <variant>
 
 #include "core/any_relabel.h"
+#include "core/edge_type_plan.h"
 #include "core/error.h"
 #include "core/keyed_random.h"
 #include "core/labor_picker.h"
@@ -36,82 +36,6 @@ struct NodeScratch {
   std::vector<std::int64_t> per_hop;
   ScratchArray<std::int64_t> nodes, trees;  // what local.ids means in a disjoint batch
 };
-
-/// An edge type as the options want it sampled.
-struct EdgeTypePlan {
-  CscView csc;
-  std::vector<std::int64_t> fanouts;  // [hops]
-  std::optional<WeightView> weight;
-  std::optional<TimeView> time;
-  std::optional<TimeGuess> guess;  // of the time
-  bool positions = false;          // an attribute of it is gathered
-};
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// The fanouts of each edge type, hop by hop.
-std::vector<std::vector<std::int64_t>> edge_type_fanouts(const Dataset& data, const BatchOptions& options) {
-  std::vector<std::vector<std::int64_t>> all(static_cast<std::size_t>(data.num_edge_types()),
-                                             options.fanouts);
-  std::vector<bool> named(all.size());
-  for (const auto& [name, fanouts] : options.edge_fanouts) {
-    const auto type = static_cast<std::size_t>(data.meta().edge_type(name));
-    if (named[type]) throw Error(ErrorCode::kInvalid, "edge_fanouts names edge type '" + name + "' twice");
-    named[type] = true;
-    all[type] = fanouts;
-  }
-  return all;
-}
-
-/// Throws where the edges have the attribute to draw by, or their sources the time, but no tables of it: neighbours would come in
-/// disregard of what was asked for, later than their seed, say.
-void require_tables(const Dataset& data, int type, const BatchOptions& options) {
-  const EdgeTypeMeta& edge = data.meta().edge_types[type];
-  const auto has = [](const std::vector<AttrMeta>& attrs, const std::string& name) {
-    return std::ranges::find(attrs, name, &AttrMeta::name) != attrs.end();
-  };
-  const auto require = [&](const std::vector<std::string>& tables, const std::string& name,
-                           const char* what) {
-    require_valid(contains(tables, name), fmt::format("edge type '{}' of {} was imported without '{}' as its "
-                                                      "{}, though that attribute is there; import it "
-                                                      "so, or leave the type out by edge fanouts of 0",
-                                                      edge.folder(), data.folder().string(), name, what));
-  };
-  if (has(edge.attrs, options.weight)) require(edge.weights, options.weight, "weight");
-  const NodeTypeMeta& sources = data.meta().node_types[data.csc(type).src_type];
-  if (has(edge.attrs, options.time) || has(sources.attrs, options.time))
-    require(edge.times, options.time, "time");
-}
-
-std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOptions& options) {
-  std::vector<EdgeTypePlan> plans;
-  const std::vector<std::vector<std::int64_t>> fanouts = edge_type_fanouts(data, options);
-  bool has_weight = options.weight.empty(), has_time = options.time.empty();
-  for (int t = 0; t < data.num_edge_types(); ++t) {
-    const EdgeTypeMeta& edge = data.meta().edge_types[t];
-    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .time = {}, .guess = {}};
-    if (options.edge_ids && !plan.csc.has_edge_ids) {
-      throw Error(ErrorCode::kUnsupported,
-                  data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
-    }
-    if (std::ranges::any_of(plan.fanouts, [](std::int64_t fanout) { return fanout != 0; }))
-      require_tables(data, t, options);
-    if (contains(edge.weights, options.weight))
-      plan.weight = data.weight(t, options.weight), has_weight = true;
-    if (contains(edge.times, options.time)) {
-      plan.time = data.time(t, options.time), has_time = true;
-      plan.guess.emplace(*plan.time, plan.csc);
-    }
-    for (const AttrMeta& attr : edge.attrs) plan.positions |= contains(options.edge_attrs, attr.name);
-    plans.push_back(std::move(plan));
-  }
-  // None has it: let the dataset say what there is.
-  if (!has_weight && !plans.empty()) data.weight(0, options.weight);
-  if (!has_time && !plans.empty()) data.time(0, options.time);
-  return plans;
-}
 
 }  // namespace
 
