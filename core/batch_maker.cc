@@ -227,8 +227,8 @@ struct BatchMaker::Impl {
       seed_times.resize(seed_ids.size());
       gather_rows(*seed_time, seed_ids, reinterpret_cast<std::byte*>(seed_times.data()));
     }
-    sample = &sampler->sample(
-        {.key = key, .seed_type = seeds.node_type(), .seeds = seed_ids, .seed_times = seed_times});
+    const TypedSeeds typed{.node_type = seeds.node_type(), .ids = seed_ids, .times = seed_times};
+    sample = &sampler->sample({.key = key, .seeds = {&typed, 1}});
     counts.of.nodes.clear();
     counts.of.edges.clear();
     counts.of.seeds = key.count;
@@ -307,7 +307,12 @@ struct BatchMaker::Impl {
   }
 
   SampleBounds worst_case(std::int64_t batch_size) const {
-    return sampler->bounds(seeds.node_type(), std::min(batch_size, seeds.size()));
+    const SeedCount most = most_seeds(batch_size);
+    return sampler->bounds({&most, 1});
+  }
+
+  SeedCount most_seeds(std::int64_t batch_size) const {
+    return {.node_type = seeds.node_type(), .count = std::min(batch_size, seeds.size())};
   }
 };
 
@@ -333,10 +338,9 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
 std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler->scratch_bytes(); }
 
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
-  const std::int64_t most = std::min(batch_size, impl_->seeds.size());
-  const std::size_t seeds = 6 * sizeof(std::int64_t) * static_cast<std::size_t>(most);  // three vectors
-  return {.tables = impl_->tables,
-          .at_most = seeds + impl_->sampler->max_scratch_bytes(impl_->seeds.node_type(), most)};
+  const SeedCount most = impl_->most_seeds(batch_size);
+  const std::size_t seeds = 6 * sizeof(std::int64_t) * static_cast<std::size_t>(most.count);  // three vectors
+  return {.tables = impl_->tables, .at_most = seeds + impl_->sampler->max_scratch_bytes({&most, 1})};
 }
 
 }  // namespace hopfeed

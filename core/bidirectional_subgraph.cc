@@ -156,8 +156,8 @@ void BidirectionalSubgraph::keep(Sample& result, std::size_t type, const Sampled
   array.values = {edges.drawn_index.data(), 2 * count};
 }
 
-SampleBounds BidirectionalSubgraph::bounds(int seed_type, std::int64_t seeds) const {
-  const SampleBounds drawn = sampler_->bounds(seed_type, seeds);
+SampleBounds BidirectionalSubgraph::bounds(SeedCounts seeds) const {
+  const SampleBounds drawn = sampler_->bounds(seeds);
   SampleBounds bounds = drawn;
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     bounds.edges[e] = saturating_sum(drawn.edges[e], drawn.edges[edges_[e].reverse]);
@@ -178,9 +178,9 @@ std::size_t BidirectionalSubgraph::scratch_bytes() const {
   return bytes;
 }
 
-std::size_t BidirectionalSubgraph::max_scratch_bytes(int seed_type, std::int64_t seeds) const {
-  std::size_t bytes = sampler_->max_scratch_bytes(seed_type, seeds), largest = 0;
-  for (const std::int64_t count : bounds(seed_type, seeds).edges) {
+std::size_t BidirectionalSubgraph::max_scratch_bytes(SeedCounts seeds) const {
+  std::size_t bytes = sampler_->max_scratch_bytes(seeds), largest = 0;
+  for (const std::int64_t count : bounds(seeds).edges) {
     const auto edges = static_cast<std::size_t>(count);
     largest = std::max(largest, edges);
     bytes += 2 * hopfeed::max_scratch_bytes(edges * sizeof(std::uint32_t)) +

@@ -23,10 +23,10 @@ class BidirectionalSubgraph : public Sampler {
 
   /// Nodes are those of the other sampler. With keep_orig_edges hops are told too, of its edges, which `_orig_edge_index` has.
   const Sample& sample(const SampleRequest& request) override;
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return keep_orig_edges_ ? sampler_->num_hops() : 0; }
   std::size_t scratch_bytes() const override;
-  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
   /// One direction of a drawn edge, in the order that decides: by its ends, drawn before reversed, as drawn.

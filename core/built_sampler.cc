@@ -51,9 +51,9 @@ const Sample& BuiltSampler::sample(const SampleRequest& request) {
   return sample;
 }
 
-SampleBounds BuiltSampler::bounds(int seed_type, std::int64_t seeds) const {
+SampleBounds BuiltSampler::bounds(SeedCounts seeds) const {
   SampleBounds bounds;
-  name_errors(name_, [&] { bounds = custom_->bounds(seed_type, seeds); });
+  name_errors(name_, [&] { bounds = custom_->bounds(seeds); });
   bool fit = bounds.nodes.size() == node_types_ && bounds.edges.size() == edge_types_;
   for (std::vector<std::int64_t>* counts : {&bounds.nodes, &bounds.edges}) {
     for (std::int64_t& count : *counts) {
@@ -65,7 +65,7 @@ SampleBounds BuiltSampler::bounds(int seed_type, std::int64_t seeds) const {
                 fmt::format("sampler '{}' gives bounds that are not a count for each of {} node types and {} "
                             "edge types",
                             name_, node_types_, edge_types_));
-  bounds.seeds = seeds;
+  bounds.seeds = total_of(seeds);
   return bounds;
 }
 

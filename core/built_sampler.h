@@ -20,12 +20,11 @@ class BuiltSampler : public Sampler {
   /// where it ended other than num_hops() hops.
   const Sample& sample(const SampleRequest& request) override;
   /// Throws kInvalid for bounds that are not one count per type.
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes() + custom_->scratch_bytes(); }
-  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override {
-    return builder_.max_scratch_bytes(bounds(seed_type, seeds)) +
-           custom_->max_scratch_bytes(seed_type, seeds);
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override {
+    return builder_.max_scratch_bytes(bounds(seeds)) + custom_->max_scratch_bytes(seeds);
   }
 
  private:

@@ -111,21 +111,24 @@ std::size_t ClusterSampler::scratch_bytes() const {
   return bytes;
 }
 
-SampleBounds ClusterSampler::bounds(int seed_type, std::int64_t seeds) const {
+SampleBounds ClusterSampler::bounds(SeedCounts seeds) const {
   SampleBounds bounds{
       .nodes = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_node_types()), 0),
       .edges = std::vector<std::int64_t>(static_cast<std::size_t>(dataset_.num_edge_types()), 0),
-      .seeds = seeds,
+      .seeds = total_of(seeds),
       .arrays = {}};
-  bounds.nodes[seed_type] = clusters_of(seed_type).largest(seeds);
+  for (const SeedCount& entry : seeds)
+    bounds.nodes[entry.node_type] = clusters_of(entry.node_type).largest(entry.count);
   return bounds;
 }
 
 void ClusterSampler::sample(const SampleRequest& request, SampleBuilder& out) {
-  const ClusterIndex& clusters = clusters_of(request.seed_type);
-  for (const std::int64_t seed : request.seeds)
-    for (const std::int64_t node : clusters.nodes(clusters.cluster_of(seed)))
-      out.add_node(request.seed_type, node);
+  for (const TypedSeeds& entry : request.seeds) {
+    const ClusterIndex& clusters = clusters_of(entry.node_type);
+    for (const std::int64_t seed : entry.ids)
+      for (const std::int64_t node : clusters.nodes(clusters.cluster_of(seed)))
+        out.add_node(entry.node_type, node);
+  }
   out.end_hop();
 }
 

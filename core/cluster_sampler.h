@@ -45,7 +45,7 @@ class ClusterSampler : public CustomSampler {
   ClusterSampler(const Dataset& dataset, const BatchOptions& options);
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return 1; }
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t scratch_bytes() const override;
 
  private:

@@ -21,13 +21,11 @@ class CustomSampler {
   virtual void sample(const SampleRequest& request, SampleBuilder& out) = 0;
   virtual std::size_t num_hops() const = 0;
   /// What no sample of so many seeds exceeds: a slot of the channel is planned for it, and a larger batch is an error.
-  virtual SampleBounds bounds(int seed_type, std::int64_t seeds) const = 0;
+  virtual SampleBounds bounds(SeedCounts seeds) const = 0;
   /// Memory of its own, beside the builder's: what it holds, and what that can come to with samples of so many seeds. It counts
   /// where the loader asks whether its workers fit.
   virtual std::size_t scratch_bytes() const { return 0; }
-  virtual std::size_t max_scratch_bytes(int /*seed_type*/, std::int64_t /*seeds*/) const {
-    return scratch_bytes();
-  }
+  virtual std::size_t max_scratch_bytes(SeedCounts /*seeds*/) const { return scratch_bytes(); }
 };
 
 }  // namespace hopfeed

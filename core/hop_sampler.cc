@@ -67,12 +67,13 @@ void HopSampler::expand(const SampleRequest& request, std::size_t hop, const Row
   }
 }
 
-SampleBounds HopSampler::bounds(int seed_type, std::int64_t seeds) const {
+SampleBounds HopSampler::bounds(SeedCounts seeds) const {
   std::vector<std::int64_t> frontier(num_nodes_.size(), 0);
-  frontier[seed_type] = std::min(seeds, num_nodes_[seed_type]);
+  for (const auto& [type, count] : seeds)
+    frontier[type] = std::min(saturating_sum(frontier[type], count), num_nodes_[type]);
   SampleBounds bounds{.nodes = frontier,
                       .edges = std::vector<std::int64_t>(readers_.size(), 0),
-                      .seeds = seeds,
+                      .seeds = total_of(seeds),
                       .arrays = {}};
   for (const std::int64_t most : most_) {
     std::vector<std::int64_t> next(frontier.size(), 0);

@@ -27,7 +27,7 @@ class HopSampler : public CustomSampler {
 
   void sample(const SampleRequest& request, SampleBuilder& out) final;
   std::size_t num_hops() const final { return most_.size(); }
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const final;
+  SampleBounds bounds(SeedCounts seeds) const final;
 
  private:
   void expand(const SampleRequest& request, std::size_t hop, const RowReader& reader, SampleBuilder& out);

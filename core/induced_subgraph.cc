@@ -142,8 +142,8 @@ void InducedSubgraph::take_row(Edges& edges, Table& table, int number, std::int6
   }
 }
 
-SampleBounds InducedSubgraph::bounds(int seed_type, std::int64_t seeds) const {
-  SampleBounds bounds = sampler_->bounds(seed_type, seeds);
+SampleBounds InducedSubgraph::bounds(SeedCounts seeds) const {
+  SampleBounds bounds = sampler_->bounds(seeds);
   for (std::size_t e = 0; e < edges_.size(); ++e) bounds.edges[e] = edges_[e].csc.num_edges;
   return bounds;
 }
@@ -159,9 +159,9 @@ std::size_t InducedSubgraph::scratch_bytes() const {
   return bytes;
 }
 
-std::size_t InducedSubgraph::max_scratch_bytes(int seed_type, std::int64_t seeds) const {
-  const SampleBounds bounds = this->bounds(seed_type, seeds);
-  std::size_t bytes = sampler_->max_scratch_bytes(seed_type, seeds), most_nodes = 0;
+std::size_t InducedSubgraph::max_scratch_bytes(SeedCounts seeds) const {
+  const SampleBounds bounds = this->bounds(seeds);
+  std::size_t bytes = sampler_->max_scratch_bytes(seeds), most_nodes = 0;
   const auto array = [](std::size_t count, std::size_t size) {
     return hopfeed::max_scratch_bytes((count + 64) * size);
   };

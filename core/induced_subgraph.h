@@ -20,10 +20,10 @@ class InducedSubgraph : public Sampler {
 
   /// Nodes are those of the other sampler; there are no hops.
   const Sample& sample(const SampleRequest& request) override;
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return 0; }
   std::size_t scratch_bytes() const override;
-  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
   struct Nodes {

@@ -50,6 +50,8 @@ struct NeighborSampler::Impl {
   std::vector<std::vector<std::int64_t>> edges_per_hop;
   ExpandScratch expand_scratch;
   ScratchArray<std::uint32_t> seed_index;
+  ScratchArray<std::int64_t> seed_times;  // of each tree
+  std::size_t num_seeds = 0;
   ScratchArray<TimeGuess::Place> time_places;
   LaborVariates variates;
   std::vector<std::uint32_t> frontier_end;
@@ -78,11 +80,12 @@ struct NeighborSampler::Impl {
   }
 
   void begin(const SampleRequest& request) {
-    if (trees && std::bit_width(request.seeds.size()) + node_bits > 63) {
+    num_seeds = request.num_seeds();
+    if (trees && std::bit_width(num_seeds) + node_bits > 63) {
       throw Error(
           ErrorCode::kUnsupported,
           fmt::format("a disjoint batch of {} seeds is too large for a graph of this size; lower batch_size",
-                      request.seeds.size()));
+                      num_seeds));
     }
     for (NodeScratch& type : nodes) {
       type.expanded = 0;
@@ -91,18 +94,32 @@ struct NeighborSampler::Impl {
     }
     for (EdgeScratch& type : edges) type.num_edges = 0;
     for (auto& list : edges_per_hop) list.clear();
-    NodeScratch& type = nodes[request.seed_type];
-    seed_index.reserve(request.seeds.size());
+    seed_index.reserve(num_seeds);
+    std::size_t before = 0;
+    for (const TypedSeeds& entry : request.seeds) {
+      insert_seeds(entry, before);
+      before += entry.ids.size();
+    }
+    for (NodeScratch& t : nodes) t.per_hop.push_back(t.local.count);
+    if (options.time.empty()) return;
+    seed_times.reserve(num_seeds);
+    std::int64_t* times = seed_times.data();
+    for (const TypedSeeds& entry : request.seeds) times = std::ranges::copy(entry.times, times).out;
+  }
+
+  // The first of them is seed `number` of the batch, whose trees count so.
+  void insert_seeds(const TypedSeeds& seeds, std::size_t number) {
+    NodeScratch& type = nodes[seeds.node_type];
     std::visit(
         [&](auto& relabel) {
-          relabel.make_room(type.local, request.seeds.size());
+          relabel.make_room(type.local, seeds.ids.size());
           typename std::decay_t<decltype(relabel)>::Inserter inserter(relabel, type.local, seed_index.data());
-          for (std::size_t i = 0; i < request.seeds.size(); ++i)
-            inserter.insert((trees ? i << node_bits : 0) | static_cast<std::uint64_t>(request.seeds[i]), i);
+          for (std::size_t i = number; i < number + seeds.ids.size(); ++i)
+            inserter.insert((trees ? i << node_bits : 0) | static_cast<std::uint64_t>(seeds.ids[i - number]),
+                            i);
           inserter.close();
         },
         type.relabel);
-    for (NodeScratch& t : nodes) t.per_hop.push_back(t.local.count);
   }
 
   void run_hop(const SampleRequest& request, std::size_t hop) {
@@ -155,13 +172,12 @@ struct NeighborSampler::Impl {
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
-        time_places.reserve(request.seed_times.size());
-        for (std::size_t i = 0; i < request.seed_times.size(); ++i)
-          time_places[i] = type.guess->place(request.seed_times[i]);
+        time_places.reserve(num_seeds);
+        for (std::size_t i = 0; i < num_seeds; ++i) time_places[i] = type.guess->place(seed_times[i]);
         expand_with(edge_type, TemporalPicker(pick,
                                               {.time = *type.time,
-                                               .seed_times = request.seed_times,
-                                               .places = {time_places.data(), request.seed_times.size()},
+                                               .seed_times = {seed_times.data(), num_seeds},
+                                               .places = {time_places.data(), num_seeds},
                                                .strategy = options.temporal_strategy,
                                                .window = options.time_window,
                                                .index_bytes = element_bytes(type.csc.index_type),
@@ -214,7 +230,7 @@ struct NeighborSampler::Impl {
         src.relabel);
   }
 
-  const Sample& finish(const SampleRequest& request) {
+  const Sample& finish() {
     for (std::size_t t = 0; t < nodes.size(); ++t) {
       NodeScratch& type = nodes[t];
       if (trees) take_ids_apart(type);
@@ -232,9 +248,10 @@ struct NeighborSampler::Impl {
           .positions = {edges[e].positions.data(), types[e].positions ? edges[e].num_edges : 0},
           .per_hop = edges_per_hop[e]};
     }
-    result.num_seeds = nodes[request.seed_type].per_hop[0];
-    const bool repeats = static_cast<std::size_t>(result.num_seeds) < request.seeds.size();
-    result.seed_index = {seed_index.data(), repeats ? request.seeds.size() : 0};
+    result.num_seeds = 0;
+    for (const NodeScratch& type : nodes) result.num_seeds += type.per_hop[0];
+    const bool repeats = static_cast<std::size_t>(result.num_seeds) < num_seeds;
+    result.seed_index = {seed_index.data(), repeats ? num_seeds : 0};
     return result;
   }
 
@@ -275,12 +292,13 @@ NeighborSampler::~NeighborSampler() = default;
 const Sample& NeighborSampler::sample(const SampleRequest& request) {
   impl_->begin(request);
   for (std::size_t hop = 0; hop < impl_->options.fanouts.size(); ++hop) impl_->run_hop(request, hop);
-  return impl_->finish(request);
+  return impl_->finish();
 }
 
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
-  std::size_t bytes = s.seed_index.bytes() + s.time_places.bytes() + s.variates.scratch_bytes();
+  std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes() + s.time_places.bytes();
+  bytes += s.variates.scratch_bytes();
   bytes += s.expand_scratch.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
@@ -290,8 +308,8 @@ std::size_t NeighborSampler::scratch_bytes() const {
   return bytes;
 }
 
-std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds) const {
-  const SampleBounds bounds = this->bounds(seed_type, seeds);
+std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
+  const SampleBounds bounds = this->bounds(seeds);
   const Impl& s = *impl_;
   const auto array = [](std::size_t count, std::size_t size) {
     return hopfeed::max_scratch_bytes(count * size);
@@ -305,7 +323,8 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
            (array(room, sizeof(std::int64_t)) + array(room, sizeof(std::uint32_t)));
   };
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
-  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(TimeGuess::Place));
+  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(std::int64_t)) +
+                      array(num_seeds, sizeof(TimeGuess::Place));
   std::size_t largest_fanout = 0;  // of those that need a set of what was picked
   std::size_t largest_group = 0;   // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
@@ -347,16 +366,19 @@ std::size_t NeighborSampler::max_scratch_bytes(int seed_type, std::int64_t seeds
 
 std::size_t NeighborSampler::num_hops() const { return impl_->options.fanouts.size(); }
 
-SampleBounds NeighborSampler::bounds(int seed_type, std::int64_t seeds) const {
+SampleBounds NeighborSampler::bounds(SeedCounts seeds) const {
   const Impl& s = *impl_;
-  const std::int64_t trees = s.trees ? seeds : 1;
+  const std::int64_t trees = s.trees ? total_of(seeds) : 1;
   const auto all_nodes = [&](std::size_t t) {
     return saturating_product(s.dataset.num_nodes(static_cast<int>(t)), trees);
   };
   std::vector<std::int64_t> frontier(s.nodes.size(), 0);
-  frontier[seed_type] = std::min(seeds, all_nodes(seed_type));
-  SampleBounds bounds{
-      .nodes = frontier, .edges = std::vector<std::int64_t>(s.types.size(), 0), .seeds = seeds, .arrays = {}};
+  for (const auto& [type, count] : seeds)
+    frontier[type] = std::min(saturating_sum(frontier[type], count), all_nodes(type));
+  SampleBounds bounds{.nodes = frontier,
+                      .edges = std::vector<std::int64_t>(s.types.size(), 0),
+                      .seeds = total_of(seeds),
+                      .arrays = {}};
   for (std::size_t hop = 0; hop < s.options.fanouts.size(); ++hop) {
     std::vector<std::int64_t> next(frontier.size(), 0);
     for (std::size_t e = 0; e < s.types.size(); ++e) {

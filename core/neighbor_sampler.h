@@ -20,10 +20,10 @@ class NeighborSampler : public Sampler {
   ~NeighborSampler() override;
   const Sample& sample(const SampleRequest& request) override;
   /// A frontier never exceeds the nodes of its type (of each tree), and each node is expanded once.
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override;
   std::size_t scratch_bytes() const override;
-  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override;
   /// Weighted rows so far that few heavy edges made slow: they cost O(degree) each (weighted_rule.h).
   std::uint64_t rows_summed() const;
 

@@ -42,12 +42,16 @@ void SampleBuilder::begin(const SampleRequest& request) {
     type.per_hop.clear();
   }
   result_.arrays.clear();
-  num_positions_ = request.seeds.size();
+  num_positions_ = request.num_seeds();
   seed_locals_.reserve(num_positions_);
-  for (std::size_t i = 0; i < num_positions_; ++i)
-    seed_locals_[i] = add_node(request.seed_type, request.seeds[i]);
-  for (Nodes& type : nodes_) type.per_hop.push_back(type.local.count);
-  num_seeds_ = nodes_[request.seed_type].local.count;
+  std::size_t at = 0;
+  for (const TypedSeeds& entry : request.seeds)
+    for (const std::int64_t seed : entry.ids) seed_locals_[at++] = add_node(entry.node_type, seed);
+  num_seeds_ = 0;
+  for (Nodes& type : nodes_) {
+    type.per_hop.push_back(type.local.count);
+    num_seeds_ += type.local.count;
+  }
 }
 
 std::uint32_t SampleBuilder::add_node(int node_type, std::int64_t dataset_id) {

@@ -50,17 +50,38 @@ struct Sample {
   std::vector<SampledNodes> nodes;  // per node type
   std::vector<SampledEdges> edges;  // per edge type
   std::vector<SampledArray> arrays;
-  std::int64_t num_seeds = 0;  // distinct; in disjoint batches all
-  std::span<const std::uint32_t>
-      seed_index;  // [count] local id of each position; empty unless a seed repeats
+  std::int64_t num_seeds = 0;  // of all entries of the request: distinct; in disjoint batches all
+  /// Local id of each seed, entry after entry of the request; empty unless a seed repeats in its entry.
+  std::span<const std::uint32_t> seed_index;
+};
+
+/// Seeds of one node type.
+struct TypedSeeds {
+  int node_type = 0;
+  std::span<const std::int64_t> ids;    // dataset ids
+  std::span<const std::int64_t> times;  // of each, where the options name a time
 };
 
 struct SampleRequest {
   BatchKey key;
-  int seed_type = 0;
-  std::span<const std::int64_t> seeds;       // dataset ids
-  std::span<const std::int64_t> seed_times;  // of each seed, where the options name a time
+  /// In the order of their local ids, no node type twice: nodes as seeds are one entry, links between two types have two. The trees
+  /// of a disjoint batch are numbered on from entry to entry.
+  std::span<const TypedSeeds> seeds;
+
+  std::size_t num_seeds() const {
+    std::size_t sum = 0;
+    for (const TypedSeeds& entry : seeds) sum += entry.ids.size();
+    return sum;
+  }
 };
+
+/// How many seeds of a node type.
+struct SeedCount {
+  int node_type = 0;
+  std::int64_t count = 0;
+};
+/// Of a request that is still to come, entry by entry.
+using SeedCounts = std::span<const SeedCount>;
 
 /// What no sample of so many seeds exceeds.
 struct SampleBounds {
@@ -76,13 +97,13 @@ class Sampler {
   /// where the graph is damaged.
   virtual const Sample& sample(const SampleRequest& request) = 0;
   /// Saturates at kFarTooMany instead of wrapping.
-  virtual SampleBounds bounds(int seed_type, std::int64_t seeds) const = 0;
+  virtual SampleBounds bounds(SeedCounts seeds) const = 0;
   /// Entries of `per_hop` of edges; of nodes it is one more.
   virtual std::size_t num_hops() const = 0;
   /// Bytes of scratch held.
   virtual std::size_t scratch_bytes() const = 0;
   /// What that can come to with samples of so many seeds.
-  virtual std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const = 0;
+  virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
 };
 
 /// Counts that no batch reaches are as good as each other; they must only not wrap.
@@ -92,5 +113,10 @@ inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);
 }
 inline std::int64_t saturating_sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kFarTooMany); }
+inline std::int64_t total_of(SeedCounts seeds) {
+  std::int64_t sum = 0;
+  for (const SeedCount& entry : seeds) sum = saturating_sum(sum, entry.count);
+  return sum;
+}
 
 }  // namespace hopfeed

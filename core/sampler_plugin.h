@@ -16,7 +16,7 @@
 namespace hopfeed {
 
 /// What both sides have to agree in; compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 2, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 3, g++ ABI " __VERSION__;
 
 /// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout =

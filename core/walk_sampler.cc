@@ -78,14 +78,15 @@ void WalkSampler::require_start(int seed_type) const {
                   dataset_.meta().node_types[csc.dst_type].name, dataset_.meta().node_types[seed_type].name));
 }
 
-SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
-  require_start(seed_type);
+SampleBounds WalkSampler::bounds(SeedCounts seeds) const {
+  for (const SeedCount& entry : seeds) require_start(entry.node_type);
+  const std::int64_t count = total_of(seeds);
   SampleBounds bounds{.nodes = std::vector<std::int64_t>(num_nodes_.size(), 0),
                       .edges = std::vector<std::int64_t>(readers_.size(), 0),
-                      .seeds = seeds,
+                      .seeds = count,
                       .arrays = {}};
-  const std::int64_t walks = saturating_product(seeds, options_.per_seed);
-  bounds.nodes[seed_type] = seeds;
+  const std::int64_t walks = saturating_product(count, options_.per_seed);
+  bounds.nodes[readers_[steps_[0]].csc().dst_type] = count;
   for (const int e : steps_) {
     bounds.edges[e] = saturating_sum(bounds.edges[e], walks);
     std::int64_t& nodes = bounds.nodes[readers_[e].csc().src_type];
@@ -99,17 +100,17 @@ SampleBounds WalkSampler::bounds(int seed_type, std::int64_t seeds) const {
   return bounds;
 }
 
-std::size_t WalkSampler::max_scratch_bytes(int /*seed_type*/, std::int64_t seeds) const {
-  const auto walks = static_cast<std::size_t>(saturating_product(seeds, options_.per_seed));
+std::size_t WalkSampler::max_scratch_bytes(SeedCounts seeds) const {
+  const auto walks = static_cast<std::size_t>(saturating_product(total_of(seeds), options_.per_seed));
   const std::size_t sorted = biased_ ? readers_[steps_[0]].greatest_degree() : 0;
   return 2 * hopfeed::max_scratch_bytes(walks * sizeof(std::int64_t)) +
          hopfeed::max_scratch_bytes(sorted * sizeof(std::int64_t));
 }
 
 void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
-  require_start(request.seed_type);
+  for (const TypedSeeds& entry : request.seeds) require_start(entry.node_type);
   const std::size_t per_seed = static_cast<std::size_t>(options_.per_seed),
-                    walks = request.seeds.size() * per_seed;
+                    walks = request.num_seeds() * per_seed;
   if (walks >> 32 != 0)
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} walks in a batch are too many; lower batch_size or per_seed", walks));
@@ -122,9 +123,10 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   before_.reserve(walks);
   const std::size_t width = steps_.size() + 1;
   for (std::size_t w = 0; w < walks; ++w) {
-    at_[w] = request.seeds[w / per_seed];
+    const std::uint32_t start = out.seed_locals()[w / per_seed];
+    at_[w] = out.nodes(readers_[steps_[0]].csc().dst_type)[start];
     before_[w] = -1;
-    ways[w * width] = out.seed_locals()[w / per_seed];
+    ways[w * width] = start;
   }
   for (std::size_t step = 0; step < steps_.size(); ++step) {
     run_step(request, step, ways, out);

@@ -25,10 +25,10 @@ class WalkSampler : public CustomSampler {
   WalkSampler(const Dataset& dataset, const BatchOptions& options);
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return steps_.size(); }
-  SampleBounds bounds(int seed_type, std::int64_t seeds) const override;
+  SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t scratch_bytes() const override { return at_.bytes() + before_.bytes() + sorted_.bytes(); }
   /// With p and q: reads all row records, since the longest row may come to be sorted.
-  std::size_t max_scratch_bytes(int seed_type, std::int64_t seeds) const override;
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
   /// The draws of one step of one walk.
   struct Step {

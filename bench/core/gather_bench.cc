@@ -26,8 +26,9 @@ std::vector<std::vector<std::int64_t>> sampled_nodes(const Dataset& dataset, con
     seeds.seeds({.seed = 1, .epoch = epoch, .first = 0, .count = count}, positions);
     std::vector<std::int64_t> ids(positions.original_id.size());
     dataset.dataset_ids(0, positions.original_id, ids);
+    const TypedSeeds typed{.node_type = 0, .ids = ids, .times = {}};
     const Sample& sample = sampler.sample(
-        {.key = {.seed = 1, .epoch = epoch, .first = 0, .count = count}, .seed_type = 0, .seeds = ids});
+        {.key = {.seed = 1, .epoch = epoch, .first = 0, .count = count}, .seeds = {&typed, 1}});
     batches.emplace_back(sample.nodes[0].dataset_ids.begin(), sample.nodes[0].dataset_ids.end());
   }
   return batches;

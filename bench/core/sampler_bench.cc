@@ -63,7 +63,8 @@ struct Worker {
       times.resize(ids.size());
       gather_rows(*seed_time, ids, reinterpret_cast<std::byte*>(times.data()));
     }
-    return {.key = k, .seed_type = 0, .seeds = ids, .seed_times = times};
+    typed = {.node_type = 0, .ids = ids, .times = times};
+    return {.key = k, .seeds = {&typed, 1}};
   }
 
   void sample_topology(const BatchKey& k) {
@@ -132,6 +133,7 @@ struct Worker {
   std::optional<AttrView> seed_time;
   SeedList::Positions positions;
   std::vector<std::int64_t> ids, times;
+  TypedSeeds typed;
   std::unique_ptr<std::byte[], Aligned> block;
   std::size_t capacity = 0;
   Counts counts;

@@ -42,8 +42,13 @@ class SerialSampler {
              .edges = std::vector<SerialEdges>(static_cast<std::size_t>(dataset.num_edge_types())),
              .walks = {}} {
     for (int e = 0; e < dataset.num_edge_types(); ++e) readers_.emplace_back(dataset, e);
-    for (std::size_t i = 0; i < request.seeds.size(); ++i)
-      local_id(request.seed_type, options.trees() ? static_cast<std::int64_t>(i) : 0, request.seeds[i]);
+    std::int64_t tree = 0;
+    for (const TypedSeeds& entry : request.seeds) {
+      for (std::size_t i = 0; i < entry.ids.size(); ++i, ++tree) {
+        starts_.push_back(local_id(entry.node_type, options.trees() ? tree : 0, entry.ids[i]));
+        if (!entry.times.empty()) seed_times_.push_back(entry.times[i]);
+      }
+    }
     end_hop();
   }
 
@@ -139,7 +144,7 @@ class SerialSampler {
     }
     if (options_.time.empty()) return draw_uniformly(draws, row.degree, fanout, options_.replace);
     const Positions past =
-        of_the_past(times(e, row), request_.seed_times[static_cast<std::size_t>(tree)], options_.time_window);
+        of_the_past(times(e, row), seed_times_[static_cast<std::size_t>(tree)], options_.time_window);
     if (options_.temporal_strategy == TemporalStrategy::kLast)
       return takes_all(past.size(), fanout, options_.replace) ? past
                                                               : Positions(past.end() - fanout, past.end());
@@ -214,13 +219,14 @@ class SerialSampler {
   // Uniform walks by the first edge type.
   void walk() {
     const std::size_t per_seed = static_cast<std::size_t>(options_.walk.per_seed),
-                      count = request_.seeds.size() * per_seed,
+                      count = starts_.size() * per_seed,
                       width = static_cast<std::size_t>(options_.walk.length) + 1;
     out_.walks.assign(count * width, -1);
     Ints at(count);
     for (std::size_t w = 0; w < count; ++w) {
-      at[w] = request_.seeds[w / per_seed];
-      out_.walks[w * width] = local_id(request_.seed_type, 0, at[w]);
+      out_.walks[w * width] = starts_[w / per_seed];
+      at[w] = out_.nodes[static_cast<std::size_t>(readers_[0].csc().dst_type)]
+                  .ids[static_cast<std::size_t>(starts_[w / per_seed])];
     }
     for (std::size_t step = 0; step + 1 < width; ++step) {
       NodeStream draws = stream(Purpose::kWalks, 0, step, request_.key.first);
@@ -245,6 +251,7 @@ class SerialSampler {
   const Dataset& dataset_;
   const BatchOptions& options_;
   const SampleRequest& request_;
+  Ints starts_, seed_times_;        // of each seed: its local id, and its time where it has one
   std::vector<RowReader> readers_;  // per edge type
   SerialSample out_;
 };

@@ -65,7 +65,8 @@ class Shadowing : public CustomSampler {
  public:
   void sample(const SampleRequest&, SampleBuilder&) override {}
   std::size_t num_hops() const override { return 0; }
-  SampleBounds bounds(int, std::int64_t seeds) const override {
+  SampleBounds bounds(SeedCounts counts) const override {
+    const std::int64_t seeds = total_of(counts);
     return {.nodes = {seeds},
             .edges = {0},
             .seeds = seeds,

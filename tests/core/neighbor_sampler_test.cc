@@ -74,7 +74,8 @@ TEST_F(Cycle6, DuplicateSeedsKeepOneLocalIdAndMakeNoFalseEdges) {
 
 TEST_F(Cycle6, NoSeedsGiveAnEmptySample) {
   NeighborSampler sampler(*dataset_, {.fanouts = {-1, -1}});
-  const Sample& sample = sampler.sample({.key = {}, .seed_type = 0, .seeds = {}});
+  const TypedSeeds none{.node_type = 0, .ids = {}, .times = {}};
+  const Sample& sample = sampler.sample({.key = {}, .seeds = {&none, 1}});
   EXPECT_EQ(ints(sample.nodes[0].per_hop), (Ints{0, 0, 0}));
   EXPECT_EQ(ints(sample.edges[0].per_hop), (Ints{0, 0}));
 }

@@ -20,7 +20,7 @@ struct Custom : CustomSampler {
   std::function<void()> on_bounds = [] {};
   void sample(const SampleRequest&, SampleBuilder& out) override { body(out); }
   std::size_t num_hops() const override { return 1; }
-  SampleBounds bounds(int, std::int64_t) const override {
+  SampleBounds bounds(SeedCounts) const override {
     on_bounds();
     return what;
   }
@@ -37,9 +37,11 @@ class WrongSamplers : public ::testing::Test {
     change(*custom);
     try {
       BuiltSampler sampler("wrong", *dataset_, {}, std::move(custom));
-      sampler.bounds(0, 2);
+      const SeedCount two{.node_type = 0, .count = 2};
+      sampler.bounds({&two, 1});
       const std::vector<std::int64_t> seeds{1, 2};
-      sampler.sample({.key = {}, .seed_type = 0, .seeds = seeds, .seed_times = {}});
+      const TypedSeeds typed{.node_type = 0, .ids = seeds, .times = {}};
+      sampler.sample({.key = {}, .seeds = {&typed, 1}});
     } catch (const Error& error) {
       return error.what();
     }

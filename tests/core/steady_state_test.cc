@@ -170,10 +170,8 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   const auto sample_all = [&] {
     for (std::int64_t first = 0; first < 7; ++first) {
       for (std::int64_t i = 0; i < 64; ++i) seeds[static_cast<std::size_t>(i)] = first * 64 + i;
-      sampler->sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
-                       .seed_type = 0,
-                       .seeds = seeds,
-                       .seed_times = seed_times});
+      const TypedSeeds typed{.node_type = 0, .ids = seeds, .times = seed_times};
+      sampler->sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64}, .seeds = {&typed, 1}});
     }
   };
   sample_all();

@@ -14,8 +14,8 @@ class ThrowingSampler : public CustomSampler {
   }
   void sample(const SampleRequest&, SampleBuilder&) override { throw std::logic_error("not today"); }
   std::size_t num_hops() const override { return 1; }
-  SampleBounds bounds(int, std::int64_t seeds) const override {
-    return {.nodes = {seeds}, .edges = {0}, .seeds = seeds, .arrays = {}};
+  SampleBounds bounds(SeedCounts seeds) const override {
+    return {.nodes = {total_of(seeds)}, .edges = {0}, .seeds = total_of(seeds), .arrays = {}};
   }
 };
 
