@@ -106,7 +106,7 @@ RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
 fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (!options.data.empty()) return options.data;
   const fs::path folder =
-      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, kDatasetVersion,
+      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, kPlainDatasetVersion,
                                    options.nodes, options.edges, options.features, suffix(made_up));
   if (fs::exists(folder / "meta.json")) return folder;
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

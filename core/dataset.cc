@@ -143,6 +143,25 @@ void Dataset::open_edges(int edge_type) {
     open_edge_extras(edge_type, p);
   }
   if (edge_type_into_[dst] < 0) edge_type_into_[dst] = edge_type;
+  open_links(edge_type);
+}
+
+void Dataset::open_links(int edge_type) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const auto open = [&](const std::string& relative, const std::vector<std::int64_t>& shape) {
+    NpyArray array = open_array(relative);
+    array.require_descr(npy_descr(ElementType::kInt64));
+    require_shape(array, shape);
+    return array;
+  };
+  for (const auto& [name, count] : edge.splits) {
+    LinkFiles& files = edges_[edge_type].splits.emplace_back();
+    files.pairs = open(link_pairs_path(edge, name), {count, 2});
+    if (const std::string path = link_labels_path(edge, name); meta_.files.contains(path))
+      files.labels = open(path, {count});
+    if (const std::string path = link_times_path(edge, name); meta_.files.contains(path))
+      files.times = open(path, {count});
+  }
 }
 
 void Dataset::open_edge_extras(int edge_type, int p) {
@@ -261,6 +280,24 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
                           name, known.empty() ? "none" : known));
 }
 
+LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const auto numbers = [](const NpyArray& array) {
+    return array.path().empty() ? std::span<const std::int64_t>() : array.as<std::int64_t>();
+  };
+  std::string known;
+  std::size_t i = 0;
+  for (const auto& [split, count] : edge.splits) {
+    const LinkFiles& files = edges_[edge_type].splits[i];
+    if (split == name)
+      return {.pairs = numbers(files.pairs), .labels = numbers(files.labels), .times = numbers(files.times)};
+    known += (i++ ? ", " : "") + split;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(),
+                          folder_.string(), name, known.empty() ? "none" : known));
+}
+
 std::span<const double> Dataset::hotness(int node_type, int partition) const {
   return nodes_[node_type].hotness[partition].as<double>();
 }
@@ -285,6 +322,9 @@ PageUse Dataset::page_use() const {
          {&files.attrs, &files.aliases, &files.time_orders, &files.times, &files.time_indices}) {
       for (const std::vector<NpyArray>& list : *lists) add(list);
     }
+    for (const LinkFiles& split : files.splits)
+      for (const NpyArray* array : {&split.pairs, &split.labels, &split.times})
+        ranges.push_back(array->bytes());
   }
   return hopfeed::page_use(ranges);
 }

@@ -14,6 +14,14 @@
 
 namespace hopfeed {
 
+/// Links of an edge split, in the order that they were given in.
+struct LinkSplit {
+  std::span<const std::int64_t> pairs;   // [2 P]: source and destination of each link, original ids
+  std::span<const std::int64_t> labels;  // [P]; empty: none
+  std::span<const std::int64_t> times;   // [P]; empty: none
+  std::int64_t count() const { return std::ssize(pairs) / 2; }
+};
+
 struct DatasetOptions {
   HugePages huge_pages = HugePages::kAuto;  // of every mapped array
 };
@@ -43,6 +51,8 @@ class Dataset {
   TimeView time(int edge_type, const std::string& name) const;
   /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
+  /// Links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
+  LinkSplit edge_split(int edge_type, const std::string& name) const;
   /// float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
 
@@ -64,7 +74,7 @@ class Dataset {
   PageUse page_use() const;
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees with the row
-  /// records, split ids, labels, and the fingerprint recomputed. `progress(done, total)` in bytes. Throws kCorrupt.
+  /// records, split ids, links, labels, and the fingerprint recomputed. `progress(done, total)` in bytes. Throws kCorrupt.
   void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
 
  private:
@@ -76,19 +86,24 @@ class Dataset {
     std::vector<NpyArray> hotness;                          // [partition]
     std::vector<NpyArray> original_ids;                     // [partition]; empty where row records name them
   };
+  struct LinkFiles {
+    NpyArray pairs, labels, times;  // without a path: not there
+  };
   struct EdgeFiles {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<CscPart> parts;
-    std::vector<std::int64_t> partition_offsets{0};                         // of the edges
+    std::vector<std::int64_t> partition_offsets{0};                                       // of the edges
     std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_indices;  // [name][partition]
     std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;              // as in the above
     std::vector<std::vector<const AliasEntry*>> alias_parts;
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;
+    std::vector<LinkFiles> splits;  // in the order of meta's map
   };
   void open_nodes(int node_type);
   void open_edges(int edge_type);
   void open_edge_extras(int edge_type, int partition);
+  void open_links(int edge_type);
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 

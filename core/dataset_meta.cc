@@ -1,236 +1,15 @@
-// See dataset_meta.h.
+// See dataset_meta.h. meta.json's text is read and written in dataset_meta_text.cc.
 #include "core/dataset_meta.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "core/error.h"
-#include "core/json_text.h"
 #include "core/limits.h"
 
 namespace hopfeed {
-namespace {
-
-using nlohmann::json;
-
-constexpr const char* kFormatName = "hopfeed-dataset";
-
-std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
-
-// The manifest's checksum covers the text itself, its own digits taken as zeros. It is the first field, so its place is known.
-constexpr std::string_view kChecksumHead = "{\n \"checksum\": \"", kNoChecksum = "0000000000000000";
-
-void check_checksum(const std::string& text, const std::string& path) {
-  if (seal_meta(text) == text) return;
-  throw Error(
-      ErrorCode::kCorrupt,
-      path +
-          " was changed after it was written: its 'checksum' is missing or another; make the dataset again");
-}
-
-// Reads fields and names the file and the field in every complaint.
-class Reader {
- public:
-  Reader(const json& value, std::string path, std::string where)
-      : value_(value), path_(std::move(path)), where_(std::move(where)) {
-    if (!value.is_object()) fail("is no object");
-  }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorCode::kCorrupt, path_ + ": " + (where_.empty() ? "the document" : where_) + " " + what);
-  }
-  bool has(const char* key) const { return value_.contains(key); }
-  const json& at(const char* key) const {
-    const auto it = value_.find(key);
-    if (it == value_.end()) fail(fmt::format("lacks '{}'", key));
-    return *it;
-  }
-  std::int64_t integer(const char* key, std::int64_t lo, std::int64_t hi) const {
-    return integer(at(key), key, lo, hi);
-  }
-  std::int64_t integer(const json& value, const char* key, std::int64_t lo, std::int64_t hi) const {
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
-                          : value.is_number_integer();
-    if (!fits || value.get<std::int64_t>() < lo || value.get<std::int64_t>() > hi) {
-      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key,
-                       json_text(value).substr(0, 40), lo, hi));
-    }
-    return value.get<std::int64_t>();
-  }
-  std::vector<std::int64_t> integers(const char* key, std::int64_t lo, std::int64_t hi,
-                                     std::int64_t max_size) const {
-    const json& list = array(key, max_size);
-    std::vector<std::int64_t> values;
-    for (const json& item : list) values.push_back(integer(item, key, lo, hi));
-    return values;
-  }
-  const json& array(const char* key, std::int64_t max_size) const {
-    const json& list = at(key);
-    if (!list.is_array() || static_cast<std::int64_t>(list.size()) > max_size)
-      fail(fmt::format("has no list '{}' of at most {} items", key, max_size));
-    return list;
-  }
-  std::string text(const char* key) const {
-    const json& value = at(key);
-    if (!value.is_string()) fail(fmt::format("has no text '{}'", key));
-    return value.get<std::string>();
-  }
-  std::string name(const char* key) const {
-    const std::string value = text(key);
-    try {
-      check_name(value, key);
-    } catch (const Error& error) {
-      fail(error.what());
-    }
-    return value;
-  }
-  std::vector<std::string> names(const char* key, std::int64_t max_size) const {
-    std::vector<std::string> names;
-    for (const json& item : array(key, max_size)) {
-      if (!item.is_string()) fail(fmt::format("has an item of '{}' that is no text", key));
-      names.push_back(item.get<std::string>());
-      try {
-        check_name(names.back(), key);
-      } catch (const Error& error) {
-        fail(error.what());
-      }
-    }
-    return names;
-  }
-  bool boolean(const char* key) const {
-    if (!at(key).is_boolean()) fail(fmt::format("has no true or false '{}'", key));
-    return at(key).get<bool>();
-  }
-  ElementType element(const char* key) const {
-    try {
-      return element_type_from(text(key));
-    } catch (const Error& error) {
-      fail(error.what());
-    }
-  }
-  ElementType index(const char* key) const {
-    const ElementType type = element(key);
-    if (type != ElementType::kInt32 && type != ElementType::kInt64)
-      fail(fmt::format("has '{}' that is neither int32 nor int64", key));
-    return type;
-  }
-  std::uint64_t hex(const char* key) const {
-    const std::string value = text(key);
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number, 16);
-    if (value.size() != 16 || error != std::errc{} || end != value.data() + 16)
-      fail(fmt::format("has '{}' that is no 16-digit hex number", key));
-    return number;
-  }
-  Reader child(const json& value, std::string where) const { return Reader(value, path_, std::move(where)); }
-
- private:
-  const json& value_;
-  std::string path_, where_;
-};
-
-AttrMeta read_attr(const Reader& in) {
-  AttrMeta attr;
-  attr.name = in.name("name");
-  attr.type = in.element("element_type");
-  attr.shape = in.integers("shape", 1, kMaxRowBytes, 3);
-  attr.stride_bytes = in.integer("stride_bytes", 1, kMaxRowBytes);
-  std::uint64_t row = element_bytes(attr.type);
-  for (std::int64_t d : attr.shape) {
-    if (__builtin_mul_overflow(row, static_cast<std::uint64_t>(d), &row) ||
-        row > static_cast<std::uint64_t>(kMaxRowBytes))
-      in.fail("has rows that are too wide");
-  }
-  const auto stride = static_cast<std::uint64_t>(attr.stride_bytes);
-  if (stride < row || stride % element_bytes(attr.type) != 0)
-    in.fail("has a stride that is shorter than a row or no multiple of its element");
-  return attr;
-}
-
-std::vector<AttrMeta> read_attrs(const Reader& in, const std::string& of) {
-  std::vector<AttrMeta> attrs;
-  for (const json& item : in.array("attrs", kMaxAttrs)) {
-    attrs.push_back(read_attr(in.child(item, of + ", attribute " + std::to_string(attrs.size()))));
-    for (std::size_t i = 0; i + 1 < attrs.size(); ++i) {
-      if (attrs[i].name == attrs.back().name) in.fail("names attribute '" + attrs[i].name + "' twice");
-    }
-  }
-  return attrs;
-}
-
-NodeTypeMeta read_node_type(const Reader& in, int partitions) {
-  NodeTypeMeta node;
-  node.name = in.name("name");
-  node.count = in.integer("count", 0, kMaxNodes);
-  node.partition_offsets = in.integers("partition_offsets", 0, kMaxNodes, kMaxPartitions + 1);
-  if (node.partition_offsets.size() != static_cast<std::size_t>(partitions) + 1)
-    in.fail("has partition_offsets that do not match the number of partitions");
-  if (node.partition_offsets.front() != 0 || node.partition_offsets.back() != node.count ||
-      !std::is_sorted(node.partition_offsets.begin(), node.partition_offsets.end())) {
-    in.fail("has partition_offsets that do not rise from 0 to the number of nodes");
-  }
-  node.new_id_type = in.index("new_id_type");
-  node.num_classes = in.integer("num_classes", 0, kMaxNodes);
-  node.attrs = read_attrs(in, "node type " + node.name);
-  for (const AttrMeta& attr : node.attrs) {
-    if (attr.name == "hotness" || attr.name == "original_ids")
-      in.fail("has an attribute '" + attr.name + "', which is the name of a file of its own");
-  }
-  const json& splits = in.at("splits");
-  const Reader counts = in.child(splits, "node type " + node.name + ", splits");
-  for (const auto& [name, count] : splits.items()) {
-    try {
-      check_name(name, "split");
-    } catch (const Error& error) {
-      in.fail(error.what());
-    }
-    node.splits[name] = counts.integer(name.c_str(), 0, kMaxNodes);
-  }
-  return node;
-}
-
-EdgeTypeMeta read_edge_type(const Reader& in, int partitions) {
-  EdgeTypeMeta edge;
-  edge.src = in.name("src");
-  edge.rel = in.name("rel");
-  edge.dst = in.name("dst");
-  edge.count = in.integer("count", 0, kMaxEdges);
-  edge.partition_edges = in.integers("partition_edges", 0, kMaxEdges, kMaxPartitions);
-  std::int64_t sum = 0;
-  for (std::int64_t n : edge.partition_edges) sum += n;  // at most 2^12 * 2^48: no overflow
-  if (edge.partition_edges.size() != static_cast<std::size_t>(partitions) || sum != edge.count)
-    in.fail("has partition_edges that do not add up to its edges");
-  edge.index_type = in.index("index_type");
-  edge.has_edge_ids = in.boolean("has_edge_ids");
-  edge.edge_id_type = in.index("edge_id_type");
-  edge.attrs = read_attrs(in, "edge type " + edge.folder());
-  edge.weights = in.names("weights", kMaxAttrs);
-  edge.times = in.names("times", kMaxAttrs);
-  return edge;
-}
-
-json attrs_json(const std::vector<AttrMeta>& attrs) {
-  json list = json::array();
-  for (const AttrMeta& attr : attrs) {
-    list.push_back({{"name", attr.name},
-                    {"element_type", to_string(attr.type)},
-                    {"shape", attr.shape},
-                    {"stride_bytes", attr.stride_bytes}});
-  }
-  return list;
-}
-
-bool is_hex(const std::string& text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
-}
-
-}  // namespace
 
 std::int64_t AttrMeta::row_elements() const {
   std::int64_t n = 1;
@@ -241,37 +20,6 @@ std::int64_t AttrMeta::row_elements() const {
 std::int64_t AttrMeta::row_bytes() const {
   return row_elements() * static_cast<std::int64_t>(element_bytes(type));
 }
-
-namespace {
-
-const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
-  const auto it =
-      std::find_if(attrs.begin(), attrs.end(), [&](const AttrMeta& attr) { return attr.name == name; });
-  return it == attrs.end() ? nullptr : &*it;
-}
-
-// What weights and times name is a number per edge (of times: or per source node), each named once.
-void check_weights_and_times(const Reader& in, const DatasetMeta& meta, const EdgeTypeMeta& edge) {
-  using enum ElementType;
-  const auto check = [&](const std::vector<std::string>& names, std::size_t i, const AttrMeta* attr,
-                         std::initializer_list<ElementType> types) {
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<std::ptrdiff_t>(i))
-      in.fail("names '" + names[i] + "' twice for edge type " + edge.folder());
-    if (attr && attr->shape.empty() && std::find(types.begin(), types.end(), attr->type) != types.end())
-      return;
-    in.fail("has no attribute '" + names[i] + "' of one fitting number for edge type " + edge.folder());
-  };
-  for (std::size_t i = 0; i < edge.weights.size(); ++i)
-    check(edge.weights, i, find_attr(edge.attrs, edge.weights[i]), {kFloat32, kFloat64, kInt32, kInt64});
-  for (std::size_t i = 0; i < edge.times.size(); ++i) {
-    const AttrMeta* attr = find_attr(edge.attrs, edge.times[i]);
-    if (!attr) attr = find_attr(meta.node_types[meta.edge_src_type(edge)].attrs, edge.times[i]);
-    check(edge.times, i, attr, {kInt64});
-  }
-}
-
-}  // namespace
 
 int DatasetMeta::node_type(const std::string& type_name) const {
   std::string known;
@@ -296,6 +44,22 @@ int DatasetMeta::edge_type(const std::string& name) const {
                                         : "several edge types are named '" + name + "'; say which: " + known);
 }
 
+int DatasetMeta::reverse_edge_type(int edge_type) const {
+  const EdgeTypeMeta& edge = edge_types[edge_type];
+  for (std::size_t i = 0; i < edge_types.size(); ++i) {
+    if (edge_types[i].rev_of == edge.folder() || edge.rev_of == edge_types[i].folder())
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int DatasetMeta::version() const {
+  const bool plain = std::all_of(edge_types.begin(), edge_types.end(), [](const EdgeTypeMeta& edge) {
+    return edge.rev_of.empty() && edge.splits.empty();
+  });
+  return plain ? kPlainDatasetVersion : kDatasetVersion;
+}
+
 bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {
   return std::any_of(edge_types.begin(), edge_types.end(),
                      [&](const EdgeTypeMeta& edge) { return edge.dst == node.name; });
@@ -312,127 +76,6 @@ void check_name(const std::string& name, const char* what) {
                                                  "'_', '.', '-' (no leading '.', no '__')",
                                                  what, name.substr(0, 64), kMaxNameBytes - 1));
   }
-}
-
-std::string seal_meta(std::string text) {
-  if (!text.starts_with(kChecksumHead) || text.size() < kChecksumHead.size() + kNoChecksum.size()) return "";
-  text.replace(kChecksumHead.size(), kNoChecksum.size(), kNoChecksum);
-  text.replace(kChecksumHead.size(), kNoChecksum.size(), hex64(XXH3_64bits(text.data(), text.size())));
-  return text;
-}
-
-DatasetMeta parse_meta(const std::string& text, const std::string& path) {
-  const json document = parse_json(text);
-  if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
-  const Reader in(document, path, "");
-  if (in.text("format") != kFormatName)
-    throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
-  const std::int64_t version = in.integer("version", 0, INT64_MAX);
-  const auto refuse_version = [&](const char* what) {
-    throw Error(
-        ErrorCode::kVersion,
-        fmt::format("{} has dataset version {}{}, this hopfeed reads version {}: import the data again", path,
-                    version, what, kDatasetVersion));
-  };
-  if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version("");
-  check_checksum(text, path);
-  DatasetMeta meta;
-  meta.name = in.text("name");
-  meta.fingerprint = in.text("fingerprint");
-  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
-    in.fail("has a 'fingerprint' that is not 32 hex digits");
-  meta.made_by = in.text("made_by");
-  for (const json& item : in.array("class_names", kMaxNodes)) {
-    if (!item.is_string()) in.fail("has a class name that is no text");
-    meta.class_names.push_back(item.get<std::string>());
-  }
-  meta.partitions = static_cast<int>(in.integer("partitions", 1, kMaxPartitions));
-  const Reader cut = in.child(in.at("cut"), "cut");
-  meta.cut.method = cut.text("method");
-  meta.cut.fanouts = cut.integers("fanouts", -1, kMaxFanout, kMaxHops);
-  meta.cut.batch_size = cut.integer("batch_size", 1, kMaxBatchSize);
-  meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
-  meta.cut.seed = cut.hex("seed");
-  if (cut.has("metis_degree")) meta.cut.metis_degree = cut.integer("metis_degree", 1, kMaxEdges);
-  for (const json& item : in.array("node_types", kMaxTypes)) {
-    meta.node_types.push_back(read_node_type(
-        in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
-    for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
-      if (meta.node_types[i].name == meta.node_types.back().name) in.fail("names a node type twice");
-    }
-  }
-  for (const json& item : in.array("edge_types", kMaxTypes)) {
-    meta.edge_types.push_back(read_edge_type(
-        in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
-    const EdgeTypeMeta& edge = meta.edge_types.back();
-    for (std::size_t i = 0; i + 1 < meta.edge_types.size(); ++i) {
-      if (meta.edge_types[i].folder() == edge.folder()) in.fail("names an edge type twice");
-    }
-    for (const std::string& end : {edge.src, edge.dst}) {
-      if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
-                       [&](const NodeTypeMeta& node) { return node.name == end; })) {
-        in.fail("has an edge type with unknown node type '" + end + "'");
-      }
-    }
-    check_weights_and_times(in, meta, edge);
-    if (version < kDatasetVersion && !edge.times.empty()) refuse_version(" with times");
-  }
-  if (meta.node_types.empty()) in.fail("has no node type");
-  const json& files = in.at("files");
-  if (!files.is_object()) in.fail("has no object 'files'");
-  for (const auto& [name, value] : files.items()) {
-    const Reader file = in.child(value, "file " + name);
-    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
-                        .xxh3 = file.hex("xxh3")};
-  }
-  return meta;
-}
-
-std::string format_meta(const DatasetMeta& meta) {
-  json document = {{"checksum", kNoChecksum},
-                   {"format", kFormatName},
-                   {"version", kDatasetVersion},
-                   {"name", meta.name},
-                   {"fingerprint", meta.fingerprint},
-                   {"made_by", meta.made_by},
-                   {"class_names", meta.class_names},
-                   {"partitions", meta.partitions},
-                   {"cut",
-                    {{"method", meta.cut.method},
-                     {"fanouts", meta.cut.fanouts},
-                     {"batch_size", meta.cut.batch_size},
-                     {"edges_cut", meta.cut.edges_cut},
-                     {"seed", hex64(meta.cut.seed)}}}};
-  if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
-  json& nodes = document["node_types"] = json::array();
-  for (const NodeTypeMeta& node : meta.node_types) {
-    nodes.push_back({{"name", node.name},
-                     {"count", node.count},
-                     {"partition_offsets", node.partition_offsets},
-                     {"new_id_type", to_string(node.new_id_type)},
-                     {"attrs", attrs_json(node.attrs)},
-                     {"splits", json(node.splits)},
-                     {"num_classes", node.num_classes}});
-    if (node.splits.empty()) nodes.back()["splits"] = json::object();
-  }
-  json& edges = document["edge_types"] = json::array();
-  for (const EdgeTypeMeta& edge : meta.edge_types) {
-    edges.push_back({{"src", edge.src},
-                     {"rel", edge.rel},
-                     {"dst", edge.dst},
-                     {"count", edge.count},
-                     {"partition_edges", edge.partition_edges},
-                     {"index_type", to_string(edge.index_type)},
-                     {"has_edge_ids", edge.has_edge_ids},
-                     {"edge_id_type", to_string(edge.edge_id_type)},
-                     {"attrs", attrs_json(edge.attrs)},
-                     {"weights", edge.weights},
-                     {"times", edge.times}});
-  }
-  json& files = document["files"] = json::object();
-  for (const auto& [name, file] : meta.files)
-    files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
-  return seal_meta(json_text(document, 1) + "\n");
 }
 
 }  // namespace hopfeed

@@ -3,6 +3,9 @@
 //   meta.json                                       written last; without it the folder is no dataset
 //   nodes/<type>/new_ids.npy                        [N]    int32|int64   original id -> dataset id
 //   splits/<type>/<split>.npy                       [S]    int64         original ids, in the imported order
+//   edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source, destination}, original ids
+//   edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
+//   edge_splits/<...>/<split>/times.npy             [P]    int64         optional
 //   part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
 //   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
 //   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import (optional)
@@ -27,7 +30,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 4;
+inline constexpr int kDatasetVersion = 5;
+/// What version 5 brought are `rev_of` and edge splits: a dataset without them is written as before, to the byte.
+inline constexpr int kPlainDatasetVersion = 4;
 /// What version 4 brought are the `time_indices`: without times, older datasets are read as well.
 inline constexpr int kOldestDatasetVersion = 3;
 
@@ -61,6 +66,8 @@ struct EdgeTypeMeta {
   std::vector<std::string> weights;  // attributes of these edges that have alias tables
   std::vector<std::string>
       times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
+  std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
+  std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
   std::string folder() const { return src + "__" + rel + "__" + dst; }
 };
 
@@ -93,6 +100,10 @@ struct DatasetMeta {
   int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
   /// Number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws kNotFound listing what there is.
   int edge_type(const std::string& name) const;
+  /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
+  int reverse_edge_type(int edge_type) const;
+  /// Of the format that meta.json says it is in: the plain one wherever that holds all of it.
+  int version() const;
   /// Whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
@@ -123,5 +134,8 @@ std::string attr_path(int partition, const NodeTypeMeta& node, const std::string
 std::string hotness_path(int partition, const NodeTypeMeta& node);
 std::string new_ids_path(const NodeTypeMeta& node);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
+std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
+std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
+std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
 
 }  // namespace hopfeed

@@ -8,6 +8,9 @@ namespace {
 std::string edge_file(int partition, const EdgeTypeMeta& edge, const std::string& name) {
   return part_folder(partition) + "/edges/" + edge.folder() + "/" + name + ".npy";
 }
+std::string link_file(const EdgeTypeMeta& edge, const std::string& split, const char* name) {
+  return "edge_splits/" + edge.folder() + "/" + split + "/" + name + ".npy";
+}
 }  // namespace
 
 std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
@@ -45,6 +48,15 @@ std::string hotness_path(int partition, const NodeTypeMeta& node) {
 std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";
+}
+std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split) {
+  return link_file(edge, split, "pairs");
+}
+std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split) {
+  return link_file(edge, split, "labels");
+}
+std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split) {
+  return link_file(edge, split, "times");
 }
 
 }  // namespace hopfeed

@@ -58,6 +58,7 @@ class Verifier {
         for (int p = 0; p < meta_.partitions; ++p) check_original_ids(t, p);
     }
     for (int e = 0; e < dataset_.num_edge_types(); ++e) {
+      check_links(e);
       for (int p = 0; p < meta_.partitions; ++p) {
         check_rows(e, p);
         for (std::size_t a = 0; a < meta_.edge_types[e].attrs.size(); ++a)
@@ -123,6 +124,31 @@ class Verifier {
       }
       fingerprint_.add_split(t, name, ids);
       advance_file(split_path(node, name));
+    }
+  }
+
+  void check_links(int e) {
+    using enum Fingerprint::LinkArray;
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const std::int64_t ends[2] = {meta_.node_types[meta_.edge_src_type(edge)].count,
+                                  meta_.node_types[meta_.edge_dst_type(edge)].count};
+    for (const auto& [name, count] : edge.splits) {
+      const LinkSplit links = dataset_.edge_split(e, name);
+      const auto add = [&](Fingerprint::LinkArray array, std::span<const std::int64_t> numbers,
+                           const std::string& file) {
+        if (!meta_.files.contains(file)) return;
+        fingerprint_.add_links(e, name, array, XXH3_128bits(numbers.data(), numbers.size_bytes()));
+        advance_file(file);
+      };
+      for (std::size_t i = 0; i < links.pairs.size(); ++i) {
+        if (links.pairs[i] < 0 || links.pairs[i] >= ends[i % 2])
+          corrupt(path(link_pairs_path(edge, name)),
+                  fmt::format("link {} has {} node {}, but there are {}", i / 2,
+                              i % 2 == 0 ? "source" : "destination", links.pairs[i], ends[i % 2]));
+      }
+      add(kPairs, links.pairs, link_pairs_path(edge, name));
+      add(kLabels, links.labels, link_labels_path(edge, name));
+      add(kTimes, links.times, link_times_path(edge, name));
     }
   }
 

@@ -8,7 +8,15 @@ namespace hopfeed {
 namespace {
 
 // The seed of each contribution separates kinds and types, so that equal bytes in different places do not look alike.
-enum Kind : std::uint64_t { kAttr = 1, kRow = 2, kEdgeIds = 3, kSplit = 4, kFinish = 5, kEdgeAttr = 6 };
+enum Kind : std::uint64_t {
+  kAttr = 1,
+  kRow = 2,
+  kEdgeIds = 3,
+  kSplit = 4,
+  kFinish = 5,
+  kEdgeAttr = 6,
+  kLinks = 7
+};
 
 std::uint64_t domain(Kind kind, int type, std::int64_t id, int number) {
   const std::uint64_t parts[4] = {kind, static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(id),
@@ -47,6 +55,12 @@ void Fingerprint::add_split(int node_type, const std::string& name,
   add(hash_of(original_ids, domain(kSplit, node_type, 0, 0) ^ XXH3_64bits(name.data(), name.size())));
 }
 
+void Fingerprint::add_links(int edge_type, const std::string& name, LinkArray array, XXH128_hash_t digest) {
+  const std::uint64_t words[2] = {digest.low64, digest.high64};
+  add(hash_of(std::span<const std::uint64_t>(words),
+              domain(kLinks, edge_type, 0, static_cast<int>(array)) ^ XXH3_64bits(name.data(), name.size())));
+}
+
 void Fingerprint::merge(const Fingerprint& other) {
   low_ += other.low_;
   high_ += other.high_;
@@ -65,6 +79,8 @@ std::string Fingerprint::finish(const DatasetMeta& meta) const {
     for (const AttrMeta& attr : edge.attrs)
       text +=
           fmt::format("edge attr {} {} {}\n", attr.name, to_string(attr.type), fmt::join(attr.shape, ","));
+    if (!edge.rev_of.empty()) text += fmt::format("reverse of {}\n", edge.rev_of);
+    for (const auto& [name, count] : edge.splits) text += fmt::format("edge split {} {}\n", name, count);
   }
   const XXH128_hash_t words = hash_of(std::span<const char>(text), domain(kFinish, 0, 0, 0));
   return fmt::format("{:016x}{:016x}", high_ + words.high64, low_ + words.low64);

@@ -25,6 +25,9 @@ class Fingerprint {
   void add_edge_attr(int edge_type, std::int64_t original_id, int attr, std::span<const std::byte> rows);
   /// Original ids of a split in the imported order.
   void add_split(int node_type, const std::string& name, std::span<const std::int64_t> original_ids);
+  /// One array of an edge split: `digest` is XXH3-128 of its bytes, so that who writes it need not hold it.
+  enum class LinkArray { kPairs, kLabels, kTimes };
+  void add_links(int edge_type, const std::string& name, LinkArray array, XXH128_hash_t digest);
   /// Adds what another thread gathered.
   void merge(const Fingerprint& other);
   /// 32 hex digits over all that was added and the names, counts and attribute types of `meta`.

@@ -10,6 +10,7 @@
 #include "core/fingerprint.h"
 #include "core/nonfinite.h"
 #include "partition_tool/edge_arrays.h"
+#include "partition_tool/link_arrays.h"
 #include "partition_tool/row_blocks.h"
 
 namespace hopfeed {
@@ -100,17 +101,21 @@ EdgeTypeMeta Builder::describe_edges(const RawEdges& edges) const {
   const bool wide = edges.csc.edge_id_kind == EdgeIds::kStored
                         ? id_type(edges.csc.edge_ids) == ElementType::kInt64
                         : edges.csc.num_edges() > std::int64_t{1} << 31;
-  return {.src = graph_.nodes[edges.src_type].name,
-          .rel = edges.rel,
-          .dst = graph_.nodes[edges.dst_type].name,
-          .count = edges.csc.num_edges(),
-          .partition_edges = std::vector<std::int64_t>(partitions()),
-          .index_type = id_type(orders_[edges.src_type].new_ids),
-          .has_edge_ids = edges.csc.stores_edge_ids(),
-          .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32,
-          .attrs = described(edges.attrs),
-          .weights = edges.weights,
-          .times = edges.times};
+  EdgeTypeMeta edge{.src = graph_.nodes[edges.src_type].name,
+                    .rel = edges.rel,
+                    .dst = graph_.nodes[edges.dst_type].name,
+                    .count = edges.csc.num_edges(),
+                    .partition_edges = std::vector<std::int64_t>(partitions()),
+                    .index_type = id_type(orders_[edges.src_type].new_ids),
+                    .has_edge_ids = edges.csc.stores_edge_ids(),
+                    .edge_id_type = wide ? ElementType::kInt64 : ElementType::kInt32,
+                    .attrs = described(edges.attrs),
+                    .weights = edges.weights,
+                    .times = edges.times,
+                    .rev_of = edges.rev_of,
+                    .splits = {}};
+  for (const auto& [name, links] : edges.splits) edge.splits[name] = links.count;
+  return edge;
 }
 
 void Builder::describe() {
@@ -269,6 +274,7 @@ void Builder::write_edges(int type) {
              {.threads = std::max(1, options_.threads), .progress = progress_})
       .write(fingerprints_,
              [&](const std::string& attr, std::int64_t count) { note_nonfinite(attr, count); });
+  write_links(writer_, graph_, type, edge, fingerprints_[0], progress_);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -116,6 +117,38 @@ struct RawNodes {
   std::int64_t num_classes = 0;                             // 0: unknown
 };
 
+/// Consecutive links of an edge split.
+struct LinkBlock {
+  std::span<const std::int64_t> pairs;          // source, destination, source, ...; imported ids
+  std::span<const std::int64_t> labels, times;  // one for each pair; empty where the split has none
+};
+
+struct RawEdges;
+
+/// Links of one edge split. They are asked for while they are written, so that those that are edges of the graph need not lie
+/// in memory a second time.
+struct RawLinks {
+  std::int64_t count = 0;
+  bool has_labels = false, has_times = false;
+  /// Gives all of them, front to back. `of` is the edge type that has the split.
+  std::function<void(const RawEdges& of, const std::function<void(const LinkBlock&)>& take)> read;
+};
+
+/// Links that lie in memory; labels and times may be empty.
+struct HeldLinks {
+  std::vector<std::int64_t> pairs, labels, times;
+};
+
+inline RawLinks raw_links(HeldLinks links) {
+  const auto held = std::make_shared<const HeldLinks>(std::move(links));
+  return {.count = std::ssize(held->pairs) / 2,
+          .has_labels = !held->labels.empty(),
+          .has_times = !held->times.empty(),
+          .read = [held](const RawEdges&, const std::function<void(const LinkBlock&)>& take) {
+            take({.pairs = held->pairs, .labels = held->labels, .times = held->times});
+          }};
+}
+
 /// The edges of one type.
 struct RawEdges {
   int src_type = 0, dst_type = 0;  // of RawGraph::nodes
@@ -124,6 +157,8 @@ struct RawEdges {
   std::vector<RawEdgeAttr> attrs;
   std::vector<std::string> weights;  // attributes that weighted sampling shall draw by
   std::vector<std::string> times;    // attributes, or else of the source nodes, that rows shall be ordered by
+  std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
+  std::map<std::string, RawLinks> splits = {};
 };
 
 /// Where nodes of all types are numbered through, those of the first type come first, then those of the next.

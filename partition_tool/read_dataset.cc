@@ -204,6 +204,28 @@ RawNodes read_nodes(const Dataset& dataset, int node_type) {
   return nodes;
 }
 
+/// Edge splits are read from their maps; ids are checked before anything is done with them.
+std::map<std::string, RawLinks> read_links(const Dataset& dataset, int edge_type) {
+  const EdgeTypeMeta& edge = dataset.meta().edge_types[edge_type];
+  const CscView csc = dataset.csc(edge_type);
+  std::map<std::string, RawLinks> splits;
+  for (const auto& [name, count] : edge.splits) {
+    const LinkSplit links = dataset.edge_split(edge_type, name);
+    for (std::size_t i = 0; i < links.pairs.size(); ++i) {
+      if (links.pairs[i] < 0 || links.pairs[i] >= (i % 2 == 0 ? csc.num_src_nodes : csc.num_dst_nodes))
+        corrupt(dataset, link_pairs_path(edge, name),
+                fmt::format("link {} has node {}, out of range", i / 2, links.pairs[i]));
+    }
+    splits[name] = {.count = count,
+                    .has_labels = dataset.meta().files.contains(link_labels_path(edge, name)),
+                    .has_times = dataset.meta().files.contains(link_times_path(edge, name)),
+                    .read = [links](const RawEdges&, const std::function<void(const LinkBlock&)>& take) {
+                      take({.pairs = links.pairs, .labels = links.labels, .times = links.times});
+                    }};
+  }
+  return splits;
+}
+
 }  // namespace
 
 RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progress) {
@@ -225,7 +247,9 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
                            .csc = EdgeReader(dataset, t, originals, threads).read(progress),
                            .attrs = {},
                            .weights = edge.weights,
-                           .times = edge.times});
+                           .times = edge.times,
+                           .rev_of = edge.rev_of,
+                           .splits = read_links(dataset, t)});
     for (const AttrMeta& attr : edge.attrs)
       graph.edges.back().attrs.push_back({.name = attr.name,
                                           .type = attr.type,

@@ -57,6 +57,8 @@ json show_edge_type(const Dataset& dataset, int number) {
   for (const std::string& weight : edge.weights)
     fmt::print("  weight {}: edges can be drawn by it\n", weight);
   for (const std::string& time : edge.times) fmt::print("  time {}: rows are in its order\n", time);
+  if (!edge.rev_of.empty()) fmt::print("  the reverse of {}\n", edge.rev_of);
+  for (const auto& [name, count] : edge.splits) fmt::print("  edge split {}: {} links\n", name, count);
   fmt::print("  edges by partition: {}\n", fmt::join(edge.partition_edges, ", "));
   return {{"src", edge.src},
           {"rel", edge.rel},
@@ -67,6 +69,8 @@ json show_edge_type(const Dataset& dataset, int number) {
           {"attrs", std::move(attrs)},
           {"weights", edge.weights},
           {"times", edge.times},
+          {"rev_of", edge.rev_of},
+          {"edge_splits", edge.splits},
           {"in_degree",
            {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
 }

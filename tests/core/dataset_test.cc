@@ -301,7 +301,7 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
       EXPECT_EQ(error.code(), ErrorCode::kVersion);
       EXPECT_NE(
           std::string(error.what())
-              .find("dataset version " + version + ", this hopfeed reads version 4: import the data again"),
+              .find("dataset version " + version + ", this hopfeed reads version 5: import the data again"),
           std::string::npos)
           << error.what();
     }
@@ -323,7 +323,7 @@ TEST(GoldenDataset, OfVersion3_IsReadUnlessItHasTimes) {
     EXPECT_EQ(error.code(), ErrorCode::kVersion);
     EXPECT_STREQ(
         error.what(),
-        "meta.json has dataset version 3 with times, this hopfeed reads version 4: import the data again");
+        "meta.json has dataset version 3 with times, this hopfeed reads version 5: import the data again");
   }
 }
 

@@ -185,6 +185,31 @@ TypedGraph small_graph() {
   return typed;
 }
 
+// Edge splits and reverses go through every cut; the fingerprint, which covers them, says that they are the same.
+TEST(TypedGraph, EdgeSplitsAndReversesAreKeptByEveryCut) {
+  TypedGraph typed = small_graph();
+  typed.edges[1].rev_of = "b__in__a";
+  typed.edges[0].splits["train"] = {.pairs = {2, 0, 0, 0, 2, 0}, .times = {3, 1, 2}};
+  typed.edges[0].splits["test"] = {.pairs = {1, 1}, .labels = {0}};
+  testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "oracle", typed);
+  testing::write_dataset(folder.path() / "one", raw_graph_of(typed));
+  const Dataset one(folder.path() / "one");
+  const RawGraph graph = read_dataset(one, 2, no_progress);
+  testing::write_dataset(folder.path() / "two", graph, {.partitions = 2, .partition_of = {0, 1, 1, 0, 1}});
+  for (const char* name : {"one", "two"}) {
+    const Dataset dataset(folder.path() / name);
+    dataset.verify([](std::uint64_t, std::uint64_t) {});
+    EXPECT_EQ(dataset.meta().fingerprint, Dataset(folder.path() / "oracle").meta().fingerprint);
+    EXPECT_EQ(dataset.meta().edge_types[1].rev_of, "b__in__a");
+    const LinkSplit train = dataset.edge_split(0, "train"), test = dataset.edge_split(0, "test");
+    EXPECT_EQ(Ints(train.pairs.begin(), train.pairs.end()), (Ints{2, 0, 0, 0, 2, 0}));
+    EXPECT_EQ(Ints(train.times.begin(), train.times.end()), (Ints{3, 1, 2}));
+    EXPECT_EQ(Ints(test.labels.begin(), test.labels.end()), (Ints{0}));
+    EXPECT_TRUE(train.labels.empty() && test.times.empty());
+  }
+}
+
 TEST(TypedGraph, MetisSeesTheEdgesOfAllTypesBetweenNodesNumberedThrough) {
   const UndirectedGraph graph = symmetrise(raw_graph_of(small_graph()), {});
   // 0 = a0, 1 = a1, 2 = b0, 3 = b1, 4 = b2: {0, 4} thrice, {0, 2}, {1, 2} and {0, 1} once; the loop is no edge.

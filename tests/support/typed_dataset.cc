@@ -60,7 +60,10 @@ class Builder {
 
   void run() {
     for (std::size_t t = 0; t < graph_.nodes.size(); ++t) write_nodes(t);
-    for (std::size_t e = 0; e < graph_.edges.size(); ++e) write_edges(e);
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+      write_edges(e);
+      for (const auto& [name, links] : graph_.edges[e].splits) write_links(e, name, links);
+    }
     meta_.fingerprint = fingerprint_.finish(meta_);
     writer_.commit(meta_);
   }
@@ -109,6 +112,8 @@ class Builder {
     if (edges.in_order_of_time &&
         (!edges.time.empty() || !graph_.nodes[graph_.node_type(edges.src)].time.empty()))
       edge.times.push_back("time");
+    edge.rev_of = edges.rev_of;
+    for (const auto& [name, links] : edges.splits) edge.splits[name] = std::ssize(links.pairs) / 2;
     meta_.edge_types.push_back(edge);
   }
 
@@ -189,6 +194,22 @@ class Builder {
       edge.partition_edges[p] = std::ssize(part.indices);
       write_part(p, edge, part);
     }
+  }
+
+  void write_links(std::size_t e, const std::string& name, const TypedLinks& links) {
+    using enum Fingerprint::LinkArray;
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const std::int64_t count = edge.splits.at(name);
+    const auto write = [&](Fingerprint::LinkArray array, const std::string& path, const Ints& numbers,
+                           const Ints& shape) {
+      if (array != kPairs && numbers.empty()) return;
+      writer_.write<std::int64_t>(path, numbers, shape);
+      fingerprint_.add_links(static_cast<int>(e), name, array,
+                             XXH3_128bits(numbers.data(), numbers.size() * 8));
+    };
+    write(kPairs, link_pairs_path(edge, name), links.pairs, {count, 2});
+    write(kLabels, link_labels_path(edge, name), links.labels, {count});
+    write(kTimes, link_times_path(edge, name), links.times, {count});
   }
 
   void add_row(std::size_t e, std::int64_t v, const Ints& in_edges, const Order& src, Part& part) {

@@ -20,6 +20,11 @@ struct TypedNodes {
   std::map<std::string, std::vector<std::int64_t>> splits;  // original ids, in the order given
 };
 
+/// An edge split: {source, destination} of each link, original ids; labels and times are stored where not empty.
+struct TypedLinks {
+  std::vector<std::int64_t> pairs, labels, times;
+};
+
 struct TypedEdges {
   std::string src = "node", rel = "to", dst = "node";
   std::vector<std::int64_t> sources, destinations;  // edge e goes sources[e] -> destinations[e]; original ids
@@ -27,6 +32,8 @@ struct TypedEdges {
   std::vector<std::int64_t> time;  // [E]; attribute "time" where not empty
   /// Rows are stored in the order of `time`, of the edges or else of the source nodes, where there is one.
   bool in_order_of_time = true;
+  std::string rev_of = {};  // "src__rel__dst" of the edge type that this one is the reverse of
+  std::map<std::string, TypedLinks> splits = {};
 };
 
 struct TypedGraph {
