@@ -22,6 +22,15 @@ class AliasBuilder {
   /// `entries` has one element per weight. Throws kInvalid where a weight is negative, NaN or infinite, or where all are zero.
   void build(std::span<const double> weights, std::span<AliasEntry> entries);
 
+  std::size_t bytes() const {
+    return integers_.capacity() * sizeof(std::uint64_t) +
+           (small_.capacity() + large_.capacity()) * sizeof(std::uint32_t);
+  }
+  /// For rows of so many weights.
+  static std::size_t max_bytes(std::size_t weights) {
+    return 2 * weights * (sizeof(std::uint64_t) + 2 * sizeof(std::uint32_t));  // vectors double
+  }
+
  private:
   void to_integers(std::span<const double> weights);
   std::vector<std::uint64_t> integers_;

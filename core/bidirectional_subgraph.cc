@@ -94,6 +94,7 @@ const Sample& BidirectionalSubgraph::sample(const SampleRequest& request) {
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     Edges& edges = edges_[e];
     merge(edges, drawn.edges[e], drawn.edges[edges.reverse]);
+    if (request.excluded && request.excluded->any(static_cast<int>(e))) leave_out(e, *request.excluded);
     result_.edges[e] = {.sources = {edges.sources.data(), edges.count},
                         .per_dst = {},
                         .targets = {edges.targets.data(), edges.count},
@@ -128,6 +129,22 @@ void BidirectionalSubgraph::merge(Edges& edges, const SampledEdges& drawn, const
     edges.sources[i] = static_cast<std::uint32_t>(entries_[i].ends);
     edges.targets[i] = static_cast<std::uint32_t>(entries_[i].ends >> 32);
   }
+}
+
+// A drawn edge may be the reverse of one that the batch excludes.
+void BidirectionalSubgraph::leave_out(std::size_t type, const ExcludedEdges& excluded) {
+  Edges& edges = edges_[type];
+  const CscView csc = dataset_.csc(static_cast<int>(type));
+  const auto node = [&](int node_type, std::uint32_t local) { return result_.nodes[node_type].dataset_ids[local]; };
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < edges.count; ++i) {
+    const std::uint32_t source = edges.sources[i], target = edges.targets[i];
+    if (excluded.contains(static_cast<int>(type), node(csc.src_type, source), node(csc.dst_type, target))) continue;
+    edges.sources[left] = source;
+    edges.targets[left] = target;
+    entries_[left++] = entries_[i];
+  }
+  edges.count = left;
 }
 
 // What the drawn edges have, for the edges of the last merge.

@@ -4,6 +4,7 @@
 // The reverses of edge type (a, r, b) are of type (b, rev_r, a) where there is one, and the other way round; else, where a is b, of
 // the type itself. An edge id and the attributes are those of the drawn edge: of the first that was drawn in this direction, or else of
 // the first that was drawn against it. They are refused for a pair of types, whose edges have no ids in each other's arrays.
+// An edge that the batch excludes (excluded_edges.h) is not among them, though its reverse may have been drawn.
 #pragma once
 #include <memory>
 #include <vector>
@@ -45,6 +46,7 @@ class BidirectionalSubgraph : public Sampler {
 
   void pair_types(const BatchOptions& options);
   void merge(Edges& edges, const SampledEdges& drawn, const SampledEdges& reversed);
+  void leave_out(std::size_t type, const ExcludedEdges& excluded);
   std::span<const std::int64_t> taken(const Edges& edges, std::span<const std::int64_t> drawn,
                                       ScratchArray<std::int64_t>& out);
   void keep(Sample& result, std::size_t type, const SampledEdges& drawn);

@@ -9,10 +9,10 @@ namespace hopfeed {
 
 /// Where damage was found; the caller knows the file names.
 struct DamagedRow {
-  enum class What { kOffsets, kSource, kPosition } what;
+  enum class What { kOffsets, kSource, kPosition, kWeight } what;
   int partition;
   std::int64_t row;    // kOffsets: row of the partition
-  std::int64_t value;  // kSource: the id that is out of range; kPosition: the original id of the row
+  std::int64_t value;  // kSource: the id that is out of range; kPosition, kWeight: the original id of the row
 };
 
 /// kCorrupt, naming file and row.

@@ -25,17 +25,6 @@ std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
                                      : static_cast<const std::int64_t*>(ids)[i];
 }
 
-double number_at(const std::byte* at, ElementType type) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return *reinterpret_cast<const float*>(at);
-    case ElementType::kFloat64:
-      return *reinterpret_cast<const double*>(at);
-    default:
-      return static_cast<double>(id_at(at, type, 0));
-  }
-}
-
 class Verifier {
  public:
   Verifier(const Dataset& dataset, std::function<void(std::uint64_t, std::uint64_t)> progress)

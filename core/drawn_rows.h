@@ -19,6 +19,7 @@ struct DrawnRow {
   std::uint64_t population;  // of these positions it draws: the degree, or as many as the picker has left
   std::uint64_t most;        // of the neighbours that it may give
   std::uint64_t original_id;
+  std::int64_t node;  // dataset id
   std::uint64_t
       extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time)
   std::uint64_t order_at;  // of the order that the picker draws from, where it is not the row's; else 0

@@ -58,15 +58,17 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
   bool has_weight = options.weight.empty(), has_time = options.time.empty();
   for (int t = 0; t < data.num_edge_types(); ++t) {
     const EdgeTypeMeta& edge = data.meta().edge_types[t];
-    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .time = {}, .guess = {}};
+    EdgeTypePlan plan{.csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .weights = {}, .time = {}, .guess = {}};
     if (options.edge_ids && !plan.csc.has_edge_ids) {
       throw Error(ErrorCode::kUnsupported,
                   data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
     }
     if (std::ranges::any_of(plan.fanouts, [](std::int64_t fanout) { return fanout != 0; }))
       require_tables(data, t, options);
-    if (contains(edge.weights, options.weight))
+    if (contains(edge.weights, options.weight)) {
       plan.weight = data.weight(t, options.weight), has_weight = true;
+      plan.weights = data.edge_attr(t, options.weight);
+    }
     if (contains(edge.times, options.time)) {
       plan.time = data.time(t, options.time), has_time = true;
       plan.guess.emplace(*plan.time, plan.csc);

@@ -16,6 +16,7 @@ struct EdgeTypePlan {
   CscView csc;
   std::vector<std::int64_t> fanouts;  // [hops]
   std::optional<WeightView> weight;
+  std::optional<AttrView> weights;  // what it was made of
   std::optional<TimeView> time;
   std::optional<TimeGuess> guess;  // of the time
   bool positions = false;          // an attribute of it is gathered

@@ -29,6 +29,19 @@ const char* to_string(ElementType type);
 ElementType element_type_from(std::string_view name);
 /// NumPy's type string ("<i8"); bfloat16, which NumPy lacks, is stored as "<u2" and named in meta.json.
 const char* npy_descr(ElementType type);
+/// The number at an address, of type float32, float64, int32 or int64: what weights are stored as.
+inline double number_at(const std::byte* at, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return *reinterpret_cast<const float*>(at);
+    case ElementType::kFloat64:
+      return *reinterpret_cast<const double*>(at);
+    case ElementType::kInt32:
+      return *reinterpret_cast<const std::int32_t*>(at);
+    default:
+      return static_cast<double>(*reinterpret_cast<const std::int64_t*>(at));
+  }
+}
 
 template <class T>
 inline constexpr ElementType element_type_of = ElementType{0};

@@ -24,6 +24,7 @@ HopSampler::HopSampler(const Dataset& dataset, std::vector<std::int64_t> most) :
 }
 
 void HopSampler::sample(const SampleRequest& request, SampleBuilder& out) {
+  excluded_.begin(request.excluded);
   std::ranges::fill(begin_, 0);
   for (std::size_t hop = 0; hop < most_.size(); ++hop) {
     for (std::size_t t = 0; t < end_.size(); ++t)
@@ -48,7 +49,8 @@ void HopSampler::expand(const SampleRequest& request, std::size_t hop, const Row
   const int src = reader.csc().src_type, dst = reader.csc().dst_type;
   const auto most = static_cast<std::uint64_t>(most_[hop]);
   for (std::uint32_t target = begin_[dst]; target < end_[dst]; ++target) {
-    const Row row = reader.row(out.nodes(dst)[target]);
+    excluded_.make_room();
+    const Row row = reader.row(out.nodes(dst)[target], excluded_);
     if (row.degree == 0) continue;
     draws.node = static_cast<std::uint64_t>(row.original_id);
     picks_.clear();

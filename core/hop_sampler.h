@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-/// The row of a node of the frontier.
+/// The row of a node of the frontier, without what the batch excludes.
 struct HopRow {
   std::uint64_t degree;
   std::uint64_t most;  // neighbours that it may give in this hop
@@ -27,6 +27,7 @@ class HopSampler : public CustomSampler {
 
   void sample(const SampleRequest& request, SampleBuilder& out) final;
   std::size_t num_hops() const final { return most_.size(); }
+  std::size_t scratch_bytes() const override { return excluded_.bytes(); }
   SampleBounds bounds(SeedCounts seeds) const final;
 
  private:
@@ -37,6 +38,7 @@ class HopSampler : public CustomSampler {
   std::vector<std::int64_t> num_nodes_;     // per node type
   std::vector<std::uint32_t> begin_, end_;  // per node type: local ids of the frontier
   std::vector<std::uint64_t> picks_;
+  ExcludedRows excluded_;
 };
 
 }  // namespace hopfeed

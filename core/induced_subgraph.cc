@@ -44,7 +44,7 @@ const Sample& InducedSubgraph::sample(const SampleRequest& request) {
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     Edges& edges = edges_[e];
     try {
-      take_edges(edges);
+      take_edges(edges, static_cast<int>(e), request.excluded);
     } catch (const DamagedRow& damage) {
       throw damage_error(dataset_, static_cast<int>(e), damage);
     }
@@ -74,12 +74,13 @@ void InducedSubgraph::index_nodes(std::size_t type, std::span<const std::int64_t
       nodes_[type].relabel);
 }
 
-void InducedSubgraph::take_edges(Edges& edges) {
+void InducedSubgraph::take_edges(Edges& edges, int type, const ExcludedEdges* excluded) {
   constexpr std::uint32_t kAhead = 8;
   const LocalNodes& dst = nodes_[edges.csc.dst_type].local;
   const CscView& csc = edges.csc;
   edges.count = 0;
   edges.per_dst.reserve(dst.count);
+  const bool excludes = excluded && excluded->any(type);
   const auto place_of = [&](std::uint32_t i) {
     const int part = partition_of(csc.partition_offsets, dst.ids[i]);
     return std::pair(part, dst.ids[i] - csc.partition_offsets[part]);
@@ -101,10 +102,14 @@ void InducedSubgraph::take_edges(Edges& edges) {
           }
           const auto [part, row] = place_of(i);
           const std::size_t before = edges.count;
+          const Place place{.part = part,
+                            .row = row,
+                            .excluded = excludes ? excluded->sources_of(type, dst.ids[i])
+                                                 : std::span<const std::int64_t>()};
           if (csc.index_type == ElementType::kInt32)
-            take_row<std::int32_t>(edges, table, part, row);
+            take_row<std::int32_t>(edges, table, place);
           else
-            take_row<std::int64_t>(edges, table, part, row);
+            take_row<std::int64_t>(edges, table, place);
           edges.per_dst[i] = static_cast<std::uint32_t>(edges.count - before);
         }
       },
@@ -112,12 +117,12 @@ void InducedSubgraph::take_edges(Edges& edges) {
 }
 
 template <class Index, class Table>
-void InducedSubgraph::take_row(Edges& edges, Table& table, int number, std::int64_t row) {
+void InducedSubgraph::take_row(Edges& edges, Table& table, const Place& place) {
   constexpr std::int64_t kChunk = 64;  // looked up together
-  const CscPart& part = edges.csc.parts[number];
-  const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+  const CscPart& part = edges.csc.parts[place.part];
+  const std::int64_t begin = part.rows[place.row].offset, end = part.rows[place.row + 1].offset;
   if (begin < 0 || begin > end || end > part.num_edges)
-    throw DamagedRow{DamagedRow::What::kOffsets, number, row, 0};
+    throw DamagedRow{DamagedRow::What::kOffsets, place.part, place.row, 0};
   const auto* indices = static_cast<const Index*>(part.indices);
   const auto num_src = static_cast<std::uint64_t>(edges.csc.num_src_nodes);
   for (std::int64_t first = begin; first < end; first += kChunk) {
@@ -134,6 +139,8 @@ void InducedSubgraph::take_row(Edges& edges, Table& table, int number, std::int6
     for (std::int64_t at = first; at < last; ++at) {
       const std::uint32_t local = table.find(static_cast<std::uint64_t>(std::int64_t{indices[at]}));
       if (local == kAbsent) continue;
+      if (!place.excluded.empty() && std::ranges::binary_search(place.excluded, std::int64_t{indices[at]}))
+        continue;
       edges.sources[edges.count] = local;
       if (edge_ids_) edges.edge_ids[edges.count] = read_id(part.edge_ids, edges.csc.edge_id_type, at);
       if (edges.positions) edges.edge_positions[edges.count] = part.first_edge + at;

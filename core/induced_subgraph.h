@@ -1,4 +1,4 @@
-// All edges between the nodes that another sampler gives, of every edge type: row by row in local-id order of the destinations,
+// All edges between the nodes that another sampler gives, of every edge type, but those that the batch excludes: row by row in local-id order of the destinations,
 // inside a row in imported order. Whole rows are read, and each source is looked up among the nodes of the batch.
 #pragma once
 #include <memory>
@@ -40,9 +40,14 @@ class InducedSubgraph : public Sampler {
   };
 
   void index_nodes(std::size_t type, std::span<const std::int64_t> dataset_ids);
-  void take_edges(Edges& edges);
+  struct Place {
+    int part = 0;
+    std::int64_t row = 0;  // of the partition
+    std::span<const std::int64_t> excluded;  // sources
+  };
+  void take_edges(Edges& edges, int type, const ExcludedEdges* excluded);
   template <class Index, class Table>
-  void take_row(Edges& edges, Table& table, int part, std::int64_t row);
+  void take_row(Edges& edges, Table& table, const Place& place);
 
   std::unique_ptr<Sampler> sampler_;
   const Dataset& dataset_;

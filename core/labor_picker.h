@@ -14,6 +14,7 @@
 #include "core/graph_view.h"
 #include "core/labor_rule.h"
 #include "core/labor_variates.h"
+#include "core/left_out.h"
 #include "core/limits.h"
 #include "core/vector_draws.h"
 
@@ -30,7 +31,7 @@ class LaborPicker {
       : options_(options), hop_(hop), dataset_(dataset), csc_(csc), variates_(variates), scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) {
-    row.most = options_.fanout == 0 ? 0 : row.degree;
+    take_population(row, row.degree);
     ahead_[num_ahead_++ % DrawnGroup::kRows] = {.at = row.index_at, .bytes = draws(row) ? bytes_of(row) : 0};
     if (draws(row) && row.degree > kMaxLaborDegree) {
       throw Error(
@@ -38,6 +39,11 @@ class LaborPicker {
           "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
               " in-edges; layer-dependent draws take rows of less than 2^32, so sample without labor");
     }
+  }
+
+  void take_population(DrawnRow& row, std::uint64_t population) const {
+    row.population = population;
+    row.most = options_.fanout == 0 ? 0 : population;
   }
 
   /// Leaves each row that draws with the sources that it takes, and where they are in it.
@@ -53,6 +59,14 @@ class LaborPicker {
       draw_rows_of<std::int64_t>(group, taken);
     group.most = 0;
     for (std::uint32_t i = 0; i < group.count; ++i) group.most += group.rows[i].most;
+  }
+
+  /// Takes what it is to leave out from the copies of a row that has drawn.
+  void drop(DrawnRow& row, const LeftOut& left_out) const {
+    if (csc_.index_type == ElementType::kInt32)
+      drop_from(reinterpret_cast<std::int32_t*>(row.index_at), row, left_out);
+    else
+      drop_from(reinterpret_cast<std::int64_t*>(row.index_at), row, left_out);
   }
 
   template <class Emit>
@@ -74,12 +88,12 @@ class LaborPicker {
   };
 
   bool takes_all(const DrawnRow& row) const {
-    return options_.fanout < 0 || row.degree <= static_cast<std::uint64_t>(options_.fanout);
+    return options_.fanout < 0 || row.population <= static_cast<std::uint64_t>(options_.fanout);
   }
   bool draws(const DrawnRow& row) const { return row.most > 0 && !takes_all(row); }
   std::uint64_t bytes_of(const DrawnRow& row) const { return row.degree * element_bytes(csc_.index_type); }
   std::uint64_t threshold_of(const DrawnRow& row) const {
-    return labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.degree);
+    return labor_threshold(static_cast<std::uint64_t>(options_.fanout), row.population);
   }
   static std::uint16_t upper_of(std::uint64_t threshold) {
     constexpr int kVariateBits = 63, kUpperBits = 16;
@@ -134,6 +148,19 @@ class LaborPicker {
       taken += uppers[source] == upper ? variate_of(source) < threshold : uppers[source] < upper;
     }
     row.most = taken;
+  }
+
+  template <class Index>
+  static void drop_from(Index* sources, DrawnRow& row, const LeftOut& left_out) {
+    auto* positions = reinterpret_cast<std::uint32_t*>(row.order_at);
+    std::uint64_t kept = 0, next = 0;  // both lists rise
+    for (std::uint64_t j = 0; j < row.most; ++j) {
+      while (next < left_out.count() && left_out.absent(next) < positions[j]) ++next;
+      sources[kept] = sources[j];
+      positions[kept] = positions[j];
+      kept += next == left_out.count() || left_out.absent(next) != positions[j];
+    }
+    row.most = kept;
   }
 
   // Those with a bit, or all without bits.

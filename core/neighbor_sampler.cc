@@ -11,21 +11,15 @@
 #include "core/any_relabel.h"
 #include "core/edge_type_plan.h"
 #include "core/error.h"
+#include "core/excluded_rows.h"
+#include "core/hop_expansion.h"
 #include "core/keyed_random.h"
-#include "core/labor_picker.h"
 #include "core/labor_variates.h"
 #include "core/limits.h"
-#include "core/one_tree_relabel.h"
-#include "core/row_expander.h"
 #include "core/row_reader.h"
-#include "core/temporal_picker.h"
-#include "core/uniform_picker.h"
-#include "core/weighted_picker.h"
 
 namespace hopfeed {
 namespace {
-
-using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel>;
 
 struct NodeScratch {
   explicit NodeScratch(SamplerRelabel table) : relabel(std::move(table)) {}
@@ -54,6 +48,7 @@ struct NeighborSampler::Impl {
   std::size_t num_seeds = 0;
   ScratchArray<TimeGuess::Place> time_places;
   LaborVariates variates;
+  ExcludedRows excluded;
   std::vector<std::uint32_t> frontier_end;
   Sample result;
 
@@ -92,6 +87,7 @@ struct NeighborSampler::Impl {
       type.per_hop.clear();
       std::visit([&](auto& relabel) { relabel.begin_batch(type.local); }, type.relabel);
     }
+    excluded.begin(request.excluded);
     for (EdgeScratch& type : edges) type.num_edges = 0;
     for (auto& list : edges_per_hop) list.clear();
     seed_index.reserve(num_seeds);
@@ -213,21 +209,19 @@ struct NeighborSampler::Impl {
                           .edges = edges[edge_type]};
     const ExpandOptions expand_options{
         .edge_ids = options.edge_ids, .positions = type.positions, .node_bits = node_bits};
-    const auto run = [&]<class Index>(Index, auto& relabel) {
-      using Relabel = std::decay_t<decltype(relabel)>;
-      if constexpr (Relabel::kTrees || !std::is_same_v<Picker, TemporalPicker>) {
-        RowExpander<Index, Relabel, Picker>(ends, expand_options, picker, relabel, expand_scratch)
-            .expand(dst.expanded, frontier_end[type.csc.dst_type]);
-      }
-    };
-    std::visit(
-        [&](auto& relabel) {
-          if (type.csc.index_type == ElementType::kInt32)
-            run(std::int32_t{}, relabel);
-          else
-            run(std::int64_t{}, relabel);
-        },
-        src.relabel);
+    const HopRows rows{.ends = ends,
+                       .options = expand_options,
+                       .relabel = src.relabel,
+                       .scratch = expand_scratch,
+                       .lo = dst.expanded,
+                       .hi = frontier_end[type.csc.dst_type]};
+    if (excluded.any(static_cast<int>(edge_type)))
+      expand_hop(rows, ExcludingPicker<Picker>(picker, {.rows = excluded,
+                                                        .edge_type = static_cast<int>(edge_type),
+                                                        .index_type = type.csc.index_type,
+                                                        .weights = type.weights ? &*type.weights : nullptr}));
+    else
+      expand_hop(rows, picker);
   }
 
   const Sample& finish() {
@@ -299,7 +293,7 @@ std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes() + s.time_places.bytes();
   bytes += s.variates.scratch_bytes();
-  bytes += s.expand_scratch.bytes();
+  bytes += s.expand_scratch.bytes() + s.excluded.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
     bytes += node.local.ids.bytes() + node.original_ids.bytes() + node.nodes.bytes() + node.trees.bytes();

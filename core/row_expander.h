@@ -217,6 +217,7 @@ class RowExpander {
     row.position = static_cast<std::uint64_t>(part.first_edge) + begin;
     row.degree = end - begin;
     row.original_id = static_cast<std::uint64_t>(original);
+    row.node = node;
     row.order_at = 0;
     row.lane = DrawnRow::kNoLane;
     picker_.look(row, p, static_cast<std::int64_t>(begin));

@@ -5,23 +5,33 @@
 
 #include "core/damaged_row.h"
 #include "core/dataset.h"
+#include "core/excluded_rows.h"
 #include "core/graph_view.h"
+#include "core/left_out.h"
 
 namespace hopfeed {
 
-/// The in-neighbours of one destination node, in imported order. A view; i below `degree`.
+/// The in-neighbours of one destination node, in imported order, or those that are left of them. A view; i below `degree`.
 class Row {
  public:
   std::uint64_t degree = 0;
   std::int64_t original_id = 0;  // of the destination: what draws are keyed by
 
   /// Dataset id, unchecked: RowReader::neighbor checks it.
-  std::int64_t neighbor(std::uint64_t i) const { return read(neighbors_, neighbor_bytes_, i); }
-  void prefetch(std::uint64_t i) const { __builtin_prefetch(neighbors_ + i * neighbor_bytes_); }
+  std::int64_t neighbor(std::uint64_t i) const {
+    return read(neighbors_, neighbor_bytes_, left_out_.place(i));
+  }
+  void prefetch(std::uint64_t i) const {
+    __builtin_prefetch(neighbors_ + left_out_.place(i) * neighbor_bytes_);
+  }
   /// Position of the edge in the import; only where the dataset stores edge ids.
-  std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, i); }
+  std::int64_t edge_id(std::uint64_t i) const {
+    return read(edge_ids_, edge_id_bytes_, left_out_.place(i));
+  }
   /// Position of the edge in the dataset's order: what rows of edge attributes go by.
-  std::int64_t position(std::uint64_t i) const { return first_edge_ + static_cast<std::int64_t>(i); }
+  std::int64_t position(std::uint64_t i) const {
+    return first_edge_ + static_cast<std::int64_t>(left_out_.place(i));
+  }
 
  private:
   friend class RowReader;
@@ -33,6 +43,7 @@ class Row {
   const std::byte *neighbors_ = nullptr, *edge_ids_ = nullptr;
   std::uint32_t neighbor_bytes_ = 4, edge_id_bytes_ = 4;
   std::int64_t first_edge_ = 0;
+  LeftOut left_out_;
 };
 
 class RowReader {
@@ -64,6 +75,18 @@ class RowReader {
     if (part.edge_ids != nullptr)
       row.edge_ids_ = static_cast<const std::byte*>(part.edge_ids) + begin * row.edge_id_bytes_;
     row.first_edge_ = part.first_edge + begin;
+    return row;
+  }
+  /// The same without the edges that a batch excludes: what draws from it draws as if they were not there. Good until
+  /// excluded.make_room() or begin().
+  Row row(std::int64_t node, ExcludedRows& excluded) const {
+    Row row = this->row(node);
+    const std::span<const std::int64_t> sources = excluded.sources_of(edge_type_, node);
+    if (sources.empty()) return row;
+    row.left_out_ = excluded.left_out(
+        excluded.row(edge_type_, sources,
+                     {.at = reinterpret_cast<std::uint64_t>(row.neighbors_), .degree = row.degree, .type = csc_.index_type}));
+    row.degree -= row.left_out_.count();
     return row;
   }
   /// `row.neighbor(i)`; throws kCorrupt where it is no node.

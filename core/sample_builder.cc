@@ -42,6 +42,7 @@ void SampleBuilder::begin(const SampleRequest& request) {
     type.per_hop.clear();
   }
   result_.arrays.clear();
+  excluded_ = request.excluded;
   num_positions_ = request.num_seeds();
   seed_locals_.reserve(num_positions_);
   std::size_t at = 0;
@@ -88,6 +89,13 @@ void SampleBuilder::add_edge(int edge_type, std::uint32_t source, std::uint32_t 
                 fmt::format("a sampler added an edge of type '{}' between nodes {} and {} or with neighbour "
                             "{} of {}, which it does not have",
                             dataset_.meta().edge_types[edge_type].folder(), source, target, i, row.degree));
+  }
+  if (excluded_ && excluded_->contains(edge_type, nodes_[type.src_type].local.ids[source],
+                                       nodes_[type.dst_type].local.ids[target])) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("a sampler added an edge of type '{}' that the batch excludes; let it read rows with "
+                            "SampleRequest::excluded (core/row_reader.h), or exclude none",
+                            dataset_.meta().edge_types[edge_type].folder()));
   }
   const std::size_t at = type.count++;
   type.sources.reserve(type.count);

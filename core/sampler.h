@@ -9,6 +9,7 @@
 
 #include "core/batch_layout.h"
 #include "core/block_writer.h"
+#include "core/excluded_edges.h"
 
 namespace hopfeed {
 
@@ -67,6 +68,8 @@ struct SampleRequest {
   /// In the order of their local ids, no node type twice: nodes as seeds are one entry, links between two types have two. The trees
   /// of a disjoint batch are numbered on from entry to entry.
   std::span<const TypedSeeds> seeds;
+  /// Edges that count as absent before the draw, in every hop; null: none.
+  const ExcludedEdges* excluded = nullptr;
 
   std::size_t num_seeds() const {
     std::size_t sum = 0;

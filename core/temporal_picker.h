@@ -63,8 +63,13 @@ class TemporalPicker {
     }
   }
 
-  /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
   void draw(DrawnGroup& group) {
+    search(group);
+    choose(group);
+  }
+
+  /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
+  void search(DrawnGroup& group) {
     std::uint64_t before[DrawnGroup::kRows];  // times that are earlier than all that is searched
     Searches ends, begins;
     for (std::uint32_t i = 0; i < group.count; ++i) {
@@ -86,24 +91,27 @@ class TemporalPicker {
     if (temporal_.window > 0) begins.run();
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
-      std::uint64_t begin = begins.result[i];
-      row.population = ends.result[i] - begin;
-      row.most = num_drawn(row.population, options_.fanout, options_.replace);
-      if (temporal_.strategy == TemporalStrategy::kLast) {
-        begin += row.population - row.most;
-        row.population = row.most;
-      }
+      const std::uint64_t begin = begins.result[i];
+      take_population(row, ends.result[i] - begin);
       row.order_at += begin * sizeof(std::uint32_t);
       row.index_at += begin * temporal_.index_bytes;
     }
-    uniform_.draw(group);
+  }
+  void take_population(DrawnRow& row, std::uint64_t population) const {
+    uniform_.take_population(row, population);
+  }
+  void choose(DrawnGroup& group) {
+    if (temporal_.strategy != TemporalStrategy::kLast) uniform_.draw(group);
     if (!temporal_.positions) return;
     for (std::uint32_t i = 0; i < group.count; ++i) prefetch_order(group, group.rows[i]);
   }
 
   template <class Emit>
   void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
-    uniform_.pick(group, row, emit);
+    if (temporal_.strategy == TemporalStrategy::kLast)
+      emit(row.most, [first = first_of(row)](std::uint64_t j) { return first + j; });
+    else
+      uniform_.pick(group, row, emit);
   }
 
  private:
@@ -147,7 +155,11 @@ class TemporalPicker {
     return reinterpret_cast<const std::uint32_t*>(row.order_at);
   }
 
+  /// Of the latest that it gives.
+  static std::uint64_t first_of(const DrawnRow& row) { return row.population - row.most; }
+
   void prefetch_order(const DrawnGroup& group, const DrawnRow& row) const {
+    if (temporal_.strategy == TemporalStrategy::kLast) return __builtin_prefetch(order_of(row) + first_of(row));
     if (row.lane == DrawnRow::kNoLane) return __builtin_prefetch(order_of(row));
     for (std::uint64_t j = 0; j < row.most; ++j)
       __builtin_prefetch(order_of(row) + group.picks.pick[j * DrawRows::kRows + row.lane]);

@@ -8,6 +8,8 @@
 //   draw(group)              once for each group, behind its last look(), kStepsToDraw groups later
 //   pick(group, row, emit)   calls emit(count, position_of_j) once: the positions, counted from row.index_at, in the order of
 //                            the draws
+//   take_population(row, n)  between look() and draw(): the row has so many places to draw from, not all of its degree
+// Where draw() has to find out first what a row's population is, it is search(group) and choose(group), one after the other.
 #pragma once
 #include <cstdint>
 
@@ -72,8 +74,11 @@ class UniformPicker {
   UniformPicker(const PickOptions& options, PickScratch& scratch) : options_(options), scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const {
-    row.population = row.degree;
-    row.most = num_drawn(row.degree, options_.fanout, options_.replace);
+    take_population(row, row.degree);
+  }
+  void take_population(DrawnRow& row, std::uint64_t population) const {
+    row.population = population;
+    row.most = num_drawn(population, options_.fanout, options_.replace);
   }
 
   // One lane per row that has to draw. A row whose numbers may have to be drawn again goes the serial way: it gets no lane.

@@ -114,6 +114,9 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   if (walks >> 32 != 0)
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} walks in a batch are too many; lower batch_size or per_seed", walks));
+  if (excludes_ || request.excluded) sorted_of_ = -1;  // what is in a row may have changed
+  excludes_ = request.excluded != nullptr;
+  excluded_.begin(request.excluded);
   const std::span<std::int64_t> ways =
       out.add_array({.name = std::string(batch_field::kWalks),
                      .store = Store::kBatch,
@@ -150,6 +153,7 @@ void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::
   const std::uint64_t retry_key = stream_key(stream);
   for (std::size_t begin = 0; begin < walks; begin += kGroup) {
     const std::size_t end = std::min(walks, begin + kGroup);
+    excluded_.make_room();
     Step group[kGroup];
     std::uint64_t picked[kGroup];
     for (std::size_t w = begin; w < end; ++w)
@@ -157,7 +161,7 @@ void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::
     for (std::size_t w = begin; w < end; ++w) {
       if (at_[w] < 0) continue;
       Step& s = group[w - begin];
-      s.row = reader.row(at_[w]);
+      s.row = reader.row(at_[w], excluded_);
       s.stream = {key, retry_key, static_cast<std::uint64_t>(s.row.original_id),
                   static_cast<std::uint32_t>(w)};
       s.before = before_[w];
@@ -195,7 +199,7 @@ std::uint64_t uniform(const NodeStream& stream, std::uint32_t number, std::uint3
 
 void WalkSampler::sort_row(const RowReader& reader, std::int64_t before) {
   if (sorted_of_ == before) return;
-  const Row row = reader.row(before);
+  const Row row = reader.row(before, excluded_);
   sorted_of_ = -1;
   sorted_.reserve(row.degree);
   for (std::uint64_t i = 0; i < row.degree; ++i) sorted_[i] = reader.neighbor(row, i);
@@ -211,7 +215,7 @@ bool WalkSampler::is_in_sorted(std::int64_t node) const {
 // A row is read from end to end, unless walks came from its node so often of late that its order pays.
 bool WalkSampler::is_near(const RowReader& reader, std::int64_t before, std::int64_t node) {
   if (sorted_of_ == before) return is_in_sorted(node);
-  const Row row = reader.row(before);
+  const Row row = reader.row(before, excluded_);
   if (row.degree >= kLongRow) {
     if (votes_ == 0) candidate_ = before;
     before == candidate_ ? ++votes_ : --votes_;

@@ -26,7 +26,9 @@ class WalkSampler : public CustomSampler {
   void sample(const SampleRequest& request, SampleBuilder& out) override;
   std::size_t num_hops() const override { return steps_.size(); }
   SampleBounds bounds(SeedCounts seeds) const override;
-  std::size_t scratch_bytes() const override { return at_.bytes() + before_.bytes() + sorted_.bytes(); }
+  std::size_t scratch_bytes() const override {
+    return at_.bytes() + before_.bytes() + sorted_.bytes() + excluded_.bytes();
+  }
   /// With p and q: reads all row records, since the longest row may come to be sorted.
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
@@ -61,6 +63,8 @@ class WalkSampler : public CustomSampler {
   std::uint64_t sorted_size_ = 0;
   std::int64_t sorted_of_ = -1, candidate_ = -1;
   std::uint32_t votes_ = 0;
+  ExcludedRows excluded_;
+  bool excludes_ = false;  // the last sample did
 };
 
 }  // namespace hopfeed

@@ -70,10 +70,14 @@ class WeightedPicker {
                   "node " + std::to_string(row.original_id) + " has " + std::to_string(row.degree) +
                       " in-edges; weighted draws take rows of less than 2^31, so sample without the weight");
     }
-    row.population = row.degree;
-    row.most = num_drawn(row.degree, options_.fanout, options_.replace);
+    take_population(row, row.degree);
     row.extra_at = reinterpret_cast<std::uint64_t>(weights_.parts[part] + begin);
     if (takes_all(row)) __builtin_prefetch(entries(row));
+  }
+  /// Where it is not the degree, extra_at has to be the address of an alias table of so many entries.
+  void take_population(DrawnRow& row, std::uint64_t population) const {
+    row.population = population;
+    row.most = num_drawn(population, options_.fanout, options_.replace);
   }
 
   // Lanes as the uniform picker's. Without replacement a few draws more are made, for repeats; they are seldom needed enough
@@ -98,7 +102,7 @@ class WeightedPicker {
     std::uint32_t* picks = scratch_.picks.data();
     std::uint64_t count = 0;
     if (takes_all(row)) {
-      for (std::uint32_t i = 0; i < row.degree; ++i)
+      for (std::uint32_t i = 0; i < row.population; ++i)
         if (entries(row)[i].threshold > 0) picks[count++] = i;
     } else if (options_.replace) {
       for (std::uint32_t t = 0; t < row.most; ++t) picks[count++] = position_of(group, row, t);
@@ -110,7 +114,7 @@ class WeightedPicker {
 
  private:
   bool takes_all(const DrawnRow& row) const {
-    return options_.fanout < 0 || (row.most == row.degree && !options_.replace);
+    return options_.fanout < 0 || (row.most == row.population && !options_.replace);
   }
   std::uint32_t lane_draws() const {
     const auto k = static_cast<std::uint32_t>(options_.fanout);
@@ -126,7 +130,7 @@ class WeightedPicker {
       const std::uint64_t drawn = group.picks.pick[t * DrawRows::kRows + row.lane];
       draw = {static_cast<std::uint32_t>(drawn >> 32), static_cast<std::uint32_t>(drawn)};
     } else {
-      draw = alias_draw(options_.stream_of(row), t, static_cast<std::uint32_t>(row.degree));
+      draw = alias_draw(options_.stream_of(row), t, static_cast<std::uint32_t>(row.population));
     }
     return row.checked(alias_position(draw, entries(row)[draw.column]));
   }
@@ -156,7 +160,7 @@ class WeightedPicker {
   std::uint32_t draw_and_remove(const DrawnRow& row, std::uint32_t* picks, std::uint32_t count) {
     ++scratch_.rows_summed;
     const auto k = static_cast<std::uint32_t>(row.most);
-    const std::span<const AliasEntry> table(entries(row), static_cast<std::size_t>(row.degree));
+    const std::span<const AliasEntry> table(entries(row), static_cast<std::size_t>(row.population));
     for (const AliasEntry& entry : table) row.checked(entry.alias);
     RemainingWeights left(table, scratch_.sums);
     for (std::uint32_t i = 0; i < count; ++i) left.remove(picks[i]);

@@ -9,7 +9,9 @@
 
 #include "core/batch_maker.h"
 #include "core/error.h"
+#include "core/excluded_edges.h"
 #include "core/hop_sampler.h"
+#include "core/row_reader.h"
 #include "core/sampler_registry.h"
 #include "core/scratch.h"
 #include "tests/support/tiny_dataset.h"
@@ -183,6 +185,40 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   const BatchMaker maker(dataset, list, GetParam().options);
   EXPECT_GE(bytes, maker.scratch(64).tables);
   EXPECT_LE(bytes, maker.scratch(64).at_most) << "what memory is checked for at start";
+}
+
+TEST_P(SteadyState, SamplesWithExcludedEdgesMadeAgain_AllocateNothing) {
+  const testing::TempFolder folder;
+  write_dataset(folder.path() / "data", 5);
+  const Dataset dataset(folder.path() / "data");
+  const std::unique_ptr<Sampler> sampler = make_sampler(dataset, GetParam().options);
+  const RowReader reader(dataset, 0);
+  ExcludedEdges excluded;
+  std::vector<std::int64_t> seeds(64);
+  const std::vector<std::int64_t> seed_times(64, 30);
+  std::int64_t pairs = 0;
+  const auto sample_all = [&] {
+    for (std::int64_t first = 0; first < 7; ++first) {
+      excluded.begin(1);
+      for (std::int64_t i = 0; i < 64; ++i) {
+        const std::int64_t seed = seeds[static_cast<std::size_t>(i)] = first * 64 + i;
+        const Row row = reader.row(seed);
+        for (std::uint64_t k = 0; k < row.degree; k += 3, ++pairs) excluded.add(0, reader.neighbor(row, k), seed);
+      }
+      excluded.finish();
+      const TypedSeeds entry{.node_type = 0, .ids = seeds, .times = seed_times};
+      sampler->sample({.key = {.seed = 1, .epoch = 0, .first = first, .count = 64},
+                       .seeds = {&entry, 1},
+                       .excluded = &excluded});
+    }
+  };
+  sample_all();
+  const std::size_t bytes = sampler->scratch_bytes();
+  const std::int64_t before = allocations;
+  sample_all();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(sampler->scratch_bytes(), bytes);
+  EXPECT_GT(pairs, 2'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -288,7 +288,7 @@ class Sampling {
     if (!options_.weight.empty() && !edges.weight.empty()) {
       std::vector<double> weights;
       for (std::int64_t edge : row) weights.push_back(edges.weight[edge]);
-      if (degree == 0) return {};
+      if (std::ranges::none_of(weights, [](double weight) { return weight > 0; })) return {};
       if (fanout < 0 || (!options_.replace && degree <= fanout)) {
         Ints all;
         for (std::int64_t i = 0; i < degree; ++i)
