@@ -23,6 +23,10 @@ std::vector<std::int64_t> find_counts(const BatchView& view, const char* name, S
 
 using Owner = std::shared_ptr<const void>;
 
+constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "edge_label",
+                           kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
+                           kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index";
+
 torch::Tensor to_tensor(const ArrayView& array, std::shared_ptr<const void> owner) {
   void* data = const_cast<std::byte*>(
       array.bytes.data());  // from_blob takes no const; nobody writes (batch_tensors.h)
@@ -32,7 +36,7 @@ torch::Tensor to_tensor(const ArrayView& array, std::shared_ptr<const void> owne
 }
 
 /// Undefined where the batch has no such array.
-torch::Tensor find(const BatchView& view, const char* name, Store store, int type, const Owner& owner) {
+torch::Tensor find(const BatchView& view, std::string_view name, Store store, int type, const Owner& owner) {
   const ArrayView array = view.find(name, store, type);
   return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
 }
@@ -53,26 +57,37 @@ std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store s
 }
 
 NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
-  NodeTensors nodes{.x = find(view, "x", Store::kNode, type, owner),
-                    .y = find(view, "y", Store::kNode, type, owner),
-                    .n_id = find(view, "n_id", Store::kNode, type, owner),
-                    .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
-                    .node_arrays = other_arrays(view, Store::kNode, type,
-                                                {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
-                                                 batch_field::kInputId, batch_field::kSeedIndex,
-                                                 batch_field::kBatchSize},
-                                                owner)};
+  NodeTensors nodes{
+      .x = find(view, "x", Store::kNode, type, owner),
+      .y = find(view, "y", Store::kNode, type, owner),
+      .n_id = find(view, "n_id", Store::kNode, type, owner),
+      .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
+      .node_arrays = other_arrays(view, Store::kNode, type,
+                                  {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
+                                   batch_field::kInputId, batch_field::kSeedIndex, batch_field::kBatchSize},
+                                  owner)};
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }
 
 EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
-  return {.edge_index = find(view, "edge_index", Store::kEdge, type, owner),
-          .e_id = find(view, "e_id", Store::kEdge, type, owner),
-          .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
-          .edge_arrays = other_arrays(
-              view, Store::kEdge, type,
-              {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges}, owner)};
+  return {
+      .edge_index = find(view, "edge_index", Store::kEdge, type, owner),
+      .e_id = find(view, "e_id", Store::kEdge, type, owner),
+      .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
+      .edge_arrays = other_arrays(view, Store::kEdge, type,
+                                  {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges,
+                                   batch_field::kInputId, batch_field::kSeedTime, kEdgeLabelIndex, kEdgeLabel,
+                                   kEdgeLabelTime, kSrcIndex, kDstPosIndex, kDstNegIndex},
+                                  owner)};
+}
+
+/// The one edge type that has links; -1 where the seeds are nodes.
+int link_type(const BatchView& view) {
+  for (int e = 0; e < view.header().num_edge_types; ++e) {
+    if (view.has(kEdgeLabelIndex, Store::kEdge, e) || view.has(kSrcIndex, Store::kEdge, e)) return e;
+  }
+  return -1;
 }
 
 /// The one node type that has batch_size.
@@ -81,6 +96,22 @@ int seed_type(const BatchView& view) {
     if (view.has("batch_size", Store::kNode, t)) return t;
   }
   throw Error(ErrorCode::kCorrupt, "a batch block has no array batch_size, so its seeds are unknown");
+}
+
+LinkTensors link_tensors(const BatchView& view, int type, const Owner& owner) {
+  const auto of = [&](std::string_view name) { return find(view, name, Store::kEdge, type, owner); };
+  return {.edge_type = type,
+          .edge_label_index = of(kEdgeLabelIndex),
+          .edge_label = of(kEdgeLabel),
+          .edge_label_time = of(kEdgeLabelTime),
+          .src_index = of(kSrcIndex),
+          .dst_pos_index = of(kDstPosIndex),
+          .dst_neg_index = of(kDstNegIndex),
+          .seed_time = of(batch_field::kSeedTime)};
+}
+
+SeedTensors link_seed_tensors(const BatchView& view, int type, const Owner& owner) {
+  return {.input_id = find(view, batch_field::kInputId, Store::kEdge, type, owner)};
 }
 
 SeedTensors seed_tensors(const BatchView& view, int type, const Owner& owner) {
@@ -135,10 +166,15 @@ torch::Dtype dtype_of(ElementType type) {
 }
 
 BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner) {
-  const int type = seed_type(view);
   const bool homogeneous = view.header().num_node_types == 1 && view.header().num_edge_types == 1;
+  if (const int links = link_type(view); links >= 0) {
+    require_valid(homogeneous, "links of a dataset of several types have ends in two; use to_typed_tensors");
+    return {node_tensors(view, 0, owner), edge_tensors(view, 0, owner), link_seed_tensors(view, links, owner),
+            link_tensors(view, links, owner)};
+  }
+  const int type = seed_type(view);
   return {node_tensors(view, type, owner), homogeneous ? edge_tensors(view, 0, owner) : EdgeTensors{},
-          seed_tensors(view, type, owner)};
+          seed_tensors(view, type, owner), LinkTensors{}};
 }
 
 TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
@@ -147,8 +183,16 @@ TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& met
       view.header().num_edge_types != meta.edge_types.size())
     throw Error(ErrorCode::kInvalid,
                 "the batch is not of dataset '" + meta.name + "', whose types it should have");
-  const int type = seed_type(view);
-  TypedBatchTensors batch{seed_tensors(view, type, owner), {}, {}, type, &meta};
+  TypedBatchTensors batch;
+  batch.meta = &meta;
+  if (const int links = link_type(view); links >= 0) {
+    batch.links = link_tensors(view, links, owner);
+    batch.seed_type = meta.edge_src_type(meta.edge_types[static_cast<std::size_t>(links)]);
+    static_cast<SeedTensors&>(batch) = link_seed_tensors(view, links, owner);
+  } else {
+    batch.seed_type = seed_type(view);
+    static_cast<SeedTensors&>(batch) = seed_tensors(view, batch.seed_type, owner);
+  }
   for (int t = 0; t < view.header().num_node_types; ++t) batch.nodes.push_back(node_tensors(view, t, owner));
   for (int e = 0; e < view.header().num_edge_types; ++e) batch.edges.push_back(edge_tensors(view, e, owner));
   return batch;

@@ -46,18 +46,35 @@ struct EdgeTensors {
   std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
 };
 
-/// Where the seeds of a batch are, among the nodes of their type.
+/// Where the seeds of a batch are, among the nodes of their type. Of links LinkTensors says it.
 struct SeedTensors {
-  torch::Tensor input_id;       // int64 [B]
-  torch::Tensor seed_index;     // int64 [B]: local id of each seed position; undefined where no seed repeats
-  std::int64_t batch_size = 0;  // distinct seeds: the first nodes of their type
+  torch::Tensor input_id;    // int64 [B]; of links [P]
+  torch::Tensor seed_index;  // int64 [B]: local id of each seed position; undefined where no seed repeats
+  std::int64_t batch_size =
+      0;  // distinct seeds: the first nodes of their type; 0 of links, as PyG tells none
 
   /// Rows of the seeds, one per position: `values` [>= batch_size, ...] -> [B, ...].
   torch::Tensor at_seeds(const torch::Tensor& values) const;
 };
 
+/// The links of a batch whose seeds are links: local ids of their ends, among the nodes of the ends' types. What the kind of
+/// negatives does not bring is undefined.
+struct LinkTensors {
+  int edge_type = -1;              // of the links; -1: the seeds are nodes
+  torch::Tensor edge_label_index;  // int64 [2, P + N]: source and destination, the positives first
+  torch::Tensor edge_label;        // [P + N] float32; int64 where labels are given
+  torch::Tensor edge_label_time;   // int64 [P + N]
+  torch::Tensor src_index;         // int64 [P]; this and the next in batches of triplets
+  torch::Tensor dst_pos_index;     // int64 [P]
+  torch::Tensor dst_neg_index;     // int64 [P], or [P, amount] of several negatives each
+  torch::Tensor seed_time;         // int64 [P]
+
+  bool any() const { return edge_type >= 0; }
+};
+
 /// A homogeneous batch.
 struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
+  LinkTensors links;
   /// The edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid for a bidirectional batch,
   /// kCorrupt where edge_index does not fit.
   CompressedRows rows() const;
@@ -67,7 +84,8 @@ struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
 struct TypedBatchTensors : SeedTensors {
   std::vector<NodeTensors> nodes;
   std::vector<EdgeTensors> edges;
-  int seed_type = 0;
+  int seed_type = 0;  // of links that of their sources
+  LinkTensors links;
   const DatasetMeta* meta = nullptr;  // names of the types; must outlive the tensors
 
   /// By name: "paper"; "paper__cites__paper", or "cites" where only one type has it. Throw kNotFound.
@@ -78,7 +96,8 @@ struct TypedBatchTensors : SeedTensors {
   CompressedRows rows(int edge_type) const;
 };
 
-/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without edges.
+/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without edges. Throws kInvalid
+/// for links of a dataset of several types.
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 /// For blocks that lie elsewhere: `owner` keeps the memory behind `view`.

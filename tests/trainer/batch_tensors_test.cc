@@ -156,5 +156,99 @@ TEST_F(BatchTensorsTest, RepeatedSeedsHaveARowEach) {
   EXPECT_TRUE(torch::equal(ids, torch::tensor(seeds, torch::kInt64)));
 }
 
+/// A block of links as the loader makes it, written by hand: nodes of two types, links of edge type 1.
+class LinkBlock {
+ public:
+  LinkBlock(int node_types, int edge_types) : node_types_(node_types), edge_types_(edge_types) {
+    for (int t = 0; t < node_types; ++t) {
+      add("n_id", Store::kNode, t, {4}, {3, 5, 8, 9});
+      add("num_sampled_nodes", Store::kNode, t, {2}, {3, 1});
+    }
+    for (int e = 0; e < edge_types; ++e) {
+      add("edge_index", Store::kEdge, e, {2, 1}, {3, 0});
+      add("num_sampled_edges", Store::kEdge, e, {1}, {1});
+    }
+  }
+  void add(const char* name, Store store, int type, BlockShape shape, std::vector<std::int64_t> values) {
+    numbers_.push_back(writer_.add({.name = name, .store = store, .type = type, .shape = shape}));
+    values_.push_back(std::move(values));
+  }
+  std::shared_ptr<TestSlot> slot() {
+    const auto slot = std::make_shared<TestSlot>(writer_.bytes());
+    std::ranges::fill(slot->block(), std::byte{0});
+    writer_.begin({.num_node_types = static_cast<std::uint16_t>(node_types_),
+                   .num_edge_types = static_cast<std::uint16_t>(edge_types_)},
+                  slot->block());
+    for (std::size_t i = 0; i < numbers_.size(); ++i)
+      std::ranges::copy(values_[i], writer_.data<std::int64_t>(numbers_[i]));
+    return slot;
+  }
+
+ private:
+  int node_types_, edge_types_;
+  BlockWriter writer_;
+  std::vector<int> numbers_;
+  std::vector<std::vector<std::int64_t>> values_;
+};
+
+TEST_F(BatchTensorsTest, LinksAreThereUnderPyGsNames_AndAreNoEdgeAttributes) {
+  LinkBlock block(1, 1);
+  block.add("edge_label_index", Store::kEdge, 0, {2, 4}, {0, 1, 2, 0, 1, 2, 0, 0});
+  block.add("edge_label", Store::kEdge, 0, {4}, {2, 1, 0, 0});
+  block.add("edge_label_time", Store::kEdge, 0, {4}, {7, 8, 7, 8});
+  block.add("input_id", Store::kEdge, 0, {2}, {11, 4});
+  const auto slot = block.slot();
+  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  ASSERT_TRUE(batch.links.any());
+  EXPECT_EQ(batch.links.edge_type, 0);
+  EXPECT_TRUE(
+      torch::equal(batch.links.edge_label_index, torch::tensor({{0, 1, 2, 0}, {1, 2, 0, 0}}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(batch.links.edge_label, torch::tensor({2, 1, 0, 0}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(batch.links.edge_label_time, torch::tensor({7, 8, 7, 8}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(batch.input_id, torch::tensor({11, 4}, torch::kInt64)));
+  EXPECT_FALSE(batch.links.src_index.defined());
+  EXPECT_TRUE(batch.edge_arrays.empty());
+  EXPECT_EQ(batch.batch_size, 0);
+  EXPECT_EQ(batch.rows().num_rows(), 3) << "the seeds are expanded";
+}
+
+TEST_F(BatchTensorsTest, TripletsOfATypedDataset_AndTheirTimes) {
+  DatasetMeta meta;
+  meta.node_types = {{.name = "user"}, {.name = "item"}};
+  meta.edge_types = {{.src = "item", .rel = "near", .dst = "item"},
+                     {.src = "user", .rel = "buys", .dst = "item"}};
+  LinkBlock block(2, 2);
+  block.add("src_index", Store::kEdge, 1, {2}, {1, 0});
+  block.add("dst_pos_index", Store::kEdge, 1, {2}, {0, 1});
+  block.add("dst_neg_index", Store::kEdge, 1, {2, 3}, {0, 1, 2, 2, 1, 0});
+  block.add("seed_time", Store::kEdge, 1, {2}, {70, 80});
+  block.add("input_id", Store::kEdge, 1, {2}, {5, 6});
+  const auto slot = block.slot();
+  const TypedBatchTensors batch = to_typed_tensors(BatchView(slot->block()), meta, slot);
+  EXPECT_EQ(batch.links.edge_type, 1);
+  EXPECT_EQ(batch.seed_type, 0);
+  EXPECT_TRUE(torch::equal(batch.links.src_index, torch::tensor({1, 0}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(batch.links.dst_pos_index, torch::tensor({0, 1}, torch::kInt64)));
+  EXPECT_EQ(batch.links.dst_neg_index.sizes(), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_TRUE(torch::equal(batch.links.seed_time, torch::tensor({70, 80}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(batch.input_id, torch::tensor({5, 6}, torch::kInt64)));
+  EXPECT_FALSE(batch.links.edge_label_index.defined());
+  EXPECT_TRUE(batch.edges[1].edge_arrays.empty());
+  EXPECT_EQ(batch.num_hops(), 1);
+  try {
+    to_tensors(BatchView(slot->block()), slot);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalid) << error.what();
+  }
+}
+
+TEST_F(BatchTensorsTest, ABatchOfNodesHasNoLinks) {
+  const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4}}, {.count = 20});
+  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  EXPECT_FALSE(batch.links.any());
+  EXPECT_FALSE(batch.links.edge_label_index.defined());
+}
+
 }  // namespace
 }  // namespace hopfeed
