@@ -15,12 +15,13 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/owned_fd.h"
+#include "trainer/sparse_embedding.h"
 
 namespace hopfeed {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WaitTimes, for_sampling, for_gather, for_handover, for_slot, for_memory)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, seconds, valid_seconds, batches,
-                                   batches_per_s, waits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, valid_auc, test_auc, seconds,
+                                   valid_seconds, batches, batches_per_s, waits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds,
                                    waited, best_accuracy, best_epoch, world_size, rows)
 
@@ -141,7 +142,10 @@ void load_parameters(InputArchive& archive, torch::nn::Module& model) {
   for (const auto& child : model.named_children()) {
     InputArchive child_archive;
     archive.read(child.key(), child_archive);
-    load_parameters(child_archive, *child.value());
+    if (auto* table = dynamic_cast<SparseEmbeddingImpl*>(child.value().get()))
+      table->load(child_archive);  // has no parameters that a reducer sees
+    else
+      load_parameters(child_archive, *child.value());
   }
 }
 

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -166,6 +168,32 @@ torch::Tensor World::gather(const torch::Tensor& bytes) {
     connection_->group->allgather(outputs, inputs)->wait();
   });
   return all;
+}
+
+// Gloo gathers tensors of one size, so those of all ranks are padded to the longest.
+std::vector<torch::Tensor> World::gather_rows(const torch::Tensor& rows) {
+  if (!connection_) return {rows};
+  std::int64_t mine = rows.size(0);
+  const torch::Tensor counts = gather(torch::from_blob(&mine, {sizeof mine}, torch::kUInt8));
+  const std::span count(static_cast<const std::int64_t*>(counts.const_data_ptr()),
+                        static_cast<std::size_t>(size_));
+  std::vector<std::int64_t> shape = rows.sizes().vec();
+  shape[0] = *std::max_element(count.begin(), count.end());
+  const torch::Tensor padded = torch::empty(shape, rows.options());
+  padded.narrow(0, 0, mine).copy_(rows);
+  shape.insert(shape.begin(), size_);
+  const torch::Tensor all = torch::empty(shape, rows.options());
+  std::vector<torch::Tensor> result = all.unbind(0);
+  if (all.numel() > 0) {
+    translate_torch_errors("gathering from the trainers", [&] {
+      std::vector<std::vector<torch::Tensor>> outputs{result};
+      std::vector<torch::Tensor> inputs{padded};
+      connection_->group->allgather(outputs, inputs)->wait();
+    });
+  }
+  for (std::size_t rank = 0; rank < result.size(); ++rank)
+    result[rank] = result[rank].narrow(0, 0, count[rank]);
+  return result;
 }
 
 void World::broadcast(torch::Tensor tensor) {

@@ -44,6 +44,8 @@ class World {
   bool stop_agreed() const { return stop_agreed_; }
   /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
+  /// Rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per rank, the same on every rank.
+  std::vector<torch::Tensor> gather_rows(const torch::Tensor& rows);
   /// Rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);
 

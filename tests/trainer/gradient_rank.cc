@@ -1,6 +1,7 @@
 // One trainer of world_test: `gradient_rank DATASET SEEDS OUT` deals the first SEEDS training nodes to all
 // ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw
-// float32. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies where the others wait for
+// float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and every rank writes its table
+// to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies where the others wait for
 // it.
 #include <signal.h>
 
@@ -13,6 +14,7 @@
 #include "tests/trainer/test_batches.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/model.h"
+#include "trainer/sparse_embedding.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -43,6 +45,22 @@ void write_gradient(World& world, const std::string& folder, std::int64_t num_se
   }
 }
 
+/// In step s rank r reads rows s to s + 10 * r - 1 and row 7 twice (rank 0 alone nothing else), with gradients of r + 1 everywhere.
+void write_table(World& world, std::int64_t steps, const std::string& out) {
+  SparseEmbedding table(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1});
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const torch::Tensor few = torch::tensor({7, 7}, torch::kInt64),
+                        ids = torch::cat({torch::arange(step, step + 10 * world.rank()), few});
+    const torch::Tensor rows = table->forward(step % 2 == 1 && world.rank() == 0 ? ids.narrow(0, 0, 0) : ids);
+    (rows.sum() * (world.rank() + 1)).backward();
+    table->step(world);
+  }
+  table->eval();
+  const torch::Tensor rows = table->forward(torch::arange(100));
+  std::ofstream(out + "." + std::to_string(world.rank()), std::ios::binary)
+      .write(static_cast<const char*>(rows.const_data_ptr()), static_cast<std::streamsize>(rows.nbytes()));
+}
+
 void lose_a_rank(World& world, std::int64_t doomed) {
   const double ranks = world.sum({1.0})[0];
   if (ranks != static_cast<double>(world.size())) throw Error(ErrorCode::kIo, "the first sum is wrong");
@@ -62,7 +80,9 @@ int main(int argc, char** argv) {
   try {
     hopfeed::World world({.timeout = std::chrono::seconds(30)});
     const std::string first = argc > 1 ? argv[1] : "";
-    if (first == "--die")
+    if (first == "--embedding")
+      hopfeed::write_table(world, std::stoll(argv[2]), argv[3]);
+    else if (first == "--die")
       hopfeed::lose_a_rank(world, std::stoll(argv[2]));
     else
       hopfeed::write_gradient(world, first, std::stoll(argv[2]), argv[3]);

@@ -13,6 +13,7 @@
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
+#include "trainer/sparse_embedding.h"
 
 namespace hopfeed {
 namespace {
@@ -56,6 +57,45 @@ TEST(World, TwoAndThreeRanksGiveTheGradientOfOneRankWithAllTheirSeeds) {
     const std::vector<float> several = gradient_of(folder.path(), ranks);
     ASSERT_EQ(several.size(), one.size());
     EXPECT_LE(relative_error(one, several), 1e-6) << ranks << " ranks";
+  }
+}
+
+std::vector<float> floats_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<float> values(std::filesystem::file_size(path) / sizeof(float));
+  file.read(reinterpret_cast<char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
+  return values;
+}
+
+// Rank r's gradients are r + 1 wherever it read a row; in odd steps rank 0 reads none.
+TEST(World, EveryRankLearnsTheRowsThatAnyRankRead) {
+  constexpr int kSteps = 5;
+  for (const int ranks : {2, 3}) {
+    const TempFolder folder;
+    const std::string out = (folder.path() / "table").string();
+    for (const auto& rank :
+         run_ranks({program("gradient_rank"), "--embedding", std::to_string(kSteps), out}, ranks))
+      ASSERT_EQ(rank.status, 0) << rank.output;
+    SparseEmbedding alone(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1});
+    World world;
+    for (std::int64_t step = 0; step < kSteps; ++step) {  // one rank with the average of their gradients
+      torch::Tensor gradient = torch::zeros({100});
+      for (std::int64_t r = 0; r < ranks; ++r) {
+        if (r > 0) gradient.narrow(0, step, 10 * r).add_(r + 1);
+        if (r > 0 || step % 2 == 0) gradient[7].add_(2 * (r + 1));
+      }
+      const torch::Tensor ids = gradient.nonzero().flatten();
+      const torch::Tensor rows = alone->forward(ids);
+      (rows.sum(1) * gradient.index_select(0, ids) / ranks).sum().backward();
+      alone->step(world);
+    }
+    alone->eval();
+    const torch::Tensor expected = alone->forward(torch::arange(100)).flatten();
+    const std::vector<float> first = floats_of(out + ".0");
+    ASSERT_EQ(first.size(), 600U);
+    EXPECT_TRUE(torch::allclose(torch::tensor(first), expected, 1e-5, 1e-5)) << ranks << " ranks";
+    for (int r = 1; r < ranks; ++r) EXPECT_EQ(floats_of(out + "." + std::to_string(r)), first) << r;
   }
 }
 

@@ -1,0 +1,60 @@
+// A link predictor: two towers and an edge classifier, as PyG's tutorial on bipartite graphs has them. The towers are the layers of
+// hetero_encoder.h that end at the links' source and destination types, on features, or on learned rows (sparse_embedding.h) of the
+// node types that have none; the classifier is a perceptron of one hidden layer on both ends' vectors side by side:
+//
+//   score(u, v) = w * relu(W [z_u, z_v] + b) + c
+//
+// Without hops z is the input itself: the baseline that shows what the graph adds.
+#pragma once
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/batch_options.h"
+#include "core/dataset_meta.h"
+#include "trainer/batch_tensors.h"
+#include "trainer/hetero_encoder.h"
+#include "trainer/sparse_embedding.h"
+#include "trainer/world.h"
+
+namespace hopfeed {
+
+struct LinkModelOptions {
+  DatasetMeta dataset;       // whose types the model has
+  BatchOptions batch;        // a layer per hop; an edge type has weights in layers whose hops draw it
+  std::string edge_type;     // of the links
+  std::int64_t hidden = 64;  // also the width of learned rows
+  double dropout = 0;
+  std::uint64_t seed = 0;       // of learned rows' first values
+  double embedding_lr = 0.001;  // of learned rows
+};
+
+class LinkModelImpl : public torch::nn::Module {
+ public:
+  /// Throws kInvalid naming the option.
+  explicit LinkModelImpl(const LinkModelOptions& options);
+  /// Scores (logits) of the batch's links, [P + N] in the order of edge_label_index. Throws kInvalid where hops, widths or the kind
+  /// of negatives do not fit.
+  torch::Tensor forward(const TypedBatchTensors& batch);
+  /// The optimizer's step of the learned rows, beside that of parameters(), which they are not among. All ranks together.
+  void step_embeddings(World& world);
+
+  const LinkModelOptions& options() const { return options_; }
+  std::int64_t num_learned_rows() const;  // that a step has moved, of all types
+
+ private:
+  void make_embeddings(const HopTypes& types);
+  torch::Tensor input(int node_type, const NodeTensors& nodes);
+
+  LinkModelOptions options_;
+  int link_type_, src_type_, dst_type_;
+  std::vector<SparseEmbedding> embeddings_;  // by node type; empty where it has features or is not reached
+  std::optional<HeteroEncoder> encoder_;
+  torch::nn::Linear both_{nullptr}, score_{nullptr};
+};
+TORCH_MODULE(LinkModel);
+
+}  // namespace hopfeed
