@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "core/error.h"
 #include "core/program/program_main.h"
 #include "partition_tool/generate.h"
+#include "partition_tool/generate_bipartite.h"
 #include "partition_tool/import_debian.h"
 #include "partition_tool/import_numpy.h"
 #include "partition_tool/import_ogb.h"
+#include "partition_tool/program/change_commands.h"
 #include "partition_tool/program/cluster_dataset.h"
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
@@ -28,6 +31,10 @@ struct Choices {
   OgbImportOptions ogb;
   NumpyImportOptions numpy;
   GenerateOptions generate;
+  BipartiteOptions bipartite;
+  std::string generate_kind = "classes";
+  std::optional<std::int64_t> nodes, edges, features, classes, users, items, interactions;
+  ChangeChoices change;
   CutOptions cut;
   ClusterOptions cluster;
   ShowOptions show;
@@ -62,20 +69,29 @@ void add_write_options(CommandLine& command, const char* folder, WriteOptions& o
   add_threads_option(command, options.threads);
 }
 
-/// Runs `import(options)` and the shared stage where the command is chosen.
-template <class Options>
-void make_by(CommandLine& command, Choices& choices, Options& options,
-             RawGraph (*import)(const Options&, const Progress&)) {
+/// The options of all commands that make a dataset from something else.
+void add_make_options(CommandLine& command, Choices& choices) {
   add_write_options(command, "DIR", choices.make, {.fanouts = "15,10,5", .batch_size = "1024"});
   command.flag("--no-edge-ids", choices.make.no_edge_ids,
                "Store no edge ids (saves up to half of the graph; batches then cannot carry e_id)");
   command.flag("--reject-nonfinite", choices.make.reject_nonfinite,
                "Refuse features that are NaN or infinite, instead of counting them");
-  command.action([&choices, &options, import] {
-    options.keep_edge_ids = !choices.make.no_edge_ids;
-    options.threads = choices.make.threads;
-    make_dataset(choices.make, [&](const Progress& progress) { return import(options, progress); });
-  });
+}
+
+/// Runs `import(options)` and the shared stage.
+template <class Options>
+void run_make(Choices& choices, Options& options, RawGraph (*import)(const Options&, const Progress&)) {
+  options.keep_edge_ids = !choices.make.no_edge_ids;
+  options.threads = choices.make.threads;
+  make_dataset(choices.make, [&](const Progress& progress) { return import(options, progress); });
+}
+
+/// Does so where the command is chosen.
+template <class Options>
+void make_by(CommandLine& command, Choices& choices, Options& options,
+             RawGraph (*import)(const Options&, const Progress&)) {
+  add_make_options(command, choices);
+  command.action([&choices, &options, import] { run_make(choices, options, import); });
 }
 
 void add_debian(CommandLine& import, Choices& choices) {
@@ -160,15 +176,55 @@ void add_import(CommandLine& line, Choices& choices) {
   add_numpy(import, choices);
 }
 
+/// Moves a number that this kind of graph needs, or refuses one that it has no use for.
+void take(const char* option, const std::optional<std::int64_t>& given, std::int64_t* number) {
+  if (given && !number)
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is for the other --kind; leave it out", option));
+  if (!given && number) throw Error(ErrorCode::kInvalid, fmt::format("{} is required", option));
+  if (given) *number = *given;
+}
+
+void generate(Choices& choices) {
+  GenerateOptions& classes = choices.generate;
+  BipartiteOptions& bipartite = choices.bipartite;
+  const bool users = choices.generate_kind == "bipartite";
+  take("--nodes", choices.nodes, users ? nullptr : &classes.num_nodes);
+  take("--edges", choices.edges, users ? nullptr : &classes.num_edges);
+  take("--features", choices.features, users ? nullptr : &classes.num_features);
+  take("--classes", choices.classes, users ? nullptr : &classes.num_classes);
+  take("--users", choices.users, users ? &bipartite.num_users : nullptr);
+  take("--items", choices.items, users ? &bipartite.num_items : nullptr);
+  take("--interactions", choices.interactions, users ? &bipartite.num_interactions : nullptr);
+  bipartite.seed = classes.seed;
+  if (users)
+    run_make(choices, bipartite, generate_bipartite);
+  else
+    run_make(choices, classes, generate_graph);
+}
+
 void add_generate(CommandLine& line, Choices& choices) {
   CommandLine& command = line.command(
-      "generate", "Make up a graph: power-law degrees, planted classes, features with some signal");
+      "generate",
+      "Make up a graph: power-law degrees, planted classes, features with some signal; or users, items and "
+      "their interactions with planted tastes");
   GenerateOptions& options = choices.generate;
-  make_by(command, choices, options, generate_graph);
-  command.option("--nodes", options.num_nodes, "Number of nodes", {.required = true});
-  command.option("--edges", options.num_edges, "Number of edges", {.required = true});
-  command.option("--features", options.num_features, "Features per node (float32)", {.required = true});
-  command.option("--classes", options.num_classes, "Number of classes", {.required = true});
+  BipartiteOptions& bipartite = choices.bipartite;
+  add_make_options(command, choices);
+  command.action([&choices] { generate(choices); });
+  command.option("--kind", choices.generate_kind,
+                 "classes: nodes, edges, features, classes; bipartite: users, items, interactions with times",
+                 {.one_of = {"classes", "bipartite"}});
+  command.option("--nodes", choices.nodes, "Number of nodes");
+  command.option("--edges", choices.edges, "Number of edges");
+  command.option("--features", choices.features, "Features per node (float32)");
+  command.option("--classes", choices.classes, "Number of classes");
+  command.option("--users", choices.users, "Number of users (bipartite)");
+  command.option("--items", choices.items, "Number of items (bipartite)");
+  command.option("--interactions", choices.interactions, "Number of interactions (bipartite)");
+  command.option("--tastes", bipartite.num_tastes, "Planted tastes (bipartite)");
+  command.option("--loyalty", bipartite.loyalty,
+                 "Share of the interactions with items of the user's taste (bipartite)");
+  command.option("--span", bipartite.span, "Times are below (bipartite)");
   command.option("--seed", options.seed, "The same seed makes the same graph, everywhere",
                  {.required = true});
   command.option("--homophily", options.homophily, "Share of the edges that stay in their class on purpose");
@@ -239,15 +295,21 @@ void add_verify(CommandLine& line, Choices& choices) {
 int main(int argc, char** argv) {
   hopfeed::Choices choices;
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
-  choices.cut.command_line = choices.cluster.command_line = choices.make.command_line;
-  hopfeed::CommandLine line("hopfeed-partition",
-                            "Makes, clusters, partitions, inspects and verifies hopfeed datasets.\n\n"
-                            "Example: hopfeed-partition import debian imported\n"
-                            "         hopfeed-partition partition imported dataset --parts 2");
+  choices.cut.command_line = choices.cluster.command_line = choices.change.where.command_line =
+      choices.make.command_line;
+  hopfeed::CommandLine line(
+      "hopfeed-partition",
+      "Makes, changes, clusters, partitions, inspects and verifies hopfeed datasets.\n\n"
+      "Example: hopfeed-partition import debian imported\n"
+      "         hopfeed-partition partition imported dataset --parts 2");
   hopfeed::add_import(line, choices);
   hopfeed::add_generate(line, choices);
   hopfeed::add_partition(line, choices);
   hopfeed::add_cluster(line, choices);
+  hopfeed::add_change_commands(line, choices.change,
+                               [](hopfeed::CommandLine& command, hopfeed::WriteOptions& options) {
+                                 hopfeed::add_write_options(command, "OUT", options, {});
+                               });
   hopfeed::add_inspect(line, choices);
   hopfeed::add_verify(line, choices);
   hopfeed::stop_on_signals();

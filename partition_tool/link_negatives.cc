@@ -1,0 +1,73 @@
+// See link_negatives.h. A draw is looked up in the row of its destination from front to back: with destinations drawn evenly that is the
+// mean in-degree, whatever hubs there are.
+#include "partition_tool/link_negatives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cache/parallel_ranges.h"
+#include "core/error.h"
+#include "core/keyed_random.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::uint32_t kMaxDraws = 100;
+
+bool has_edge(const Csc& csc, std::int64_t source, std::int64_t destination) {
+  return std::visit(
+      [&](const auto& sources) {
+        const auto end = sources.begin() + csc.indptr[destination + 1];
+        using Id = std::decay_t<decltype(sources[0])>;
+        return std::find(sources.begin() + csc.indptr[destination], end, static_cast<Id>(source)) != end;
+      },
+      csc.indices);
+}
+
+}  // namespace
+
+IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& known,
+                            std::int64_t count, const NegativeLinkOptions& options) {
+  const StreamOptions named{.purpose = Purpose::kNegatives,
+                            .seed = options.seed,
+                            .epoch = options.split,
+                            .edge_type = options.edge_type};
+  StreamOptions retries = named;
+  retries.hop = 1;
+  const NodeStream keys{.key = stream_key(named), .retry_key = stream_key(retries), .node = 0, .tree = 0};
+  const auto num_sources = static_cast<std::uint64_t>(options.num_sources),
+             num_destinations = static_cast<std::uint64_t>(csc.num_rows());
+  IdArray pairs = make_id_array(2 * count, std::max<std::int64_t>(options.num_sources, csc.num_rows()));
+  const auto draw = [&](std::int64_t number) {
+    NodeStream stream = keys;
+    stream.node = static_cast<std::uint64_t>(number);
+    for (std::uint32_t i = 0; i < kMaxDraws; ++i) {
+      const auto source = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i, num_sources)),
+                 destination =
+                     static_cast<std::int64_t>(draw_below_wide(stream, 2 * i + 1, num_destinations));
+      if (options.square && source == destination) continue;
+      if (has_edge(csc, source, destination)) continue;
+      if (!std::ranges::binary_search(known, std::pair(source, destination)))
+        return std::pair(source, destination);
+    }
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{}: {} draws found no pair that is no edge: nearly all pairs are; use "
+                            "--neg-sampling-ratio 0",
+                            options.origin, kMaxDraws));
+  };
+  std::visit(
+      [&](auto& out) {
+        parallel_ranges(options.threads, count, [&](int, std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const auto [source, destination] = draw(i);
+            out[2 * i] = static_cast<std::decay_t<decltype(out[0])>>(source);
+            out[2 * i + 1] = static_cast<std::decay_t<decltype(out[0])>>(destination);
+          }
+        });
+      },
+      pairs);
+  return pairs;
+}
+
+}  // namespace hopfeed

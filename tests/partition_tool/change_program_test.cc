@@ -1,0 +1,121 @@
+// The commands that change edges, through the real program: what they make, what they say, and that bad input is one line and nothing left
+// behind.
+#include <gtest/gtest.h>
+
+#include "core/json_text.h"
+#include "tests/partition_tool/run_program.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class ChangeProgram : public ::testing::Test {
+ protected:
+  ChangeProgram() {
+    succeed("generate made --kind bipartite --users 200 --items 300 --interactions 4000 --seed 1");
+  }
+  testing::ToolResult run(const std::string& arguments) {
+    return testing::run_shell(scratch_.path(), "cd " + work_.path().string() + "; {} " + arguments);
+  }
+  testing::ToolResult succeed(const std::string& arguments) {
+    testing::ToolResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.complaint(), "");
+    return result;
+  }
+  void refuse(const std::string& arguments, const std::string& part, int code = 2) {
+    const auto before = testing::listing(work_.path());
+    const testing::ToolResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, code) << arguments;
+    const std::string complaint = result.complaint();
+    EXPECT_EQ(std::count(complaint.begin(), complaint.end(), '\n'), 1) << arguments << "\n" << result.err;
+    EXPECT_NE(complaint.find(part), std::string::npos) << arguments << "\n" << complaint;
+    EXPECT_EQ(testing::listing(work_.path()), before) << arguments;
+  }
+  json report(const std::string& name) const { return parse_json(testing::file_bytes(work_.path() / name)); }
+  const testing::TempFolder work_, scratch_;
+};
+
+TEST_F(ChangeProgram, EveryCommandHasHelp) {
+  for (const char* command :
+       {"split-links", "to-undirected", "deduplicate", "add-self-loops", "co-occurrence"}) {
+    const testing::ToolResult result = run(std::string(command) + " --help");
+    EXPECT_EQ(result.exit_code, 0) << command;
+    EXPECT_NE(result.out.find("--json"), std::string::npos) << command;
+    EXPECT_NE(result.out.find("default: those of DIR"), std::string::npos) << command;
+  }
+}
+
+TEST_F(ChangeProgram, InteractionsAreSplitThenItemsThatShareUsersAreJoined) {
+  const testing::ToolResult result =
+      succeed("split-links made split --num-val 0.1 --num-test 200 --threads 2 --json split.json");
+  EXPECT_NE(result.out.find("user__interacts__item: 4000 edges, "), std::string::npos) << result.out;
+  const json split = report("split.json")["split_links"][0];
+  EXPECT_EQ(split["reverse"], "item__rev_interacts__user");
+  EXPECT_EQ(split["message"].get<int>() + split["valid"].get<int>() + split["test"].get<int>(), 4000);
+  EXPECT_EQ(split["reverse_removed"], 4000 - split["message"].get<int>());
+  succeed("split-links made same --num-val 0.1 --num-test 200 --threads 1 --json same.json");
+  EXPECT_EQ(report("same.json")["fingerprint"], report("split.json")["fingerprint"]);
+  const testing::ToolResult joined = succeed(
+      "co-occurrence split joined --edge-type interacts --min-users 3 --max-user-degree 20 --json "
+      "joined.json");
+  EXPECT_NE(joined.out.find(" users have more than 20 items and were left out"), std::string::npos)
+      << joined.out;
+  const json counted = report("joined.json")["co_occurrence"];
+  EXPECT_GT(counted["pairs"], 0);
+  EXPECT_GT(counted["users_left_out"], 0);
+  EXPECT_EQ(report("joined.json")["edge_types"]["item__co_occurs__item"], 2 * counted["pairs"].get<int>());
+  succeed("partition joined parts --parts 2 --method random");
+  for (const char* name : {"split", "joined", "parts"}) succeed(std::string("verify ") + name);
+  const testing::ToolResult shown = succeed("inspect parts --json parts.json");
+  EXPECT_NE(shown.out.find("the reverse of user__interacts__item"), std::string::npos);
+  EXPECT_NE(shown.out.find("edge split test: "), std::string::npos);
+  EXPECT_EQ(report("parts.json")["fingerprint"], report("joined.json")["fingerprint"]);
+}
+
+TEST_F(ChangeProgram, EdgesAreMadeUndirectedOnceAndWithLoops) {
+  succeed("generate whole --nodes 100 --edges 900 --features 4 --classes 2 --seed 1");
+  succeed("to-undirected whole both --json both.json");
+  const json both = report("both.json")["to_undirected"][0];
+  EXPECT_EQ(both["before"], 900);
+  EXPECT_GT(both["after"], 900);
+  succeed("deduplicate both once --json once.json");
+  EXPECT_EQ(report("once.json")["deduplicate"][0]["after"], both["after"]);
+  EXPECT_EQ(report("once.json")["fingerprint"], report("both.json")["fingerprint"]);
+  succeed("add-self-loops once loops --json loops.json");
+  succeed("split-links loops split --is-undirected --by random");
+  const testing::ToolResult nothing = succeed("to-undirected made again");
+  EXPECT_NE(nothing.out.find("nothing to do"), std::string::npos);
+}
+
+TEST_F(ChangeProgram, BadInputIsOneLineAndLeavesNothingBehind) {
+  refuse("split-links made out --num-val 1.5", "--num-val is '1.5'");
+  refuse("split-links made out --num-val 0.6 --num-test 0.6", "none would be left to train on");
+  refuse("split-links made out --by age", "--by");
+  refuse("split-links made out --edge-types interacts,", "--edge-types is 'interacts,'");
+  refuse("split-links made out --edge-types sells", "no edge type 'sells'");
+  refuse("split-links made made", "exists");
+  refuse("split-links none out", "no dataset folder");
+  refuse("co-occurrence made out", "--edge-type is required");
+  refuse("co-occurrence made out --edge-type interacts", "has no edge splits");
+  refuse("co-occurrence made out --edge-type interacts --all-edges --min-users 0", "--min-users");
+  refuse("add-self-loops made out", "no edge type has both ends in one node type");
+  refuse("add-self-loops made out --fill weight", "--fill is 'weight'");
+  refuse("generate out --kind bipartite --users 5 --seed 1", "--items is required");
+  refuse("generate out --kind bipartite --users 5 --items 5 --interactions 5 --edges 7 --seed 1",
+         "--edges is for the other --kind");
+  refuse("generate out --nodes 5 --edges 5 --features 1 --seed 1", "--classes is required");
+}
+
+TEST_F(ChangeProgram, ADamagedInputIsFoundBeforeItGetsAnotherFingerprint) {
+  const fs::path file = work_.path() / "made/part-0000/edges/user__interacts__item/indices.npy";
+  std::string bytes = testing::file_bytes(file);
+  bytes[bytes.size() - 3] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  refuse("split-links made out", "indices.npy is damaged");
+}
+
+}  // namespace
+}  // namespace hopfeed
