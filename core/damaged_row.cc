@@ -18,14 +18,16 @@ Error damage_error(const Dataset& dataset, int edge_type, const DamagedRow& dama
     case DamagedRow::What::kPosition:
       return Error(
           ErrorCode::kCorrupt,
-          fmt::format("{}: edge type {}: the row of node {} has a weight or a time of an edge that it does "
-                      "not have; run hopfeed-partition verify",
-                      dataset.folder().string(), edge.folder(), damage.value));
+          fmt::format(
+              "{}: edge type {}: the row of node {} has a weight, a time or an order of an edge that it does "
+              "not have; run hopfeed-partition verify",
+              dataset.folder().string(), edge.folder(), damage.value));
     case DamagedRow::What::kWeight:
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{}: edge type {}: the row of node {} has a weight that is negative, infinite or "
-                               "no number; run hopfeed-partition verify",
-                               dataset.folder().string(), edge.folder(), damage.value));
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("{}: edge type {}: the row of node {} has a weight that is negative, infinite or "
+                      "no number; run hopfeed-partition verify",
+                      dataset.folder().string(), edge.folder(), damage.value));
     case DamagedRow::What::kSource:
       break;
   }

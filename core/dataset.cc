@@ -183,6 +183,11 @@ void Dataset::open_edge_extras(int edge_type, int p) {
     require_shape(files.aliases[w].back(), {num_edges, 2});
     files.alias_parts[w].push_back(reinterpret_cast<const AliasEntry*>(entries.data()));
   }
+  if (edge.has_by_id) {
+    files.by_id.push_back(open_array(by_id_path(p, edge)));
+    files.by_id_parts.push_back(files.by_id.back().as<std::uint32_t>().data());
+    require_shape(files.by_id.back(), {num_edges});
+  }
   files.time_orders.resize(edge.times.size());
   files.time_order_parts.resize(edge.times.size());
   files.times.resize(edge.times.size());
@@ -318,6 +323,7 @@ PageUse Dataset::page_use() const {
     add(files.rows);
     add(files.indices);
     add(files.edge_ids);
+    add(files.by_id);
     for (const auto* lists :
          {&files.attrs, &files.aliases, &files.time_orders, &files.times, &files.time_indices}) {
       for (const std::vector<NpyArray>& list : *lists) add(list);

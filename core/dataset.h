@@ -49,6 +49,8 @@ class Dataset {
   WeightView weight(int edge_type, const std::string& name) const;
   /// Rows in the order of a time. Throws kNotFound naming the times that exist.
   TimeView time(int edge_type, const std::string& name) const;
+  /// Rows in the order of source ids; empty where the dataset has none.
+  ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id_parts}; }
   /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
   /// Links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
@@ -91,6 +93,7 @@ class Dataset {
   };
   struct EdgeFiles {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
+    std::vector<NpyArray> by_id;                    // [partition], or none
     std::vector<CscPart> parts;
     std::vector<std::int64_t> partition_offsets{0};                                       // of the edges
     std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_indices;  // [name][partition]
@@ -98,6 +101,7 @@ class Dataset {
     std::vector<std::vector<const AliasEntry*>> alias_parts;
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;
+    std::vector<const std::uint32_t*> by_id_parts;
     std::vector<LinkFiles> splits;  // in the order of meta's map
   };
   void open_nodes(int node_type);

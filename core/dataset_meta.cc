@@ -55,7 +55,7 @@ int DatasetMeta::reverse_edge_type(int edge_type) const {
 
 int DatasetMeta::version() const {
   const bool plain = std::all_of(edge_types.begin(), edge_types.end(), [](const EdgeTypeMeta& edge) {
-    return edge.rev_of.empty() && edge.splits.empty();
+    return edge.rev_of.empty() && edge.splits.empty() && !edge.has_by_id;
   });
   return plain ? kPlainDatasetVersion : kDatasetVersion;
 }

@@ -14,6 +14,7 @@
 //   part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the row's edges by rising time: positions in the row
 //   part-0000/edges/<...>/times/<attr>.npy          [e]    int64         their times
 //   part-0000/edges/<...>/time_indices/<attr>.npy   [e]    int32|int64   their source nodes: `indices` in that order
+//   part-0000/edges/<...>/by_id.npy                 [e]    uint32        the row's edges by rising original id of the source (optional)
 //   part-0000/nodes/<type>/original_ids.npy         [n]    int64         only where no edge type ends at the node type
 //   part-0000/nodes/<type>/<attr>.npy               [n, stride / element]  one row per node, padded to the stride
 //   part-0000/nodes/<type>/hotness.npy              [n]    float64       expected reads per mini-batch (VIP), falling
@@ -31,7 +32,7 @@
 namespace hopfeed {
 
 inline constexpr int kDatasetVersion = 5;
-/// What version 5 brought are `rev_of` and edge splits: a dataset without them is written as before, to the byte.
+/// What version 5 brought are `rev_of`, edge splits and `by_id`: a dataset without them is written as before, to the byte.
 inline constexpr int kPlainDatasetVersion = 4;
 /// What version 4 brought are the `time_indices`: without times, older datasets are read as well.
 inline constexpr int kOldestDatasetVersion = 3;
@@ -68,6 +69,7 @@ struct EdgeTypeMeta {
       times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
   std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
   std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
+  bool has_by_id = false;                           // rows have the order of source ids too
   std::string folder() const { return src + "__" + rel + "__" + dst; }
 };
 
@@ -129,6 +131,7 @@ std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::strin
 std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string by_id_path(int partition, const EdgeTypeMeta& edge);
 std::string original_ids_path(int partition, const NodeTypeMeta& node);
 std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
 std::string hotness_path(int partition, const NodeTypeMeta& node);

@@ -117,6 +117,7 @@ EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
   edge.weights = in.names("weights", kMaxAttrs);
   edge.times = in.names("times", kMaxAttrs);
   if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
+  if (in.has("has_by_id")) edge.has_by_id = in.boolean("has_by_id");
   if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
   return edge;
 }
@@ -248,7 +249,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (meta.node_types.empty()) in.fail("has no node type");
   check_reverses(in, meta);
   if (version < kDatasetVersion && meta.version() == kDatasetVersion)
-    in.fail("has what its version does not know: rev_of or splits of edges");
+    in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   const json& files = in.at("files");
   if (!files.is_object()) in.fail("has no object 'files'");
   for (const auto& [name, value] : files.items()) {
@@ -301,6 +302,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"times", edge.times}});
     if (!edge.rev_of.empty()) edges.back()["rev_of"] = edge.rev_of;
     if (!edge.splits.empty()) edges.back()["splits"] = json(edge.splits);
+    if (edge.has_by_id) edges.back()["has_by_id"] = true;
   }
   json& files = document["files"] = json::object();
   for (const auto& [name, file] : meta.files)

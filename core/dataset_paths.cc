@@ -36,6 +36,9 @@ std::string times_path(int partition, const EdgeTypeMeta& edge, const std::strin
 std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
   return edge_file(partition, edge, "time_indices/" + time);
 }
+std::string by_id_path(int partition, const EdgeTypeMeta& edge) {
+  return edge_file(partition, edge, "by_id");
+}
 std::string original_ids_path(int partition, const NodeTypeMeta& node) {
   return part_folder(partition) + "/nodes/" + node.name + "/original_ids.npy";
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/alias_table.h"
+#include "core/by_id_order.h"
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
@@ -54,6 +55,7 @@ class Verifier {
           check_edge_attr(e, p, static_cast<int>(a));
         for (const std::string& weight : meta_.edge_types[e].weights) check_weight(e, p, weight);
         for (const std::string& time : meta_.edge_types[e].times) check_time(e, p, time);
+        if (meta_.edge_types[e].has_by_id) check_by_id(e, p);
       }
     }
     if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
@@ -249,6 +251,24 @@ class Verifier {
     advance_file(time_order_path(p, edge, name));
     advance_file(times_path(p, edge, name));
     advance_file(time_indices_path(p, edge, name));
+  }
+
+  void check_by_id(int e, int p) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView csc = dataset_.csc(e);
+    const CscPart& part = csc.parts[p];
+    const std::uint32_t* stored = dataset_.by_id(e).order[p];
+    std::vector<std::uint32_t> order;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      sources_.clear();
+      for (std::int64_t i = begin; i < end; ++i)
+        sources_.push_back(originals_[csc.src_type][id_at(part.indices, csc.index_type, i)]);
+      order_by_id(sources_, order);
+      if (!std::equal(order.begin(), order.end(), stored + begin))
+        corrupt(path(by_id_path(p, edge)), fmt::format("row {} is not in the order of its source ids", row));
+    }
+    advance_file(by_id_path(p, edge));
   }
 
   // Of the partition's edges [begin, end): their own, or else of their source nodes.

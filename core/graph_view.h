@@ -69,6 +69,11 @@ struct TimeView {
   std::span<const std::byte* const> indices;    // [P] source node of that edge; type as CscView::index_type
 };
 
+/// The rows of one edge type in the order of source ids (by_id_order.h).
+struct ByIdView {
+  std::span<const std::uint32_t* const> order;  // [P] position in the row; empty: it is not stored
+};
+
 /// One attribute of nodes or edges over all partitions: row i of partition p lies at parts[p] + i * stride_bytes.
 struct AttrView {
   std::span<const std::byte* const> parts;          // [P]

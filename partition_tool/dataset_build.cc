@@ -115,6 +115,7 @@ EdgeTypeMeta Builder::describe_edges(const RawEdges& edges) const {
                     .rev_of = edges.rev_of,
                     .splits = {}};
   for (const auto& [name, links] : edges.splits) edge.splits[name] = links.count;
+  edge.has_by_id = edges.by_id;
   return edge;
 }
 

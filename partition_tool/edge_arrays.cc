@@ -9,6 +9,7 @@
 
 #include "cache/parallel_ranges.h"
 #include "core/alias_table.h"
+#include "core/by_id_order.h"
 #include "core/error.h"
 #include "core/limits.h"
 #include "core/nonfinite.h"
@@ -19,7 +20,7 @@ namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 8 << 20;
-constexpr std::int64_t kMaxTimedRow = (std::int64_t{1} << 32) - 1;     // time_order.h
+constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // time_order.h, by_id_order.h
 
 template <class Attr>
 const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
@@ -170,16 +171,18 @@ void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
 }
 
 void check_row_lengths(const RawEdges& edges) {
-  const std::int64_t most = !edges.weights.empty() ? kMaxWeightedDegree
-                            : !edges.times.empty() ? kMaxTimedRow
-                                                   : edges.csc.num_edges();
+  const std::int64_t most = !edges.weights.empty()                ? kMaxWeightedDegree
+                            : !edges.times.empty() || edges.by_id ? kMaxOrderedRow
+                                                                  : edges.csc.num_edges();
   for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v) {
     const std::int64_t degree = edges.csc.indptr[v + 1] - edges.csc.indptr[v];
     if (degree > most)
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("node {} has {} in-edges; with {} '{}' a node has at most {}", v, degree,
-                              edges.weights.empty() ? "the time" : "the weight",
-                              edges.weights.empty() ? edges.times[0] : edges.weights[0], most));
+                  fmt::format("node {} has {} in-edges; with {} a node has at most {}", v, degree,
+                              !edges.weights.empty() ? "the weight '" + edges.weights[0] + "'"
+                              : !edges.times.empty() ? "the time '" + edges.times[0] + "'"
+                                                     : "the order of source ids (--by-id)",
+                              most));
   }
 }
 
@@ -222,6 +225,8 @@ void EdgeArrays::write(std::span<Fingerprint> fingerprints,
   for (int a = 0; a < static_cast<int>(edge_.attrs.size()); ++a) write_attr(a, fingerprints, nonfinite);
   for (const std::string& weight : edge_.weights) write_alias(weight);
   for (const std::string& time : edge_.times) write_time_order(time);
+  if (edge_.has_by_id)
+    std::visit([&]<class Id>(const std::vector<Id>&) { write_by_id<Id>(); }, source_order_.new_ids);
 }
 
 template <class Start, class Row, class Finish>
@@ -352,6 +357,33 @@ void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> n
     writer_.close(order_path, std::move(order_file));
     writer_.close(sorted_path, std::move(sorted_file));
     writer_.close(index_path, std::move(index_file));
+  }
+}
+
+template <class Id>
+void EdgeArrays::write_by_id() {
+  struct Worker {
+    std::vector<Id> row;
+    std::vector<std::int64_t> sources;
+    std::vector<std::uint32_t> order;
+  };
+  std::vector<Worker> workers(options_.threads);
+  std::vector<std::uint32_t> orders;
+  for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
+    const std::string path = by_id_path(p, edge_);
+    NpyWriter file = writer_.open(path, npy_descr(ElementType::kUint32), {edge_.partition_edges[p]});
+    for_rows(
+        p, "Ordering rows by id", sizeof(std::uint32_t), [&](std::int64_t edges) { orders.resize(edges); },
+        [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
+          Worker& worker = workers[number];
+          worker.row.resize(end - begin);
+          edges_.csc.read_row(node, std::span(worker.row));
+          worker.sources.assign(worker.row.begin(), worker.row.end());
+          order_by_id(worker.sources, worker.order);
+          std::ranges::copy(worker.order, orders.begin() + begin);
+        },
+        [&] { file.write<std::uint32_t>(orders); });
+    writer_.close(path, std::move(file));
   }
 }
 

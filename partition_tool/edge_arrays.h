@@ -1,5 +1,5 @@
-// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and the order of rows
-// by times. A part of the shared last stage (dataset_build.h), streamed as the rest of it.
+// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and the orders of rows
+// by times and by source ids. A part of the shared last stage (dataset_build.h), streamed as the rest of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -46,6 +46,8 @@ class EdgeArrays {
   void write_time_order(const std::string& time);
   template <class Id>
   void write_time_order(const std::string& time, std::span<const Id> new_ids);
+  template <class Id>
+  void write_by_id();
 
   /// Calls row(worker, node, begin, end) for all rows of a partition, in blocks; begin and end count edges from the block's
   /// first. `start(edges)` comes before each block, `finish()` behind it.

@@ -63,6 +63,7 @@ class Editor {
                         .attrs = {},
                         .weights = edges.weights,
                         .times = edges.times,
+                        .by_id = edges.by_id,
                         .rev_of = edges.rev_of,
                         .splits = edges.splits};
     RawEdges made = make_type(like, type, id_bound, step, make, fill);
@@ -111,6 +112,7 @@ void add_reverse(Editor& editor, int type) {
                 .attrs = {},
                 .weights = edge.weights,
                 .times = {},
+                .by_id = edge.has_by_id,
                 .rev_of = edge.folder()};
   check_name(like.rel, "reverse relation");
   if (std::ranges::any_of(graph.edges, [&](const RawEdges& other) {

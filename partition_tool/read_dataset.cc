@@ -248,6 +248,7 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
                            .attrs = {},
                            .weights = edge.weights,
                            .times = edge.times,
+                           .by_id = edge.has_by_id,
                            .rev_of = edge.rev_of,
                            .splits = read_links(dataset, t)});
     for (const AttrMeta& attr : edge.attrs)

@@ -69,11 +69,18 @@ void add_write_options(CommandLine& command, const char* folder, WriteOptions& o
   add_threads_option(command, options.threads);
 }
 
+void add_by_id_flag(CommandLine& command, bool& by_id) {
+  command.flag("--by-id", by_id,
+               "Order each row by source ids too (4 bytes an edge): strict negatives then search long rows "
+               "instead of reading them");
+}
+
 /// The options of all commands that make a dataset from something else.
 void add_make_options(CommandLine& command, Choices& choices) {
   add_write_options(command, "DIR", choices.make, {.fanouts = "15,10,5", .batch_size = "1024"});
   command.flag("--no-edge-ids", choices.make.no_edge_ids,
                "Store no edge ids (saves up to half of the graph; batches then cannot carry e_id)");
+  add_by_id_flag(command, choices.make.by_id);
   command.flag("--reject-nonfinite", choices.make.reject_nonfinite,
                "Refuse features that are NaN or infinite, instead of counting them");
 }
@@ -251,6 +258,7 @@ void add_partition(CommandLine& line, Choices& choices) {
   command.option("--parts", options.parts, "Number of partitions", {.required = true});
   add_cut_options(command, options,
                   "metis: few edges cut, training nodes balanced; random: nodes dealt evenly");
+  add_by_id_flag(command, options.by_id);
   command.action([&choices] { partition_dataset(choices.cut); });
 }
 

@@ -91,7 +91,8 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   JsonReport json(options.json);
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
-  const RawGraph graph = import(bars.progress());
+  RawGraph graph = import(bars.progress());
+  for (RawEdges& edges : graph.edges) edges.by_id = options.by_id;
   const DatasetBuildResult result = write_whole(writer, graph, hotness,
                                                 {.cut = {},
                                                  .made_by = options.command_line,

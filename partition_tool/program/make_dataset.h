@@ -26,6 +26,7 @@ struct WriteOptions {
 
 struct MakeOptions : WriteOptions {
   bool no_edge_ids = false;
+  bool by_id = false;  // rows in the order of source ids too
   bool reject_nonfinite = false;
 };
 

@@ -30,7 +30,8 @@ void partition_dataset(const CutOptions& options) {
   JsonReport json(options.json);
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
-  const RawGraph graph = read_dataset(input, options.threads, bars.progress());
+  RawGraph graph = read_dataset(input, options.threads, bars.progress());
+  for (RawEdges& edges : graph.edges) edges.by_id |= options.by_id;
   const int parts = static_cast<int>(options.parts);
   const NodeCut nodes = cut_nodes(graph, options, parts, options.threads, bars);
   require_no_empty_partition(nodes.partition_of, parts);

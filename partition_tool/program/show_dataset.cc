@@ -57,6 +57,7 @@ json show_edge_type(const Dataset& dataset, int number) {
   for (const std::string& weight : edge.weights)
     fmt::print("  weight {}: edges can be drawn by it\n", weight);
   for (const std::string& time : edge.times) fmt::print("  time {}: rows are in its order\n", time);
+  if (edge.has_by_id) fmt::print("  rows are in the order of source ids too\n");
   if (!edge.rev_of.empty()) fmt::print("  the reverse of {}\n", edge.rev_of);
   for (const auto& [name, count] : edge.splits) fmt::print("  edge split {}: {} links\n", name, count);
   fmt::print("  edges by partition: {}\n", fmt::join(edge.partition_edges, ", "));
@@ -71,6 +72,7 @@ json show_edge_type(const Dataset& dataset, int number) {
           {"times", edge.times},
           {"rev_of", edge.rev_of},
           {"edge_splits", edge.splits},
+          {"by_id", edge.has_by_id},
           {"in_degree",
            {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
 }

@@ -199,6 +199,25 @@ TEST_F(PartitionProgram, EdgeIdsCanBeLeftOut) {
   succeed("verify cut");
 }
 
+TEST_F(PartitionProgram, RowsComeInTheOrderOfSourceIdsWhereThatIsAskedFor) {
+  const auto ordered = [&](const char* folder) {
+    return Dataset(work() / folder).meta().edge_types[0].has_by_id;
+  };
+  succeed("generate d --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --by-id");
+  succeed("generate plain --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1");
+  succeed("partition d cut --parts 2");
+  succeed("partition plain cut-by-id --parts 3 --method random --by-id --threads 2");
+  EXPECT_TRUE(ordered("d") && ordered("cut") && ordered("cut-by-id"));
+  EXPECT_FALSE(ordered("plain"));
+  for (const char* folder : {"d", "cut", "cut-by-id"}) {
+    succeed(std::string("verify ") + folder);
+    EXPECT_EQ(Dataset(work() / folder).meta().fingerprint, Dataset(work() / "plain").meta().fingerprint);
+  }
+  EXPECT_NE(succeed("inspect cut --json report.json").out.find("in the order of source ids"),
+            std::string::npos);
+  EXPECT_TRUE(read_json("report.json")["edge_types"][0]["by_id"].get<bool>());
+}
+
 TEST_F(PartitionProgram, OverwriteReplacesADatasetAndNothingElse) {
   make_small("d");
   refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "--overwrite");

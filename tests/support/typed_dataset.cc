@@ -103,6 +103,7 @@ class Builder {
                       .attrs = {},
                       .weights = {},
                       .times = {}};
+    edge.has_by_id = cut_.by_id;
     if (!edges.weight.empty()) {
       edge.attrs.push_back({.name = "weight", .type = ElementType::kFloat64, .shape = {}, .stride_bytes = 8});
       edge.weights.push_back("weight");
@@ -169,7 +170,7 @@ class Builder {
     std::vector<RowRecord> rows;
     Ints indices, edge_ids, time, times, time_indices;
     std::vector<double> weight;
-    std::vector<std::uint32_t> alias, time_order;
+    std::vector<std::uint32_t> alias, time_order, by_id;
   };
 
   void write_edges(std::size_t e) {
@@ -227,6 +228,11 @@ class Builder {
       if (!edges.time.empty()) times.push_back(edges.time[i]);
     }
     fingerprint_.add_row(type, v, sources, cut_.edge_ids ? in_edges : Ints{});
+    std::vector<std::uint32_t> by_id(sources.size());
+    std::iota(by_id.begin(), by_id.end(), 0U);
+    std::stable_sort(by_id.begin(), by_id.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return sources[a] < sources[b]; });
+    part.by_id.insert(part.by_id.end(), by_id.begin(), by_id.end());
     int attr = 0;
     if (!edges.weight.empty())
       fingerprint_.add_edge_attr(type, v, attr++, std::as_bytes(std::span<const double>(weights)));
@@ -260,6 +266,7 @@ class Builder {
     writer_.write<RowRecord>(rows_path(p, edge), part.rows, {std::ssize(part.rows)});
     write_ids(indices_path(p, edge), part.indices);
     if (cut_.edge_ids) write_ids(edge_ids_path(p, edge), part.edge_ids);
+    if (edge.has_by_id) writer_.write<std::uint32_t>(by_id_path(p, edge), part.by_id, {count});
     for (const AttrMeta& attr : edge.attrs) {
       if (attr.name == "weight")
         writer_.write<double>(edge_attr_path(p, edge, attr.name), part.weight, {count, 1});

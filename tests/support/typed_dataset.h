@@ -49,6 +49,7 @@ struct TypedCut {
   std::vector<std::vector<std::int64_t>>
       order;              // [type] all original ids: inside a partition nodes keep this order
   bool edge_ids = true;   // store edge_ids.npy (positions in sources and destinations)
+  bool by_id = false;     // store by_id.npy of each edge type
   bool wide_ids = false;  // int64 new_ids, indices and edge_ids where int32 would do
 };
 
