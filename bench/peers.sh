@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# hopfeed and its peers on the same graph, in the same run, by turns: installs what PyPI has of the peers, measures, writes figures, a table and a chart.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+folder=$root/build/peers bin=$root/build/release/bin
+nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' only=()
+
+usage() {
+  cat <<HELP
+Usage: bench/peers.sh [options]
+
+Measures hopfeed, PyG, GraphBolt and graphlearn-torch on one graph: sampled edges, loaders, hand-over, a killed worker. Each peer lives in
+an environment of its own below DIR and runs at the best of its settings; what cannot be installed is told in the table.
+
+  --quick       30,000 nodes, 1.5 million edges, short measurements: minutes instead of an hour, its figures mean little
+  --nodes N     of the generated graph ($nodes, the size of ogbn-products); it has 100 features
+  --edges N     of the generated graph ($edges)
+  --only PEER   hopfeed and this peer alone: pyg, graphbolt or glt; may be given again
+  --rounds N    turns of each ($rounds)
+  --seconds S   of each measurement ($seconds)
+  --dir DIR     where everything goes (build/peers): environments, graphs, results.json, results.md, results.svg
+  --bin DIR     hopfeed's programs (build/release/bin)
+  --json FILE   write the figures to this file too
+  --help        this text
+
+Needs about 13 GB of disk (--quick: 10), most of it the peers' Torches, and nothing else on the machine that measures.
+HELP
+}
+
+# whole OPTION VALUE: refuses what is no number from 1 on.
+whole() { [[ $2 =~ ^[1-9][0-9]{0,11}$ ]] || die "$1 is '$2'; give a whole number from 1 on"; }
+
+while (($#)); do
+  case $1 in
+    --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
+    --help | -h) usage; exit 0 ;;
+    --quick) nodes=30000 edges=1500000 rounds=2 seconds=1; shift; continue ;;
+    --nodes | --edges | --rounds | --seconds | --only | --dir | --bin | --json) (($# > 1)) || die "$1 needs a value" ;;
+    *) die "unknown option '$1' (see bench/peers.sh --help)" ;;
+  esac
+  case $1 in
+    --nodes | --edges | --rounds) whole "$1" "$2"; printf -v "${1#--}" %s "$2" ;;
+    --seconds) [[ $2 =~ ^[0-9]*\.?[0-9]+$ && $2 =~ [1-9] ]] || die "--seconds is '$2'; give a number above 0"; seconds=$2 ;;
+    --only)
+      case $2 in
+        hopfeed | pyg | graphbolt | glt) only+=("$2") ;;
+        *) die "--only: no peer '$2'; there are hopfeed, pyg, graphbolt and glt" ;;
+      esac ;;
+    --dir) [[ -n $2 ]] || die "--dir needs a folder"; folder=$2 ;;
+    --bin) bin=$2 ;;
+    --json) json=$2 ;;
+  esac
+  shift 2
+done
+for program in hopfeed-bench hopfeed-sample hopfeed-worker; do
+  [[ -x $bin/$program ]] || die "no $program in '$bin'; build it (cmake --build --preset release) or name the folder with --bin"
+done
+[[ -z $json || -w $json || (! -e $json && -d $(dirname "$json") && -w $(dirname "$json")) ]] || die "cannot write '$json'; name another file with --json"
+mkdir -p "$folder" 2>/dev/null || die "cannot make the folder '$folder'; give a writable one with --dir"
+folder=$(cd "$folder" && pwd) bin=$(cd "$bin" && pwd)
+[[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
+peers=(pyg graphbolt glt)
+((${#only[@]} == 0)) || mapfile -t peers < <(printf '%s\n' "${only[@]}" | grep -vx hopfeed | sort -u)
+
+# --- the peers --------------------------------------------------------------------------------------------------------
+step "Peers"
+python=''
+for peer in "${peers[@]}"; do
+  [[ -e $folder/$peer/installed ]] || require_space "$folder" 5 "installing $peer"
+  # A peer that cannot be installed is a line of the table, not the end.
+  "$root/bench/peers/install.sh" "$peer" "$folder" || continue
+  python=$folder/$peer/bin/python
+done
+
+# --- the graphs -------------------------------------------------------------------------------------------------------
+step "Graphs"
+features=100
+graphs=$folder/graphs-$nodes-$edges
+sizes=(--nodes "$nodes" --edges "$edges" --features "$features")
+export XDG_CACHE_HOME=$folder/data
+for kind in weighted hetero; do   # each also generates what it is compared with: the plain graph
+  compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features$([[ $kind == weighted ]] && echo -weights || echo -types)/meta.json" >/dev/null ||
+    run "$bin/hopfeed-bench" sampler --kind "$kind" "${sizes[@]}" --seconds 0.01 >/dev/null
+done
+compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features/meta.json" >/dev/null ||
+  run "$bin/hopfeed-bench" gather "${sizes[@]}" --seconds 0.01 >/dev/null
+if [[ -n $python ]]; then
+  for kind in plain weighted hetero; do
+    [[ ! -e $graphs/$kind/graph.json ]] || continue
+    case $kind in plain) suffix='' ;; weighted) suffix=-weights ;; hetero) suffix=-types ;; esac
+    dataset=$(compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features$suffix" | sort | tail -n 1)
+    run "$python" "$root/bench/peers/export.py" "$dataset" "$graphs/$kind"
+  done
+fi
+
+# --- the figures ------------------------------------------------------------------------------------------------------
+step "Measuring: $rounds rounds"
+names=$(IFS=,; echo "hopfeed${peers[*]:+,${peers[*]}}")
+python3 "$root/bench/peers/measure.py" --dir "$folder" --graphs "$graphs" --bin "$bin" --json "$folder/results.json" --peers "$names" "${sizes[@]}" \
+  --rounds "$rounds" --seconds "$seconds"
+python3 "$root/bench/peers/table.py" "$folder/results.json" >"$folder/results.md"
+python3 "$root/bench/peers/chart.py" "$folder/results.json" >"$folder/results.svg"
+[[ -z $json ]] || cp "$folder/results.json" "$json"
+step "Done"
+cat "$folder/results.md"
+say ""
+say "Figures: $folder/results.json, table: results.md, chart: results.svg"
