@@ -79,6 +79,8 @@ class TypeAdder {
       reverse.push_back({.destination = edge.source, .source = edge.destination});
     add_one(std::move(edges), 0, dst_type, rel);
     add_one(std::move(reverse), dst_type, 0, "rev_" + rel);
+    const std::size_t last = graph_.edges.size() - 1;
+    graph_.edges[last].rev_of = graph_.edge_name(graph_.edges[last - 1]);
   }
 
  private:

@@ -321,6 +321,26 @@ RawEdges edges_named(const RawGraph& graph, const fs::path& folder) {
   return edges;
 }
 
+/// Lines `source,destination` that are held out: no edges of the graph.
+RawLinks read_links(const fs::path& path, std::int64_t num_sources, std::int64_t num_destinations,
+                    const Progress& progress) {
+  const EdgeList links = read_edges(path, num_sources, num_destinations, Inverse::kNone, progress);
+  HeldLinks held;
+  for (std::size_t i = 0; i < links.source.size(); ++i)
+    held.pairs.insert(held.pairs.end(), {links.source[i], links.destination[i]});
+  return raw_links(std::move(held));
+}
+
+/// What the folders train, valid and test beside raw hold of the edge type.
+void read_edge_splits(const RawGraph& graph, RawEdges& type, const OgbImportOptions& options,
+                      const std::string& folder, const Progress& progress) {
+  for (const char* name : {"train", "valid", "test"}) {
+    if (const auto path = find_csv(options.raw / name, folder))
+      type.splits[name] =
+          read_links(*path, graph.nodes[type.src_type].count, graph.nodes[type.dst_type].count, progress);
+  }
+}
+
 RawGraph import_types(const OgbImportOptions& options, const Progress& progress) {
   const fs::path raw = options.raw / "raw";
   const auto beside = find_csv(options.raw, "num-nodes");
@@ -342,10 +362,12 @@ RawGraph import_types(const OgbImportOptions& options, const Progress& progress)
     RawEdges edges = edges_named(graph, folder);
     RawEdges back = edges;
     read_edge_type(graph, edges, folder, Inverse::kNone, options, progress);
+    read_edge_splits(graph, edges, options, folder.filename().string(), progress);
     graph.edges.push_back(std::move(edges));
     if (!options.add_inverse_edge) continue;
     std::swap(back.src_type, back.dst_type);
     back.rel = "rev_" + back.rel;
+    back.rev_of = graph.edge_name(graph.edges.back());
     read_edge_type(graph, back, folder, Inverse::kAlone, options, progress);
     graph.edges.push_back(std::move(back));
   }

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "cache/parallel_ranges.h"
-#include "core/keyed_shuffle.h"
+#include "core/keyed_random.h"
 
 namespace hopfeed {
 namespace {
@@ -37,26 +37,67 @@ void sort_links(const LinkEdges& edges, std::int64_t row, const Sources& sources
   if (!std::ranges::is_sorted(order, before)) std::ranges::sort(order, before);
 }
 
-/// Numbers of the pairs of consecutive rows after the shuffle, made many at a time.
-class ShuffledPairs {
+/// A random word for each pair; the pairs with the smallest words, ties by number, are drawn first.
+class PairWords {
  public:
-  ShuffledPairs(const KeyedShuffle& shuffle, std::int64_t count) : shuffle_(shuffle), count_(count) {}
-  std::span<const std::int64_t> get(std::int64_t first, std::int64_t number) {
-    if (first < begin_ || first + number > begin_ + std::ssize(shuffled_)) {
-      begin_ = first;
-      shuffled_.resize(std::min(count_ - first, std::max(number, kAhead)));
-      shuffle_.positions(first, shuffled_);
+  explicit PairWords(std::uint64_t seed)
+      : stream_{.key = stream_key({.purpose = Purpose::kPartition, .seed = seed}),
+                .retry_key = 0,
+                .node = 0,
+                .tree = 0} {}
+  std::uint64_t word(std::int64_t pair) {  // half a block each
+    if (pair >> 1 != block_) {
+      block_ = pair >> 1;
+      stream_.node = static_cast<std::uint64_t>(block_);
+      words_ = stream_.words(0);
     }
-    return std::span(shuffled_).subspan(first - begin_, number);
+    return std::uint64_t{words_.word[pair % 2 * 2]} << 32 | words_.word[pair % 2 * 2 + 1];
   }
 
  private:
-  static constexpr std::int64_t kAhead = 1 << 12;
-  const KeyedShuffle& shuffle_;
-  const std::int64_t count_;
-  std::int64_t begin_ = 0;
-  std::vector<std::int64_t> shuffled_;
+  NodeStream stream_;
+  std::int64_t block_ = -1;
+  RandomWords words_{};
 };
+
+using WordAndPair = std::pair<std::uint64_t, std::int64_t>;
+
+/// What the pairs are below that are drawn first, for each of `counts` (of `all`, or fewer).
+std::vector<WordAndPair> first_drawn(std::int64_t all, const std::vector<std::int64_t>& counts,
+                                     std::uint64_t seed, int threads) {
+  constexpr int kBits = 16;  // of the words: tell most pairs apart
+  std::vector<std::vector<std::int64_t>> histograms(std::max(1, threads),
+                                                    std::vector<std::int64_t>(1 << kBits));
+  const auto pass = [&](const auto& take) {
+    parallel_ranges(threads, all, [&](int worker, std::int64_t begin, std::int64_t end) {
+      PairWords words(seed);
+      for (std::int64_t pair = begin; pair < end; ++pair) take(worker, WordAndPair(words.word(pair), pair));
+    });
+  };
+  pass([&](int worker, const WordAndPair& pair) { ++histograms[worker][pair.first >> (64 - kBits)]; });
+  std::vector<std::int64_t> before((1 << kBits) + 1);  // pairs whose words begin with less
+  for (std::size_t i = 0; i + 1 < before.size(); ++i) {
+    before[i + 1] = before[i];
+    for (const auto& histogram : histograms) before[i + 1] += histogram[i];
+  }
+  // The pair behind those drawn is among the pairs that begin like it.
+  std::vector<std::uint64_t> begins;
+  for (const std::int64_t count : counts)
+    begins.push_back(std::ranges::upper_bound(before, count) - before.begin() - 1);
+  std::vector<std::vector<WordAndPair>> found(histograms.size());
+  pass([&](int worker, const WordAndPair& pair) {
+    if (std::ranges::find(begins, pair.first >> (64 - kBits)) != begins.end()) found[worker].push_back(pair);
+  });
+  std::vector<WordAndPair> alike;
+  for (const auto& part : found) alike.insert(alike.end(), part.begin(), part.end());
+  std::ranges::sort(alike);
+  std::vector<WordAndPair> ends;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto first = std::ranges::lower_bound(alike, WordAndPair(begins[i] << (64 - kBits), 0));
+    ends.push_back(first[counts[i] - before[begins[i]]]);
+  }
+  return ends;
+}
 
 std::uint64_t mixed(std::uint64_t x) {  // the finaliser of splitmix64
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
@@ -95,22 +136,25 @@ std::vector<std::uint8_t> choose_randomly(const LinkEdges& edges,
   std::vector<std::uint8_t> parts(edges.csc.num_edges(), kMessagePart);
   const std::int64_t count = pairs_before.back();
   if (count == 0) return parts;
-  const KeyedShuffle shuffle(count, seed, 0);
-  std::vector<ShuffledPairs> shuffled(std::max(1, edges.threads), ShuffledPairs(shuffle, count));
+  const std::vector<WordAndPair> ends = first_drawn(
+      count, {numbers.test, numbers.test + numbers.valid, numbers.test + numbers.valid + numbers.supervision},
+      seed, edges.threads);
+  std::vector<PairWords> words(std::max(1, edges.threads), PairWords(seed));
   for_rows(edges, [&](int worker, std::int64_t v, auto sources) {
     thread_local std::vector<std::int64_t> order;
     sort_links(edges, v, sources, order);
-    if (order.empty()) return;
-    const auto places = shuffled[worker].get(pairs_before[v], pairs_before[v + 1] - pairs_before[v]);
-    std::size_t pair = 0;
+    std::int64_t pair = pairs_before[v] - 1;
+    LinkPart part = kMessagePart;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      if (i > 0) pair += sources[order[i]] != sources[order[i - 1]];
-      const std::int64_t place = places[pair];
-      parts[edges.csc.indptr[v] + order[i]] = place < numbers.test                   ? kTestPart
-                                              : place < numbers.test + numbers.valid ? kValidPart
-                                              : place < numbers.test + numbers.valid + numbers.supervision
-                                                  ? kSupervisionPart
-                                                  : kMessagePart;
+      if (i == 0 || sources[order[i]] != sources[order[i - 1]]) {
+        ++pair;
+        const WordAndPair drawn(words[worker].word(pair), pair);
+        part = drawn < ends[0]   ? kTestPart
+               : drawn < ends[1] ? kValidPart
+               : drawn < ends[2] ? kSupervisionPart
+                                 : kMessagePart;
+      }
+      parts[edges.csc.indptr[v] + order[i]] = part;
     }
   });
   return parts;

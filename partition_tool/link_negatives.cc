@@ -14,6 +14,7 @@ namespace hopfeed {
 namespace {
 
 constexpr std::uint32_t kMaxDraws = 100;
+constexpr std::int64_t kTogether = 64;  // draws whose rows are fetched at the same time
 
 bool has_edge(const Csc& csc, std::int64_t source, std::int64_t destination) {
   return std::visit(
@@ -39,34 +40,52 @@ IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int
   const auto num_sources = static_cast<std::uint64_t>(options.num_sources),
              num_destinations = static_cast<std::uint64_t>(csc.num_rows());
   IdArray pairs = make_id_array(2 * count, std::max<std::int64_t>(options.num_sources, csc.num_rows()));
-  const auto draw = [&](std::int64_t number) {
+  struct Draw {
+    std::int64_t source, destination;
+  };
+  const auto draw = [&](std::int64_t number, std::uint32_t i) -> Draw {
     NodeStream stream = keys;
     stream.node = static_cast<std::uint64_t>(number);
-    for (std::uint32_t i = 0; i < kMaxDraws; ++i) {
-      const auto source = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i, num_sources)),
-                 destination =
-                     static_cast<std::int64_t>(draw_below_wide(stream, 2 * i + 1, num_destinations));
-      if (options.square && source == destination) continue;
-      if (has_edge(csc, source, destination)) continue;
-      if (!std::ranges::binary_search(known, std::pair(source, destination)))
-        return std::pair(source, destination);
+    return {.source = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i, num_sources)),
+            .destination = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i + 1, num_destinations))};
+  };
+  const auto is_negative = [&](const Draw& pair) {
+    return !(options.square && pair.source == pair.destination) &&
+           !has_edge(csc, pair.source, pair.destination) &&
+           !std::ranges::binary_search(known, std::pair(pair.source, pair.destination));
+  };
+  const auto settle = [&](std::int64_t number, Draw pair) {
+    for (std::uint32_t i = 1; i < kMaxDraws; ++i) {
+      if (is_negative(pair)) return pair;
+      pair = draw(number, i);
     }
+    if (is_negative(pair)) return pair;
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{}: {} draws found no pair that is no edge: nearly all pairs are; use "
                             "--neg-sampling-ratio 0",
                             options.origin, kMaxDraws));
   };
   std::visit(
-      [&](auto& out) {
+      [&](auto& out, const auto& sources) {
         parallel_ranges(options.threads, count, [&](int, std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const auto [source, destination] = draw(i);
-            out[2 * i] = static_cast<std::decay_t<decltype(out[0])>>(source);
-            out[2 * i + 1] = static_cast<std::decay_t<decltype(out[0])>>(destination);
+          Draw drawn[kTogether];
+          for (std::int64_t first = begin; first < end; first += kTogether) {
+            const std::int64_t number = std::min<std::int64_t>(kTogether, end - first);
+            for (std::int64_t i = 0; i < number; ++i) {
+              drawn[i] = draw(first + i, 0);
+              __builtin_prefetch(csc.indptr.data() + drawn[i].destination);
+            }
+            for (std::int64_t i = 0; i < number; ++i)
+              __builtin_prefetch(sources.data() + csc.indptr[drawn[i].destination]);
+            for (std::int64_t i = 0; i < number; ++i) {
+              const auto [source, destination] = settle(first + i, drawn[i]);
+              out[2 * (first + i)] = static_cast<std::decay_t<decltype(out[0])>>(source);
+              out[2 * (first + i) + 1] = static_cast<std::decay_t<decltype(out[0])>>(destination);
+            }
           }
         });
       },
-      pairs);
+      pairs, csc.indices);
   return pairs;
 }
 

@@ -163,6 +163,9 @@ TEST(ImportDebian, WithTypes_PackagesStayAsTheyAreAndEachEdgeTypeHasItsReverse) 
       return std::pair(a.second, a.first) < std::pair(b.second, b.first);
     });
     EXPECT_EQ(reverse, edges) << name;
+    EXPECT_TRUE(std::ranges::any_of(graph.edges, [&](const RawEdges& type) {
+      return graph.edge_name(type) == to + "__rev_" + rel + "__package" && type.rev_of == "package__" + name;
+    })) << name;
   }
   EXPECT_EQ(features_of(graph.nodes[0], 3), features_of(plain.nodes[0], 3));
   EXPECT_EQ(features_of(graph.nodes[1], 3), features_of(plain.nodes[0], 3));  // a mean of one

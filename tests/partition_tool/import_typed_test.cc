@@ -260,8 +260,25 @@ TEST_F(ImportOgbTypes, InversesAreEdgeTypesOfTheirOwn) {
   EXPECT_EQ(sources(graph.edges[1]), (Ids{2, 0, 2}));
   EXPECT_EQ(in_edge_values<float>(graph.edges[1], 0, 1), (std::vector<float>{5, 2}));
   EXPECT_EQ(graph.edge_name(graph.edges[3]), "paper__rev_cites__paper");
+  EXPECT_EQ(graph.edges[1].rev_of, "author__writes__paper");
+  EXPECT_EQ(graph.edges[3].rev_of, "paper__cites__paper");
+  EXPECT_EQ(graph.edges[0].rev_of + graph.edges[2].rev_of, "");
   EXPECT_EQ(sources(graph.edges[3]), (Ids{1, 1}));
   build("both", graph);
+}
+
+TEST_F(ImportOgbTypes, LinksBesideRawAreEdgeSplits) {
+  write("test/author___writes___paper", "0,1\n1,1\n");
+  write("valid/paper___cites___paper", "1,2\n");
+  const DatasetMeta meta = build("made", import_ogb(options(), no_progress));
+  EXPECT_EQ(meta.edge_types[0].splits, (std::map<std::string, std::int64_t>{{"test", 2}}));
+  EXPECT_EQ(meta.edge_types[1].splits, (std::map<std::string, std::int64_t>{{"valid", 1}}));
+  const Dataset dataset(folder_.path() / "made");
+  const LinkSplit test = dataset.edge_split(0, "test");
+  EXPECT_EQ(Ids(test.pairs.begin(), test.pairs.end()), (Ids{0, 1, 1, 1}));
+  EXPECT_TRUE(test.labels.empty() && test.times.empty());
+  write("test/author___writes___paper", "0,3\n");
+  expect_refused([&] { import_ogb(options(), no_progress); }, "node 3 is out of range, there are 3 nodes");
 }
 
 // As LastFM comes: counts beside raw, no splits, no features.
@@ -308,6 +325,8 @@ TEST(ImportOgbTypesReal, LastfmIsReadWhole) {
   ASSERT_EQ(graph.edges.size(), 4U);
   EXPECT_EQ(graph.edge_name(graph.edges[1]), "artist__rev_listens__user");
   EXPECT_EQ(graph.edges[0].csc.num_edges(), graph.edges[1].csc.num_edges());
+  EXPECT_EQ(graph.edges[1].rev_of, "user__listens__artist");
+  EXPECT_GT(graph.edges[0].splits.at("test").count, 10'000);
   const TempFolder folder;
   testing::write_dataset(folder.path() / "lastfm", graph);
   Dataset(folder.path() / "lastfm").verify([](std::uint64_t, std::uint64_t) {});
