@@ -14,15 +14,23 @@ inline constexpr std::string_view kNId = "n_id", kNumSampledNodes = "num_sampled
 // Of edges.
 inline constexpr std::string_view kEdgeIndex = "edge_index", kNumSampledEdges = "num_sampled_edges",
                                   kEId = "e_id", kOrigEdgeIndex = "_orig_edge_index";
+// Of the edges that links are of; kInputId and kSeedTime are among them too.
+inline constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "edge_label",
+                                  kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
+                                  kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index",
+                                  kNumNegativeRetries = "num_negative_retries";
 // Of the batch.
 inline constexpr std::string_view kWalks = "walks";
 }  // namespace batch_field
 
 inline constexpr std::string_view kBatchFields[] = {
-    batch_field::kNId,      batch_field::kNumSampledNodes, batch_field::kBatch,
-    batch_field::kInputId,  batch_field::kBatchSize,       batch_field::kSeedIndex,
-    batch_field::kSeedTime, batch_field::kEdgeIndex,       batch_field::kNumSampledEdges,
-    batch_field::kEId,      batch_field::kOrigEdgeIndex,   batch_field::kWalks};
+    batch_field::kNId,         batch_field::kNumSampledNodes, batch_field::kBatch,
+    batch_field::kInputId,     batch_field::kBatchSize,       batch_field::kSeedIndex,
+    batch_field::kSeedTime,    batch_field::kEdgeIndex,       batch_field::kNumSampledEdges,
+    batch_field::kEId,         batch_field::kOrigEdgeIndex,   batch_field::kEdgeLabelIndex,
+    batch_field::kEdgeLabel,   batch_field::kEdgeLabelTime,   batch_field::kSrcIndex,
+    batch_field::kDstPosIndex, batch_field::kDstNegIndex,     batch_field::kNumNegativeRetries,
+    batch_field::kWalks};
 
 constexpr bool is_batch_field(std::string_view name) {
   return std::ranges::find(kBatchFields, name) != std::ranges::end(kBatchFields);

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/batch_fields.h"
 #include "core/block_writer.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/link_fields.h"
+#include "core/node_fields.h"
 #include "core/row_gather.h"
 #include "core/sampler_registry.h"
 
@@ -23,7 +26,7 @@ namespace field = batch_field;
 // All that the layout of a batch depends on.
 struct Counts {
   SampleBounds of;
-  bool seeds_repeat = false;
+  SeedRoom seeds;
 };
 
 void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
@@ -48,30 +51,26 @@ struct BatchMaker::Impl {
   struct Arrays {
     std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, attrs,
         edge_attrs;
-    int input_id = -1, batch_size = -1, seed_index = -1, seed_time = -1;
+    SeedArrays seeds;
     void clear() {
       for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
                                      &num_sampled_edges, &sampled, &attrs, &edge_attrs})
         list->clear();
-      input_id = batch_size = seed_index = seed_time = -1;
+      seeds = {};
     }
   };
 
   const Dataset& dataset;
-  const SeedList& seeds;
   const BatchOptions options;
   const std::uint64_t options_hash;
   std::uint64_t fingerprint[2];
   const std::unique_ptr<Sampler> sampler;
+  const std::unique_ptr<SeedFields> seeds;
   std::size_t tables = 0;  // of the sampler, before its first batch
   std::vector<AttrSource> attrs, edge_attrs;
-  bool has_seed_times = false;        // the options name a time
-  std::optional<AttrView> seed_time;  // of the seeds' type, where the seeds bring no times of their own
 
   // The batch under way.
   BatchKey key;
-  SeedList::Positions positions;
-  std::vector<std::int64_t> seed_ids, seed_times;
   const Sample* sample = nullptr;
   struct Gather {
     const AttrView& view;
@@ -84,35 +83,20 @@ struct BatchMaker::Impl {
   Counts counts;
   Arrays arrays;
 
-  Impl(const Dataset& data, const SeedList& list, const BatchOptions& opts)
+  template <class Fields, class List>
+  Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts)
       : dataset(data),
-        seeds(list),
         options(opts),
         options_hash(opts.hash()),
-        sampler(make_sampler(data, opts)) {
+        sampler(make_sampler(data, opts)),
+        seeds(std::make_unique<Fields>(data, list, opts)) {
     const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
     std::from_chars(hex.data(), hex.data() + 16, fingerprint[0], 16);
     std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
     find_attrs();
     find_edge_attrs();
-    has_seed_times = !options.time.empty();
-    if (has_seed_times && !seeds.has_times()) find_seed_time();
-    if (!has_seed_times && seeds.has_times())
-      throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
-    if (seeds.has_times() && !options.seed_time.empty())
-      throw Error(ErrorCode::kInvalid,
-                  "seed times are given and named as an attribute too (seed_time); leave one of them out");
     require_names_of_their_own();
-    tables = sampler->scratch_bytes();
-  }
-
-  void find_seed_time() {
-    const std::string& name = options.seed_time.empty() ? options.time : options.seed_time;
-    seed_time = dataset.attr(seeds.node_type(), name);
-    if (seed_time->type == ElementType::kInt64 && seed_time->row_bytes == sizeof(std::int64_t)) return;
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("attribute '{}' of node type '{}' is no time: it is not one int64 per node", name,
-                            dataset.meta().node_types[seeds.node_type()].name));
+    tables = sampler->scratch_bytes() + seeds->table_bytes();
   }
 
   void find_edge_attrs() {
@@ -149,7 +133,7 @@ struct BatchMaker::Impl {
   void require_names_of_their_own() const {
     BlockWriter layout;
     Arrays at;
-    lay_out({.of = worst_case(1), .seeds_repeat = true}, layout, at);
+    lay_out(worst_case(1), layout, at);
     const BlockEntry* twice = layout.repeated();
     if (twice == nullptr) return;
     const DatasetMeta& meta = dataset.meta();
@@ -178,16 +162,7 @@ struct BatchMaker::Impl {
       if (options.trees())
         at.batch.push_back(out.add(
             {.name = field::kBatch, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
-      if (t != seeds.node_type()) continue;
-      at.input_id =
-          out.add({.name = field::kInputId, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
-      at.batch_size = out.add({.name = field::kBatchSize, .store = Store::kNode, .type = t, .shape = {}});
-      if (counts.seeds_repeat)
-        at.seed_index = out.add(
-            {.name = field::kSeedIndex, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
-      if (has_seed_times)
-        at.seed_time =
-            out.add({.name = field::kSeedTime, .store = Store::kNode, .type = t, .shape = {counts.of.seeds}});
+      seeds->lay_out(Store::kNode, t, counts.seeds, out, at.seeds);
     }
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       at.edge_index.push_back(out.add(
@@ -198,6 +173,7 @@ struct BatchMaker::Impl {
       if (options.edge_ids)
         at.e_id.push_back(
             out.add({.name = field::kEId, .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
+      seeds->lay_out(Store::kEdge, e, counts.seeds, out, at.seeds);
     }
     for (const ArraySpec& array : counts.of.arrays)
       at.sampled.push_back(
@@ -218,21 +194,11 @@ struct BatchMaker::Impl {
 
   std::size_t run(const BatchKey& batch_key) {
     key = batch_key;
-    seeds.seeds(key, positions);
-    seed_ids.resize(positions.original_id.size());
-    dataset.dataset_ids(seeds.node_type(), positions.original_id, seed_ids);
-    if (seeds.has_times()) {
-      seed_times = positions.times;
-    } else if (seed_time) {
-      seed_times.resize(seed_ids.size());
-      gather_rows(*seed_time, seed_ids, reinterpret_cast<std::byte*>(seed_times.data()));
-    }
-    const TypedSeeds typed{.node_type = seeds.node_type(), .ids = seed_ids, .times = seed_times};
-    sample = &sampler->sample({.key = key, .seeds = {&typed, 1}});
+    const std::span<const TypedSeeds> typed = seeds->seeds(key);
+    sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
     counts.of.nodes.clear();
     counts.of.edges.clear();
-    counts.of.seeds = key.count;
-    counts.seeds_repeat = !sample->seed_index.empty();
+    counts.seeds = {.positions = key.count, .seeds_repeat = !sample->seed_index.empty()};
     for (const SampledNodes& nodes : sample->nodes)
       counts.of.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
     for (const SampledEdges& edges : sample->edges)
@@ -251,11 +217,7 @@ struct BatchMaker::Impl {
                   .num_edge_types = static_cast<std::uint16_t>(dataset.num_edge_types())},
                  block);
     for (int t = 0; t < dataset.num_node_types(); ++t) write_nodes(t);
-    std::ranges::copy(positions.input_id, writer.data<std::int64_t>(arrays.input_id));
-    *writer.data<std::int64_t>(arrays.batch_size) = sample->num_seeds;
-    if (arrays.seed_index >= 0)
-      std::ranges::copy(sample->seed_index, writer.data<std::int64_t>(arrays.seed_index));
-    if (has_seed_times) std::ranges::copy(seed_times, writer.data<std::int64_t>(arrays.seed_time));
+    seeds->write(*sample, arrays.seeds, writer);
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
       const SampledEdges& edges = sample->edges[e];
       fill_edge_index(edges, writer.data<std::int64_t>(arrays.edge_index[e]));
@@ -301,23 +263,24 @@ struct BatchMaker::Impl {
       const std::size_t known = nodes.original_ids.size();
       dataset.original_ids(t, nodes.dataset_ids.subspan(known), out + known);
     }
-    if (options.trees()) std::ranges::copy(nodes.trees, writer.data<std::int64_t>(arrays.batch[t]));
+    if (options.trees()) seeds->write_owners(nodes.trees, writer.data<std::int64_t>(arrays.batch[t]));
     if (options.hops_told())
       std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
   }
 
-  SampleBounds worst_case(std::int64_t batch_size) const {
-    const SeedCount most = most_seeds(batch_size);
-    return sampler->bounds({&most, 1});
-  }
+  std::int64_t most_positions(std::int64_t batch_size) const { return std::min(batch_size, seeds->size()); }
 
-  SeedCount most_seeds(std::int64_t batch_size) const {
-    return {.node_type = seeds.node_type(), .count = std::min(batch_size, seeds.size())};
+  Counts worst_case(std::int64_t batch_size) const {
+    const std::int64_t positions = most_positions(batch_size);
+    return {.of = sampler->bounds(seeds->most_seeds(positions)),
+            .seeds = {.positions = positions, .seeds_repeat = true}};
   }
 };
 
 BatchMaker::BatchMaker(const Dataset& dataset, const SeedList& seeds, const BatchOptions& options)
-    : impl_(std::make_unique<Impl>(dataset, seeds, options)) {}
+    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options)) {}
+BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options)
+    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options)) {}
 BatchMaker::~BatchMaker() = default;
 
 std::size_t BatchMaker::sample(const BatchKey& key) { return impl_->run(key); }
@@ -331,16 +294,17 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
                 fmt::format("batch size {} is not between 1 and {}", batch_size, kMaxBatchSize));
   BlockWriter layout;
   Impl::Arrays arrays;
-  impl_->lay_out({.of = impl_->worst_case(batch_size), .seeds_repeat = true}, layout, arrays);
+  impl_->lay_out(impl_->worst_case(batch_size), layout, arrays);
   return layout.bytes();
 }
 
 std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler->scratch_bytes(); }
 
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
-  const SeedCount most = impl_->most_seeds(batch_size);
-  const std::size_t seeds = 6 * sizeof(std::int64_t) * static_cast<std::size_t>(most.count);  // three vectors
-  return {.tables = impl_->tables, .at_most = seeds + impl_->sampler->max_scratch_bytes({&most, 1})};
+  const std::int64_t positions = impl_->most_positions(batch_size);
+  return {.tables = impl_->tables,
+          .at_most = impl_->seeds->table_bytes() + impl_->seeds->scratch_bytes(positions) +
+                     impl_->sampler->max_scratch_bytes(impl_->seeds->most_seeds(positions))};
 }
 
 }  // namespace hopfeed

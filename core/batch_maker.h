@@ -15,6 +15,7 @@
 #include "core/batch_layout.h"
 #include "core/batch_options.h"
 #include "core/dataset.h"
+#include "core/link_seeds.h"
 #include "core/seed_list.h"
 
 namespace hopfeed {
@@ -23,16 +24,18 @@ class BatchMaker {
  public:
   /// `dataset` and `seeds` must outlive the maker. Throws kInvalid, kNotFound or kUnsupported.
   BatchMaker(const Dataset& dataset, const SeedList& seeds, const BatchOptions& options);
+  /// The same of links: with options.link, whose edge type the list is of.
+  BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options);
   ~BatchMaker();
 
-  /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the seed list, kCorrupt
+  /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the list, kCorrupt
   /// naming file and row where the graph is damaged.
   std::size_t sample(const BatchKey& key);
   /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered attributes.
   /// `nearly_done` is called once where more than kLastBytes are gathered, when that many are left.
   static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {});
-  /// No batch of at most `batch_size` seeds is larger than this: from fanouts, node and edge counts.
+  /// No batch of at most `batch_size` seeds (or links) is larger than this: from fanouts, node and edge counts.
   std::size_t max_block_bytes(std::int64_t batch_size) const;
 
   /// Memory of its own: tables of the graph's size from the start on, and at most so much once it has made batches of

@@ -163,6 +163,9 @@ void BatchOptions::validate() const {
     throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time");
   if (time.empty() && (!seed_time.empty() || time_window != 0))
     throw Error(ErrorCode::kInvalid, "seed_time and time_window need times: say which attribute is the time");
+  link.validate();
+  require_valid(!link.on() || seed_time.empty(),
+                "links have times of their own, so seed_time is not read; leave it out");
   if (time_window < 0)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("time_window is {}; give 0 (no limit) or more", time_window));
@@ -200,6 +203,14 @@ std::string BatchOptions::to_json() const {
                     {"p", walk.p},
                     {"q", walk.q},
                     {"metapath", walk.metapath}};
+  if (link.on())
+    json["link"] = {{"edge_type", link.edge_type},
+                    {"negatives", to_string(link.negatives.mode)},
+                    {"amount", link.negatives.amount},
+                    {"strict", link.negatives.strict},
+                    {"src_weight", link.negatives.src_weight},
+                    {"dst_weight", link.negatives.dst_weight},
+                    {"exclude", to_string(link.exclude)}};
   return json_text(json);  // keys sorted, no spaces: one text per value
 }
 
@@ -210,6 +221,17 @@ WalkOptions walk_from(const nlohmann::json& json) {
       .length = json.at("length"), .per_seed = json.at("per_seed"), .p = json.at("p"), .q = json.at("q")};
   walk.metapath = json.at("metapath").get<std::vector<std::string>>();
   return walk;
+}
+
+LinkOptions link_from(const nlohmann::json& json) {
+  LinkOptions link{.edge_type = json.at("edge_type"),
+                   .negatives = {.mode = negative_mode_from(json.at("negatives")),
+                                 .amount = json.at("amount"),
+                                 .strict = json.at("strict"),
+                                 .src_weight = json.at("src_weight"),
+                                 .dst_weight = json.at("dst_weight")},
+                   .exclude = exclude_from(json.at("exclude"))};
+  return link;
 }
 
 }  // namespace
@@ -240,6 +262,7 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     options.sampler_options = json.value("sampler_options", "");
     options.cluster = json.value("cluster", "");
     if (json.contains("walk")) options.walk = walk_from(json.at("walk"));
+    if (json.contains("link")) options.link = link_from(json.at("link"));
     options.validate();
     return options;
   } catch (const nlohmann::json::exception& error) {

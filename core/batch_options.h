@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/link_options.h"
+
 namespace hopfeed {
 
 /// Which of the neighbours that are no later than the seed.
@@ -38,8 +40,8 @@ struct BatchOptions {
   /// For a plugin's sampler: what it makes of it is its own business. What only the neighbor sampler knows (fanouts to
   /// time_window) is refused with another.
   std::string sampler_options = {};
-  WalkOptions walk = {};             // of sampler "walk"
-  std::string cluster = {};          // of sampler "cluster": the node attribute that numbers clusters
+  WalkOptions walk = {};     // of sampler "walk"
+  std::string cluster = {};  // of sampler "cluster": the node attribute that numbers clusters
   std::vector<std::int64_t> fanouts{
       15, 10, 5};  // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
   /// Fanouts of edge types ("src__rel__dst", or "rel" where one type has it), as many hops as `fanouts`, which hold for the
@@ -49,7 +51,8 @@ struct BatchOptions {
   /// Layer-dependent sampling (LABOR, labor_rule.h): each edge with probability fanout / degree, destinations take the same
   /// sources where they can. A node gives fanout edges on average and at most all.
   bool labor = false;
-  std::int64_t labor_seeds = 0;  // positions of the epoch whose batches share variates, batch size times batches; 0: none do
+  std::int64_t labor_seeds =
+      0;  // positions of the epoch whose batches share variates, batch size times batches; 0: none do
   std::string weight =
       {};  // draw in proportion to this edge attribute, in edge types that have alias tables of it
   /// Temporal sampling, always disjoint: neighbours are no later than their seed by this attribute of edges, or else of
@@ -59,14 +62,15 @@ struct BatchOptions {
   std::string seed_time = {};  // attribute (int64) of the seeds' type; empty: `time`
   TemporalStrategy temporal_strategy = TemporalStrategy::kUniform;
   std::int64_t time_window = 0;  // neighbours later than seed time - window; 0: however early
-  bool disjoint = false;     // a tree of its own for each seed: field batch, and no node shared between seeds
+  bool disjoint = false;  // a tree of its own for each seed: field batch, and no node shared between seeds
   Subgraph subgraph = Subgraph::kDirectional;  // of the others edges and nodes are not told apart by hops
   bool keep_orig_edges = false;  // with bidirectional: the drawn edges too (_orig_edge_index), and their hops
-  bool edge_ids = false;     // field e_id: original edge positions
-  bool dataset_ids = false;  // n_id in the dataset's own order instead of original ids
+  bool edge_ids = false;         // field e_id: original edge positions
+  bool dataset_ids = false;      // n_id in the dataset's own order instead of original ids
   std::optional<std::vector<std::string>> attrs =
       std::nullopt;                          // node attributes to gather ("x", "y"); all where not set
   std::vector<std::string> edge_attrs = {};  // edge attributes to gather
+  LinkOptions link = {};                     // where seeds are links
 
   /// Whether fanouts alone limit a batch: nowhere all neighbours are taken.
   bool bounded() const;

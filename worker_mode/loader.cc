@@ -115,6 +115,31 @@ std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Datase
   return std::make_unique<SeedSet>(dataset, node_type, input);
 }
 
+std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const Dataset& dataset) {
+  if (!options.batch.link.on()) {
+    require_valid(!options.links, "links are given, but not of which edge type; name it (batch.link)");
+    return std::make_unique<BatchSource>(
+        loader_seeds(options, dataset),
+        SeedSet::ListOptions{.node_type = seed_node_type(dataset.meta(), options.node_type),
+                             .shuffle = options.shuffle});
+  }
+  const auto refuse = [](bool given, const char* what) {
+    require_valid(!given, fmt::format("the seeds are links, so option {} is not read; leave it out", what));
+  };
+  refuse(options.seeds || options.seed_mask, "seeds");
+  refuse(!options.seed_times.empty(), "seed_times");
+  refuse(!options.seed_weights.empty(), "seed_weights");
+  refuse(!options.node_type.empty(), "node_type");
+  refuse(options.split != LoaderOptions{}.split, "split");
+  const LinkInput links = options.links.value_or(LinkInput{});
+  require_valid(links.times.empty() || !options.batch.time.empty(),
+                "link times are given, but no time to sample by (time)");
+  const int edge_type = dataset.meta().edge_type(options.batch.link.edge_type);
+  return std::make_unique<BatchSource>(
+      std::make_unique<LinkSet>(dataset, edge_type, links),
+      LinkSet::ListOptions{.edge_type = edge_type, .shuffle = options.shuffle});
+}
+
 // ---- batches
 
 struct Batch::Lease {
@@ -141,23 +166,21 @@ class Loader::Impl {
       load_sampler_plugin(plugin);
     }
     const Dataset dataset(options.dataset);
-    const int node_type = seed_node_type(dataset.meta(), options.node_type);
-    const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);
-    const SeedList seeds = set->list({.node_type = node_type, .shuffle = options.shuffle});
-    num_seeds_ = seeds.size();
+    const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
+    num_seeds_ = source->size();
     require_valid(
         deal(0).steps() > 0,  // more ranks than seeds: deal() says so
         fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
                     "batch_size or leave drop_last out",
                     num_seeds_, options.world_size, options.batch_size));
-    const BatchMaker maker(dataset, seeds, options.batch);
+    const BatchMaker maker = source->maker(dataset, options.batch);
     const ChannelPlan plan = plan_channel(options, {.worst_block = maker.max_block_bytes(options.batch_size),
                                                     .scratch = maker.scratch(options.batch_size),
                                                     .available = available_memory(),
                                                     .local_world = local_ranks().world});
     channel_ = std::make_shared<LoaderChannel>(plan, options);
-    if (set->given()) {
-      const std::vector<std::byte> packed = set->pack();
+    if (source->given()) {
+      const std::vector<std::byte> packed = source->pack();
       seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
     }
     start_workers(program, dataset);
@@ -219,7 +242,7 @@ class Loader::Impl {
                           .fingerprint = dataset.meta().fingerprint,
                           .batch = options_.batch,
                           .node_type = options_.node_type,
-                          .split = options_.split,
+                          .split = options_.links ? options_.links->split : options_.split,
                           .seeds_inherited = seeds_fd_.get() >= 0,
                           .shuffle = options_.shuffle,
                           .check_finite = options_.check_finite,

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "core/batch_options.h"
+#include "core/batch_source.h"
 #include "core/batch_view.h"
+#include "core/link_seeds.h"
 #include "core/seed_set.h"
 #include "worker_mode/wait_times.h"
 
@@ -50,6 +52,9 @@ struct LoaderOptions {
   std::optional<std::vector<std::uint8_t>> seed_mask = std::nullopt;
   std::vector<std::int64_t> seed_times = {};
   std::vector<double> seed_weights = {};
+  /// With batch.link, in place of all of the above but the dataset: a split of its edge type, or these pairs, with labels and times
+  /// (core/link_seeds.h). A batch has batch_size links; where not set, those of split "train".
+  std::optional<LinkInput> links = std::nullopt;
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;
@@ -81,6 +86,9 @@ struct LoaderOptions {
 
 /// The seeds that the options name, of a dataset that is open. Throws what SeedSet throws.
 std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset);
+/// The seeds or links that the options name, in their order. Throws what SeedSet and LinkSet throw, and kInvalid for options of nodes
+/// beside links.
+std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const Dataset& dataset);
 
 /// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the
 /// loader.
@@ -123,7 +131,7 @@ class Loader {
   std::optional<Batch> next();
 
   std::int64_t steps() const;      // batches of this epoch for this rank
-  std::int64_t num_seeds() const;  // of the whole list
+  std::int64_t num_seeds() const;  // of the whole list; with links the number of these
   std::int64_t next_position()
       const;  // first position not consumed by the rounds handed out: what a checkpoint stores
   LoaderStats stats() const;

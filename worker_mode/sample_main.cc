@@ -27,7 +27,6 @@
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/sampler_plugin.h"
-#include "core/seed_set.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/seed_files.h"
 #include "worker_mode/trace_file.h"
@@ -45,6 +44,7 @@ struct SampleArguments {
   std::string edge_fanouts, temporal_strategy = "uniform", subgraph = "directional", attrs = "all",
                             edge_attrs;
   std::string seeds, seed_times, seed_weights, metapath, plugin;
+  std::string links, labels, link_times, negatives = "none", exclude = "self";
   std::string at, dump, trace, json;
 };
 
@@ -81,10 +81,8 @@ void sample_one(const SampleArguments& arguments) {
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset, {.huge_pages = o.huge_pages});
-  const int node_type = seed_node_type(dataset.meta(), o.node_type);
-  const std::unique_ptr<SeedSet> set = loader_seeds(o, dataset);
-  const SeedList seeds = set->list({.node_type = node_type, .shuffle = o.shuffle});
-  BatchMaker maker(dataset, seeds, o.batch);
+  const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
+  BatchMaker maker = source->maker(dataset, o.batch);
   BlockBuffer block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write({block.bytes, block.size});
   const BatchView view({block.bytes, block.size});
@@ -173,6 +171,17 @@ void sample_epochs(const SampleArguments& arguments) {
                 {"batches_remade", stats.batches_remade}});
 }
 
+/// What is told of links.
+void take_links(SampleArguments& a) {
+  a.loader.batch.link.negatives.mode = negative_mode_from(a.negatives);
+  a.loader.batch.link.exclude = exclude_from(a.exclude);
+  const bool file = a.links.ends_with(".npy");
+  if (!a.links.empty() && !file) a.loader.links = LinkInput{.split = a.links};
+  if (file) read_links(a.links, a.loader);
+  if (!a.labels.empty()) read_link_labels(a.labels, a.loader);
+  if (!a.link_times.empty()) read_link_times(a.link_times, a.loader);
+}
+
 void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
   line.option("DIR", o.dataset, "Dataset folder", {.required = true});
@@ -189,6 +198,24 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--seed-times", a.seed_times, "FILE.npy: the time of each seed, in place of an attribute");
   line.option("--seed-weights", a.seed_weights,
               "FILE.npy: draw the seeds of an epoch in proportion to these, with replacement");
+  line.option("--link", o.batch.link.edge_type,
+              "Seeds are links of this edge type, by name or by src__name__dst");
+  line.option("--links", a.links,
+              "With --link: a split of the edge type, or FILE.npy: source and destination of each");
+  line.option("--labels", a.labels, "FILE.npy: an integer label for each link");
+  line.option("--link-times", a.link_times, "FILE.npy: the time of each link");
+  line.option("--negatives", a.negatives,
+              "With --link: none, pairs that are drawn (binary), or destinations for each source (triplet)",
+              {.one_of = {"none", "binary", "triplet"}});
+  line.option("--amount", o.batch.link.negatives.amount, "Negatives for each link");
+  line.flag("--strict", o.batch.link.negatives.strict, "No negative is an edge of the type");
+  line.option("--src-weight", o.batch.link.negatives.src_weight,
+              "Draw the sources of negatives in proportion to this node attribute");
+  line.option("--dst-weight", o.batch.link.negatives.dst_weight, "The same of their destinations");
+  line.option("--exclude", a.exclude,
+              "Edges that neighbours are not drawn from: none, those of the batch's links (self), or these "
+              "and their reverses",
+              {.one_of = {"none", "self", "reverse"}});
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
   line.option("--rank", o.rank, "Which trainer's batches", {.min = 0});
   line.option("--world-size", o.world_size, "Trainers that share an epoch", {.min = 1, .max = kMaxWorldSize});
@@ -284,6 +311,7 @@ int main(int argc, char** argv) {
     if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
     if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);
     if (!arguments.seed_weights.empty()) read_seed_weights(arguments.seed_weights, arguments.loader);
+    take_links(arguments);
     arguments.loader.huge_pages = parse_huge_pages(arguments.huge_pages);
     arguments.loader.shuffle = !arguments.no_shuffle;
     arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);

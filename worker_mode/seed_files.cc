@@ -9,9 +9,9 @@
 namespace hopfeed {
 namespace {
 
-/// The elements of a one-dimensional array that is of one of the types, as `To`.
+/// The elements of an array of as many dimensions that is of one of the types, as `To`.
 template <class To, class... From>
-std::vector<To> read_as(const NpyArray& array, const char* wanted) {
+std::vector<To> read_as(const NpyArray& array, const char* wanted, std::size_t dimensions = 1) {
   const NpyHeader& header = array.header();
   std::vector<To> values;
   const auto take = [&]<class T>(T) {
@@ -20,7 +20,7 @@ std::vector<To> read_as(const NpyArray& array, const char* wanted) {
     values.assign(items.begin(), items.end());
     return true;
   };
-  if (header.shape.size() == 1 && (take(From{}) || ...)) {
+  if (header.shape.size() == dimensions && (take(From{}) || ...)) {
     require_valid(!values.empty(), fmt::format("{} is empty", array.path().string()));
     return values;
   }
@@ -45,6 +45,35 @@ void read_seeds(const std::filesystem::path& file, LoaderOptions& options) {
 
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options) {
   options.seed_times =
+      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
+}
+
+namespace {
+
+LinkInput& links_of(LoaderOptions& options) {
+  if (!options.links) options.links.emplace();
+  return *options.links;
+}
+
+}  // namespace
+
+void read_links(const std::filesystem::path& file, LoaderOptions& options) {
+  const NpyArray array(file);
+  const char* wanted = "list of links (int64 or int32 [links, 2]: source and destination of each)";
+  const std::vector<std::int64_t>& shape = array.header().shape;
+  if (shape.size() == 2 && shape[1] != 2)
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is no {}: it has {} x {} elements", file.string(),
+                                                 wanted, shape[0], shape[1]));
+  links_of(options).pairs = read_as<std::int64_t, std::int64_t, std::int32_t>(array, wanted, 2);
+}
+
+void read_link_labels(const std::filesystem::path& file, LoaderOptions& options) {
+  links_of(options).labels =
+      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of labels (int64 or int32)");
+}
+
+void read_link_times(const std::filesystem::path& file, LoaderOptions& options) {
+  links_of(options).times =
       read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
 }
 

@@ -1,4 +1,4 @@
-// Seeds, and what belongs to them, from .npy files.
+// Seeds and links, and what belongs to them, from .npy files.
 #pragma once
 #include <filesystem>
 
@@ -13,5 +13,10 @@ void read_seeds(const std::filesystem::path& file, LoaderOptions& options);
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options);
 /// float64 or float32, one per seed.
 void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options);
+/// int64 or int32 [P, 2]: source and destination of each link, original ids. Sets options.links.
+void read_links(const std::filesystem::path& file, LoaderOptions& options);
+/// int64 or int32, one per link.
+void read_link_labels(const std::filesystem::path& file, LoaderOptions& options);
+void read_link_times(const std::filesystem::path& file, LoaderOptions& options);
 
 }  // namespace hopfeed

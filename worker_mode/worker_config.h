@@ -15,7 +15,7 @@ namespace hopfeed {
 inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
-inline constexpr int kSeedsFd = 6;     // memfd of SeedSet::pack(); only with WorkerConfig::seeds_inherited
+inline constexpr int kSeedsFd = 6;  // memfd of BatchSource::pack(); only with WorkerConfig::seeds_inherited
 
 /// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for kTrialPassed, or for what the
 /// plugin's constructors threw.
@@ -28,7 +28,7 @@ struct WorkerConfig {
   std::string fingerprint;  // of its content when the loader was made
   BatchOptions batch;
   std::string node_type;  // empty: the first
-  std::string split;      // seeds where not inherited
+  std::string split;      // seeds, or links of batch.link, where not inherited
   bool seeds_inherited = false;
   bool shuffle = true;
   bool check_finite = false;

@@ -31,6 +31,7 @@
 #include "channel/memory.h"
 #include "channel/worker_port.h"
 #include "core/batch_maker.h"
+#include "core/batch_source.h"
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/failpoint.h"
@@ -38,7 +39,6 @@
 #include "core/owned_fd.h"
 #include "core/program/bus_error.h"
 #include "core/sampler_plugin.h"
-#include "core/seed_set.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {
@@ -148,6 +148,23 @@ void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, const Worker
   }
 }
 
+std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const WorkerConfig& config) {
+  if (config.batch.link.on()) {
+    const int edge_type = dataset.meta().edge_type(config.batch.link.edge_type);
+    return std::make_unique<BatchSource>(
+        config.seeds_inherited
+            ? std::make_unique<LinkSet>(inherited_seeds())
+            : std::make_unique<LinkSet>(dataset, edge_type, LinkInput{.split = config.split}),
+        LinkSet::ListOptions{.edge_type = edge_type, .shuffle = config.shuffle});
+  }
+  const int node_type = seed_node_type(dataset.meta(), config.node_type);
+  return std::make_unique<BatchSource>(
+      config.seeds_inherited
+          ? std::make_unique<SeedSet>(inherited_seeds())
+          : std::make_unique<SeedSet>(dataset, node_type, SeedInput{.split = config.split}),
+      SeedSet::ListOptions{.node_type = node_type, .shuffle = config.shuffle});
+}
+
 void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   place_on(config.cores);
   const Dataset dataset(config.dataset, {.huge_pages = parse_huge_pages(config.huge_pages)});
@@ -156,13 +173,8 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
         ErrorCode::kInvalid,
         fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
   }
-  const int node_type = seed_node_type(dataset.meta(), config.node_type);
-  const std::unique_ptr<SeedSet> set =
-      config.seeds_inherited
-          ? std::make_unique<SeedSet>(inherited_seeds())
-          : std::make_unique<SeedSet>(dataset, node_type, SeedInput{.split = config.split});
-  const SeedList seeds = set->list({.node_type = node_type, .shuffle = config.shuffle});
-  BatchMaker maker(dataset, seeds, config.batch);
+  const std::unique_ptr<BatchSource> source = open_source(dataset, config);
+  BatchMaker maker = source->maker(dataset, config.batch);
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
     const std::optional<Claim> claim = port.claim(kNap);

@@ -108,10 +108,18 @@ TEST(BatchMaker, FieldsOfItsOwn_AreThoseOfTheList) {
   BatchOptions walks{.sampler = BatchOptions::kWalkSampler, .walk = {.length = 2}, .attrs = none},
       both_ways{.fanouts = {2}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true, .attrs = none};
   std::set<std::string> fields;
+  const auto collect = [&](const BatchView& batch) {
+    for (int i = 0; i < batch.num_arrays(); ++i) fields.emplace(batch.array(i).name);
+  };
   for (const BatchOptions& options :
        {BatchOptions{.fanouts = {2}, .time = "time", .edge_ids = true, .attrs = none}, walks, both_ways}) {
     const testing::Block block = testing::make_batch(dataset, {.seeds = {3, 2, 3}}, options);
-    for (int i = 0; i < block.view().num_arrays(); ++i) fields.emplace(block.view().array(i).name);
+    collect(block.view());
+  }
+  for (const NegativeMode mode : {NegativeMode::kBinary, NegativeMode::kTriplet}) {
+    BatchOptions links{.fanouts = {2}, .time = "time", .attrs = none};
+    links.link = {.edge_type = "to", .negatives = {.mode = mode, .strict = true}};
+    collect(testing::make_link_batch(dataset, {.pairs = {0, 1}, .times = {3}}, links).view());
   }
   EXPECT_EQ(fields, std::set<std::string>(std::begin(kBatchFields), std::end(kBatchFields)));
 }

@@ -43,6 +43,23 @@ inline Block make_batch(const Dataset& dataset, const SeedOrder& seeds, const Ba
   return make_block(maker, {.seed = seed, .epoch = 0, .first = 0, .count = list.size()});
 }
 
+struct LinkOrder {
+  std::vector<std::int64_t> pairs;  // source, destination, source, ...
+  std::vector<std::int64_t> labels = {}, times = {};
+  bool shuffle = false;
+};
+
+/// The batch of all links of the options' edge type in one.
+inline Block make_link_batch(const Dataset& dataset, const LinkOrder& links, const BatchOptions& options,
+                             std::uint64_t seed = 1) {
+  const LinkList list(links.pairs, {.edge_type = dataset.meta().edge_type(options.link.edge_type),
+                                    .shuffle = links.shuffle,
+                                    .labels = links.labels,
+                                    .times = links.times});
+  BatchMaker maker(dataset, list, options);
+  return make_block(maker, {.seed = seed, .epoch = 0, .first = 0, .count = list.size()});
+}
+
 inline std::vector<std::int64_t> ints(const ArrayView& array) {
   const auto values = array.as<std::int64_t>();
   return {values.begin(), values.end()};

@@ -113,15 +113,11 @@ void write_typed(const std::filesystem::path& folder, std::uint64_t seed) {
 }
 
 /// How much is allocated by batches that were made once before.
-std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOptions& options) {
-  std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
-  const SeedList seeds(ids, {});
-  BatchMaker maker(dataset, seeds, options);
+std::int64_t allocated_in_steady_state(BatchMaker& maker, std::int64_t positions) {
   ScratchArray<std::byte> block;
   block.reserve(maker.max_block_bytes(64));
   const auto make_all = [&] {
-    for (std::int64_t first = 0; first + 64 <= seeds.size(); first += 64) {
+    for (std::int64_t first = 0; first + 64 <= positions; first += 64) {
       const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = first, .count = 64});
       maker.write({block.data(), bytes});
     }
@@ -133,6 +129,25 @@ std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOption
   const std::vector<int> one{1};
   EXPECT_EQ(allocations - before - steady, 1) << "the counter counts";
   return steady;
+}
+
+std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOptions& options) {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
+  const SeedList seeds(ids, {});
+  BatchMaker maker(dataset, seeds, options);
+  return allocated_in_steady_state(maker, seeds.size());
+}
+
+/// The same of links of an edge type between two node types.
+std::int64_t allocated_by_links(const Dataset& dataset, BatchOptions options,
+                                const NegativeOptions& negatives) {
+  options.link = {.edge_type = "r1", .negatives = negatives};
+  std::vector<std::int64_t> pairs, times(500, 60);
+  for (std::int64_t i = 0; i < 500; ++i) pairs.insert(pairs.end(), {i % 300, i % 400});
+  const LinkList links(pairs, {.edge_type = dataset.meta().edge_type("r1"), .times = times});
+  BatchMaker maker(dataset, links, options);
+  return allocated_in_steady_state(maker, links.size());
 }
 
 class SteadyState : public ::testing::TestWithParam<Case> {
@@ -160,6 +175,19 @@ TEST_P(SteadyState, BatchesOfSeveralTypesMadeAgain_AllocateNothing) {
     return;
   }
   EXPECT_EQ(allocated_in_steady_state(Dataset(folder.path() / "data"), options), 0);
+}
+
+TEST(SteadyStateOfLinks, BatchesMadeAgain_AllocateNothing) {
+  const testing::TempFolder folder;
+  write_typed(folder.path() / "data", 3);
+  const Dataset dataset(folder.path() / "data");
+  const NegativeOptions binary{.mode = NegativeMode::kBinary, .strict = true, .src_weight = "time"},
+      triplet{.mode = NegativeMode::kTriplet, .amount = 3, .dst_weight = "time"};
+  for (const NegativeOptions& negatives : {NegativeOptions{}, binary, triplet}) {
+    EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}}, negatives), 0);
+    EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}, .time = "time"}, negatives), 0);
+    EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}, .weight = "weight"}, negatives), 0);
+  }
 }
 
 TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
@@ -203,7 +231,8 @@ TEST_P(SteadyState, SamplesWithExcludedEdgesMadeAgain_AllocateNothing) {
       for (std::int64_t i = 0; i < 64; ++i) {
         const std::int64_t seed = seeds[static_cast<std::size_t>(i)] = first * 64 + i;
         const Row row = reader.row(seed);
-        for (std::uint64_t k = 0; k < row.degree; k += 3, ++pairs) excluded.add(0, reader.neighbor(row, k), seed);
+        for (std::uint64_t k = 0; k < row.degree; k += 3, ++pairs)
+          excluded.add(0, reader.neighbor(row, k), seed);
       }
       excluded.finish();
       const TypedSeeds entry{.node_type = 0, .ids = seeds, .times = seed_times};

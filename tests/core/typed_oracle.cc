@@ -74,8 +74,9 @@ Ints draw_weighted(const NodeStream& stream, const std::vector<double>& weights,
 // One sample under way.
 class Sampling {
  public:
-  Sampling(const TypedGraph& graph, int seed_type, const BatchOptions& options, const BatchKey& key)
-      : graph_(graph), seed_type_(seed_type), options_(options), key_(key), local_(graph.nodes.size()) {
+  Sampling(const TypedGraph& graph, const BatchOptions& options, const BatchKey& key,
+           const AbsentEdges& absent)
+      : graph_(graph), options_(options), key_(key), absent_(absent), local_(graph.nodes.size()) {
     out_.n_id.resize(graph.nodes.size());
     out_.batch.resize(graph.nodes.size());
     out_.nodes_per_hop.resize(graph.nodes.size());
@@ -83,17 +84,18 @@ class Sampling {
       list->resize(graph.edges.size());
   }
 
-  TypedBatch run(const Ints& seeds) {
-    for (std::size_t i = 0; i < seeds.size(); ++i)
-      out_.seed_index.push_back(local_id(seed_type_, tree_of(i), seeds[i]));
-    if (!options_.time.empty())
-      for (std::int64_t seed : seeds) out_.seed_time.push_back(graph_.nodes[seed_type_].time[seed]);
+  TypedBatch run(const std::vector<SerialSeeds>& seeds) {
+    for (const SerialSeeds& entry : seeds) {
+      for (const std::int64_t seed : entry.ids)
+        out_.seed_index.push_back(local_id(entry.node_type, tree_of(out_.seed_index.size()), seed));
+      out_.seed_time.insert(out_.seed_time.end(), entry.times.begin(), entry.times.end());
+    }
     for (std::size_t t = 0; t < graph_.nodes.size(); ++t)
       out_.nodes_per_hop[t].push_back(std::ssize(out_.n_id[t]));
     if (options_.sampler == BatchOptions::kWalkSampler)
-      walk(seeds);
+      walk(seeds.at(0).ids);
     else if (options_.sampler == BatchOptions::kClusterSampler)
-      add_clusters(seeds);
+      add_clusters(seeds.at(0));
     else
       run_hops();
     if (options_.subgraph == Subgraph::kInduced) induce();
@@ -151,11 +153,11 @@ class Sampling {
     }
   }
 
-  void add_clusters(const Ints& seeds) {
-    const Ints& cluster = graph_.nodes[seed_type_].y;
-    for (const std::int64_t seed : seeds)
+  void add_clusters(const SerialSeeds& seeds) {
+    const Ints& cluster = graph_.nodes[seeds.node_type].y;
+    for (const std::int64_t seed : seeds.ids)
       for (std::int64_t v = 0; v < std::ssize(cluster); ++v)
-        if (cluster[v] == cluster[seed]) local_id(seed_type_, 0, v);
+        if (cluster[v] == cluster[seed]) local_id(seeds.node_type, 0, v);
     end_hop();
   }
 
@@ -188,7 +190,7 @@ class Sampling {
       const Ints& sources = out_.n_id[graph_.node_type(edges.src)];
       for (std::size_t i = 0; i < targets.size(); ++i) {
         for (std::size_t edge = 0; edge < edges.destinations.size(); ++edge) {
-          if (edges.destinations[edge] != targets[i]) continue;
+          if (edges.destinations[edge] != targets[i] || is_absent(e, edge)) continue;
           const auto source = std::find(sources.begin(), sources.end(), edges.sources[edge]);
           if (source == sources.end()) continue;
           out_.sources[e].push_back(source - sources.begin());
@@ -219,6 +221,11 @@ class Sampling {
     }
   }
 
+  bool is_absent(std::size_t e, std::size_t edge) const {
+    return absent_.contains(
+        {static_cast<std::int64_t>(e), graph_.edges[e].sources[edge], graph_.edges[e].destinations[edge]});
+  }
+
   std::int64_t fanout(std::size_t e, std::size_t hop) const {
     const TypedEdges& edges = graph_.edges[e];
     for (const std::string& name : {edges.src + "__" + edges.rel + "__" + edges.dst, edges.rel})
@@ -232,7 +239,7 @@ class Sampling {
     const std::int64_t node = out_.n_id[dst][target], tree = out_.batch[dst][target];
     Ints row;  // edge numbers
     for (std::size_t i = 0; i < edges.destinations.size(); ++i)
-      if (edges.destinations[i] == node) row.push_back(static_cast<std::int64_t>(i));
+      if (edges.destinations[i] == node && !is_absent(e, i)) row.push_back(static_cast<std::int64_t>(i));
     for (std::int64_t position : options_.labor
                                      ? draw_labor(hop, e, row, fanout(e, hop))
                                      : pick(e, row, fanout(e, hop), stream(hop, e, node, tree), tree)) {
@@ -329,9 +336,9 @@ class Sampling {
   }
 
   const TypedGraph& graph_;
-  const int seed_type_;
   const BatchOptions& options_;
   const BatchKey key_;
+  const AbsentEdges& absent_;
   std::vector<std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>>
       local_;  // [type] {tree, node} -> local id
   TypedBatch out_;
@@ -349,13 +356,21 @@ int reverse_type(const TypedGraph& graph, std::size_t e) {
   return graph.edges[e].src == graph.edges[e].dst ? static_cast<int>(e) : -1;
 }
 
-TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const Ints& seeds,
-                         const BatchOptions& options, const BatchKey& key) {
-  return Sampling(graph, seed_type, options, key).run(seeds);
+TypedBatch serial_sample(const TypedGraph& graph, const std::vector<SerialSeeds>& seeds,
+                         const BatchOptions& options, const BatchKey& key, const AbsentEdges& absent) {
+  return Sampling(graph, options, key, absent).run(seeds);
 }
 
-void expect_same(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph, int seed_type,
-                 const BatchOptions& options) {
+TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const Ints& seeds,
+                         const BatchOptions& options, const BatchKey& key) {
+  SerialSeeds entry{.node_type = seed_type, .ids = seeds, .times = {}};
+  if (!options.time.empty())
+    for (const std::int64_t seed : seeds) entry.times.push_back(graph.nodes[seed_type].time[seed]);
+  return serial_sample(graph, {entry}, options, key);
+}
+
+void expect_same_sample(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph,
+                        const BatchOptions& options) {
   for (int t = 0; t < static_cast<int>(graph.nodes.size()); ++t) {
     SCOPED_TRACE("node type " + graph.nodes[t].name);
     const auto field = [&](const char* name) { return ints(batch.get(name, Store::kNode, t)); };
@@ -410,6 +425,11 @@ void expect_same(const BatchView& batch, const TypedBatch& expected, const Typed
   if (options.sampler == BatchOptions::kWalkSampler) {
     EXPECT_EQ(ints(batch.get("walks", Store::kBatch)), expected.walks);
   }
+}
+
+void expect_same(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph, int seed_type,
+                 const BatchOptions& options) {
+  expect_same_sample(batch, expected, graph, options);
   const std::set<std::int64_t> distinct(expected.seed_index.begin(), expected.seed_index.end());
   const bool repeats = distinct.size() < expected.seed_index.size();
   ASSERT_EQ(batch.has("seed_index", Store::kNode, seed_type), repeats);

@@ -1,7 +1,9 @@
 // A serial sampler of every kind that is obviously right, written on original ids and edge lists alone: what the pipeline, the
 // partitions and the relabelling must come to, field by field.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "core/batch_layout.h"
@@ -20,7 +22,19 @@ struct TypedBatch {
   Ints seed_index, seed_time;
 };
 
-/// Samples `seeds` (original ids of `seed_type`).
+/// Seeds of one node type by original id, with their times where the options name a time.
+struct SerialSeeds {
+  int node_type = 0;
+  std::vector<std::int64_t> ids, times;
+};
+/// Edges that count as absent wherever neighbours are drawn: {edge type, source, destination}.
+using AbsentEdges = std::set<std::array<std::int64_t, 3>>;
+
+/// Samples all entries of seeds; trees are numbered on from entry to entry.
+TypedBatch serial_sample(const TypedGraph& graph, const std::vector<SerialSeeds>& seeds,
+                         const BatchOptions& options, const BatchKey& key, const AbsentEdges& absent = {});
+
+/// Samples `seeds` (original ids of `seed_type`), whose times are their attribute.
 TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const std::vector<std::int64_t>& seeds,
                          const BatchOptions& options, const BatchKey& key);
 
@@ -31,5 +45,8 @@ int reverse_type(const TypedGraph& graph, std::size_t e);
 /// Every field of `batch` against what it should be (EXPECTs).
 void expect_same(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph, int seed_type,
                  const BatchOptions& options);
+/// All of these but what belongs to the seeds.
+void expect_same_sample(const BatchView& batch, const TypedBatch& expected, const TypedGraph& graph,
+                        const BatchOptions& options);
 
 }  // namespace hopfeed::testing

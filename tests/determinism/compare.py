@@ -56,6 +56,11 @@ KINDS = (
     kind("--sampler walk --walk-length 4 --metapath to,rev_to", "typed"),
     kind("--sampler cluster --cluster cluster --subgraph induced", "clique", "typed"),
     kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-weights ARRAYS/seed_w.npy", "power-law", "typed"),
+    kind("--link to --links ARRAYS/links.npy --fanouts 4,3 --negatives binary --amount 1.5 --strict --exclude reverse --e-id",
+         "power-law", "emptyrows", "duplicate"),
+    kind("--link to --links ARRAYS/links.npy --labels ARRAYS/labels.npy --fanouts 4,3 --negatives binary --labor", "power-law", "typed"),
+    kind("--link to --links ARRAYS/links.npy --fanouts 4,3 --weight w --negatives triplet --amount 2 --dst-weight t", "power-law", "typed"),
+    kind("--link to --links ARRAYS/links.npy --link-times ARRAYS/link_t.npy --time t --fanouts 4,3 --negatives binary", "star", "typed"),
     kind("--plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3,2", "power-law", "star"),
 )
 
@@ -109,12 +114,16 @@ def write_nodes(folder, rng, nodes, prefix=""):
 
 
 def write_seeds(folder, rng, nodes):
-    """The split, and seeds with weights that a loader is given by hand, some of them repeated."""
+    """The split, and seeds with weights and links that a loader is given by hand, some of them repeated."""
     train = list(range(nodes))
     rng.shuffle(train)
     save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
     seeds = [rng.randrange(nodes) for _ in range(50)]
     save_npy(folder / "seeds.npy", "q", seeds, (len(seeds),))
+    links = [rng.randrange(max(1, end)) for _ in range(40) for end in (nodes // 2, nodes)]
+    save_npy(folder / "links.npy", "q", links, (len(links) // 2, 2))
+    save_npy(folder / "labels.npy", "q", [rng.randrange(4) for _ in range(40)], (40,))
+    save_npy(folder / "link_t.npy", "q", [100 + rng.randrange(9) for _ in range(40)], (40,))
     save_npy(folder / "seed_w.npy", "d", [rng.choice((0.0, 1e-6, 1.0, 7.5)) for _ in seeds], (len(seeds),))
 
 

@@ -11,7 +11,6 @@
 #include "core/batch_maker.h"
 #include "core/dataset.h"
 #include "core/deal.h"
-#include "core/seed_list.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -39,14 +38,13 @@ inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
 /// The same by the oracle.
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
-  const std::unique_ptr<SeedSet> set = loader_seeds(options, dataset);
-  const SeedList seeds = set->list({.node_type = 0, .shuffle = options.shuffle});
-  const Deal deal({.num_seeds = seeds.size(),
+  const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
+  const Deal deal({.num_seeds = source->size(),
                    .start = range.start,
                    .batch_size = options.batch_size,
                    .world_size = options.world_size,
                    .drop_last = options.drop_last});
-  BatchMaker maker(dataset, seeds, options.batch);
+  BatchMaker maker = source->maker(dataset, options.batch);
   std::vector<std::string> lines;
   for (std::int64_t step = 0; step < deal.steps(); ++step) {
     const Deal::Range batch = deal.batch(step, options.rank);

@@ -1,0 +1,277 @@
+// See link_oracle.h.
+#include "tests/core/link_oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/alias_table.h"
+#include "core/negative_rule.h"
+#include "tests/core/made_batch.h"
+
+namespace hopfeed::testing {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+using Whole = unsigned __int128;
+
+class Negatives {
+ public:
+  Negatives(const TypedGraph& graph, const SerialLinks& links, const BatchOptions& options)
+      : links_(links),
+        options_(options),
+        src_(end_of(graph.nodes[graph.node_type(graph.edges[links.edge_type].src)], negatives().src_weight)),
+        dst_(end_of(graph.nodes[graph.node_type(graph.edges[links.edge_type].dst)], negatives().dst_weight)) {
+    const TypedEdges& edges = graph.edges[links.edge_type];
+    for (std::size_t i = 0; i < edges.sources.size(); ++i)
+      joined_.insert({edges.sources[i], edges.destinations[i]});
+  }
+
+  struct Pair {
+    std::int64_t source, destination;
+  };
+  /// Number `k` of the link at position `at` of the batch.
+  std::optional<Pair> draw(const BatchKey& key, std::size_t at, std::int64_t k, std::int64_t& retries) const {
+    const auto stream = [&](LinkEnd end) {
+      return negative_stream(key, links_.edge_type, end).of(key.first + static_cast<std::int64_t>(at), k);
+    };
+    const NodeStream sources = stream(LinkEnd::kSource), destinations = stream(LinkEnd::kDestination);
+    for (std::uint32_t attempt = 0; attempt <= kMaxNegativeRetries; ++attempt) {
+      Pair pair{links_.sources[at], one(dst_, destinations, attempt)};
+      if (!triplet()) pair.source = one(src_, sources, attempt);
+      if (chance(pair, at) > 0) return pair;
+      ++retries;
+    }
+    return of_all(destinations, at);
+  }
+
+ private:
+  const NegativeOptions& negatives() const { return options_.link.negatives; }
+  bool triplet() const { return negatives().mode == NegativeMode::kTriplet; }
+
+  /// One end of the negatives: its nodes, and by weight their alias table and what it means.
+  struct End {
+    const TypedNodes& nodes;
+    std::vector<AliasEntry> table;
+    std::vector<std::uint64_t> weights;
+  };
+  static End end_of(const TypedNodes& nodes, const std::string& weight) {
+    End end{nodes, {}, std::vector<std::uint64_t>(static_cast<std::size_t>(nodes.count), 1)};
+    if (weight.empty()) return end;
+    const std::vector<double> weights(nodes.y.begin(), nodes.y.end());
+    end.table.resize(weights.size());
+    AliasBuilder().build(weights, end.table);
+    alias_weights(end.table, end.weights.data());
+    return end;
+  }
+
+  static std::int64_t one(const End& end, const NodeStream& stream, std::uint32_t attempt) {
+    if (end.table.empty())
+      return draw_below(stream, attempt, stream.words(attempt / 4).word[attempt % 4],
+                        static_cast<std::uint32_t>(end.nodes.count));
+    const AliasDraw made = alias_draw(stream, attempt, static_cast<std::uint32_t>(end.table.size()));
+    return alias_position(made, end.table[made.column]);
+  }
+
+  bool exists(const End& end, std::int64_t node, std::size_t at) const {
+    return options_.time.empty() || end.nodes.time[node] <= links_.times[at];
+  }
+
+  /// Above zero where the pair can be.
+  Whole chance(const Pair& pair, std::size_t at) const {
+    if (negatives().strict && joined_.contains({pair.source, pair.destination})) return 0;
+    if (!exists(dst_, pair.destination, at)) return 0;
+    const Whole destination = dst_.weights[pair.destination];
+    if (triplet()) return destination;
+    if (!exists(src_, pair.source, at)) return 0;
+    return destination * src_.weights[pair.source];
+  }
+
+  // One draw from all pairs there are.
+  std::optional<Pair> of_all(const NodeStream& stream, std::size_t at) const {
+    std::vector<Pair> pairs;
+    std::vector<Whole> chances;
+    Whole total = 0;
+    for (std::int64_t v = 0; v < dst_.nodes.count; ++v) {
+      for (std::int64_t u = 0; u < src_.nodes.count; ++u) {
+        if (triplet() && u != links_.sources[at]) continue;
+        pairs.push_back({u, v});
+        chances.push_back(chance(pairs.back(), at));
+        total += chances.back();
+      }
+    }
+    if (total == 0) return {};
+    Whole drawn = whole_draw(stream, total);
+    std::size_t i = 0;
+    while (drawn >= chances[i]) drawn -= chances[i++];
+    return pairs[i];
+  }
+
+  const SerialLinks& links_;
+  const BatchOptions& options_;
+  const End src_, dst_;
+  std::set<std::pair<std::int64_t, std::int64_t>> joined_;
+};
+
+/// The links' edges that neighbours must not come by.
+AbsentEdges absent_edges(const TypedGraph& graph, const SerialLinks& links, Exclude exclude) {
+  AbsentEdges absent;
+  const TypedEdges& edges = graph.edges[links.edge_type];
+  const std::string name = edges.src + "__" + edges.rel + "__" + edges.dst;
+  std::int64_t reverse = edges.src == edges.dst ? links.edge_type : -1;
+  for (std::size_t e = 0; e < graph.edges.size(); ++e) {
+    const TypedEdges& other = graph.edges[e];
+    if (other.rev_of == name || edges.rev_of == other.src + "__" + other.rel + "__" + other.dst)
+      reverse = static_cast<std::int64_t>(e);
+  }
+  for (std::size_t i = 0; exclude != Exclude::kNone && i < links.sources.size(); ++i) {
+    absent.insert({links.edge_type, links.sources[i], links.destinations[i]});
+    if (exclude == Exclude::kReverse) absent.insert({reverse, links.destinations[i], links.sources[i]});
+  }
+  return absent;
+}
+
+void append(const Ints& from, Ints& to) { to.insert(to.end(), from.begin(), from.end()); }
+
+}  // namespace
+
+std::optional<LinkBatch> serial_links(const TypedGraph& graph, const SerialLinks& links,
+                                      const BatchOptions& options, const BatchKey& key) {
+  LinkBatch out{.sources = links.sources,
+                .destinations = links.destinations,
+                .source_locals = {},
+                .destination_locals = {},
+                .retries = 0,
+                .sample = {}};
+  const std::size_t positives = links.sources.size();
+  const bool binary = options.link.negatives.mode == NegativeMode::kBinary;
+  const Negatives negatives(graph, links, options);
+  for (std::int64_t j = 0; j < options.link.negatives.count(std::ssize(links.sources)); ++j) {
+    const auto at = static_cast<std::size_t>(j) % positives;
+    const auto pair = negatives.draw(key, at, j / std::ssize(links.sources), out.retries);
+    if (!pair) return {};
+    if (binary) out.sources.push_back(pair->source);
+    out.destinations.push_back(pair->destination);
+  }
+  const TypedEdges& edges = graph.edges[links.edge_type];
+  const int src = graph.node_type(edges.src), dst = graph.node_type(edges.dst);
+  std::vector<SerialSeeds> seeds;
+  Ints owners;  // of each tree
+  if (options.trees()) {
+    seeds.push_back({.node_type = src, .ids = {}, .times = {}});
+    if (dst != src) seeds.push_back({.node_type = dst, .ids = {}, .times = {}});
+    const auto add = [&](const Ints& ids, SerialSeeds& entry, Ints& locals) {
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        locals.push_back(std::ssize(entry.ids));
+        owners.push_back(static_cast<std::int64_t>(i % positives));
+        entry.ids.push_back(ids[i]);
+        if (!options.time.empty()) entry.times.push_back(links.times[i % positives]);
+      }
+    };
+    add(out.sources, seeds.front(), out.source_locals);
+    add(out.destinations, seeds.back(), out.destination_locals);
+  } else {
+    std::map<int, std::set<std::int64_t>> ends;
+    ends[src].insert(out.sources.begin(), out.sources.end());
+    ends[dst].insert(out.destinations.begin(), out.destinations.end());
+    const auto locals = [&](const Ints& ids, int type) {
+      Ints found;
+      for (const std::int64_t id : ids)
+        found.push_back(std::distance(ends[type].begin(), ends[type].find(id)));
+      return found;
+    };
+    out.source_locals = locals(out.sources, src);
+    out.destination_locals = locals(out.destinations, dst);
+    seeds.push_back({.node_type = src, .ids = Ints(ends[src].begin(), ends[src].end()), .times = {}});
+    if (dst != src)
+      seeds.push_back({.node_type = dst, .ids = Ints(ends[dst].begin(), ends[dst].end()), .times = {}});
+  }
+  out.sample = serial_sample(graph, seeds, options, key, absent_edges(graph, links, options.link.exclude));
+  if (options.trees())
+    for (Ints& trees : out.sample.batch)
+      for (std::int64_t& tree : trees) tree = owners[static_cast<std::size_t>(tree)];
+  return out;
+}
+
+namespace {
+
+void expect_labels(const BatchView& batch, const LinkBatch& expected, const SerialLinks& links,
+                   const BatchOptions& options) {
+  const int e = links.edge_type;
+  const std::size_t positives = links.sources.size(), all = expected.sources.size();
+  Ints index = expected.source_locals;
+  append(expected.destination_locals, index);
+  const ArrayView label_index = batch.get("edge_label_index", Store::kEdge, e);
+  EXPECT_EQ(ints(label_index), index);
+  EXPECT_EQ(ints(label_index.shape), (Ints{2, static_cast<std::int64_t>(all)}));
+  const bool binary = options.link.negatives.mode == NegativeMode::kBinary;
+  ASSERT_EQ(batch.has("edge_label", Store::kEdge, e), binary || !links.labels.empty());
+  if (!links.labels.empty()) {
+    Ints labels = links.labels;
+    for (std::int64_t& label : labels) label += binary && links.smallest_label == 0;
+    labels.resize(all, 0);
+    EXPECT_EQ(ints(batch.get("edge_label", Store::kEdge, e)), labels);
+  } else if (binary) {
+    std::vector<float> labels(positives, 1);
+    labels.resize(all, 0);
+    const auto found = batch.get("edge_label", Store::kEdge, e).as<float>();
+    EXPECT_EQ(std::vector<float>(found.begin(), found.end()), labels);
+  }
+  ASSERT_EQ(batch.has("edge_label_time", Store::kEdge, e), !options.time.empty());
+  if (options.time.empty()) return;
+  Ints times;
+  for (std::size_t l = 0; l < all; ++l) times.push_back(links.times[l % positives]);
+  EXPECT_EQ(ints(batch.get("edge_label_time", Store::kEdge, e)), times);
+}
+
+void expect_triplets(const BatchView& batch, const LinkBatch& expected, const SerialLinks& links,
+                     const BatchOptions& options) {
+  const int e = links.edge_type;
+  const auto positives = std::ssize(links.sources), each = std::ssize(expected.destinations) / positives - 1;
+  const Ints& locals = expected.destination_locals;
+  EXPECT_EQ(ints(batch.get("src_index", Store::kEdge, e)), expected.source_locals);
+  EXPECT_EQ(ints(batch.get("dst_pos_index", Store::kEdge, e)),
+            Ints(locals.begin(), locals.begin() + positives));
+  const ArrayView negatives = batch.get("dst_neg_index", Store::kEdge, e);
+  EXPECT_EQ(ints(negatives.shape), (each == 1 ? Ints{positives} : Ints{positives, each}));
+  Ints rows;
+  for (std::int64_t i = 0; i < positives; ++i)
+    for (std::int64_t k = 0; k < each; ++k) rows.push_back(locals[positives + k * positives + i]);
+  EXPECT_EQ(ints(negatives), rows);
+  ASSERT_EQ(batch.has("seed_time", Store::kEdge, e), !options.time.empty());
+  if (!options.time.empty()) {
+    EXPECT_EQ(ints(batch.get("seed_time", Store::kEdge, e)), links.times);
+  }
+}
+
+}  // namespace
+
+void expect_same_links(const BatchView& batch, const LinkBatch& expected, const SerialLinks& links,
+                       const TypedGraph& graph, const BatchOptions& options) {
+  expect_same_sample(batch, expected.sample, graph, options);
+  const int e = links.edge_type;
+  const bool triplet = options.link.negatives.mode == NegativeMode::kTriplet;
+  triplet ? expect_triplets(batch, expected, links, options) : expect_labels(batch, expected, links, options);
+  for (const char* name : {"edge_label_index", "edge_label", "edge_label_time"}) {
+    if (triplet) {
+      EXPECT_FALSE(batch.has(name, Store::kEdge, e)) << name;
+    }
+  }
+  for (const char* name : {"src_index", "dst_pos_index", "dst_neg_index", "seed_time"}) {
+    if (!triplet) {
+      EXPECT_FALSE(batch.has(name, Store::kEdge, e)) << name;
+    }
+  }
+  ASSERT_EQ(batch.has("num_negative_retries", Store::kEdge, e), options.link.negatives.strict);
+  if (options.link.negatives.strict) {
+    EXPECT_EQ(ints(batch.get("num_negative_retries", Store::kEdge, e)), Ints{expected.retries});
+  }
+  for (int t = 0; t < static_cast<int>(graph.nodes.size()); ++t)
+    for (const char* name : {"batch_size", "seed_index", "input_id"})
+      EXPECT_FALSE(batch.has(name, Store::kNode, t)) << name;
+}
+
+}  // namespace hopfeed::testing

@@ -1,0 +1,231 @@
+// Links as seeds on random typed graphs, cut and ordered at random, under every kind of sampling, with every kind of negatives, against
+// the serial oracle: each field of each batch.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "core/error.h"
+#include "tests/core/link_oracle.h"
+#include "tests/core/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+class Rounds {
+ public:
+  explicit Rounds(std::uint64_t seed) : random_(seed) {}
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+  }
+  std::uint64_t word() { return random_(); }
+
+  /// Typed, with labels that can be weights: not all of a type are zero.
+  testing::TypedGraph graph() {
+    const std::int64_t node_types = 1 + below(3);
+    testing::TypedGraph graph = testing::random_typed_graph({.node_types = node_types,
+                                                             .edge_types = 1 + below(4),
+                                                             .max_nodes = 1 + below(40),
+                                                             .seed = word(),
+                                                             .reverses = below(2) == 1});
+    for (testing::TypedNodes& nodes : graph.nodes) nodes.y[0] = 1;
+    for (testing::TypedEdges& edges : graph.edges)
+      if (edges.rel.starts_with("rev_"))
+        edges.rev_of = edges.dst + "__" + edges.rel.substr(4) + "__" + edges.src;
+    return graph;
+  }
+
+  /// Edges of the type and pairs that are none.
+  testing::SerialLinks links(const testing::TypedGraph& graph) {
+    testing::SerialLinks links;
+    links.edge_type = static_cast<int>(below(std::ssize(graph.edges)));
+    const testing::TypedEdges& edges = graph.edges[links.edge_type];
+    const std::int64_t count = 1 + below(20), sources = graph.nodes[graph.node_type(edges.src)].count,
+                       destinations = graph.nodes[graph.node_type(edges.dst)].count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!edges.sources.empty() && below(3) > 0) {
+        const auto edge = static_cast<std::size_t>(below(std::ssize(edges.sources)));
+        links.sources.push_back(edges.sources[edge]);
+        links.destinations.push_back(edges.destinations[edge]);
+      } else {
+        links.sources.push_back(below(sources));
+        links.destinations.push_back(below(destinations));
+      }
+    }
+    return links;
+  }
+
+  BatchOptions options(const testing::TypedGraph& graph, testing::SerialLinks& links) {
+    BatchOptions options;
+    options.fanouts.clear();
+    const std::int64_t choices[] = {-1, 1, 2, 3, 5, 17};
+    for (std::int64_t hops = below(4); hops > 0; --hops) options.fanouts.push_back(choices[below(6)]);
+    options.replace = below(3) == 0;
+    options.edge_ids = below(2) == 1;
+    options.disjoint = below(3) == 0;
+    const bool weighted = std::ranges::any_of(
+        graph.edges, [](const testing::TypedEdges& edges) { return !edges.weight.empty(); });
+    if (below(4) == 0) {
+      options.time = "time";
+      options.temporal_strategy =
+          below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
+      options.time_window = below(3) == 0 ? 1 + below(20) : 0;
+    } else if (weighted && below(3) == 0) {
+      options.weight = "weight";
+    } else if (below(3) == 0) {
+      options.labor = true;
+      options.labor_seeds = below(2) * (1 + below(20));
+      options.replace = options.disjoint = false;
+    }
+    const testing::TypedEdges& edges = graph.edges[links.edge_type];
+    options.link.edge_type = edges.src + "__" + edges.rel + "__" + edges.dst;
+    options.link.exclude = exclude(graph, links);
+    choose_negatives(options.link.negatives);
+    if (!options.time.empty())
+      for (std::size_t i = 0; i < links.sources.size(); ++i) links.times.push_back(below(44) - 10);
+    if (options.link.negatives.mode != NegativeMode::kTriplet && below(2) == 1) {
+      const std::int64_t smallest = below(2);
+      for (std::size_t i = 0; i < links.sources.size(); ++i) links.labels.push_back(smallest + below(4));
+      links.smallest_label = std::ranges::min(links.labels);
+    }
+    return options;
+  }
+
+ private:
+  Exclude exclude(const testing::TypedGraph& graph, const testing::SerialLinks& links) {
+    const Exclude all[] = {Exclude::kNone, Exclude::kSelf, Exclude::kReverse};
+    const bool has_reverse = testing::reverse_type(graph, static_cast<std::size_t>(links.edge_type)) >= 0;
+    return all[below(has_reverse ? 3 : 2)];
+  }
+
+  void choose_negatives(NegativeOptions& negatives) {
+    const double amounts[] = {0.3, 0.5, 1, 1, 1.5, 2, 3.25};
+    switch (below(3)) {
+      case 0:
+        return;
+      case 1:
+        negatives.mode = NegativeMode::kBinary;
+        negatives.amount = amounts[below(7)];
+        break;
+      default:
+        negatives.mode = NegativeMode::kTriplet;
+        negatives.amount = static_cast<double>(1 + below(3));
+    }
+    negatives.strict = below(2) == 1;
+    if (below(3) == 0) negatives.dst_weight = "y";
+    if (below(3) == 0 && negatives.mode == NegativeMode::kBinary) negatives.src_weight = "y";
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// The links as a list has them: source, destination, source, ...
+Ints pairs_of(const testing::SerialLinks& links) {
+  Ints pairs;
+  for (std::size_t i = 0; i < links.sources.size(); ++i) {
+    pairs.push_back(links.sources[i]);
+    pairs.push_back(links.destinations[i]);
+  }
+  return pairs;
+}
+
+testing::SerialLinks part_of(const testing::SerialLinks& links, std::int64_t first, std::int64_t count) {
+  testing::SerialLinks part = links;
+  for (Ints* list : {&part.sources, &part.destinations, &part.labels, &part.times})
+    if (!list->empty()) *list = Ints(list->begin() + first, list->begin() + first + count);
+  return part;
+}
+
+TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
+  Rounds rounds(20'261'122);
+  testing::TempFolder folder;
+  int made = 0, refused = 0;
+  for (int round = 0; round < 1'000; ++round) {
+    const testing::TypedGraph graph = rounds.graph();
+    auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(3)), rounds.word());
+    cut.wide_ids = rounds.below(2) == 1;
+    // Each in a folder of its own: where files have just been deleted, the file system is slow to make new ones.
+    const auto path = folder.path() / std::to_string(round);
+    testing::write_typed_dataset(path, graph, cut);
+    const Dataset dataset(path);
+    for (int batch = 0; batch < 3; ++batch) {
+      testing::SerialLinks links = rounds.links(graph);
+      const BatchOptions options = rounds.options(graph, links);
+      const Ints pairs = pairs_of(links);
+      const LinkList list(
+          pairs,
+          {.edge_type = links.edge_type, .shuffle = false, .labels = links.labels, .times = links.times});
+      const std::int64_t first = rounds.below(list.size());
+      const BatchKey key{.seed = rounds.word(),
+                         .epoch = rounds.below(100),
+                         .first = first,
+                         .count = 1 + rounds.below(list.size() - first)};
+      SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", options " +
+                   options.to_json());
+      const testing::SerialLinks part = part_of(links, first, key.count);
+      const auto expected = testing::serial_links(graph, part, options, key);
+      BatchMaker maker(dataset, list, options);
+      if (!expected) {
+        EXPECT_THROW(maker.sample(key), Error);
+        ++refused;
+        continue;
+      }
+      const auto block = testing::make_block(maker, key);
+      testing::expect_same_links(block.view(), *expected, part, graph, options);
+      const Ints input = testing::ints(block.view().get("input_id", Store::kEdge, links.edge_type));
+      for (std::int64_t i = 0; i < key.count; ++i) EXPECT_EQ(input[static_cast<std::size_t>(i)], first + i);
+      EXPECT_LE(block.size, maker.max_block_bytes(key.count));
+      ++made;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(made, 2'500);
+  EXPECT_GT(refused, 20) << "links without a negative that could be";
+}
+
+TEST(LinkOracle, TheCutIsInvisible) {
+  Rounds rounds(7);
+  testing::TempFolder folder;
+  int compared = 0;
+  for (int round = 0; round < 20; ++round) {
+    const testing::TypedGraph graph = rounds.graph();
+    std::vector<std::unique_ptr<Dataset>> cuts;
+    for (int partitions : {0, 1, 2, 3}) {
+      const auto path = folder.path() / std::to_string(partitions);
+      testing::write_typed_dataset(path, graph,
+                                   partitions == 0
+                                       ? testing::TypedCut{}
+                                       : testing::random_typed_cut(graph, partitions, rounds.word()));
+      cuts.push_back(std::make_unique<Dataset>(path));
+    }
+    for (int batch = 0; batch < 6; ++batch) {
+      testing::SerialLinks links = rounds.links(graph);
+      const BatchOptions options = rounds.options(graph, links);
+      const Ints pairs = pairs_of(links);
+      const auto digest = [&](const Dataset& dataset) -> std::uint64_t {
+        const LinkList list(pairs,
+                            {.edge_type = links.edge_type, .labels = links.labels, .times = links.times});
+        BatchMaker maker(dataset, list, options);
+        try {
+          return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
+              .view()
+              .digest();
+        } catch (const Error&) {
+          return 0;  // no negative
+        }
+      };
+      const std::uint64_t uncut = digest(*cuts[0]);
+      compared += uncut != 0;
+      for (std::size_t cut = 1; cut < cuts.size(); ++cut)
+        EXPECT_EQ(digest(*cuts[cut]), uncut) << cut << " partitions, options " << options.to_json();
+    }
+  }
+  EXPECT_GT(compared, 80);
+}
+
+}  // namespace
+}  // namespace hopfeed
