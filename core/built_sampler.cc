@@ -30,6 +30,8 @@ void name_errors(const std::string& sampler, const std::function<void()>& call) 
 BuiltSampler::BuiltSampler(std::string name, const Dataset& dataset, const BatchOptions& options,
                            std::unique_ptr<CustomSampler> custom)
     : name_(std::move(name)),
+      dataset_(dataset),
+      excludes_(options.link.excludes()),
       builder_(dataset, options),
       custom_(std::move(custom)),
       node_types_(static_cast<std::size_t>(dataset.num_node_types())),
@@ -67,6 +69,14 @@ SampleBounds BuiltSampler::bounds(SeedCounts seeds) const {
                             name_, node_types_, edge_types_));
   bounds.seeds = total_of(seeds);
   return bounds;
+}
+
+std::size_t BuiltSampler::max_scratch_bytes(SeedCounts seeds) const {
+  std::size_t bytes = builder_.max_scratch_bytes(bounds(seeds)) + custom_->max_scratch_bytes(seeds);
+  if (excludes_)
+    bytes += ExcludedRows::max_bytes(
+        most_excluded(dataset_, static_cast<std::size_t>(total_of(seeds)), kRowsTogether));
+  return bytes;
 }
 
 }  // namespace hopfeed

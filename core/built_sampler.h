@@ -23,12 +23,16 @@ class BuiltSampler : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return num_hops_; }
   std::size_t scratch_bytes() const override { return builder_.scratch_bytes() + custom_->scratch_bytes(); }
-  std::size_t max_scratch_bytes(SeedCounts seeds) const override {
-    return builder_.max_scratch_bytes(bounds(seeds)) + custom_->max_scratch_bytes(seeds);
-  }
+  /// Where batches exclude edges, with what the custom sampler finds out about rows by one ExcludedRows.
+  std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
+  /// Rows that a custom sampler holds together; of ours walk_sampler.h has most, two for each walk of a group.
+  static constexpr std::size_t kRowsTogether = 128;
+
   const std::string name_;
+  const Dataset& dataset_;
+  const bool excludes_;
   SampleBuilder builder_;
   const std::unique_ptr<CustomSampler> custom_;
   const std::size_t node_types_, edge_types_;

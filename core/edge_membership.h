@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/dataset.h"
+#include "core/has_edge.h"
 #include "core/row_reader.h"
 
 namespace hopfeed {
@@ -10,17 +11,16 @@ namespace hopfeed {
 class EdgeMembership {
  public:
   /// `dataset` must outlive it.
-  EdgeMembership(const Dataset& dataset, int edge_type) : reader_(dataset, edge_type) {}
-  /// Dataset ids in range. Throws kCorrupt naming file and row where the destination's row is damaged.
+  EdgeMembership(const Dataset& dataset, int edge_type) : dataset_(dataset), reader_(dataset, edge_type) {}
+  /// Dataset ids in range: O(log degree) where the dataset has the order of source ids. Throws kCorrupt naming file and row, or the
+  /// node, where the destination's row is damaged.
   bool contains(std::int64_t source, std::int64_t destination) const {
-    const Row row = reader_.row(destination);
-    for (std::uint64_t i = 0; i < row.degree; ++i)
-      if (row.neighbor(i) == source) return true;
-    return false;
+    return has_edge(dataset_, reader_, source, destination);
   }
   const RowReader& reader() const { return reader_; }
 
  private:
+  const Dataset& dataset_;
   RowReader reader_;
 };
 

@@ -133,9 +133,7 @@ std::size_t ExcludedRows::bytes() const {
 }
 
 std::size_t ExcludedRows::max_bytes(const Most& most) {
-  // Rows that are in use together are distinct, or known already.
-  const std::size_t together =
-      kKept + kBlock + (most.longest > 0 ? std::min(most.edges, most.rows * most.longest) : 0);
+  const std::size_t together = kKept + kBlock + most.together;
   std::size_t bytes = most.edge_types * max_scratch_bytes(most.pairs * sizeof(Row)) +
                       max_scratch_bytes(together * sizeof(std::uint64_t));
   if (most.weighted)

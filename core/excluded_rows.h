@@ -54,10 +54,10 @@ class ExcludedRows {
   const AliasEntry* table(const Row& row) const { return tables_.data() + row.table; }
 
   std::size_t bytes() const;
-  /// With samples of at most so many pairs of an edge type, where so many rows are in use together.
+  /// With samples of at most so many pairs of an edge type.
   struct Most {
-    std::size_t edge_types = 0, pairs = 0, rows = 0;
-    std::size_t longest = 0, edges = 0;  // the longest row, and all edges of the type that has it
+    std::size_t edge_types = 0, pairs = 0;
+    std::size_t longest = 0, together = 0;  // neighbours of a row, and of all rows that are in use together
     bool weighted = false;
   };
   static std::size_t max_bytes(const Most& most);

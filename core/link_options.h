@@ -40,6 +40,7 @@ struct LinkOptions {
 
   /// Whether seeds are links.
   bool on() const { return !edge_type.empty(); }
+  bool excludes() const { return on() && exclude != Exclude::kNone; }
   /// Throws kInvalid naming the option.
   void validate() const;
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;

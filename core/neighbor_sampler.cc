@@ -348,6 +348,11 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
     variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t), num_hops()));
   bytes += variates;
   if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
+  if (s.options.link.excludes()) {
+    ExcludedRows::Most most = most_excluded(s.dataset, num_seeds, DrawnGroup::kRows);
+    most.weighted = !s.options.weight.empty();
+    bytes += ExcludedRows::max_bytes(most);
+  }
   for (std::size_t t = 0; t < s.nodes.size(); ++t) {
     const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
     bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t)) +

@@ -25,9 +25,7 @@ class Row {
     __builtin_prefetch(neighbors_ + left_out_.place(i) * neighbor_bytes_);
   }
   /// Position of the edge in the import; only where the dataset stores edge ids.
-  std::int64_t edge_id(std::uint64_t i) const {
-    return read(edge_ids_, edge_id_bytes_, left_out_.place(i));
-  }
+  std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, left_out_.place(i)); }
   /// Position of the edge in the dataset's order: what rows of edge attributes go by.
   std::int64_t position(std::uint64_t i) const {
     return first_edge_ + static_cast<std::int64_t>(left_out_.place(i));
@@ -83,9 +81,10 @@ class RowReader {
     Row row = this->row(node);
     const std::span<const std::int64_t> sources = excluded.sources_of(edge_type_, node);
     if (sources.empty()) return row;
-    row.left_out_ = excluded.left_out(
-        excluded.row(edge_type_, sources,
-                     {.at = reinterpret_cast<std::uint64_t>(row.neighbors_), .degree = row.degree, .type = csc_.index_type}));
+    row.left_out_ = excluded.left_out(excluded.row(edge_type_, sources,
+                                                   {.at = reinterpret_cast<std::uint64_t>(row.neighbors_),
+                                                    .degree = row.degree,
+                                                    .type = csc_.index_type}));
     row.degree -= row.left_out_.count();
     return row;
   }
@@ -120,5 +119,19 @@ class RowReader {
   int edge_type_;
   CscView csc_;
 };
+
+/// What finding excluded edges may take of samples with so many pairs, where so many rows are in use together, which are distinct or
+/// known already. Reads every row record.
+inline ExcludedRows::Most most_excluded(const Dataset& dataset, std::size_t pairs, std::size_t rows) {
+  ExcludedRows::Most most{.edge_types = static_cast<std::size_t>(dataset.num_edge_types()), .pairs = pairs};
+  for (int e = 0; e < dataset.num_edge_types(); ++e) {
+    const RowReader reader(dataset, e);
+    const std::size_t longest = reader.greatest_degree();
+    most.longest = std::max(most.longest, longest);
+    most.together =
+        std::max(most.together, std::min(static_cast<std::size_t>(reader.csc().num_edges), rows * longest));
+  }
+  return most;
+}
 
 }  // namespace hopfeed

@@ -12,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // walks whose cache misses are under way together
+constexpr std::size_t kGroup = 64;  // walks whose cache misses are under way together (BuiltSampler::kRowsTogether)
 constexpr double kOne = 4294967296.0;
 constexpr std::uint64_t kLongRow = 64;
 constexpr std::uint32_t kReadsForASort = 64;  // what sorting a row costs, in reads of it
