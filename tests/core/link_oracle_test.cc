@@ -148,6 +148,7 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
     const testing::TypedGraph graph = rounds.graph();
     auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(3)), rounds.word());
     cut.wide_ids = rounds.below(2) == 1;
+    cut.by_id = rounds.below(2) == 1;
     // Each in a folder of its own: where files have just been deleted, the file system is slow to make new ones.
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut);

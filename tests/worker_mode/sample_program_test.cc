@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/batch_view.h"
+#include "core/npy.h"
 #include "tests/worker_mode/loader_fixture.h"
 #include "tests/worker_mode/trace_check.h"
 
@@ -112,6 +113,46 @@ TEST_F(SampleProgram, At_MakesTheSameBatchAgainAndStoresIt) {
                                   npz})
                 .err,
             "");
+}
+
+TEST_F(SampleProgram, Links_ComeFromFilesAndAreDumpedByTheirNames) {
+  std::vector<std::int64_t> pairs, labels;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    pairs.insert(pairs.end(), {i * 7 % 400, i * 11 % 400});
+    labels.push_back(i % 3);
+  }
+  const testing::TempFolder alone;
+  const std::string links = (alone.path() / "links.npy").string(),
+                    of_links = (alone.path() / "labels.npy").string(),
+                    npz = (alone.path() / "batch.npz").string();
+  write_npy<std::int64_t>(links, pairs, {40, 2});
+  write_npy<std::int64_t>(of_links, labels, {40});
+  const std::vector<std::string> command{"--link",   "to",          "--links", links,      "--labels",
+                                         of_links,   "--negatives", "binary",  "--amount", "2",
+                                         "--strict", "--exclude",   "reverse"};
+  LoaderOptions o = options();
+  o.batch.link = {.edge_type = "to",
+                  .negatives = {.mode = NegativeMode::kBinary, .amount = 2, .strict = true},
+                  .exclude = Exclude::kReverse};
+  o.links = {{.pairs = pairs, .labels = labels}};
+  const testing::ProgramResult all = sample(command);
+  EXPECT_EQ(lines_of(all.out), expected(o)) << all.err;
+  std::vector<std::string> one = command;
+  one.insert(one.end(), {"--at", "0,16,16", "--dump", npz});
+  EXPECT_EQ(lines_of(sample(one).out), std::vector<std::string>{expected(o)[1]});
+  EXPECT_EQ(
+      testing::run_program({"python3", "-c",
+                            "import sys, zipfile; names = set(zipfile.ZipFile(sys.argv[1]).namelist()); "
+                            "wanted = {'edge_label_index.npy', 'edge_label.npy', 'input_id.npy', "
+                            "'num_negative_retries.npy'}; assert wanted <= names, names",
+                            npz})
+          .err,
+      "");
+  expect_refused(sample({"--links", links}), "links are given, but not of which edge type");
+  expect_refused(sample({"--negatives", "binary"}), "name their edge type");
+  expect_refused(sample({"--link", "to", "--links", of_links}), "is no list of links");
+  expect_refused(sample({"--link", "to", "--links", links, "--labels", links}), "is no list of labels");
+  expect_refused(sample({"--link", "to"}), "train");  // the edge type has no splits
 }
 
 TEST_F(SampleProgram, Json_ReportsTheRun) {
