@@ -54,9 +54,12 @@ int main(int argc, char** argv) {
     sub.flag("--verify", options.verify, "Check what was computed");
     if (command.run == bench_sampler) {
       sub.option("--kind", options.kind,
-                 "How neighbours are drawn; weights and times are made up, or those of --data",
+                 "How neighbours are drawn, or links with a negative each; weights and times are made up, or "
+                 "those of "
+                 "--data",
                  {.one_of = {"uniform", "replace", "weighted", "weighted-replace", "temporal",
-                             "temporal-last", "disjoint", "labor", "induced", "walk", "hetero"}});
+                             "temporal-last", "disjoint", "labor", "induced", "walk", "hetero", "link",
+                             "link-strict", "link-exclude"}});
     }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");

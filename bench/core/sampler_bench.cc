@@ -3,7 +3,8 @@
 // The limit is random reads per second over the dataset's own `indices` (of the first edge type, all partitions), divided by the
 // accesses per edge: one for the neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one
 // more per edge with edge ids.
-// Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just after.
+// Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just after; links against
+// nodes in batches of as many seeds.
 #include <algorithm>
 #include <new>
 #include <optional>
@@ -12,13 +13,13 @@
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
+#include "bench/core/bench_seeds.h"
 #include "bench/core/limits.h"
 #include "bench/core/serial_sampler.h"
 #include "bench/measure.h"
 #include "core/batch_maker.h"
 #include "core/batch_view.h"
 #include "core/error.h"
-#include "core/row_gather.h"
 #include "core/sampler_registry.h"
 
 namespace hopfeed::bench {
@@ -40,11 +41,12 @@ struct Aligned {
 
 // What one process per core would have of its own.
 struct Worker {
-  Worker(const Dataset& dataset, const SeedList& list, const BatchOptions& batch)
-      : seeds(list), data(dataset), sampler(make_sampler(dataset, batch)), maker(dataset, list, batch) {
-    if (!batch.time.empty())
-      seed_time = dataset.attr(0, batch.seed_time.empty() ? batch.time : batch.seed_time);
-  }
+  Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch)
+      : seeds(list),
+        data(dataset),
+        sampler(make_sampler(dataset, batch)),
+        fields(list.fields()),
+        maker(list.maker()) {}
 
   BatchKey key(int thread, int threads, std::int64_t repetition, std::int64_t batch_size) const {
     const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / batch_size),
@@ -56,15 +58,8 @@ struct Worker {
   }
 
   SampleRequest request(const BatchKey& k) {
-    seeds.seeds(k, positions);
-    ids.resize(positions.original_id.size());
-    data.dataset_ids(0, positions.original_id, ids);
-    if (seed_time) {
-      times.resize(ids.size());
-      gather_rows(*seed_time, ids, reinterpret_cast<std::byte*>(times.data()));
-    }
-    typed = {.node_type = 0, .ids = ids, .times = times};
-    return {.key = k, .seeds = {&typed, 1}};
+    const std::span<const TypedSeeds> typed = fields->seeds(k);
+    return {.key = k, .seeds = typed, .excluded = fields->excluded()};
   }
 
   void sample_topology(const BatchKey& k) {
@@ -126,14 +121,11 @@ struct Worker {
     counts.batches += 1;
   }
 
-  const SeedList& seeds;
+  const BenchSeeds& seeds;
   const Dataset& data;
   const std::unique_ptr<Sampler> sampler;
+  const std::unique_ptr<SeedFields> fields;
   BatchMaker maker;
-  std::optional<AttrView> seed_time;
-  SeedList::Positions positions;
-  std::vector<std::int64_t> ids, times;
-  TypedSeeds typed;
   std::unique_ptr<std::byte[], Aligned> block;
   std::size_t capacity = 0;
   Counts counts;
@@ -146,7 +138,7 @@ class Workload {
       : bench_(bench),
         batch_(std::move(batch)),
         // A batch of one is a call of a serving system, which names its seed; the keyed shuffle would be most of its time.
-        seeds_(dataset.split(0, "train"), {.shuffle = bench.batch_size > 1}) {
+        seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
       workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_));
   }
@@ -173,7 +165,14 @@ class Workload {
     return sum;
   }
   double edges_per_batch() const { return counts().edges / counts().batches; }
-  std::int64_t seeds_per_batch() const { return std::min(bench_.batch_size, seeds_.size()); }
+  /// Nodes; of links both ends and their negatives, each node once.
+  std::int64_t seeds_per_batch() const {
+    constexpr std::int64_t kBatches = 8;
+    std::size_t seeds = 0;
+    for (std::int64_t i = 0; i < kBatches; ++i)
+      seeds += workers_[0]->request(workers_[0]->key(0, 1, i, bench_.batch_size)).num_seeds();
+    return static_cast<std::int64_t>(seeds) / kBatches;
+  }
   /// The arrays that were made, each name once.
   std::set<std::string> fields() const {
     if (bench_.topology) return {"local ids"};
@@ -187,9 +186,9 @@ class Workload {
   }
 
  private:
-  const BenchOptions& bench_;
+  const BenchOptions bench_;
   const BatchOptions batch_;
-  const SeedList seeds_;
+  const BenchSeeds seeds_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
@@ -234,6 +233,10 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
     batch.time = first_of(dataset, edge.times, "time");
     if (options.data.empty()) batch.seed_time = "seed_time";
   }
+  if (kind.starts_with("link"))
+    batch.link = {.edge_type = edge.folder(),
+                  .negatives = {.mode = NegativeMode::kBinary, .amount = 1, .strict = kind == "link-strict"},
+                  .exclude = kind == "link-exclude" ? Exclude::kSelf : Exclude::kNone};
   if (kind == "temporal-last") batch.temporal_strategy = TemporalStrategy::kLast;
   return batch;
 }
@@ -260,9 +263,11 @@ Report bench_sampler(const BenchOptions& options) {
     untyped.emplace(dataset_folder(options), DatasetOptions{.huge_pages = options.huge_pages});
   const Dataset& compared = untyped ? *untyped : dataset;
   std::optional<Workload> uniform;  // with replacement where the kind is
-  if (!plain)
-    uniform.emplace(options, compared,
-                    batch_options(options, compared, batch.replace ? "replace" : "uniform"));
+  if (!plain) {
+    BenchOptions other = options;
+    if (batch.link.on()) other.batch_size = workload.seeds_per_batch();
+    uniform.emplace(other, compared, batch_options(options, compared, batch.replace ? "replace" : "uniform"));
+  }
   const Rate reads_before = random_reads(options, dataset.csc(0));
   const Rate uniform_before = uniform ? uniform->run() : Rate{};
   const Rate batches = workload.run();

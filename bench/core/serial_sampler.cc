@@ -55,7 +55,7 @@ class SerialSampler {
   const SerialSample& sample() {
     const bool walking = options_.sampler == BatchOptions::kWalkSampler;
     if ((!walking && options_.sampler != BatchOptions::kNeighborSampler) || !options_.edge_fanouts.empty() ||
-        options_.walk.p != 1 || options_.walk.q != 1)
+        options_.walk.p != 1 || options_.walk.q != 1 || (request_.excluded && !draws_uniformly()))
       throw Error(ErrorCode::kUnsupported,
                   "there is no serial sampler of these options: " + options_.to_json());
     if (walking)
@@ -67,6 +67,11 @@ class SerialSampler {
   }
 
  private:
+  bool draws_uniformly() const {
+    return options_.sampler == BatchOptions::kNeighborSampler && options_.weight.empty() &&
+           options_.time.empty() && !options_.labor && options_.subgraph == Subgraph::kDirectional;
+  }
+
   std::uint32_t local_id(int type, std::int64_t tree, std::int64_t node) {
     SerialNodes& of_type = out_.nodes[static_cast<std::size_t>(type)];
     const auto [entry, is_new] =
@@ -108,7 +113,7 @@ class SerialSampler {
       for (std::size_t target = begin; target < end; ++target) {
         const std::int64_t tree = out_.nodes[dst].trees[target];
         const Row row = readers_[e].row(out_.nodes[dst].ids[target]);
-        for (std::uint64_t i : pick(e, hop, row, tree))
+        for (std::uint64_t i : pick(e, hop, row, tree, out_.nodes[dst].ids[target]))
           add_edge(e, static_cast<std::uint32_t>(target), tree, row, i);
       }
     }
@@ -128,7 +133,7 @@ class SerialSampler {
     return {.key = key, .retry_key = stream_key(keyed), .node = 0, .tree = 0};
   }
 
-  Positions pick(std::size_t e, std::size_t hop, const Row& row, std::int64_t tree) const {
+  Positions pick(std::size_t e, std::size_t hop, const Row& row, std::int64_t tree, std::int64_t node) const {
     const std::int64_t fanout = options_.fanouts[hop], first = request_.key.first;
     if (options_.labor) {
       const std::int64_t shared = options_.labor_seeds > 0 ? first / options_.labor_seeds : first;
@@ -142,7 +147,13 @@ class SerialSampler {
       const std::vector<AliasEntry> table = alias_table(e, row);
       return draw_by_weight(draws, table, fanout, options_.replace);
     }
-    if (options_.time.empty()) return draw_uniformly(draws, row.degree, fanout, options_.replace);
+    if (options_.time.empty()) {
+      const Positions left = left_of(e, row, node);
+      Positions picks;
+      for (const std::uint64_t i : draw_uniformly(draws, left.size(), fanout, options_.replace))
+        picks.push_back(left[i]);
+      return picks;
+    }
     const Positions past =
         of_the_past(times(e, row), seed_times_[static_cast<std::size_t>(tree)], options_.time_window);
     if (options_.temporal_strategy == TemporalStrategy::kLast)
@@ -152,6 +163,16 @@ class SerialSampler {
     for (std::uint64_t i : draw_uniformly(draws, past.size(), fanout, options_.replace))
       picks.push_back(past[i]);
     return picks;
+  }
+
+  // All of a row but what is excluded.
+  Positions left_of(std::size_t e, const Row& row, std::int64_t node) const {
+    Positions left;
+    for (std::uint64_t i = 0; i < row.degree; ++i)
+      if (!request_.excluded ||
+          !request_.excluded->contains(static_cast<int>(e), readers_[e].neighbor(row, i), node))
+        left.push_back(i);
+    return left;
   }
 
   Ints original_sources(std::size_t e, const Row& row) const {

@@ -116,7 +116,8 @@ class Bench(unittest.TestCase):
                 self.assertGreater(report["nodes_per_batch"], 64)
 
     def test_kinds_are_held_against_uniform_on_a_graph_with_made_up_weights_and_times(self):
-        for kind in ("weighted", "weighted-replace", "temporal", "temporal-last", "disjoint", "labor", "induced", "walk", "hetero"):
+        for kind in ("weighted", "weighted-replace", "temporal", "temporal-last", "disjoint", "labor", "induced", "walk", "hetero",
+                     "link", "link-strict", "link-exclude"):
             report = self.report("sampler", "--kind", kind, "--verify", "--e-id")
             self.assertEqual(report["kind"], kind)
             self.assertEqual(report["verified_batches"], 1)

@@ -1,0 +1,39 @@
+// What the batches of a benchmark start from: the nodes of split "train", or, where the options ask for links, random edges of their
+// type.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/batch_maker.h"
+#include "core/batch_options.h"
+#include "core/dataset.h"
+#include "core/link_seeds.h"
+#include "core/seed_fields.h"
+#include "core/seed_list.h"
+
+namespace hopfeed::bench {
+
+class BenchSeeds {
+ public:
+  /// `dataset` must outlive it.
+  BenchSeeds(const Dataset& dataset, const BatchOptions& batch, bool shuffle);
+  BenchSeeds(const BenchSeeds&) = delete;
+  BenchSeeds& operator=(const BenchSeeds&) = delete;
+
+  /// Positions of an epoch.
+  std::int64_t size() const { return links_ ? links_->size() : nodes_->size(); }
+  /// Both view this.
+  std::unique_ptr<SeedFields> fields() const;
+  BatchMaker maker() const;
+
+ private:
+  const Dataset& dataset_;
+  const BatchOptions batch_;
+  std::vector<std::int64_t> pairs_;  // original ids
+  std::optional<SeedList> nodes_;
+  std::optional<LinkList> links_;
+};
+
+}  // namespace hopfeed::bench
