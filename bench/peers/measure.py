@@ -45,7 +45,7 @@ def end_group(pid):
 
 def last_line(text):
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1].strip()[:300] if lines else ""
+    return lines[-1].strip() if lines else ""
 
 
 def run_program(command, environment, deadline):
@@ -65,7 +65,7 @@ def run_program(command, environment, deadline):
     except json.JSONDecodeError:
         report = None
     if not isinstance(report, dict):
-        raise Unmeasured(last_line(err) or f"it ended with {program.returncode} and said nothing")
+        raise Unmeasured(last_line(err)[:300] or f"it ended with {program.returncode} and said nothing")
     return report
 
 

@@ -196,6 +196,11 @@ class Runner(Case):
         self.assertEqual((node["setting"], node["runs"], node["edges_per_cpu_s"], node["nodes_per_batch"]), ("memory kept", 3, 2e6, 700))
         self.assertEqual(node["settings_tried"], {"as it is": 1e6, "memory kept": 2e6})
 
+    def test_a_report_may_be_a_long_line(self):
+        self.pretend("pyg", {"kill": {"outcome": "error", "seconds": 1.0, "message": "x" * 5000, "batches_after": 0, "expected_after": 35}})
+        made = self.measure("--peers", "pyg", "--measures", "kill", "--rounds", "1")
+        self.assertEqual(len(made["peers"]["pyg"]["measures"]["kill"]["message"]), 5000)
+
     def test_of_times_the_shortest_is_the_best(self):
         self.pretend("graphbolt", {"handover": {"handover_us": 10.0, "bytes_per_batch": 1.0}, "handover  kept": {"handover_us": 20.0, "bytes_per_batch": 1.0}})
         made = self.measure("--peers", "graphbolt", "--measures", "handover", "--rounds", "1")
