@@ -19,9 +19,11 @@ constexpr std::size_t kPieceBytes = 32 << 20;
 
 /// part-0000/edges/<type>/times/<time>.npy and the like.
 bool is_made_anew(const std::string& file) {
-  const std::string folder = std::filesystem::path(file).parent_path().filename().string();
-  return file.find("/edges/") != std::string::npos &&
-         (folder == "alias" || folder == "time_order" || folder == "times" || folder == "time_indices");
+  if (file.find("/edges/") == std::string::npos) return false;
+  const std::filesystem::path path(file);
+  const std::string folder = path.parent_path().filename().string();
+  return folder == "alias" || folder == "time_order" || folder == "times" || folder == "time_indices" ||
+         (folder != "attrs" && path.filename() == "by_id.npy");
 }
 
 }  // namespace

@@ -137,6 +137,8 @@ Pairs<Id> count_pairs(const Ranked<Id>& ranked, std::int64_t first, std::int64_t
     }
     pairs.begin.push_back(std::ssize(pairs.others));
   }
+  pairs.others.shrink_to_fit();  // there are very many of these
+  pairs.users.shrink_to_fit();
   return pairs;
 }
 
@@ -152,16 +154,17 @@ Rows rows_of(const Ranked<Id>& ranked, std::vector<Pairs<Id>> chunks, std::int64
              std::int64_t num_items, int threads) {
   Rows rows{.csc = {.indptr = std::vector<std::int64_t>(num_items + 1)}, .users = {}};
   std::vector<std::int64_t>& indptr = rows.csc.indptr;
-  const auto for_pairs = [&](const auto& take) {
+  const auto for_pairs = [&](bool last, const auto& take) {
     for (std::int64_t c = 0; c < std::ssize(chunks); ++c) {
       for (std::int64_t r = 0; r + 1 < std::ssize(chunks[c].begin); ++r) {
         const std::int64_t item = ranked.item_of[c * chunk_ranks + r];
         for (std::int64_t i = chunks[c].begin[r]; i < chunks[c].begin[r + 1]; ++i)
           take(item, std::int64_t{ranked.item_of[chunks[c].others[i]]}, chunks[c].users[i]);
       }
+      if (last) chunks[c] = {};
     }
   };
-  for_pairs([&](std::int64_t a, std::int64_t b, std::uint32_t) {
+  for_pairs(false, [&](std::int64_t a, std::int64_t b, std::uint32_t) {
     ++indptr[a + 1];
     ++indptr[b + 1];
   });
@@ -169,13 +172,12 @@ Rows rows_of(const Ranked<Id>& ranked, std::vector<Pairs<Id>> chunks, std::int64
   std::vector<Id> others(indptr.back());
   std::vector<std::uint32_t> users(indptr.back());
   std::vector<std::int64_t> next(indptr.begin(), indptr.end() - 1);
-  for_pairs([&](std::int64_t a, std::int64_t b, std::uint32_t count) {
+  for_pairs(true, [&](std::int64_t a, std::int64_t b, std::uint32_t count) {
     others[next[a]] = static_cast<Id>(b);
     users[next[a]++] = count;
     others[next[b]] = static_cast<Id>(a);
     users[next[b]++] = count;
   });
-  chunks = {};
   parallel_ranges(threads, num_items, [&](int, std::int64_t begin, std::int64_t end) {
     std::vector<std::pair<Id, std::uint32_t>> row;
     for (std::int64_t v = begin; v < end; ++v) {
