@@ -17,10 +17,10 @@ KILL_AFTER = 5    # batches taken when a worker is killed
 NUM_BATCHES = 40  # at least, of a run in which one is
 
 
-def bench(args, *arguments):
+def bench(args, *arguments, batch_size=None):
     """The report of a benchmark."""
     command = [args.bin / "hopfeed-bench", *arguments, "--nodes", args.nodes, "--edges", args.edges, "--features", args.features, "--seconds", args.seconds,
-               "--fanouts", args.fanouts, "--batch-size", args.batch_size, "--huge-pages", args.settings.get("pages", "auto")]
+               "--fanouts", args.fanouts, "--batch-size", batch_size or args.batch_size, "--huge-pages", args.settings.get("pages", "auto")]
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         sys.exit(result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"hopfeed-bench ended with {result.returncode}")
@@ -29,7 +29,9 @@ def bench(args, *arguments):
 
 def sampler(kind):
     def run(args):
-        report = bench(args, "sampler", "--kind", kind, "--output", args.settings.get("output", "topology"))
+        # A quarter as many links, with one negative each: as many ends.
+        batch_size = max(1, args.batch_size // 4) if kind == "link" else args.batch_size
+        report = bench(args, "sampler", "--kind", kind, "--output", args.settings.get("output", "topology"), batch_size=batch_size)
         return {"edges_per_cpu_s": 1e3 * report["edges_per_batch"] / report["ms_per_batch"]} | {
             key: report[key] for key in ("edges_per_s", "edges_per_batch", "nodes_per_batch", "ms_per_batch", "cpu_share")}
 

@@ -307,7 +307,7 @@ class Script(Case):
         self.assertEqual(finished.returncode, 0, finished.stderr + finished.stdout)
         made = json.loads((self.folder / "copy.json").read_text())
         measures = made["peers"]["hopfeed"]["measures"]
-        for measure, key in (("node", "edges_per_cpu_s"), ("weighted", "edges_per_cpu_s"), ("hetero", "edges_per_cpu_s"), ("loader", "batches_per_s"),
+        for measure, key in (("node", "edges_per_cpu_s"), ("link", "edges_per_cpu_s"), ("weighted", "edges_per_cpu_s"), ("hetero", "edges_per_cpu_s"), ("loader", "batches_per_s"),
                              ("handover", "bytes_per_batch")):
             self.assertGreater(measures[measure][key], 0, measure)
         self.assertEqual(measures["kill"]["outcome"], "all batches, byte for byte")
