@@ -18,6 +18,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/seed_list.h"
+#include "tests/core/link_oracle.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
@@ -189,8 +190,34 @@ Batch batch_of(Bytes& bytes, const testing::TypedGraph& graph) {
   return batch;
 }
 
+/// Links of an edge type beside negatives of any kind, sampled as `options` says; these get what is told of links.
+testing::SerialLinks links_of(Bytes& bytes, const testing::TypedGraph& graph, BatchOptions& options) {
+  constexpr double kAmounts[] = {1, 2, 0.5, 1.5};
+  testing::SerialLinks links{.edge_type = static_cast<int>(bytes.below(std::ssize(graph.edges)))};
+  const testing::TypedEdges& edges = graph.edges[links.edge_type];
+  const std::uint8_t extras = bytes.byte();
+  options.link.edge_type = edges.src + "__" + edges.rel + "__" + edges.dst;
+  options.link.exclude = extras & 1 ? Exclude::kNone : extras & 2 ? Exclude::kReverse : Exclude::kSelf;
+  // Whose reverses the serial sampler does not take out.
+  if (options.subgraph == Subgraph::kBidirectional) options.link.exclude = Exclude::kNone;
+  if (extras & 4) {
+    options.link.negatives = {.mode = extras & 8 ? NegativeMode::kTriplet : NegativeMode::kBinary,
+                              .amount = bytes.one_of(kAmounts),
+                              .strict = (extras & 16) != 0};
+  }
+  for (std::int64_t count = 1 + bytes.below(6); count > 0; --count) {
+    links.sources.push_back(bytes.below(graph.nodes[graph.node_type(edges.src)].count));
+    links.destinations.push_back(bytes.below(graph.nodes[graph.node_type(edges.dst)].count));
+    if (extras & 32) links.labels.push_back(bytes.below(3));
+    if (!options.time.empty()) links.times.push_back(bytes.below(6));
+  }
+  if (extras & 32) links.smallest_label = std::ranges::min(links.labels);
+  return links;
+}
+
 /// What cannot be sampled is refused before anything is, in one line.
-std::unique_ptr<BatchMaker> make(const Dataset& dataset, const SeedList& list, const BatchOptions& options) {
+template <class List>
+std::unique_ptr<BatchMaker> make(const Dataset& dataset, const List& list, const BatchOptions& options) {
   try {
     auto maker = std::make_unique<BatchMaker>(dataset, list, options);
     maker->max_block_bytes(list.size());
@@ -219,6 +246,32 @@ void compare(const Written& written, const BatchOptions& options, const Batch& b
   EXPECT_LE(maker->scratch_bytes(), maker->scratch(batch.key.count).at_most);
 }
 
+void compare_links(const Written& written, const BatchOptions& options, const testing::SerialLinks& links,
+                   BatchKey key) {
+  Ints pairs;
+  for (std::size_t i = 0; i < links.sources.size(); ++i)
+    pairs.insert(pairs.end(), {links.sources[i], links.destinations[i]});
+  const LinkList list(
+      pairs, {.edge_type = links.edge_type, .shuffle = false, .labels = links.labels, .times = links.times});
+  const std::unique_ptr<BatchMaker> maker = make(*written.dataset, list, options);
+  if (!maker) return;
+  key.first = 0;
+  key.count = list.size();
+  SCOPED_TRACE(fmt::format("links {}, epoch {} of {}, options {}", fmt::join(pairs, ","), key.epoch, key.seed,
+                           options.to_json()));
+  EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
+  const auto expected = testing::serial_links(written.graph, links, options, key);
+  if (!expected) {
+    EXPECT_THROW(maker->sample(key), Error) << "a link without a negative";
+    return;
+  }
+  const testing::Block block = testing::make_block(*maker, key);
+  testing::expect_same_links(block.view(), *expected, links, written.graph, options);
+  EXPECT_LE(block.size, maker->max_block_bytes(key.count));
+  EXPECT_EQ(testing::make_block(*maker, key).view().digest(), block.view().digest());
+  EXPECT_LE(maker->scratch_bytes(), maker->scratch(key.count).at_most);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -228,7 +281,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Written& graph = written(all.subspan(head.size()));
   Bytes bytes(head);
   const Batch batch = batch_of(bytes, graph.graph);
-  compare(graph, options_of(bytes, graph.graph), batch);
+  BatchOptions options = options_of(bytes, graph.graph);
+  compare(graph, options, batch);
+  if (!bytes.flag() || options.sampler != BatchOptions::kNeighborSampler) return 0;
+  const testing::SerialLinks links = links_of(bytes, graph.graph, options);
+  compare_links(graph, options, links, batch.key);
   return 0;
 }
 
