@@ -115,6 +115,37 @@ TEST(LinkLeaks, NoLinkOfABatchIsAmongItsEdges_UnderAnyKind) {
   EXPECT_GE(kinds.size(), 12u);
 }
 
+TEST(StrictNegatives, AreTheSame_WhetherRowsAreSearchedOrRead) {
+  // One item that most users have, so that its row is long enough to be searched.
+  testing::TypedGraph graph{.nodes = {{.name = "user", .count = 900}, {.name = "item", .count = 2}},
+                            .edges = {{.src = "user", .rel = "has", .dst = "item"}}};
+  Ints pairs;
+  for (std::int64_t user = 0; user < 900; ++user) {
+    const std::int64_t item = user % 10 == 0 ? 1 : 0;
+    graph.edges[0].sources.push_back(user);
+    graph.edges[0].destinations.push_back(item);
+    if (user < 64) pairs.insert(pairs.end(), {user, item});
+  }
+  const testing::TempFolder folder;
+  std::set<std::uint64_t> digests;
+  for (const int partitions : {1, 2}) {
+    for (const bool by_id : {false, true}) {
+      testing::TypedCut cut = testing::random_typed_cut(graph, partitions, 4);
+      cut.by_id = by_id;
+      testing::write_typed_dataset(folder.path() / "graph", graph, cut);
+      const Dataset dataset(folder.path() / "graph");
+      const testing::Block block = testing::make_link_batch(
+          dataset, {.pairs = pairs},
+          {.fanouts = {5},
+           .link = {.edge_type = "has",
+                    .negatives = {.mode = NegativeMode::kBinary, .amount = 4, .strict = true}}});
+      EXPECT_GT(testing::ints(block.view().get("num_negative_retries", Store::kEdge, 0))[0], 50);
+      digests.insert(block.view().digest());
+    }
+  }
+  EXPECT_EQ(digests.size(), 1u);
+}
+
 TEST(LinkLeaks, ScratchOfExclusion_IsCountedWhereMemoryIsChecked) {
   const testing::TempFolder folder;
   testing::Rounds rounds(22);
