@@ -1,15 +1,10 @@
 // See classification_program.h.
 #include "examples/classification_program.h"
 
-#include <c10/util/Logging.h>
-#include <malloc.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,84 +15,24 @@
 #include "core/program/json_report.h"
 #include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
+#include "examples/training_process.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/world.h"
-#include "worker_mode/core_placement.h"
 #include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
-
-/// This process and its workers each on cores of their own, where there are enough. Returns the cores that
-/// were its own.
-cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
-  cpu_set_t before;
-  CPU_ZERO(&before);
-  sched_getaffinity(0, sizeof before, &before);
-  CoreQuery query = query_cores(static_cast<int>(loader.num_workers));
-  for (const int core : cores) {
-    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &before)) {
-      throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
-    }
-  }
-  if (!cores.empty()) query.cores = cores;
-  const CorePlan plan = plan_cores(query);
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  for (const int core : plan.trainer) CPU_SET(core, &mine);
-  if (!plan.trainer.empty()) sched_setaffinity(0, sizeof mine, &mine);
-  for (const std::vector<int>& worker : plan.workers) {
-    if (worker.size() == 1) loader.cores.push_back(worker.front());
-  }
-  return before;
-}
-
-/// Bars of the running epoch, on rank 0; a signal stops any.
-TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World& world) {
-  if (world.rank() != 0) return {.step = {}, .epoch = {}, .stop = stop_asked};
-  const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
-  const auto percent = [](double fraction) {
-    return std::to_string(static_cast<int>(100 * fraction + 0.5)) + "%";
-  };
-  const auto decimals = [](double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4f", value);
-    return std::string(text);
-  };
-  const auto ranks = static_cast<std::uint64_t>(world.size());
-  return {.step =
-              [=](const StepReport& step) {
-                if (!*bar) {
-                  *bar = std::make_unique<ProgressBar>(
-                      title + " epoch " + std::to_string(step.epoch) + "/" + std::to_string(epochs - 1),
-                      static_cast<std::uint64_t>(step.steps) * ranks, ProgressBarOptions{.unit = "batches"});
-                }
-                (*bar)->note("loss " + decimals(step.loss) + ", waited " + percent(step.wait_fraction));
-                (*bar)->set(static_cast<std::uint64_t>(step.step) * ranks);
-              },
-          .epoch =
-              [=](const EpochRow& row) {
-                if (*bar)
-                  (*bar)->note("loss " + decimals(row.loss) + ", valid " + decimals(row.valid_accuracy) +
-                               "; " + to_text(row.waits));
-                bar->reset();
-              },
-          .stop = stop_asked};
-}
-
-/// The folder of --out, made where it is missing.
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || !std::filesystem::is_directory(folder, error))
-    throw_errno("--out: cannot make the folder " + folder.string(), error ? error.value() : ENOTDIR);
-}
 
 /// Ends a run that was asked to stop, on all ranks.
 void leave_if_stopped(const TrainingResult& result, const std::filesystem::path& out) {
   if (!result.stopped) return;
   throw Interrupted{out.empty() ? "nothing is kept without --out"
                                 : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
+}
+
+std::string epoch_note(const EpochRow& row) {
+  return "loss " + four_decimals(row.loss) + ", valid " + four_decimals(row.valid_accuracy) + "; " +
+         to_text(row.waits);
 }
 
 std::string title_of(const ModelRun& run) {
@@ -173,8 +108,6 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
   return json;
 }
 
-bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
-
 }  // namespace
 
 void add_options(CommandLine& line, ClassificationArguments& a) {
@@ -248,7 +181,8 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
     run.training.loader.cores = placed.cores;
     run.training.trace = trace.get();
     run.training.resume = arguments.resume ? Resume::kAlways : Resume::kAfterRestart;
-    results.push_back(train(world, run.training, callbacks(titles[i], run.training.epochs, world)));
+    results.push_back(
+        train(world, run.training, callbacks(titles[i], run.training.epochs, world, epoch_note)));
     leave_if_stopped(results.back(), out);
   }
   finish_trace(trace.get(), world);
@@ -265,21 +199,6 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   summary_file.write(to_json(summary));
   json_file.write(to_json(summary));
   std::fputs(to_table(summary).c_str(), stdout);
-}
-
-int classification_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run) {
-  stop_on_signals();
-  // A trainer outlives no launcher: killed ones cannot tell their children. (One that was killed before this line has taken
-  // the store with it, which the trainer then looks for in vain.)
-  if (torchrun_environment_is_set()) prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // Tensors of a step are as large as those of the step before: keep their pages instead of returning and
-  // zeroing them.
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);  // what goes wrong is said once, by us
-  c10::initLogging();
-  line.action([&] { translate_torch_errors("training", run); });
-  return program_main(line, argc, argv);
 }
 
 }  // namespace hopfeed

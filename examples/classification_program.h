@@ -1,4 +1,4 @@
-// What the programs that train node classifiers share: options, one run of several models on the same trainers, and its end.
+// What the programs that train node classifiers share: options, one run of several models on the same trainers, and its report.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -38,8 +38,5 @@ ModelRun features_alone(TrainingOptions training);
 /// Trains the models one after the other on all trainers, infers each over all nodes, and writes table and summary. The last
 /// is the model that the run is about.
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models);
-
-/// main of such a program: `run` is called with the command line read.
-int classification_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run);
 
 }  // namespace hopfeed

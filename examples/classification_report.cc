@@ -6,13 +6,8 @@
 #include <algorithm>
 
 namespace hopfeed {
-namespace {
 
-struct Means {
-  double epoch_seconds = 0, batches_per_s = 0, wait_fraction = 0;
-};
-
-Means means_of(const std::vector<EpochRow>& rows) {
+EpochMeans means_of(const std::vector<EpochRow>& rows) {
   double seconds = 0, waited = 0, batches = 0;
   for (const EpochRow& row : rows) {
     seconds += row.seconds;
@@ -25,6 +20,16 @@ Means means_of(const std::vector<EpochRow>& rows) {
           .wait_fraction = waited / seconds};
 }
 
+nlohmann::json to_json(const WaitTimes& waits) {
+  return {{"for_sampling", waits.for_sampling},
+          {"for_gather", waits.for_gather},
+          {"for_handover", waits.for_handover},
+          {"workers_for_slot", waits.for_slot},
+          {"workers_for_memory", waits.for_memory}};
+}
+
+namespace {
+
 nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
   nlohmann::json result = nlohmann::json::array();
   for (const EpochRow& row : rows) {
@@ -36,12 +41,7 @@ nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
                       {"batches", row.batches},
                       {"batches_per_s", row.batches_per_s},
                       {"trainer_wait_fraction", row.waits.trainer()},
-                      {"waits",
-                       {{"for_sampling", row.waits.for_sampling},
-                        {"for_gather", row.waits.for_gather},
-                        {"for_handover", row.waits.for_handover},
-                        {"workers_for_slot", row.waits.for_slot},
-                        {"workers_for_memory", row.waits.for_memory}}}});
+                      {"waits", to_json(row.waits)}});
   }
   return result;
 }
@@ -61,7 +61,7 @@ std::string decimals(const std::optional<double>& accuracy) {
 }
 
 std::string exact_line(std::size_t width, const ModelReport& model, const std::string& epoch) {
-  const Means means = means_of(model.rows);
+  const EpochMeans means = means_of(model.rows);
   return line(width, model.title, epoch, "", decimals(model.train_accuracy), decimals(model.valid_accuracy),
               decimals(model.test_accuracy), fmt::format("{:.1f}", means.batches_per_s),
               percent(means.wait_fraction), fmt::format("{:.2f}", means.epoch_seconds));
@@ -69,7 +69,7 @@ std::string exact_line(std::size_t width, const ModelReport& model, const std::s
 
 /// A split that the dataset has not is left out.
 void add_model(nlohmann::json& json, const ModelReport& model) {
-  const Means means = means_of(model.rows);
+  const EpochMeans means = means_of(model.rows);
   const auto add = [&](const char* name, nlohmann::json value) {
     json[model.prefix + name] = std::move(value);
   };

@@ -9,6 +9,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "examples/classification_program.h"
+#include "examples/training_process.h"
 
 namespace hopfeed {
 namespace {
@@ -110,5 +111,5 @@ int main(int argc, char** argv) {
       "'depends=6,4;tagged=0,8'");
   Arguments arguments;
   add_options(line, arguments);
-  return classification_main(line, argc, argv, [&] { run(arguments); });
+  return training_main(line, argc, argv, [&] { run(arguments); });
 }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "examples/classification_program.h"
+#include "examples/training_process.h"
 
 namespace hopfeed {
 namespace {
@@ -42,5 +43,5 @@ int main(int argc, char** argv) {
   std::optional<std::int64_t> hops;
   add_options(line, arguments);
   line.option("--hops", hops, "Use that many of the fanouts; 0: features alone");
-  return classification_main(line, argc, argv, [&] { run(arguments, hops); });
+  return training_main(line, argc, argv, [&] { run(arguments, hops); });
 }

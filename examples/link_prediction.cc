@@ -1,0 +1,207 @@
+// link_prediction: trains a link predictor (two towers of GraphSAGE layers and an edge classifier, link_model.h) on the links of one
+// edge type, beside the same classifier without the graph, and tells ROC-AUC on held-out links after every epoch. Runs alone or as any number of
+// trainers under torchrun.
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dataset.h"
+#include "core/error.h"
+#include "core/npy.h"
+#include "core/program/json_report.h"
+#include "examples/link_report.h"
+#include "examples/training_process.h"
+#include "trainer/link_trainer.h"
+
+namespace hopfeed {
+namespace {
+
+struct Arguments {
+  LinkTrainingOptions training{.loader = {.batch_size = 2048, .num_workers = 1}};
+  std::string fanouts = "8,4", edge_fanouts, exclude = "reverse";
+  std::vector<int> cores;
+  bool no_baseline = false, resume = false;
+  std::string backend = "gloo";
+  std::int64_t timeout_s = 300;
+  std::optional<std::int64_t> trainers;
+  int threads = 1;
+  std::filesystem::path test_links;
+  std::string json;
+};
+
+void add_options(CommandLine& line, Arguments& a) {
+  LinkTrainingOptions& t = a.training;
+  LinkOptions& link = t.loader.batch.link;
+  line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
+  line.option("--edge-type", link.edge_type,
+              "Edge type whose links are predicted (listens; user__listens__artist)", {.required = true});
+  line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
+              {.output = true});
+  line.option("--train-split", t.train_split, "Split of the edge type that is learned from");
+  line.option("--valid-split", t.valid_split, "Split whose ROC-AUC picks the best epoch");
+  line.option("--test-split", t.test_split, "Split whose ROC-AUC is told beside");
+  line.option("--test-links", a.test_links,
+              "Test links in a file instead: .npy, int64 [P, 2], original ids of source and destination");
+  line.option("--epochs", t.epochs, "Passes over the training links");
+  line.option("--max-batches", t.max_batches, "Batches of an epoch, over all trainers; 0: all");
+  line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
+  line.option(
+      "--edge-fanouts", a.edge_fanouts,
+      "Neighbours drawn per hop by edges of single types (listens=0,0;near=8,4); others take --fanouts");
+  line.option("--batch-size", t.loader.batch_size, "Links per batch and trainer, without negatives");
+  line.option("--amount", link.negatives.amount, "Negatives per link", {.positive = true});
+  line.flag("--strict", link.negatives.strict, "Draw no negative that is a link of the graph");
+  line.option("--exclude", a.exclude, "Edges of a batch's links that its samples leave out",
+              {.one_of = {"none", "self", "reverse"}});
+  line.option("--hidden", t.hidden, "Width of the layers and of learned rows");
+  line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
+  line.option("--lr", t.lr, "Adam's learning rate");
+  line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
+  line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
+  line.option("--num-workers", t.loader.num_workers, "Sampling processes per trainer");
+  line.size_option(
+      "--channel-size", t.loader.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  line.cores_option("--cores", a.cores,
+                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
+  line.option("--threads", a.threads, "Threads of each trainer", {.min = 1, .max = 1024});
+  line.flag("--no-baseline", a.no_baseline, "Do not train the classifier without the graph");
+  line.flag("--resume", a.resume,
+            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  line.option("--backend", a.backend,
+              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
+  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
+              {.min = 1, .max = 86'400});
+  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+  line.option("--json", a.json, "Write the summary to this file too", {.output = true});
+}
+
+std::vector<std::int64_t> read_links(const std::filesystem::path& path) {
+  const NpyArray file(path);
+  const std::vector<std::int64_t>& shape = file.header().shape;
+  require_valid(
+      shape.size() == 2 && shape[1] == 2,
+      "--test-links: " + path.string() + " is not of shape [P, 2]: source and destination of each link");
+  const auto pairs = file.as<std::int64_t>();
+  return {pairs.begin(), pairs.end()};
+}
+
+struct Run {
+  std::string title, prefix;
+  LinkTrainingOptions training;
+};
+
+/// The last is the model that the run is about.
+std::vector<Run> runs_of(const Arguments& a) {
+  std::vector<Run> runs;
+  if (!a.no_baseline && !a.training.loader.batch.fanouts.empty()) {
+    runs.push_back({"without the graph", "baseline_", a.training});
+    LinkTrainingOptions& baseline = runs.back().training;
+    baseline.loader.batch.fanouts = {};
+    baseline.loader.batch.edge_fanouts = {};
+    baseline.name = "baseline";
+  }
+  runs.push_back({"two towers", "", a.training});
+  return runs;
+}
+
+nlohmann::json options_json(const Arguments& a) {
+  const LinkTrainingOptions& t = a.training;
+  return {{"fanouts", t.loader.batch.fanouts},
+          {"edge_fanouts", t.loader.batch.edge_fanouts},
+          {"batch_size", t.loader.batch_size},
+          {"max_batches", t.max_batches},
+          {"amount", t.loader.batch.link.negatives.amount},
+          {"strict", t.loader.batch.link.negatives.strict},
+          {"exclude", a.exclude},
+          {"hidden", t.hidden},
+          {"dropout", t.dropout},
+          {"lr", t.lr},
+          {"embedding_lr", t.embedding_lr},
+          {"seed", t.seed},
+          {"num_workers", t.loader.num_workers},
+          {"channel_size", t.loader.channel_size},
+          {"threads", a.threads},
+          {"backend", a.backend}};
+}
+
+std::string epoch_note(const EpochRow& row) {
+  return "loss " + four_decimals(row.loss) + ", AUC valid " + four_decimals(row.valid_auc) + ", test " +
+         four_decimals(row.test_auc) + "; " + to_text(row.waits);
+}
+
+LinkModelReport trained(World& world, const Run& run) {
+  const LinkTrainingResult result =
+      train_links(world, run.training, callbacks(run.title, run.training.epochs, world, epoch_note));
+  const std::filesystem::path& out = run.training.out;
+  if (result.stopped)
+    throw Interrupted{out.empty()
+                          ? "nothing is kept without --out"
+                          : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
+  return {.title = run.title,
+          .prefix = run.prefix,
+          .rows = result.rows,
+          .best_epoch = result.best_epoch,
+          .learned_rows = result.learned_rows};
+}
+
+void run(Arguments& a) {
+  LinkTrainingOptions& training = a.training;
+  BatchOptions& batch = training.loader.batch;
+  batch.fanouts = parse_fanouts(a.fanouts);
+  batch.edge_fanouts = parse_edge_fanouts(a.edge_fanouts);
+  batch.link.negatives.mode = NegativeMode::kBinary;
+  batch.link.exclude = exclude_from(a.exclude);
+  batch.validate();
+  training.resume = a.resume ? Resume::kAlways : Resume::kAfterRestart;
+  // A wrong path or type is said before trainers are waited for.
+  const Dataset dataset(training.loader.dataset);
+  const int links = dataset.meta().edge_type(batch.link.edge_type);
+  for (const auto& [name, fanouts] : batch.edge_fanouts) dataset.meta().edge_type(name);
+  if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
+
+  place_on_cores(a.cores, training.loader);
+  at::set_num_threads(a.threads);
+  World world(
+      {.backend = a.backend, .timeout = std::chrono::seconds(a.timeout_s), .expected_size = a.trainers});
+  // Opened before the work, so that a path that cannot be written is said at once.
+  const bool reports = world.rank() == 0;
+  if (reports && !training.out.empty()) make_folder(training.out);
+  JsonReport summary_file(reports && !training.out.empty() ? (training.out / "summary.json").string() : "");
+  JsonReport json_file(reports ? a.json : "");
+
+  LinkRunReport report{.dataset = dataset.meta().name,
+                       .edge_type = dataset.meta().edge_types[static_cast<std::size_t>(links)].folder(),
+                       .trainers = world.size(),
+                       .has_valid = has_links(training, dataset, training.valid_split),
+                       .has_test = has_links(training, dataset, training.test_split),
+                       .options = options_json(a),
+                       .models = {}};
+  for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run));
+  if (!reports) return;
+  summary_file.write(to_json(report));
+  json_file.write(to_json(report));
+  std::fputs(to_table(report).c_str(), stdout);
+}
+
+}  // namespace
+}  // namespace hopfeed
+
+int main(int argc, char** argv) {
+  using namespace hopfeed;
+  CommandLine line(
+      "link_prediction",
+      "Trains a link predictor through sampling workers and shared memory: layers of GraphSAGE for both ends "
+      "of a link, on "
+      "features or\n"
+      "on learned rows, and a classifier of pairs; and the classifier without the graph beside it. Tells "
+      "ROC-AUC on held-out\n"
+      "links, which hopfeed-partition split-links takes out of the graph.\n\n"
+      "Example: torchrun --standalone --no-python --nproc-per-node=2 link_prediction --data links/lastfm \\\n"
+      "             --edge-type listens --out links --epochs 20");
+  Arguments arguments;
+  add_options(line, arguments);
+  return training_main(line, argc, argv, [&] { run(arguments); });
+}

@@ -1,0 +1,251 @@
+// link_prediction as a user starts it, on a small graph of users, artists and planted tastes: alone, as two trainers, interrupted,
+// and with bad input.
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "core/npy.h"
+#include "tests/support/typed_dataset.h"
+#include "tests/support/watchdog.h"
+#include "tests/trainer/program_fixture.h"
+#include "trainer/link_trainer.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::TypedEdges;
+using testing::TypedGraph;
+
+constexpr std::int64_t kUsers = 120, kArtists = 60, kTastes = 4;
+
+void add_link(TypedEdges& edges, std::int64_t user, std::int64_t artist) {
+  edges.sources.push_back(user);
+  edges.destinations.push_back(artist);
+}
+
+/// Users listen to artists of their own taste, nine times of ten; a fifth of the links is held out.
+TypedGraph tastes() {
+  std::mt19937_64 random(11);
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  TypedEdges listens{.src = "user", .rel = "listens", .dst = "artist"};
+  std::vector<std::int64_t> valid, test, train;
+  for (std::int64_t user = 0; user < kUsers; ++user) {
+    for (int i = 0; i < 12; ++i) {
+      const std::int64_t taste = below(10) > 0 ? user % kTastes : below(kTastes),
+                         artist = below(kArtists / kTastes) * kTastes + taste;
+      std::vector<std::int64_t>& part = i == 0 ? valid : i == 1 ? test : train;
+      part.insert(part.end(), {user, artist});
+      if (i > 1) add_link(listens, user, artist);
+    }
+  }
+  listens.splits = {{"train", {train, {}, {}}}, {"valid", {valid, {}, {}}}, {"test", {test, {}, {}}}};
+  TypedEdges back{.src = "artist",
+                  .rel = "rev_listens",
+                  .dst = "user",
+                  .sources = listens.destinations,
+                  .destinations = listens.sources,
+                  .rev_of = "user__listens__artist"};
+  return {.nodes = {{.name = "user", .count = kUsers}, {.name = "artist", .count = kArtists}},
+          .edges = {listens, back}};
+}
+
+class LinkProgram : public testing::WatchedTest<150> {
+ protected:
+  LinkProgram() {
+    at::set_num_threads(1);
+    const TypedGraph graph = tastes();
+    testing::write_typed_dataset(data_, graph, testing::random_typed_cut(graph, 2, 1));
+  }
+  /// With small defaults for what `more` does not name.
+  std::vector<std::string> command(const std::vector<std::string>& more) const {
+    std::vector<std::string> words{program("link_prediction"), "--data", data_.string()};
+    for (const auto& [name, value] : {std::pair{"--edge-type", "listens"},
+                                      {"--hidden", "16"},
+                                      {"--batch-size", "100"},
+                                      {"--fanouts", "4,3"},
+                                      {"--lr", "0.02"},
+                                      {"--embedding-lr", "0.02"}}) {
+      if (std::ranges::find(more, name) == more.end()) words.insert(words.end(), {name, value});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  LinkTrainingOptions options(const std::string& out) const {
+    LinkTrainingOptions result{.loader = {.dataset = data_.string(),
+                                          .batch = {.fanouts = {4, 3},
+                                                    .link = {.edge_type = "listens",
+                                                             .negatives = {.mode = NegativeMode::kBinary},
+                                                             .exclude = Exclude::kReverse}},
+                                          .batch_size = 150,
+                                          .num_workers = 1},
+                               .epochs = 3,
+                               .hidden = 8,
+                               .dropout = 0.3,
+                               .lr = 0.02,
+                               .embedding_lr = 0.02,
+                               .seed = 3,
+                               .out = folder_.path() / out};
+    return result;
+  }
+
+  TempFolder folder_;
+  std::filesystem::path data_ = folder_.path() / "data";
+};
+
+TEST_F(LinkProgram, TwoTrainersLearnTheTastes_AndLeaveModelsTableAndSummary) {
+  const std::filesystem::path out = folder_.path() / "out";
+  const auto results = trainer_tests::run_ranks(command({"--epochs", "12", "--out", out.string()}), 2);
+  for (const ProgramResult& result : results) ASSERT_EQ(result.status, 0) << result.output;
+  const nlohmann::json summary = read_json(out / "summary.json");
+  for (const char* prefix : {"", "baseline_"}) {
+    for (const char* key : {"test_auc", "valid_auc", "epochs", "epoch_seconds", "learned_rows"})
+      EXPECT_TRUE(summary.contains(std::string(prefix) + key)) << prefix << key;
+  }
+  EXPECT_EQ(summary["trainers"], 2);
+  EXPECT_EQ(summary["epochs"], 12);
+  EXPECT_EQ(summary["edge_type"], "user__listens__artist");
+  EXPECT_EQ(summary["learned_rows"], kUsers + kArtists);
+  EXPECT_LT(summary["epoch_rows"][11]["loss"], summary["epoch_rows"][0]["loss"]);
+  EXPECT_GT(summary["test_auc"], 0.75) << "a taste is a quarter of the artists, so 0.8 or so can be had";
+  for (const char* title : {"two towers", "without the graph", "test AUC"})
+    EXPECT_NE(results[0].output.find(title), std::string::npos) << results[0].output;
+  for (const char* file : {"model.pt", "baseline.pt", "model.checkpoint"})
+    EXPECT_TRUE(std::filesystem::exists(out / file)) << file;
+}
+
+TEST_F(LinkProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeBeginAlike) {
+  const auto losses = [&](int trainers, const std::string& batch_size) {
+    const std::filesystem::path json = folder_.path() / (batch_size + ".json");
+    for (const ProgramResult& result : trainer_tests::run_ranks(
+             command({"--no-baseline", "--fanouts", "-1,-1", "--exclude", "none", "--epochs", "6",
+                      "--batch-size", batch_size, "--json", json.string()}),
+             trainers))
+      EXPECT_EQ(result.status, 0) << result.output;
+    const nlohmann::json summary = read_json(json);
+    std::vector<double> losses;
+    for (const nlohmann::json& row : summary["epoch_rows"]) losses.push_back(row["loss"]);
+    return losses;
+  };
+  const std::vector<double> one = losses(1, "300"), two = losses(2, "150");
+  ASSERT_EQ(one.size(), 6U);
+  ASSERT_EQ(two.size(), 6U);
+  EXPECT_NEAR(one[0], two[0], 0.02) << "the negatives alone differ, which are drawn by batch";
+  EXPECT_NEAR(one[5], two[5], 0.05);
+}
+
+TEST_F(LinkProgram, TestLinksOfAFileAreTheSameAsThoseOfTheSplit) {
+  const Dataset dataset(data_);
+  const auto pairs = dataset.edge_split(0, "test").pairs;
+  const std::filesystem::path file = folder_.path() / "test.npy";
+  write_npy(file, pairs, {std::ssize(pairs) / 2, 2});
+  const auto auc = [&](std::vector<std::string> more, const std::string& json) {
+    more.insert(more.end(), {"--no-baseline", "--epochs", "2", "--json", (folder_.path() / json).string()});
+    const ProgramResult result = run_program(command(more));
+    EXPECT_EQ(result.status, 0) << result.output;
+    return read_json(folder_.path() / json)["test_auc"];
+  };
+  EXPECT_EQ(auc({}, "split.json"), auc({"--test-links", file.string()}, "file.json"));
+}
+
+TEST_F(LinkProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
+  struct Interruption {};
+  World world;
+  const LinkTrainingResult whole = train_links(world, options("whole"));
+  ASSERT_EQ(whole.rows.size(), 3U);
+  for (const int stop : {9, 10, 20}) {  // 8 steps an epoch
+    LinkTrainingOptions again = options("stopped" + std::to_string(stop));
+    int steps = 0;
+    const TrainingCallbacks interrupting{.step = [&](const StepReport&) {
+      if (++steps == stop) throw Interruption();
+    }};
+    EXPECT_THROW(train_links(world, again, interrupting), Interruption);
+    again.resume = Resume::kAlways;
+    const LinkTrainingResult result = train_links(world, again);
+    ASSERT_EQ(result.rows.size(), whole.rows.size());
+    for (std::size_t i = 0; i < whole.rows.size(); ++i) {
+      EXPECT_EQ(result.rows[i].loss, whole.rows[i].loss) << stop;
+      EXPECT_EQ(result.rows[i].test_auc, whole.rows[i].test_auc) << stop;
+    }
+  }
+  LinkTrainingOptions other = options("stopped9");
+  other.resume = Resume::kAlways;
+  other.embedding_lr = 0.03;
+  try {
+    train_links(world, other);
+    FAIL() << "another learning rate was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("embedding-lr"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(LinkProgram, AskedToStopAmidAnEpoch_TheRunGoesOnFromThatStep) {
+  World world;
+  const LinkTrainingResult whole = train_links(world, options("whole"));
+  LinkTrainingOptions again = options("stopped");
+  int steps = 0;
+  const LinkTrainingResult stopped = train_links(
+      world, again, {.step = [&](const StepReport&) { ++steps; }, .stop = [&] { return steps == 11; }});
+  EXPECT_TRUE(stopped.stopped);
+  again.resume = Resume::kAlways;
+  int rest = 0;
+  World later;  // the first one has agreed to stop
+  const LinkTrainingResult result = train_links(later, again, {.step = [&](const StepReport&) { ++rest; }});
+  EXPECT_EQ(steps + rest, 24);
+  ASSERT_EQ(result.rows.size(), 3U);
+  EXPECT_EQ(result.rows[2].loss, whole.rows[2].loss);
+  EXPECT_EQ(result.rows[2].valid_auc, whole.rows[2].valid_auc);
+}
+
+TEST_F(LinkProgram, MaxBatchesEndsAnEpochEarly) {
+  World world;
+  LinkTrainingOptions few = options("few");
+  few.max_batches = 3;
+  int steps = 0;
+  const LinkTrainingResult result = train_links(world, few, {.step = [&](const StepReport&) { ++steps; }});
+  EXPECT_EQ(steps, 9);
+  for (const EpochRow& row : result.rows) EXPECT_EQ(row.batches, 3);
+}
+
+// A split with labels has its negatives: these are the same in each epoch and no others are drawn.
+TEST_F(LinkProgram, ASplitWithLabelsIsJudgedAsItIs) {
+  TypedGraph graph = tastes();
+  testing::TypedLinks& test = graph.edges[0].splits["test"];
+  test.labels.assign(test.pairs.size() / 2, 1);
+  test.pairs.insert(test.pairs.end(), {0, 1, 0, 2});
+  test.labels.insert(test.labels.end(), {0, 0});
+  testing::write_typed_dataset(data_, graph);
+  World world;
+  const LinkTrainingResult result = train_links(world, options("labelled"));
+  const double pairs =
+      2.0 * (static_cast<double>(test.labels.size()) - 2);  // AUC is a number of halves of them
+  for (const EpochRow& row : result.rows) {
+    const double halves = row.test_auc * pairs * 2;
+    EXPECT_NEAR(halves, std::round(halves), 1e-6);
+  }
+}
+
+TEST_F(LinkProgram, BadInputIsOneLineThatNamesIt) {
+  const auto expect_refused = [&](std::vector<std::string> more, const std::string& what) {
+    hopfeed::expect_refused(run_program(command(std::move(more))), "link_prediction", what);
+  };
+  expect_refused({"--edge-type", "hates"}, "hates");
+  expect_refused({"--edge-fanouts", "hates=4,3"}, "hates");
+  expect_refused({"--exclude", "all"}, "--exclude");
+  expect_refused({"--amount", "0"}, "--amount");
+  expect_refused({"--train-split", "tests"}, "tests");
+  expect_refused({"--embedding-lr", "0"}, "learning rate");
+  expect_refused({"--resume"}, "output folder");
+  const std::filesystem::path flat = folder_.path() / "flat.npy";
+  write_npy(flat, std::span<const std::int64_t>(std::vector<std::int64_t>{1, 2, 3}), {3});
+  expect_refused({"--test-links", flat.string()}, "not of shape [P, 2]");
+  const std::filesystem::path outside = folder_.path() / "outside.npy";
+  write_npy(outside, std::span<const std::int64_t>(std::vector<std::int64_t>{1, kArtists}), {1, 2});
+  expect_refused({"--test-links", outside.string(), "--no-baseline"}, std::to_string(kArtists));
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,53 @@
+// Link prediction from a dataset folder to a trained model: loaders of links with negatives, model, optimizers of parameters and
+// learned rows, gradients, ROC-AUC on validation and test links after each epoch, checkpoints. The counterpart of trainer.h; any
+// number of ranks calls it with the same options, and a run that was killed goes on from its checkpoint as there.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dataset.h"
+#include "trainer/link_model.h"
+#include "trainer/trainer.h"
+#include "trainer/world.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed {
+
+struct LinkTrainingOptions {
+  /// Dataset, fanouts, batch size, workers, and the links' type, negatives and exclusion (batch.link); rank, world size and splits
+  /// are filled in here. A split with labels brings its own negatives, which have label 0: for it none are drawn.
+  LoaderOptions loader;
+  std::string train_split = "train";
+  std::string valid_split = "valid",
+              test_split = "test";  // where the edge type has none, that ROC-AUC is left out
+  std::optional<std::vector<std::int64_t>>
+      test_pairs;  // in place of the test split: [2P] as LinkInput::pairs
+  std::int64_t epochs = 20;
+  std::int64_t max_batches = 0;  // of an epoch, over all ranks; 0: all
+  std::int64_t hidden = 64;
+  double dropout = 0;
+  double lr = 0.001, embedding_lr = 0.001;  // Adam's, of parameters and of learned rows
+  std::uint64_t seed = 0;                   // of sampling, first values and dropout
+  std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
+  std::string name = "model";
+  Resume resume = Resume::kAfterRestart;
+};
+
+struct LinkTrainingResult {
+  std::vector<EpochRow> rows;
+  std::int64_t best_epoch = 0;  // by ROC-AUC on the validation links; without any the last
+  std::int64_t learned_rows = 0;
+  bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
+};
+
+/// Whether the run tells ROC-AUC on the links of a split.
+bool has_links(const LinkTrainingOptions& options, const Dataset& dataset, const std::string& split);
+
+/// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
+LinkTrainingResult train_links(World& world, const LinkTrainingOptions& options,
+                               const TrainingCallbacks& callbacks = {});
+
+}  // namespace hopfeed
