@@ -15,6 +15,8 @@ import time
 import numpy as np
 import torch
 
+from measure import remove_segments_of
+
 WARM_STEPS = 2
 WARM_BATCHES = 8         # of a loader: caches, pages and the workers' first batches
 KILL_AFTER = 5           # batches taken when a worker is killed
@@ -198,10 +200,13 @@ def watched(run, patience):
     finally:
         for pid in [*descendants(child), child]:
             try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+                # The tracker ends when the others have, and removes their semaphores.
+                if b"resource_tracker" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # ended meanwhile
         os.waitpid(child, 0)
+        remove_segments_of(child)
     lines = [line for line in text.decode().splitlines() if line.startswith('{"at"')]
     return outcome_of([json.loads(line) for line in lines], patience)
 

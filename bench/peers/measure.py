@@ -13,6 +13,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 
 from peers import MEASURES, MEMORY_KEPT, PEERS
 
@@ -35,10 +36,22 @@ def remove_segments_of(pid):
             subprocess.run(["ipcrm", "-m", str(segment)], check=False, capture_output=True)
 
 
-def end_group(pid):
-    """What a program started ends with it, also where the program was killed."""
+def end_group(program):
+    """What a program started ends with it, also where the program was killed. Python's resource trackers end by themselves, when the
+    others have: they remove the semaphores that those leave in /dev/shm."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            in_group = int(stat.read_text().rsplit(")", 1)[1].split()[2]) == program.pid
+            if in_group and b"resource_tracker" not in (stat.parent / "cmdline").read_bytes():
+                os.kill(int(stat.parent.name), signal.SIGKILL)
+        except OSError:
+            pass  # ended meanwhile
+    program.wait()
     try:
-        os.killpg(pid, signal.SIGKILL)
+        for _ in range(40):
+            os.killpg(program.pid, 0)
+            time.sleep(0.05)
+        os.killpg(program.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
 
@@ -57,8 +70,7 @@ def run_program(command, environment, deadline):
     except subprocess.TimeoutExpired:
         raise Unmeasured(f"no answer within {deadline:g} s") from None
     finally:
-        end_group(program.pid)
-        program.wait()
+        end_group(program)
         remove_segments_of(program.pid)
     try:
         report = json.loads(last_line(out)) if program.returncode == 0 else None
