@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/prefetch.h"
 #include "core/row_gather.h"
 
 namespace hopfeed {
@@ -353,7 +354,7 @@ void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_
                     fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id,
                                 node.name, folder_.string(), node.count));
       }
-      __builtin_prefetch(ids + original_id);
+      prefetch_line(ids + original_id);
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i] = ids[original_ids[i]];

@@ -11,6 +11,7 @@
 #include "core/excluded_rows.h"
 #include "core/graph_view.h"
 #include "core/left_out.h"
+#include "core/prefetch.h"
 
 namespace hopfeed {
 
@@ -74,7 +75,7 @@ class ExcludingPicker {
       if (sources[i].empty()) continue;
       const std::uint64_t bytes = row.degree * element_bytes(excluding_.index_type);
       for (std::uint64_t at = 0; at < bytes && at < kLinesAhead * kLine; at += kLine)
-        __builtin_prefetch(reinterpret_cast<const void*>(row.index_at + at));
+        prefetch_line(reinterpret_cast<const void*>(row.index_at + at));
     }
     for (std::uint32_t i = 0; i < group.count; ++i) {
       found_[i] = nullptr;

@@ -5,6 +5,7 @@
 
 #include "core/damaged_row.h"
 #include "core/error.h"
+#include "core/prefetch.h"
 
 namespace hopfeed {
 namespace {
@@ -90,13 +91,13 @@ void InducedSubgraph::take_edges(Edges& edges, int type, const ExcludedEdges* ex
         for (std::uint32_t i = 0; i < dst.count; ++i) {
           if (i + 2 * kAhead < dst.count) {  // first the row record, then what it points to
             const auto [part, row] = place_of(i + 2 * kAhead);
-            __builtin_prefetch(csc.parts[part].rows + row);
+            prefetch_line(csc.parts[part].rows + row);
           }
           if (i + kAhead < dst.count) {
             const auto [part, row] = place_of(i + kAhead);
             const auto offset =
                 static_cast<std::uint64_t>(csc.parts[part].rows[row].offset);  // not checked yet
-            __builtin_prefetch(
+            prefetch_line(
                 reinterpret_cast<const void*>(reinterpret_cast<std::uint64_t>(csc.parts[part].indices) +
                                               offset * element_bytes(csc.index_type)));
           }

@@ -16,6 +16,7 @@
 #include "core/labor_variates.h"
 #include "core/left_out.h"
 #include "core/limits.h"
+#include "core/prefetch.h"
 #include "core/vector_draws.h"
 
 namespace hopfeed {
@@ -83,7 +84,7 @@ class LaborPicker {
     void prefetch() const {
       constexpr std::uint64_t kLine = 64, kMostBytes = 64 * kLine;  // the rest of a long row comes by itself
       for (std::uint64_t line = 0; line < std::min(bytes, kMostBytes); line += kLine)
-        __builtin_prefetch(reinterpret_cast<const void*>(at + line));
+        prefetch_line(reinterpret_cast<const void*>(at + line));
     }
   };
 
@@ -128,7 +129,7 @@ class LaborPicker {
                            std::uint32_t* positions) {
     const std::uint8_t* bits = variates_.bits_above(upper_of(threshold_of(row)));
     const std::size_t found = leave(std::span(indices, row.degree), bits, sources, positions);
-    for (std::size_t j = 0; j < found; ++j) __builtin_prefetch(variates_.uppers + sources[j]);
+    for (std::size_t j = 0; j < found; ++j) prefetch_line(variates_.uppers + sources[j]);
     return found;
   }
 

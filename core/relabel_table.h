@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/prefetch.h"
 #include "core/scratch.h"
 
 namespace hopfeed {
@@ -94,7 +95,7 @@ class DirectRelabel {
   /// Room for `more` inserts.
   void make_room(LocalNodes& nodes, std::size_t more) { nodes.reserve(more); }
 
-  void prefetch(std::uint64_t node) const { __builtin_prefetch(table_.data() + node); }
+  void prefetch(std::uint64_t node) const { prefetch_line(table_.data() + node); }
   /// Local id of a node, or kAbsent.
   std::uint32_t find(std::uint64_t node) const {
     const std::uint32_t entry = table_[node] ^ generation_;
@@ -108,7 +109,7 @@ class DirectRelabel {
           table_(owner.table_.data()),
           generation_(owner.generation_),
           id_mask_((1u << owner.id_bits_) - 1) {}
-    void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + node, 1); }
+    void prefetch(std::uint64_t node) const { prefetch_line_to_write(table_ + node); }
     void insert(std::uint64_t node, std::size_t at) {
       const std::uint32_t entry = table_[node] ^ generation_;
       table_[node] = generation_ | take(node, at, entry > id_mask_, entry);
@@ -161,7 +162,7 @@ class HashRelabel {
           table_(owner.table_.data()),
           slot_bits_(owner.slot_bits_),
           generation_(owner.generation_) {}
-    void prefetch(std::uint64_t node) const { __builtin_prefetch(table_ + slot(node, slot_bits_), 1); }
+    void prefetch(std::uint64_t node) const { prefetch_line_to_write(table_ + slot(node, slot_bits_)); }
     /// Where the node belongs is found by a loop that mostly ends at once; from there on without a branch.
     void insert(std::uint64_t node, std::size_t at) {
       Entry* const entry = find(table_, slot_bits_, generation_, node);
@@ -174,7 +175,7 @@ class HashRelabel {
     const std::uint32_t generation_;
   };
 
-  void prefetch(std::uint64_t node) const { __builtin_prefetch(table_.data() + slot(node, slot_bits_)); }
+  void prefetch(std::uint64_t node) const { prefetch_line(table_.data() + slot(node, slot_bits_)); }
   /// Local id of a node, or kAbsent.
   std::uint32_t find(std::uint64_t node) {
     const Entry* entry = find(table_.data(), slot_bits_, generation_, node);

@@ -18,6 +18,7 @@
 #include "core/drawn_rows.h"
 #include "core/error.h"
 #include "core/graph_view.h"
+#include "core/prefetch.h"
 #include "core/relabel_table.h"
 #include "core/scratch.h"
 #include "core/uniform_picker.h"
@@ -194,8 +195,8 @@ class RowExpander {
     const std::int64_t node = node_of(local);
     const int p = partition(node);
     const RowRecord* row = csc_.parts[p].rows + (node - csc_.partition_offsets[p]);
-    __builtin_prefetch(row);
-    __builtin_prefetch(row + 1);  // where the row ends; in another line for one row of four
+    prefetch_line(row);
+    prefetch_line(row + 1);  // where the row ends; in another line for one row of four
   }
 
   // Reads one row record and checks it: a damaged offset must never become an address.
@@ -242,7 +243,7 @@ class RowExpander {
     std::uint64_t* at = cursor.at;
     for (std::uint64_t j = 0; j < count; ++j) {
       at[j] = begin + position(j) * sizeof(Index);
-      __builtin_prefetch(reinterpret_cast<const void*>(at[j]));
+      prefetch_line(reinterpret_cast<const void*>(at[j]));
     }
     cursor.at += count;
     if constexpr (kTrees) {
@@ -257,7 +258,7 @@ class RowExpander {
     if (!options_.edge_ids) return;
     for (std::uint64_t j = 0; j < count; ++j) {
       cursor.edge_at[j] = row.edge_at + row.position_of(position(j)) * edge_id_bytes_;
-      __builtin_prefetch(reinterpret_cast<const void*>(cursor.edge_at[j]));
+      prefetch_line(reinterpret_cast<const void*>(cursor.edge_at[j]));
     }
     cursor.edge_at += count;
   }

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/prefetch.h"
+
 namespace hopfeed {
 namespace {
 
@@ -21,10 +23,10 @@ template <std::size_t kRowBytes, class RowAt>
 void gather(std::size_t count, std::size_t row_bytes, RowAt row_at, std::byte* out) {
   const std::size_t bytes = kRowBytes ? kRowBytes : row_bytes, ahead = rows_ahead(bytes);
   const auto prefetch = [&](std::size_t i) {
-    const std::byte* row = row_at(i);
-    if (bytes <= kCacheLine) return __builtin_prefetch(row);
-    for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(row + at);
-    __builtin_prefetch(row + bytes - 1);
+    const std::byte *row = row_at(i), *end = row + bytes;
+    // From the start of its first line on: no line twice, and the last one too where the row lies across one more.
+    for (row -= reinterpret_cast<std::uintptr_t>(row) % kCacheLine; row < end; row += kCacheLine)
+      prefetch_line(row);
   };
   for (std::size_t i = 0; i < ahead && i < count; ++i) prefetch(i);
   for (std::size_t i = 0; i < count; ++i) {

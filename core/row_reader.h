@@ -8,6 +8,7 @@
 #include "core/excluded_rows.h"
 #include "core/graph_view.h"
 #include "core/left_out.h"
+#include "core/prefetch.h"
 
 namespace hopfeed {
 
@@ -21,9 +22,7 @@ class Row {
   std::int64_t neighbor(std::uint64_t i) const {
     return read(neighbors_, neighbor_bytes_, left_out_.place(i));
   }
-  void prefetch(std::uint64_t i) const {
-    __builtin_prefetch(neighbors_ + left_out_.place(i) * neighbor_bytes_);
-  }
+  void prefetch(std::uint64_t i) const { prefetch_line(neighbors_ + left_out_.place(i) * neighbor_bytes_); }
   /// Position of the edge in the import; only where the dataset stores edge ids.
   std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, left_out_.place(i)); }
   /// Position of the edge in the dataset's order: what rows of edge attributes go by.
@@ -54,7 +53,7 @@ class RowReader {
   int edge_type() const { return edge_type_; }
   void prefetch(std::int64_t node) const {
     const int p = partition(node);
-    __builtin_prefetch(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
+    prefetch_line(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
   /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged.
   Row row(std::int64_t node) const {

@@ -13,6 +13,7 @@
 #include "core/batch_options.h"
 #include "core/drawn_rows.h"
 #include "core/graph_view.h"
+#include "core/prefetch.h"
 #include "core/time_guess.h"
 #include "core/uniform_picker.h"
 
@@ -42,7 +43,7 @@ class TemporalPicker {
     row.order_at = reinterpret_cast<std::uint64_t>(temporal_.time.order[part] + begin);
     row.index_at = reinterpret_cast<std::uint64_t>(temporal_.time.indices[part]) +
                    static_cast<std::uint64_t>(begin) * temporal_.index_bytes;
-    __builtin_prefetch(times + TimeBracket::guess(row.degree, temporal_.places[row.tree]));
+    prefetch_line(times + TimeBracket::guess(row.degree, temporal_.places[row.tree]));
   }
 
   /// Leaves each row's population the place where its search begins.
@@ -57,9 +58,9 @@ class TemporalPicker {
       row.population =
           TimeBracket::better(row.degree, place, guess, TimeGuess::difference(now_of(row), times[guess]));
       const TimeBracket bracket(row.degree, row.population);
-      __builtin_prefetch(times + bracket.begin - (bracket.begin > 0));
-      __builtin_prefetch(times + row.population);
-      __builtin_prefetch(times + bracket.end);
+      prefetch_line(times + bracket.begin - (bracket.begin > 0));
+      prefetch_line(times + row.population);
+      prefetch_line(times + bracket.end);
     }
   }
 
@@ -159,10 +160,10 @@ class TemporalPicker {
   static std::uint64_t first_of(const DrawnRow& row) { return row.population - row.most; }
 
   void prefetch_order(const DrawnGroup& group, const DrawnRow& row) const {
-    if (temporal_.strategy == TemporalStrategy::kLast) return __builtin_prefetch(order_of(row) + first_of(row));
-    if (row.lane == DrawnRow::kNoLane) return __builtin_prefetch(order_of(row));
+    if (temporal_.strategy == TemporalStrategy::kLast) return prefetch_line(order_of(row) + first_of(row));
+    if (row.lane == DrawnRow::kNoLane) return prefetch_line(order_of(row));
     for (std::uint64_t j = 0; j < row.most; ++j)
-      __builtin_prefetch(order_of(row) + group.picks.pick[j * DrawRows::kRows + row.lane]);
+      prefetch_line(order_of(row) + group.picks.pick[j * DrawRows::kRows + row.lane]);
   }
 
   const PickOptions options_;

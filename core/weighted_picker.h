@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/graph_view.h"
 #include "core/limits.h"
+#include "core/prefetch.h"
 #include "core/sampling_rule.h"
 #include "core/weighted_rule.h"
 
@@ -72,7 +73,7 @@ class WeightedPicker {
     }
     take_population(row, row.degree);
     row.extra_at = reinterpret_cast<std::uint64_t>(weights_.parts[part] + begin);
-    if (takes_all(row)) __builtin_prefetch(entries(row));
+    if (takes_all(row)) prefetch_line(entries(row));
   }
   /// Where it is not the degree, extra_at has to be the address of an alias table of so many entries.
   void take_population(DrawnRow& row, std::uint64_t population) const {
@@ -92,7 +93,7 @@ class WeightedPicker {
       DrawnRow& row = group.rows[row_of[lane]];
       if ((again >> lane & 1) == 0) row.lane = lane;
       for (std::uint32_t t = 0; t < row.most; ++t)
-        __builtin_prefetch(entries(row) + (group.picks.pick[t * DrawRows::kRows + lane] >> 32));
+        prefetch_line(entries(row) + (group.picks.pick[t * DrawRows::kRows + lane] >> 32));
     }
   }
 

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "core/memory_limits.h"
+#include "core/prefetch.h"
 #include "trainer/adam_rows.h"
 
 namespace hopfeed {
@@ -39,7 +40,7 @@ void check(const SparseEmbeddingOptions& options) {
 }
 
 void prefetch(const float* row, std::int64_t width) {
-  for (std::int64_t f = 0; f < width; f += 16) __builtin_prefetch(row + f);
+  for (std::int64_t f = 0; f < width; f += 16) prefetch_line(row + f);
 }
 
 /// Positions of equal ids side by side, in their order: the fixed order of the sums.

@@ -24,7 +24,8 @@ torch_version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' "$root/scripts/requirement
 pyg_version=2.8.1 sparse_version=0.6.18
 
 case $peer in
-  pyg) packages=("torch-geometric==$pyg_version" numpy) ;;
+  # setuptools and wheel: torch-sparse's source package is read with what lies in the environment.
+  pyg) packages=("torch-geometric==$pyg_version" setuptools wheel numpy) ;;
   # pandas, pyyaml and the last torchdata with datapipes: GraphBolt imports them, the package does not say so.
   graphbolt) packages=(torch==2.2.1 dgl==2.1.0 torchdata==0.7.1 pydantic pyyaml pandas "numpy<2") ;;
   glt) packages=(torch==2.5.1 graphlearn-torch==0.2.4 "torch-geometric==2.6.1" numpy) ;;
