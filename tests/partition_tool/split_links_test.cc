@@ -63,7 +63,7 @@ std::multiset<Pair> pairs_of(const testing::TypedEdges& edges) {
 }
 
 TEST_F(SplitLinks, NoHeldOutEdgeOrItsReverseIsReachable) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const TypedGraph graph = testing::shop_graph(20, 15, 250, seed);  // about every other pair occurs again
     const Dataset made(split(graph, {.seed = seed}));
     const std::multiset<Pair> forward = pairs_of(edges_of(made, 0)), backward = pairs_of(edges_of(made, 1));
@@ -142,8 +142,8 @@ TEST_F(SplitLinks, IsTheSameForAnyCutAndAnyNumberOfThreads) {
     LinkSplitOptions options{
         .disjoint_train = {.ratio = 0.25}, .by = by, .add_negative_train_samples = true, .seed = 2};
     const std::string expected = Dataset(split(graph, options)).meta().fingerprint;
-    for (const int threads : {1, 2, 5, 64}) {
-      for (const int partitions : {1, 2, 3}) {
+    for (const int threads : {1, 3, 64}) {
+      for (const int partitions : {1, 3}) {
         options.threads = threads;
         EXPECT_EQ(Dataset(split(graph, options, partitions)).meta().fingerprint, expected)
             << threads << " threads, " << partitions << " partitions";
@@ -263,7 +263,7 @@ TypedGraph friends(std::uint64_t seed) {
 
 TEST_F(SplitLinks, UndirectedEdgesGoBothWaysTogether) {
   for (const SplitBy by : {SplitBy::kRandom, SplitBy::kTime}) {
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
       const TypedGraph graph = friends(seed);
       const Dataset made(split(graph, {.by = by, .is_undirected = true, .seed = seed}));
       const std::vector<Edge> edges = edges_of(made, 0);
