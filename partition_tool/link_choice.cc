@@ -260,6 +260,17 @@ void mark_mirrors(const LinkEdges& edges, const HeldPairs& held, std::vector<std
   });
 }
 
+bool only_loops(const LinkEdges& edges) {
+  return std::visit(
+      [&](const auto& sources) {
+        for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v)
+          for (std::int64_t e = edges.csc.indptr[v]; e < edges.csc.indptr[v + 1]; ++e)
+            if (sources[e] != v) return false;
+        return true;
+      },
+      edges.csc.indices);
+}
+
 std::uint64_t edge_set_sum(const LinkEdges& edges, bool swapped, const ReadTimes& read) {
   std::vector<std::uint64_t> sums(std::max(1, edges.threads));
   for_rows(edges, [&](int worker, std::int64_t v, auto sources) {

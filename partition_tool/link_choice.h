@@ -80,6 +80,9 @@ class HeldPairs {
 /// Marks the mirrors of held links; a no-op where edges are not undirected.
 void mark_mirrors(const LinkEdges& edges, const HeldPairs& held, std::vector<std::uint8_t>& parts);
 
+/// Whether no edge joins two nodes; of edges between nodes of one type.
+bool only_loops(const LinkEdges& edges);
+
 /// A sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same. `swapped`: of the other way round;
 /// `read`: with their times and how often they occur, empty: each pair once.
 std::uint64_t edge_set_sum(const LinkEdges& edges, bool swapped, const ReadTimes& read);

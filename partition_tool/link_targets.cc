@@ -20,7 +20,7 @@ void require_known_reverse(const DatasetMeta& meta, int type) {
     const EdgeTypeMeta& other = meta.edge_types[t];
     if (t == type || other.src != edge.dst || other.dst != edge.src || meta.reverse_edge_type(t) >= 0)
       continue;
-    if (edge.src != edge.dst || other.rel == "rev_" + edge.rel)
+    if (edge.src != edge.dst || other.rel == "rev_" + edge.rel || edge.rel == "rev_" + other.rel)
       refuse(fmt::format(
           "edge type {} leads back along {} and would give away held-out links if it is the reverse: "
           "name it, or none, by --rev-edge-types",
@@ -29,18 +29,25 @@ void require_known_reverse(const DatasetMeta& meta, int type) {
 }
 
 int named_reverse(const DatasetMeta& meta, int type, const std::string& name) {
-  if (name == "none") return -1;
   const EdgeTypeMeta& edge = meta.edge_types[type];
+  const int known = meta.reverse_edge_type(type);
+  if (name == "none") {
+    if (known >= 0)
+      refuse(fmt::format(
+          "--rev-edge-types none: the reverse of {} is {}, which would give away held-out links; name it",
+          edge.folder(), meta.edge_types[known].folder()));
+    return -1;
+  }
   const int reverse = meta.edge_type(name);
   const EdgeTypeMeta& back = meta.edge_types[reverse];
   if (back.src != edge.dst || back.dst != edge.src || reverse == type)
     refuse(fmt::format("--rev-edge-types: {} does not lead back along {}", back.folder(), edge.folder()));
-  if (const int known = meta.reverse_edge_type(type); known >= 0 && known != reverse)
+  if (known >= 0 && known != reverse)
     refuse(fmt::format("--rev-edge-types: the reverse of {} is {}", edge.folder(),
                        meta.edge_types[known].folder()));
-  if (const int known = meta.reverse_edge_type(reverse); known >= 0 && known != type)
+  if (const int other = meta.reverse_edge_type(reverse); other >= 0 && other != type)
     refuse(fmt::format("--rev-edge-types: {} is the reverse of {}", back.folder(),
-                       meta.edge_types[known].folder()));
+                       meta.edge_types[other].folder()));
   return reverse;
 }
 

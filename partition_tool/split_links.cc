@@ -43,7 +43,7 @@ class LinkSplitter {
 
  private:
   void require_new_splits(const LinkNumbers& numbers) const;
-  void require_symmetry() const;
+  void check_symmetry() const;
   LinkNumbers numbers_of(std::int64_t all) const;
   void choose();
   KeptLinks gather(LinkPart part) const;
@@ -91,14 +91,22 @@ ReadTimes LinkSplitter::times_of(int type) const {
   };
 }
 
-void LinkSplitter::require_symmetry() const {
-  if (!options_.is_undirected) return;
+/// Edges are there both ways exactly where --is-undirected says so: else v -> u would stay and tell of u -> v.
+void LinkSplitter::check_symmetry() const {
+  if (edges_.src_type != edges_.dst_type) return;
   const ReadTimes read = options_.by == SplitBy::kTime ? times_of(target_.type) : ReadTimes();
-  if (edge_set_sum(links_, false, read) != edge_set_sum(links_, true, read))
+  const char* when = read ? " at the same time" : "";
+  const bool symmetric = edge_set_sum(links_, false, read) == edge_set_sum(links_, true, read);
+  if (options_.is_undirected && !symmetric)
     refuse(
         fmt::format("--is-undirected: edge type {} has edges that are not there the other way round{}; run "
                     "hopfeed-partition to-undirected first",
-                    meta_.folder(), read ? " at the same time" : ""));
+                    meta_.folder(), when));
+  if (!options_.is_undirected && symmetric && !only_loops(links_))
+    refuse(fmt::format(
+        "edge type {} has each edge the other way round too{}: {} --is-undirected, so that both leave the "
+        "graph together",
+        meta_.folder(), when, target_.reverse < 0 ? "give" : "import it without its reverse type and give"));
 }
 
 LinkNumbers LinkSplitter::numbers_of(std::int64_t all) const {
@@ -191,9 +199,11 @@ IdArray LinkSplitter::negatives(std::int64_t positives, std::int64_t split) {
   std::vector<std::pair<std::int64_t, std::int64_t>> known;
   for (const auto& [name, size] : meta_.splits) {
     const LinkSplit links = dataset_.edge_split(target_.type, name);
-    for (std::int64_t i = 0; i < links.count(); ++i)
-      if (links.labels.empty() || links.labels[i] != 0)
-        known.emplace_back(links.pairs[2 * i], links.pairs[2 * i + 1]);
+    for (std::int64_t i = 0; i < links.count(); ++i) {
+      if (!links.labels.empty() && links.labels[i] == 0) continue;
+      known.emplace_back(links.pairs[2 * i], links.pairs[2 * i + 1]);
+      if (options_.is_undirected) known.emplace_back(links.pairs[2 * i + 1], links.pairs[2 * i]);
+    }
   }
   std::ranges::sort(known);
   const auto count =
@@ -307,7 +317,7 @@ void LinkSplitter::filter(const HeldPairs& held) {
 SplitType LinkSplitter::run() {
   result_ = {.edge_type = meta_.folder(), .reverse = "", .edges = edges_.csc.num_edges()};
   step("Choosing links", 0);
-  require_symmetry();
+  check_symmetry();
   choose();
   step("Choosing links", 2);
   add_splits();
@@ -317,6 +327,28 @@ SplitType LinkSplitter::run() {
   filter(held);
   result_.message = edges_.csc.num_edges();
   return result_;
+}
+
+/// A type that has the same edges the other way round would give away what is held out, whatever it is called.
+void refuse_hidden_reverses(const RawGraph& graph, const std::vector<LinkTarget>& targets, int threads) {
+  const auto sum = [&](int type, bool swapped) {
+    return edge_set_sum({.csc = graph.edges[type].csc, .threads = threads}, swapped, ReadTimes());
+  };
+  for (const LinkTarget& target : targets) {
+    const RawEdges& edges = graph.edges[target.type];
+    std::optional<std::uint64_t> own;
+    for (int t = 0; t < static_cast<int>(graph.edges.size()); ++t) {
+      const RawEdges& other = graph.edges[t];
+      if (t == target.type || t == target.reverse || other.src_type != edges.dst_type ||
+          other.dst_type != edges.src_type || other.csc.num_edges() == 0)
+        continue;
+      if (!own) own = sum(target.type, false);
+      if (sum(t, true) == *own)
+        refuse(fmt::format("edge type {} has the edges of {} the other way round and would give away held-out "
+                           "links: name it by --rev-edge-types",
+                           graph.edge_name(other), graph.edge_name(edges)));
+    }
+  }
 }
 
 }  // namespace
@@ -347,6 +379,7 @@ SplitGraph split_links(const Dataset& dataset, const LinkSplitOptions& options, 
   const std::vector<LinkTarget> targets = link_targets(dataset.meta(), options);
   for (const LinkTarget& target : targets) link_time(dataset.meta().edge_types[target.type], options);
   SplitGraph split{.graph = read_dataset(dataset, options.threads, progress), .types = {}};
+  refuse_hidden_reverses(split.graph, targets, options.threads);
   for (const LinkTarget& target : targets)
     split.types.push_back(LinkSplitter(dataset, split.graph, target, options, progress).run());
   return split;

@@ -62,8 +62,8 @@ struct SplitGraph {
   std::vector<SplitType> types;
 };
 
-/// Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges that are not undirected where they shall be, and
-/// for an edge type that leads back and is not known as the reverse: it would give away what is held out.
+/// Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges that are undirected where they shall not be or
+/// the other way about, and for an edge type that leads back and is not known as the reverse: it would give away what is held out.
 SplitGraph split_links(const Dataset& dataset, const LinkSplitOptions& options, const Progress& progress);
 
 }  // namespace hopfeed
