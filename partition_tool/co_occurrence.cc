@@ -237,11 +237,12 @@ Rows count(const Csc& csc, const std::vector<Id>& sources, std::int64_t num_user
 int counted_type(const DatasetMeta& meta, const CoOccurrenceOptions& options) {
   const int type = meta.edge_type(options.edge_type);
   const EdgeTypeMeta& edge = meta.edge_types[type];
-  if (edge.splits.empty() && !options.all_edges)
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("edge type {} has no edge splits, so that links held out later would count; run "
-                            "hopfeed-partition split-links first, or give --all-edges",
-                            edge.folder()));
+  if (!edge.splits.contains("train") && !options.all_edges)
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("edge type {} has no edge split 'train', so that links held out later would count; run "
+                    "hopfeed-partition split-links first, or give --all-edges",
+                    edge.folder()));
   check_name(options.rel, "relation");
   const std::string made = edge.dst + "__" + options.rel + "__" + edge.dst;
   if (std::ranges::find(meta.edge_types, made, &EdgeTypeMeta::folder) != meta.edge_types.end())

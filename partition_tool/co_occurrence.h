@@ -20,7 +20,7 @@ struct CoOccurrenceOptions {
   std::int64_t max_user_degree =
       1000;                // users of more different items are left out: they tell least and cost most
   bool weighted = false;   // batches shall be drawn by the number of users in common
-  bool all_edges = false;  // the edge type needs no edge splits
+  bool all_edges = false;  // the edge type needs no edge split "train"
   int threads = 1;
 };
 
@@ -34,8 +34,8 @@ struct CoOccurrence {
 
 /// Adds the edge type, with the number of users in common as the int64 edge attribute "users". The edges
 /// that count are those of the graph: links that were held out are not among them. Parallel edges count once. Throws kInvalid where
-/// the edge type has no edge splits, which would let held-out links in later, or where the name is taken; kNoSpace where the pairs do not
-/// fit into memory.
+/// the edge type has no edge split "train" (test links that an import gave do not say that no others will be held out), or where the
+/// name is taken; kNoSpace where the pairs do not fit into memory.
 CoOccurrence co_occurrence(const Dataset& dataset, const CoOccurrenceOptions& options,
                            const Progress& progress);
 

@@ -133,7 +133,7 @@ void add_co_occurrence(CommandLine& line, ChangeChoices& choices, const AddWrite
   command.flag("--weighted", how.weighted,
                "Make alias tables, so that batches can draw by the users in common");
   command.flag("--all-edges", how.all_edges,
-               "Count an edge type that has no edge splits: no links of it will be held out");
+               "Count an edge type that has no edge split train: no links of it will be held out");
   command.action([&choices] {
     choices.co_occurrence.threads = choices.where.threads;
     count_co_occurrence(choices.where, choices.co_occurrence);

@@ -99,7 +99,7 @@ TEST_F(ChangeProgram, BadInputIsOneLineAndLeavesNothingBehind) {
   refuse("split-links made made", "exists");
   refuse("split-links none out", "no dataset folder");
   refuse("co-occurrence made out", "--edge-type is required");
-  refuse("co-occurrence made out --edge-type interacts", "has no edge splits");
+  refuse("co-occurrence made out --edge-type interacts", "has no edge split 'train'");
   refuse("co-occurrence made out --edge-type interacts --all-edges --min-users 0", "--min-users");
   refuse("add-self-loops made out", "no edge type has both ends in one node type");
   refuse("add-self-loops made out --fill weight", "--fill is 'weight'");

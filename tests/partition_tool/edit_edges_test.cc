@@ -291,16 +291,20 @@ TEST_F(EditEdges, CoOccurrenceIsWhatTheObviousProgramCounts) {
 }
 
 TEST_F(EditEdges, CoOccurrenceOfEdgesThatAreNotSplitIsRefused) {
-  const TypedGraph graph = testing::shop_graph(20, 15, 200, 3);
+  TypedGraph graph = testing::shop_graph(20, 15, 200, 3);
   const auto count = [&](const CoOccurrenceOptions& options) {
     return complaint_of([&] {
       made_by(graph, 1, [&](const Dataset& dataset) { return co_occurrence(dataset, options, no_progress); });
     });
   };
-  EXPECT_NE(count({.edge_type = "buys"}).find("has no edge splits"), std::string::npos);
+  EXPECT_NE(count({.edge_type = "buys"}).find("has no edge split 'train'"), std::string::npos);
   EXPECT_EQ(count({.edge_type = "buys", .all_edges = true}), "");
   EXPECT_NE(count({.edge_type = "buys", .rel = "a b", .all_edges = true}).find("no valid name"),
             std::string::npos);
+  graph.edges[0].splits["test"] = {.pairs = {0, 0}};  // as an import gives them
+  EXPECT_NE(count({.edge_type = "buys"}).find("has no edge split 'train'"), std::string::npos);
+  graph.edges[0].splits["train"] = {.pairs = {0, 0}};
+  EXPECT_EQ(count({.edge_type = "buys"}), "");
 }
 
 // ---- made-up interactions
