@@ -205,6 +205,18 @@ void add_loops(Editor& editor, int type, const SelfLoopOptions& options) {
       fills_of(editor.meta().edge_types[type], options));
 }
 
+/// New edges could be links that are held out.
+void require_no_splits(const DatasetMeta& meta, int type, const char* command) {
+  const int reverse = meta.reverse_edge_type(type);
+  if (meta.edge_types[type].splits.empty() && (reverse < 0 || meta.edge_types[reverse].splits.empty()))
+    return;
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("edge type {} has edge splits, whose held-out links {} could bring back into the graph; run "
+                  "it before the split, or choose other types by --edge-types",
+                  meta.edge_types[type].folder(), command));
+}
+
 /// Numbers of the chosen edge types, rising; of all where none is named.
 std::vector<int> chosen_types(const DatasetMeta& meta, const std::vector<std::string>& names) {
   std::vector<int> types;
@@ -220,10 +232,12 @@ std::vector<int> chosen_types(const DatasetMeta& meta, const std::vector<std::st
 
 EditedGraph to_undirected(const Dataset& dataset, const EditOptions& options, const Progress& progress) {
   const DatasetMeta& meta = dataset.meta();
-  const std::vector<int> types = chosen_types(meta, options.edge_types);
+  std::vector<int> types = chosen_types(meta, options.edge_types);
+  std::erase_if(types, [&](int type) { return meta.reverse_edge_type(type) >= 0; });
+  for (const int type : types)
+    if (is_square(meta.edge_types[type])) require_no_splits(meta, type, "to-undirected");
   Editor editor(dataset, options, progress);
   for (const int type : types) {
-    if (meta.reverse_edge_type(type) >= 0) continue;
     if (is_square(meta.edge_types[type]))
       merge_reverse(editor, type);
     else
@@ -269,6 +283,7 @@ EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& option
                   fmt::format("edge type {} leads from one node type to another, so a node "
                               "has no edge to itself",
                               edge.folder()));
+    require_no_splits(meta, type, "add-self-loops");
     fills_of(edge, options);  // complains before anything is read
   }
   Editor editor(dataset, options, progress);

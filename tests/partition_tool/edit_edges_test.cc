@@ -215,6 +215,35 @@ TEST_F(EditEdges, LoopsThatMakeNoSenseAreOneLine) {
             std::string::npos);
 }
 
+// Where u -> v is held out and v -> u is not, to-undirected would make u -> v an edge again; a loop may be held out too.
+TEST_F(EditEdges, EdgesThatCouldBeHeldOutLinksAreNotAdded) {
+  TypedGraph graph = web(1);
+  graph.edges[0].splits["test"] = {.pairs = {3, 5, 4, 4}};
+  const auto refusal = [&](auto change) { return complaint_of([&] { made_by(graph, 1, change); }); };
+  const auto undirected = [](const Dataset& dataset) { return to_undirected(dataset, {}, no_progress); };
+  const auto loops = [](const Dataset& dataset) {
+    SelfLoopOptions options;
+    options.fill = {{"weight", "1"}, {"time", "1"}};
+    options.edge_types = {"links"};
+    return add_self_loops(dataset, options, no_progress);
+  };
+  EXPECT_NE(refusal(undirected).find("held-out links to-undirected could bring back"), std::string::npos);
+  EXPECT_NE(refusal(loops).find("held-out links add-self-loops could bring back"), std::string::npos);
+  // Nor in the reverse of a type with splits, which to-undirected leaves as it is.
+  graph.edges.push_back(graph.edges[0]);
+  std::swap(graph.edges[0].sources, graph.edges[0].destinations);
+  graph.edges[0].splits.clear();
+  graph.edges[1].rel = "back";
+  graph.edges[1].rev_of = "p__links__p";
+  EXPECT_NE(refusal(loops).find("held-out links add-self-loops could bring back"), std::string::npos);
+  EXPECT_EQ(refusal(undirected), "");
+  // The reverse of the edges that stayed, as a type beside them, has no held-out link.
+  graph = testing::shop_graph(20, 15, 200, 3);
+  graph.edges.pop_back();
+  graph.edges[0].splits["test"] = {.pairs = {0, 0}};
+  EXPECT_EQ(refusal(undirected), "");
+}
+
 // ---- co-occurrence
 
 /// item -> {item, users in common}, by the obvious program.
