@@ -50,6 +50,13 @@ void refuse_empty(const std::string& text, const std::string& name) {
     throw Error(ErrorCode::kInvalid, fmt::format("{} is ''; give a value or leave it out", name));
 }
 
+double real_number(const std::string& text, const std::string& name, const OptionRules& rules) {
+  const double given = parse_real(text, name);
+  if (rules.positive && !(given > 0))
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give a number above 0", name, text));
+  return given;
+}
+
 }  // namespace
 
 struct CommandLine::App {
@@ -157,11 +164,15 @@ void CommandLine::option(const std::string& names, double& value, const std::str
                          OptionRules rules) {
   add(names, help, "NUMBER", fmt::format("{}", value), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
-        const double given = parse_real(text, name);
-        if (rules.positive && !(given > 0))
-          throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give a number above 0", name, text));
-        value = given;
+        value = real_number(text, name, rules);
       });
+}
+
+void CommandLine::option(const std::string& names, std::optional<double>& value, const std::string& help,
+                         OptionRules rules) {
+  add(names, help, "NUMBER", "", rules, [&value, rules, name = first_name(names)](const std::string& text) {
+    value = real_number(text, name, rules);
+  });
 }
 
 void CommandLine::size_option(const std::string& names, std::size_t& value, const std::string& help) {

@@ -33,7 +33,8 @@ struct Choices {
   GenerateOptions generate;
   BipartiteOptions bipartite;
   std::string generate_kind = "classes";
-  std::optional<std::int64_t> nodes, edges, features, classes, users, items, interactions;
+  std::optional<std::int64_t> nodes, edges, features, classes, users, items, interactions, tastes, span;
+  std::optional<double> homophily, train_fraction, valid_fraction, loyalty;
   ChangeChoices change;
   CutOptions cut;
   ClusterOptions cluster;
@@ -183,25 +184,37 @@ void add_import(CommandLine& line, Choices& choices) {
   add_numpy(import, choices);
 }
 
-/// Moves a number that this kind of graph needs, or refuses one that it has no use for.
-void take(const char* option, const std::optional<std::int64_t>& given, std::int64_t* number) {
+/// Moves a number to where the chosen kind of graph has it, null: it has no use for it, and refuses it.
+template <class T>
+void take(const char* option, const std::optional<T>& given, T* number) {
   if (given && !number)
     throw Error(ErrorCode::kInvalid, fmt::format("{} is for the other --kind; leave it out", option));
-  if (!given && number) throw Error(ErrorCode::kInvalid, fmt::format("{} is required", option));
   if (given) *number = *given;
+}
+
+/// The same for a number that has no default.
+void take_required(const char* option, const std::optional<std::int64_t>& given, std::int64_t* number) {
+  if (!given && number) throw Error(ErrorCode::kInvalid, fmt::format("{} is required", option));
+  take(option, given, number);
 }
 
 void generate(Choices& choices) {
   GenerateOptions& classes = choices.generate;
   BipartiteOptions& bipartite = choices.bipartite;
   const bool users = choices.generate_kind == "bipartite";
-  take("--nodes", choices.nodes, users ? nullptr : &classes.num_nodes);
-  take("--edges", choices.edges, users ? nullptr : &classes.num_edges);
-  take("--features", choices.features, users ? nullptr : &classes.num_features);
-  take("--classes", choices.classes, users ? nullptr : &classes.num_classes);
-  take("--users", choices.users, users ? &bipartite.num_users : nullptr);
-  take("--items", choices.items, users ? &bipartite.num_items : nullptr);
-  take("--interactions", choices.interactions, users ? &bipartite.num_interactions : nullptr);
+  take_required("--nodes", choices.nodes, users ? nullptr : &classes.num_nodes);
+  take_required("--edges", choices.edges, users ? nullptr : &classes.num_edges);
+  take_required("--features", choices.features, users ? nullptr : &classes.num_features);
+  take_required("--classes", choices.classes, users ? nullptr : &classes.num_classes);
+  take("--homophily", choices.homophily, users ? nullptr : &classes.homophily);
+  take("--train-fraction", choices.train_fraction, users ? nullptr : &classes.train_fraction);
+  take("--valid-fraction", choices.valid_fraction, users ? nullptr : &classes.valid_fraction);
+  take_required("--users", choices.users, users ? &bipartite.num_users : nullptr);
+  take_required("--items", choices.items, users ? &bipartite.num_items : nullptr);
+  take_required("--interactions", choices.interactions, users ? &bipartite.num_interactions : nullptr);
+  take("--tastes", choices.tastes, users ? &bipartite.num_tastes : nullptr);
+  take("--loyalty", choices.loyalty, users ? &bipartite.loyalty : nullptr);
+  take("--span", choices.span, users ? &bipartite.span : nullptr);
   bipartite.seed = classes.seed;
   if (users)
     run_make(choices, bipartite, generate_bipartite);
@@ -214,8 +227,11 @@ void add_generate(CommandLine& line, Choices& choices) {
       "generate",
       "Make up a graph: power-law degrees, planted classes, features with some signal; or users, items and "
       "their interactions with planted tastes");
-  GenerateOptions& options = choices.generate;
-  BipartiteOptions& bipartite = choices.bipartite;
+  const GenerateOptions& classes = choices.generate;
+  const BipartiteOptions& bipartite = choices.bipartite;
+  const auto with_default = [](const char* what, auto value) {
+    return fmt::format("{}; default: {}", what, value);
+  };
   add_make_options(command, choices);
   command.action([&choices] { generate(choices); });
   command.option("--kind", choices.generate_kind,
@@ -228,16 +244,21 @@ void add_generate(CommandLine& line, Choices& choices) {
   command.option("--users", choices.users, "Number of users (bipartite)");
   command.option("--items", choices.items, "Number of items (bipartite)");
   command.option("--interactions", choices.interactions, "Number of interactions (bipartite)");
-  command.option("--tastes", bipartite.num_tastes, "Planted tastes (bipartite)");
-  command.option("--loyalty", bipartite.loyalty,
-                 "Share of the interactions with items of the user's taste (bipartite)");
-  command.option("--span", bipartite.span, "Times are below (bipartite)");
-  command.option("--seed", options.seed, "The same seed makes the same graph, everywhere",
+  command.option("--tastes", choices.tastes, with_default("Planted tastes (bipartite)", bipartite.num_tastes));
+  command.option("--loyalty", choices.loyalty,
+                 with_default("Share of the interactions with items of the user's taste (bipartite)",
+                              bipartite.loyalty));
+  command.option("--span", choices.span, with_default("Times are below (bipartite)", bipartite.span));
+  command.option("--seed", choices.generate.seed, "The same seed makes the same graph, everywhere",
                  {.required = true});
-  command.option("--homophily", options.homophily, "Share of the edges that stay in their class on purpose");
-  command.option("--train-fraction", options.train_fraction, "Share of the nodes in the split train");
-  command.option("--valid-fraction", options.valid_fraction,
-                 "Share of the nodes in the split valid; the rest is test");
+  command.option(
+      "--homophily", choices.homophily,
+      with_default("Share of the edges that stay in their class on purpose (classes)", classes.homophily));
+  command.option("--train-fraction", choices.train_fraction,
+                 with_default("Share of the nodes in the split train (classes)", classes.train_fraction));
+  command.option("--valid-fraction", choices.valid_fraction,
+                 with_default("Share of the nodes in the split valid, the rest is test (classes)",
+                              classes.valid_fraction));
 }
 
 void add_cut_options(CommandLine& command, CutChoice& choice, const char* methods) {

@@ -35,6 +35,7 @@ struct Program {
     line.option("--seed", seed, "Seed");
     line.option("--hops", hops, "Hops");
     line.option("--lr", lr, "Rate", {.positive = true});
+    line.option("--decay", decay, "Decay", {.positive = true});
     line.option("--method", method, "Method", {.one_of = {"metis", "random"}});
     line.option("--out", out, "Folder");
     line.option("--text", text, "Text, where it makes a difference");
@@ -58,6 +59,7 @@ struct Program {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> hops;
   double lr = 0.1;
+  std::optional<double> decay;
   std::string method = "metis", text = "some";
   std::filesystem::path out;
   std::size_t size = 0;
@@ -68,13 +70,15 @@ struct Program {
 TEST(CommandLine, ValuesThatFit_AreTaken) {
   Program program;
   program.parse({"--threads", "1024", "--nodes=9223372036854775807", "--seed", "18446744073709551615",
-                 "--hops", "-3", "--lr", "1e-3", "--method", "random", "--channel-size", "4G", "--cores",
+                 "--hops", "-3", "--lr", "1e-3", "--decay", "0.5", "--method", "random", "--channel-size", "4G", "--cores",
                  "0,2-4", "--replace"});
   EXPECT_EQ(program.threads, 1024);
   EXPECT_EQ(program.nodes, std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(program.seed, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(program.hops, -3);
   EXPECT_EQ(program.lr, 1e-3);
+  EXPECT_EQ(program.decay, 0.5);
+  EXPECT_FALSE(Program().decay.has_value());
   EXPECT_EQ(program.method, "random");
   EXPECT_EQ(program.size, std::size_t{4} << 30);
   EXPECT_EQ(program.cores, (std::vector<int>{0, 2, 3, 4}));
@@ -99,6 +103,7 @@ TEST(CommandLine, NumbersThatDoNotFit_AreRefusedAndNeverWrapOrClamp) {
   EXPECT_EQ(program.refused({"--lr", "nan"}), "--lr is 'nan'; give a number");
   EXPECT_EQ(program.refused({"--lr", "1e999"}), "--lr is '1e999'; give a number");
   EXPECT_EQ(program.refused({"--lr", "0"}), "--lr is '0'; give a number above 0");
+  EXPECT_EQ(program.refused({"--decay", "0"}), "--decay is '0'; give a number above 0");
 }
 
 TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {
