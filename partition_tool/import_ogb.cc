@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "core/dataset_meta.h"
 #include "core/error.h"
@@ -321,23 +323,43 @@ RawEdges edges_named(const RawGraph& graph, const fs::path& folder) {
   return edges;
 }
 
-/// Lines `source,destination` that are held out: no edges of the graph.
-RawLinks read_links(const fs::path& path, std::int64_t num_sources, std::int64_t num_destinations,
-                    const Progress& progress) {
-  const EdgeList links = read_edges(path, num_sources, num_destinations, Inverse::kNone, progress);
-  HeldLinks held;
-  for (std::size_t i = 0; i < links.source.size(); ++i)
-    held.pairs.insert(held.pairs.end(), {links.source[i], links.destination[i]});
-  return raw_links(std::move(held));
+/// Held-out links must be no edges of the graph, or a model has seen what it is asked. Line i + 1 has link i.
+void require_no_edges(const fs::path& path, const EdgeList& links, const Csc& csc) {
+  std::vector<std::size_t> order(links.source.size());  // links of one destination together
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(links.destination[i], i); });
+  std::vector<std::int64_t> row;
+  std::int64_t row_of = -1;
+  std::visit(
+      [&](const auto& sources) {
+        for (const std::size_t i : order) {
+          if (links.destination[i] != row_of) {
+            row_of = links.destination[i];
+            row.assign(sources.begin() + csc.indptr[row_of], sources.begin() + csc.indptr[row_of + 1]);
+            std::ranges::sort(row);
+          }
+          if (std::ranges::binary_search(row, links.source[i]))
+            throw Error(ErrorCode::kInvalid,
+                        fmt::format("{}, line {}: {},{} is held out and an edge of raw too; take it out of one",
+                                    path.string(), i + 1, links.source[i], row_of));
+        }
+      },
+      csc.indices);
 }
 
-/// What the folders train, valid and test beside raw hold of the edge type.
+/// What the folders train, valid and test beside raw hold of the edge type: lines `source,destination`.
 void read_edge_splits(const RawGraph& graph, RawEdges& type, const OgbImportOptions& options,
                       const std::string& folder, const Progress& progress) {
-  for (const char* name : {"train", "valid", "test"}) {
-    if (const auto path = find_csv(options.raw / name, folder))
-      type.splits[name] =
-          read_links(*path, graph.nodes[type.src_type].count, graph.nodes[type.dst_type].count, progress);
+  for (const std::string name : {"train", "valid", "test"}) {
+    const auto path = find_csv(options.raw / name, folder);
+    if (!path) continue;
+    const EdgeList links = read_edges(*path, graph.nodes[type.src_type].count,
+                                      graph.nodes[type.dst_type].count, Inverse::kNone, progress);
+    if (name != "train") require_no_edges(*path, links, type.csc);
+    HeldLinks held;
+    for (std::size_t i = 0; i < links.source.size(); ++i)
+      held.pairs.insert(held.pairs.end(), {links.source[i], links.destination[i]});
+    type.splits[name] = raw_links(std::move(held));
   }
 }
 

@@ -281,6 +281,18 @@ TEST_F(ImportOgbTypes, LinksBesideRawAreEdgeSplits) {
   expect_refused([&] { import_ogb(options(), no_progress); }, "node 3 is out of range, there are 3 nodes");
 }
 
+TEST_F(ImportOgbTypes, HeldOutLinksThatAreEdgesTooAreRefused) {
+  write("train/author___writes___paper", "1,0\n0,2\n");  // links to train on are edges
+  write("test/author___writes___paper", "0,1\n1,2\n");
+  expect_refused([&] { import_ogb(options(), no_progress); },
+                 "test/author___writes___paper.csv.gz, line 2: 1,2 is held out and an edge of raw too");
+  write("test/author___writes___paper", "0,1\n");
+  write("valid/paper___cites___paper", "1,2\n2,1\n");
+  expect_refused([&] { import_ogb(options(), no_progress); }, "line 2: 2,1 is held out");
+  write("valid/paper___cites___paper", "1,2\n");
+  EXPECT_EQ(import_ogb(options(), no_progress).edges[0].splits.at("train").count, 2);
+}
+
 // As LastFM comes: counts beside raw, no splits, no features.
 TEST_F(ImportOgbTypes, CountsMayLieBesideRaw_AndSplitsAndFeaturesBeAbsent) {
   for (const char* part : {"raw/num-node-dict.csv.gz", "raw/node-feat", "raw/node-label", "split"})
