@@ -77,21 +77,29 @@ done
 # --- the graphs -------------------------------------------------------------------------------------------------------
 step "Graphs"
 features=100
-graphs=$folder/graphs-$nodes-$edges
+graphs=$folder/graphs   # links to the exports of the datasets that this run measures
 sizes=(--nodes "$nodes" --edges "$edges" --features "$features")
 export XDG_CACHE_HOME=$folder/data
-for kind in weighted hetero; do   # each also generates what it is compared with: the plain graph
-  compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features$([[ $kind == weighted ]] && echo -weights || echo -types)/meta.json" >/dev/null ||
-    run "$bin/hopfeed-bench" sampler --kind "$kind" "${sizes[@]}" --seconds 0.01 >/dev/null
+# dataset_of KIND: what hopfeed-bench made last of these sizes; its name also tells the versions of the generator and of the format.
+dataset_of() {
+  local suffix='' last='' dataset
+  case $1 in weighted) suffix=-weights ;; hetero) suffix=-types ;; esac
+  for dataset in "$XDG_CACHE_HOME"/hopfeed-bench/generated-*-"$nodes-$edges-$features$suffix"; do
+    if [[ -e $dataset/meta.json && (-z $last || $dataset/meta.json -nt $last/meta.json) ]]; then last=$dataset; fi
+  done
+  say "$last"
+}
+
+for kind in weighted hetero; do   # each makes its dataset where none of its version is there, hetero the plain one that it is compared with too
+  run "$bin/hopfeed-bench" sampler --kind "$kind" "${sizes[@]}" --seconds 0.01 >/dev/null
 done
-compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features/meta.json" >/dev/null ||
-  run "$bin/hopfeed-bench" gather "${sizes[@]}" --seconds 0.01 >/dev/null
 if [[ -n $python ]]; then
+  mkdir -p "$graphs"
   for kind in plain weighted hetero; do
-    [[ ! -e $graphs/$kind/graph.json ]] || continue
-    case $kind in plain) suffix='' ;; weighted) suffix=-weights ;; hetero) suffix=-types ;; esac
-    dataset=$(compgen -G "$XDG_CACHE_HOME/hopfeed-bench/generated-*-$nodes-$edges-$features$suffix" | sort | tail -n 1)
-    run "$python" "$root/bench/peers/export.py" "$dataset" "$graphs/$kind"
+    dataset=$(dataset_of "$kind")
+    exported=$folder/exports/${dataset##*/}
+    [[ -e $exported/graph.json ]] || run "$python" "$root/bench/peers/export.py" "$dataset" "$exported"
+    ln -sfn "$exported" "$graphs/$kind"
   done
 fi
 

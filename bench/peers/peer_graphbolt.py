@@ -55,13 +55,19 @@ def weighted(args):
     return node(args, "weighted")
 
 
+def epochs_of(pipe):
+    """Batches without end."""
+    while True:
+        yield from pipe
+
+
 def link(args):
     graph, sampling_graph = plain_graph(args)
     pairs = gb.ItemSet(graph.links().t().contiguous().to(ids(args)), names="node_pairs")
     pipe = gb.ItemSampler(pairs, batch_size=args.link_batch, shuffle=True)
     # DGL counts fanouts from the layer that reads the input: hopfeed's last hop comes first.
     pipe = pipe.sample_uniform_negative(sampling_graph, 1).sample_neighbor(sampling_graph, args.fanouts[::-1])
-    batches = iter(pipe)
+    batches = epochs_of(pipe)
 
     def step():
         batch = next(batches)
