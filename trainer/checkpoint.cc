@@ -8,8 +8,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <span>
 #include <stdexcept>
 
 #include "core/atomic_file.h"
@@ -30,10 +31,20 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-/// The old file stays until the new one is whole on disk.
-void replace_file(const std::filesystem::path& path, const std::string& bytes) {
+/// The old file stays until the new one is whole on disk. Torch hands the file over part by part, so that beside the archive's
+/// tensors nothing of it is in memory.
+void replace_file(const std::filesystem::path& path, OutputArchive& archive) {
   AtomicFile file(path);
-  file.write(bytes);
+  std::exception_ptr failure;  // thrown behind Torch's writer, which would write on while it is unwound
+  archive.save_to([&](const void* bytes, std::size_t size) {
+    try {
+      if (!failure) file.write(std::span(static_cast<const std::byte*>(bytes), size));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    return size;
+  });
+  if (failure) std::rethrow_exception(failure);
   file.commit();
 }
 
@@ -74,12 +85,6 @@ nlohmann::json nonfinite_as_number(const nlohmann::json& value) {
   nlohmann::json result = value;
   for (nlohmann::json& item : result) item = nonfinite_as_number(item);
   return result;
-}
-
-std::string to_bytes(OutputArchive& archive) {
-  std::ostringstream stream;
-  archive.save_to(stream);
-  return std::move(stream).str();
 }
 
 std::string to_text(const torch::Tensor& bytes) {
@@ -129,6 +134,23 @@ auto reading(const std::filesystem::path& path, Body body) {
   }
 }
 
+/// What Module::save does, but for learned rows, whose optimizer's state stays out.
+void save_values(const torch::nn::Module& model, OutputArchive& archive) {
+  for (const auto& parameter : model.named_parameters(/*recurse=*/false))
+    archive.write(parameter.key(), parameter.value());
+  for (const auto& buffer : model.named_buffers(/*recurse=*/false))
+    archive.write(buffer.key(), buffer.value(), /*is_buffer=*/true);
+  for (const auto& child : model.named_children()) {
+    if (!child.value()->is_serializable()) continue;
+    OutputArchive child_archive(archive.compilation_unit());
+    if (const auto* table = dynamic_cast<const SparseEmbeddingImpl*>(child.value().get()))
+      table->save_values(child_archive);
+    else
+      save_values(*child.value(), child_archive);
+    archive.write(child.key(), child_archive);
+  }
+}
+
 /// Values are copied into the parameters that are there: Module::load would give them new memory, and with it
 /// lose the hooks by which the reducer sees their gradients.
 void load_parameters(InputArchive& archive, torch::nn::Module& model) {
@@ -164,7 +186,7 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
   archive.write("progress", to_byte_tensor(nonfinite_as_text(progress).dump()), /*is_buffer=*/true);
   archive.write("settings", to_byte_tensor(nlohmann::json(settings).dump()), /*is_buffer=*/true);
   archive.write("generators", generators, /*is_buffer=*/true);
-  replace_file(path, to_bytes(archive));
+  replace_file(path, archive);
 }
 
 TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
@@ -190,10 +212,10 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
   });
 }
 
-void save_model(const std::filesystem::path& path, torch::nn::Module& model) {
+void save_model(const std::filesystem::path& path, const torch::nn::Module& model) {
   OutputArchive archive;
-  model.save(archive);
-  replace_file(path, to_bytes(archive));
+  save_values(model, archive);
+  replace_file(path, archive);
 }
 
 void load_model(const std::filesystem::path& path, torch::nn::Module& model) {

@@ -168,8 +168,9 @@ void SparseEmbeddingImpl::learn(const torch::Tensor& ids, const torch::Tensor& g
   num_learned_ += first_learned;
 }
 
-void SparseEmbeddingImpl::save(torch::serialize::OutputArchive& archive) const {
-  const std::int64_t numbers = 3 * options_.width;
+/// The first `numbers` of each learned row, and what the table is.
+void SparseEmbeddingImpl::write_rows(torch::serialize::OutputArchive& archive, std::int64_t numbers,
+                                     std::int64_t steps) const {
   torch::Tensor ids = torch::empty({num_learned_}, torch::kInt64),
                 rows = torch::empty({num_learned_, numbers}, torch::kFloat32);
   std::int64_t* id = ids.mutable_data_ptr<std::int64_t>();
@@ -183,10 +184,18 @@ void SparseEmbeddingImpl::save(torch::serialize::OutputArchive& archive) const {
   archive.write("rows", rows, /*is_buffer=*/true);
   archive.write(
       "table",
-      torch::tensor({options_.rows, options_.width, static_cast<std::int64_t>(options_.seed), steps_},
+      torch::tensor({options_.rows, options_.width, static_cast<std::int64_t>(options_.seed), steps},
                     torch::kInt64),
       /*is_buffer=*/true);
+}
+
+void SparseEmbeddingImpl::save(torch::serialize::OutputArchive& archive) const {
+  write_rows(archive, 3 * options_.width, steps_);
   archive.write("powers", torch::tensor({power1_, power2_}, torch::kFloat64), /*is_buffer=*/true);
+}
+
+void SparseEmbeddingImpl::save_values(torch::serialize::OutputArchive& archive) const {
+  write_rows(archive, options_.width, 0);
 }
 
 void SparseEmbeddingImpl::load(torch::serialize::InputArchive& archive) {
@@ -194,14 +203,14 @@ void SparseEmbeddingImpl::load(torch::serialize::InputArchive& archive) {
   archive.read("learned", ids, true);
   archive.read("rows", rows, true);
   archive.read("table", table, true);
-  archive.read("powers", powers, true);
-  const std::int64_t numbers = 3 * options_.width, count = ids.numel();
+  const bool whole = archive.try_read("powers", powers, true);  // else save_values() wrote it
+  const std::int64_t numbers = (whole ? 3 : 1) * options_.width, count = ids.numel();
   const bool fits =
       table.numel() == 4 && table[0].item<std::int64_t>() == options_.rows &&
       table[1].item<std::int64_t>() == options_.width &&
       table[2].item<std::int64_t>() == static_cast<std::int64_t>(options_.seed) &&
-      rows.numel() == count * numbers && powers.numel() == 2 && rows.scalar_type() == torch::kFloat32 &&
-      ids.scalar_type() == torch::kInt64 &&
+      rows.numel() == count * numbers && (!whole || powers.numel() == 2) &&
+      rows.scalar_type() == torch::kFloat32 && ids.scalar_type() == torch::kInt64 &&
       (count == 0 || (ids.min().item<std::int64_t>() >= 0 && ids.max().item<std::int64_t>() < options_.rows));
   if (!fits) throw std::runtime_error("another table");
   madvise(table_.get(), table_.get_deleter().bytes, MADV_DONTNEED);  // zeroes again
@@ -213,8 +222,8 @@ void SparseEmbeddingImpl::load(torch::serialize::InputArchive& archive) {
   }
   num_learned_ = count;
   steps_ = table[3].item<std::int64_t>();
-  power1_ = powers[0].item<double>();
-  power2_ = powers[1].item<double>();
+  power1_ = whole ? powers[0].item<double>() : 1;
+  power2_ = whole ? powers[1].item<double>() : 1;
   lookups_.clear();
 }
 

@@ -45,9 +45,12 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   std::int64_t num_learned() const { return num_learned_; }  // rows that a step has moved
   std::int64_t num_steps() const { return steps_; }
 
-  /// The learned rows and the optimizer's state; load() puts back the very bits. Throws c10::Error or std::runtime_error for what
-  /// is not of this table, as Torch's own modules do.
+  /// The learned rows and the optimizer's state; load() puts back the very bits.
   void save(torch::serialize::OutputArchive& archive) const override;
+  /// The learned rows' values alone, a third of that: "rows" are float32 [n, width] of the nodes "learned". After load() the
+  /// optimizer begins anew.
+  void save_values(torch::serialize::OutputArchive& archive) const;
+  /// Takes both. Throws c10::Error or std::runtime_error for what is not of this table, as Torch's own modules do.
   void load(torch::serialize::InputArchive& archive) override;
 
  private:
@@ -63,6 +66,7 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   float* row(std::int64_t id) const { return table_.get() + id * 3 * options_.width; }
   void values(std::int64_t id, float* out) const;
   void learn(const torch::Tensor& ids, const torch::Tensor& gradients, float share);
+  void write_rows(torch::serialize::OutputArchive& archive, std::int64_t numbers, std::int64_t steps) const;
 
   SparseEmbeddingOptions options_;
   std::unique_ptr<float, Unmap> table_{nullptr, Unmap{0}};

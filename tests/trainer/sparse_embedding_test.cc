@@ -3,6 +3,7 @@
 #include "trainer/sparse_embedding.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -26,6 +27,14 @@ torch::Tensor all_rows(SparseEmbedding& table) {
   const torch::NoGradGuard no_gradients;
   return table->forward(torch::arange(table->options().rows));
 }
+
+struct Model : torch::nn::Module {
+  explicit Model(const SparseEmbeddingOptions& options)
+      : table(register_module("table", SparseEmbedding(options))),
+        linear(register_module("linear", torch::nn::Linear(5, 1))) {}
+  SparseEmbedding table;
+  torch::nn::Linear linear;
+};
 
 /// A step whose gradient of row ids[i] is gradients[i].
 void take_step(SparseEmbedding& table, World& world, const torch::Tensor& ids,
@@ -165,13 +174,6 @@ TEST_F(SparseEmbeddingTest, MemoryIsThatOfTheRowsThatWereRead) {
 }
 
 TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
-  struct Model : torch::nn::Module {
-    explicit Model(const SparseEmbeddingOptions& options)
-        : table(register_module("table", SparseEmbedding(options))),
-          linear(register_module("linear", torch::nn::Linear(5, 1))) {}
-    SparseEmbedding table;
-    torch::nn::Linear linear;
-  };
   const TempFolder folder;
   const std::filesystem::path path = folder.path() / "model.checkpoint";
   const torch::Tensor ids = torch::randint(20, {6, 8}, torch::kInt64), gradients = torch::randn({6, 8, 5});
@@ -203,6 +205,34 @@ TEST_F(SparseEmbeddingTest, ACheckpointBringsBackTheVeryBits) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
   }
+}
+
+TEST_F(SparseEmbeddingTest, AModelFileHasTheValuesAlone) {
+  const TempFolder folder;
+  const std::filesystem::path path = folder.path() / "model.pt";
+  Model run(kSmall);
+  const torch::Tensor ids = torch::tensor({3, 40, 7}, torch::kInt64);
+  for (int step = 0; step < 3; ++step) take_step(run.table, world_, ids, torch::randn({3, kSmall.width}));
+  save_model(path, run);
+
+  const torch::jit::Module file = torch::jit::load(path.string());
+  const torch::jit::Module table = file.attr("table").toModule();
+  EXPECT_TRUE(torch::equal(table.attr("learned").toTensor(), torch::tensor({3, 7, 40}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(table.attr("rows").toTensor(),
+                           all_rows(run.table).index_select(0, torch::tensor({3, 7, 40}, torch::kInt64))));
+  EXPECT_TRUE(torch::equal(file.attr("linear").toModule().attr("weight").toTensor(), run.linear->weight));
+
+  Model loaded(kSmall);
+  take_step(loaded.table, world_, torch::arange(50), torch::randn({50, kSmall.width}));
+  load_model(path, loaded);
+  EXPECT_TRUE(torch::equal(all_rows(run.table), all_rows(loaded.table)));
+  EXPECT_TRUE(torch::equal(run.linear->weight, loaded.linear->weight));
+  EXPECT_EQ(loaded.table->num_learned(), 3);
+  EXPECT_EQ(loaded.table->num_steps(), 0);
+  // Its optimizer begins anew: the first step is the learning rate.
+  take_step(loaded.table, world_, torch::tensor({3}, torch::kInt64), torch::ones({1, kSmall.width}));
+  EXPECT_TRUE(torch::allclose(all_rows(run.table)[3] - all_rows(loaded.table)[3],
+                              torch::full({kSmall.width}, static_cast<float>(kSmall.lr)), 1e-4, 1e-6));
 }
 
 TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
