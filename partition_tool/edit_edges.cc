@@ -212,9 +212,10 @@ void require_no_splits(const DatasetMeta& meta, int type, const char* command) {
     return;
   throw Error(
       ErrorCode::kInvalid,
-      fmt::format("edge type {} has edge splits, whose held-out links {} could bring back into the graph; run "
-                  "it before the split, or choose other types by --edge-types",
-                  meta.edge_types[type].folder(), command));
+      fmt::format(
+          "edge type {} has edge splits, whose held-out links {} could bring back into the graph; run "
+          "it before the split, or choose other types by --edge-types",
+          meta.edge_types[type].folder(), command));
 }
 
 /// Numbers of the chosen edge types, rising; of all where none is named.

@@ -339,9 +339,10 @@ void require_no_edges(const fs::path& path, const EdgeList& links, const Csc& cs
             std::ranges::sort(row);
           }
           if (std::ranges::binary_search(row, links.source[i]))
-            throw Error(ErrorCode::kInvalid,
-                        fmt::format("{}, line {}: {},{} is held out and an edge of raw too; take it out of one",
-                                    path.string(), i + 1, links.source[i], row_of));
+            throw Error(
+                ErrorCode::kInvalid,
+                fmt::format("{}, line {}: {},{} is held out and an edge of raw too; take it out of one",
+                            path.string(), i + 1, links.source[i], row_of));
         }
       },
       csc.indices);

@@ -344,9 +344,10 @@ void refuse_hidden_reverses(const RawGraph& graph, const std::vector<LinkTarget>
         continue;
       if (!own) own = sum(target.type, false);
       if (sum(t, true) == *own)
-        refuse(fmt::format("edge type {} has the edges of {} the other way round and would give away held-out "
-                           "links: name it by --rev-edge-types",
-                           graph.edge_name(other), graph.edge_name(edges)));
+        refuse(
+            fmt::format("edge type {} has the edges of {} the other way round and would give away held-out "
+                        "links: name it by --rev-edge-types",
+                        graph.edge_name(other), graph.edge_name(edges)));
     }
   }
 }

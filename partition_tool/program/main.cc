@@ -244,7 +244,8 @@ void add_generate(CommandLine& line, Choices& choices) {
   command.option("--users", choices.users, "Number of users (bipartite)");
   command.option("--items", choices.items, "Number of items (bipartite)");
   command.option("--interactions", choices.interactions, "Number of interactions (bipartite)");
-  command.option("--tastes", choices.tastes, with_default("Planted tastes (bipartite)", bipartite.num_tastes));
+  command.option("--tastes", choices.tastes,
+                 with_default("Planted tastes (bipartite)", bipartite.num_tastes));
   command.option("--loyalty", choices.loyalty,
                  with_default("Share of the interactions with items of the user's taste (bipartite)",
                               bipartite.loyalty));

@@ -70,8 +70,8 @@ struct Program {
 TEST(CommandLine, ValuesThatFit_AreTaken) {
   Program program;
   program.parse({"--threads", "1024", "--nodes=9223372036854775807", "--seed", "18446744073709551615",
-                 "--hops", "-3", "--lr", "1e-3", "--decay", "0.5", "--method", "random", "--channel-size", "4G", "--cores",
-                 "0,2-4", "--replace"});
+                 "--hops", "-3", "--lr", "1e-3", "--decay", "0.5", "--method", "random", "--channel-size",
+                 "4G", "--cores", "0,2-4", "--replace"});
   EXPECT_EQ(program.threads, 1024);
   EXPECT_EQ(program.nodes, std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(program.seed, std::numeric_limits<std::uint64_t>::max());

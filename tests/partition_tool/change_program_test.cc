@@ -107,8 +107,9 @@ TEST_F(ChangeProgram, BadInputIsOneLineAndLeavesNothingBehind) {
   refuse("generate out --kind bipartite --users 5 --items 5 --interactions 5 --edges 7 --seed 1",
          "--edges is for the other --kind");
   for (const char* option : {"--homophily 0.6", "--train-fraction 0.1", "--valid-fraction 0.1"})
-    refuse(std::string("generate out --kind bipartite --users 5 --items 5 --interactions 5 --seed 1 ") + option,
-           "is for the other --kind");
+    refuse(
+        std::string("generate out --kind bipartite --users 5 --items 5 --interactions 5 --seed 1 ") + option,
+        "is for the other --kind");
   for (const char* option : {"--tastes 64", "--loyalty 0.5", "--span 9"})
     refuse(std::string("generate out --nodes 5 --edges 5 --features 1 --classes 2 --seed 1 ") + option,
            "is for the other --kind");

@@ -333,10 +333,9 @@ TEST_F(SplitLinks, NegativesOfUndirectedEdgesAreNoGivenLinkTheOtherWayRound) {
     for (std::int64_t b = a + 1; b < 25; ++b)
       if (!edges.contains({a, b}) && (a + b) % 2 == 0) test.pairs.insert(test.pairs.end(), {a, b});
   graph.edges[0].splits["test"] = test;
-  const Dataset made(split(graph, {.num_val = {.count = 4},
-                                   .num_test = {.count = 0},
-                                   .is_undirected = true,
-                                   .neg_sampling_ratio = 20}));
+  const Dataset made(split(
+      graph,
+      {.num_val = {.count = 4}, .num_test = {.count = 0}, .is_undirected = true, .neg_sampling_ratio = 20}));
   const auto negatives = links_of(made, 0, "valid", 0);
   EXPECT_EQ(negatives.size(), 20 * links_of(made, 0, "valid").size());
   for (const auto& [a, b] : negatives)
