@@ -136,6 +136,8 @@ auto reading(const std::filesystem::path& path, Body body) {
 
 /// What Module::save does, but for learned rows, whose optimizer's state stays out.
 void save_values(const torch::nn::Module& model, OutputArchive& archive) {
+  if (const auto* table = dynamic_cast<const SparseEmbeddingImpl*>(&model))
+    return table->save_values(archive);
   for (const auto& parameter : model.named_parameters(/*recurse=*/false))
     archive.write(parameter.key(), parameter.value());
   for (const auto& buffer : model.named_buffers(/*recurse=*/false))
@@ -143,10 +145,7 @@ void save_values(const torch::nn::Module& model, OutputArchive& archive) {
   for (const auto& child : model.named_children()) {
     if (!child.value()->is_serializable()) continue;
     OutputArchive child_archive(archive.compilation_unit());
-    if (const auto* table = dynamic_cast<const SparseEmbeddingImpl*>(child.value().get()))
-      table->save_values(child_archive);
-    else
-      save_values(*child.value(), child_archive);
+    save_values(*child.value(), child_archive);
     archive.write(child.key(), child_archive);
   }
 }
@@ -154,6 +153,8 @@ void save_values(const torch::nn::Module& model, OutputArchive& archive) {
 /// Values are copied into the parameters that are there: Module::load would give them new memory, and with it
 /// lose the hooks by which the reducer sees their gradients.
 void load_parameters(InputArchive& archive, torch::nn::Module& model) {
+  if (auto* table = dynamic_cast<SparseEmbeddingImpl*>(&model))
+    return table->load(archive);  // it has no parameters that a reducer sees
   const torch::NoGradGuard no_gradients;
   for (auto& parameter : model.named_parameters(/*recurse=*/false)) {
     torch::Tensor stored;
@@ -164,10 +165,7 @@ void load_parameters(InputArchive& archive, torch::nn::Module& model) {
   for (const auto& child : model.named_children()) {
     InputArchive child_archive;
     archive.read(child.key(), child_archive);
-    if (auto* table = dynamic_cast<SparseEmbeddingImpl*>(child.value().get()))
-      table->load(child_archive);  // has no parameters that a reducer sees
-    else
-      load_parameters(child_archive, *child.value());
+    load_parameters(child_archive, *child.value());
   }
 }
 

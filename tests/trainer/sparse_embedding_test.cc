@@ -233,6 +233,11 @@ TEST_F(SparseEmbeddingTest, AModelFileHasTheValuesAlone) {
   take_step(loaded.table, world_, torch::tensor({3}, torch::kInt64), torch::ones({1, kSmall.width}));
   EXPECT_TRUE(torch::allclose(all_rows(run.table)[3] - all_rows(loaded.table)[3],
                               torch::full({kSmall.width}, static_cast<float>(kSmall.lr)), 1e-4, 1e-6));
+
+  save_model(path, *run.table);  // a table may also be the whole model
+  SparseEmbedding alone(kSmall);
+  load_model(path, *alone);
+  EXPECT_TRUE(torch::equal(all_rows(run.table), all_rows(alone)));
 }
 
 TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
