@@ -25,6 +25,7 @@ class Editor {
         progress_(progress),
         edited_{.graph = read_dataset(dataset, options.threads, progress), .types = {}} {}
 
+  const Dataset& dataset() const { return dataset_; }
   const DatasetMeta& meta() const { return dataset_.meta(); }
   RawGraph& graph() { return edited_.graph; }
   EditedGraph finish() { return std::move(edited_); }
@@ -85,9 +86,58 @@ class Editor {
   EditedGraph edited_;
 };
 
+/// The links that splits of an edge type hold out, {source, destination}, rising; not those to train on, nor negatives.
+std::vector<std::pair<std::int64_t, std::int64_t>> held_out(const Dataset& dataset, int type) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> held;
+  for (const auto& [name, size] : dataset.meta().edge_types[type].splits) {
+    if (name == "train") continue;
+    const LinkSplit links = dataset.edge_split(type, name);
+    for (std::int64_t i = 0; i < links.count(); ++i)
+      if (links.labels.empty() || links.labels[i] != 0)
+        held.emplace_back(links.pairs[2 * i], links.pairs[2 * i + 1]);
+  }
+  std::ranges::sort(held);
+  return held;
+}
+
+[[noreturn]] void refuse_return(const EdgeTypeMeta& edge, std::int64_t source, std::int64_t destination,
+                                const char* command) {
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("edge type {}: the link {} -> {} is held out by an edge split, and {} would bring "
+                  "it back as an edge; run it before the split, or leave the type out by --edge-types",
+                  edge.folder(), source, destination, command));
+}
+
+/// Where u -> v is held out and v -> u is an edge, u -> v would be one again.
+void require_none_reversed(const Dataset& dataset, int type, const StoredRows& rows) {
+  std::vector<EdgeEntry> row;
+  std::int64_t row_of = -1;
+  for (const auto& [source, destination] : held_out(dataset, type)) {
+    if (source != row_of) {
+      row.clear();
+      rows.read(row_of = source, row);
+      std::ranges::sort(row, {}, &EdgeEntry::source);
+    }
+    if (std::ranges::binary_search(row, destination, {}, &EdgeEntry::source))
+      refuse_return(dataset.meta().edge_types[type], source, destination, "to-undirected");
+  }
+}
+
+/// A loop may be held out too, of the type or of its reverse.
+void require_no_loop_held_out(const Dataset& dataset, int type) {
+  for (const int of : {type, dataset.meta().reverse_edge_type(type)}) {
+    if (of < 0) continue;
+    for (const auto& [source, destination] : held_out(dataset, of))
+      if (source == destination)
+        refuse_return(dataset.meta().edge_types[of], source, destination, "add-self-loops");
+  }
+}
+
 /// Each pair both ways and once.
 void merge_reverse(Editor& editor, int type) {
   const StoredRows rows = editor.rows(type);
+  require_none_reversed(editor.dataset(), type, rows);
   const std::int64_t num_edges = rows.csc().num_edges();
   const ReversedRows reversed(rows, rows.csc().num_rows(), editor.options().threads, editor.progress());
   editor.replace(type, 2 * num_edges, "Merging edges with their reverse",
@@ -205,19 +255,6 @@ void add_loops(Editor& editor, int type, const SelfLoopOptions& options) {
       fills_of(editor.meta().edge_types[type], options));
 }
 
-/// New edges could be links that are held out.
-void require_no_splits(const DatasetMeta& meta, int type, const char* command) {
-  const int reverse = meta.reverse_edge_type(type);
-  if (meta.edge_types[type].splits.empty() && (reverse < 0 || meta.edge_types[reverse].splits.empty()))
-    return;
-  throw Error(
-      ErrorCode::kInvalid,
-      fmt::format(
-          "edge type {} has edge splits, whose held-out links {} could bring back into the graph; run "
-          "it before the split, or choose other types by --edge-types",
-          meta.edge_types[type].folder(), command));
-}
-
 /// Numbers of the chosen edge types, rising; of all where none is named.
 std::vector<int> chosen_types(const DatasetMeta& meta, const std::vector<std::string>& names) {
   std::vector<int> types;
@@ -233,12 +270,10 @@ std::vector<int> chosen_types(const DatasetMeta& meta, const std::vector<std::st
 
 EditedGraph to_undirected(const Dataset& dataset, const EditOptions& options, const Progress& progress) {
   const DatasetMeta& meta = dataset.meta();
-  std::vector<int> types = chosen_types(meta, options.edge_types);
-  std::erase_if(types, [&](int type) { return meta.reverse_edge_type(type) >= 0; });
-  for (const int type : types)
-    if (is_square(meta.edge_types[type])) require_no_splits(meta, type, "to-undirected");
+  const std::vector<int> types = chosen_types(meta, options.edge_types);
   Editor editor(dataset, options, progress);
   for (const int type : types) {
+    if (meta.reverse_edge_type(type) >= 0) continue;
     if (is_square(meta.edge_types[type]))
       merge_reverse(editor, type);
     else
@@ -284,7 +319,7 @@ EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& option
                   fmt::format("edge type {} leads from one node type to another, so a node "
                               "has no edge to itself",
                               edge.folder()));
-    require_no_splits(meta, type, "add-self-loops");
+    require_no_loop_held_out(dataset, type);
     fills_of(edge, options);  // complains before anything is read
   }
   Editor editor(dataset, options, progress);

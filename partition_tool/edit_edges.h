@@ -30,8 +30,8 @@ struct EditedGraph {
 
 /// Edge types between nodes of one type get the reverse of each edge behind their own, each pair once (the first stays, with its
 /// attributes); others get a type rev_<rel> beside them, in the order of the edge ids, with the same attributes and ids. Types that
-/// have a reverse are left as they are. Throws kInvalid where a name is taken, and for edge types between nodes of one type that have
-/// edge splits: where u -> v is held out and v -> u is an edge, u -> v would be one again.
+/// have a reverse are left as they are. Throws kInvalid where a name is taken, and where an edge's reverse is a held-out link: it would
+/// be an edge again.
 EditedGraph to_undirected(const Dataset& dataset, const EditOptions& options, const Progress& progress);
 
 /// Of edges with the same ends the first in the imported order stays.
@@ -42,7 +42,7 @@ struct SelfLoopOptions : EditOptions {
 };
 
 /// Nodes without an edge to themselves get one, behind their other in-edges. Throws kInvalid for edge types between two node
-/// types that are named, for edge types with edge splits (a loop may be held out), and for an attribute that `fill` says nothing of.
+/// types that are named, where a loop is a held-out link, and for an attribute that `fill` says nothing of.
 EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -215,27 +215,43 @@ TEST_F(EditEdges, LoopsThatMakeNoSenseAreOneLine) {
             std::string::npos);
 }
 
-// Where u -> v is held out and v -> u is not, to-undirected would make u -> v an edge again; a loop may be held out too.
-TEST_F(EditEdges, EdgesThatCouldBeHeldOutLinksAreNotAdded) {
-  TypedGraph graph = web(1);
-  graph.edges[0].splits["test"] = {.pairs = {3, 5, 4, 4}};
+// Where u -> v is held out and v -> u is an edge, to-undirected would make u -> v one again; a loop may be held out too.
+TEST_F(EditEdges, EdgesThatAreHeldOutLinksAreNotAdded) {
+  TypedGraph graph{.nodes = {{.name = "p", .count = 9}},
+                   .edges = {{.src = "p",
+                              .rel = "links",
+                              .dst = "p",
+                              .sources = {1, 8, 2, 5, 3, 0},
+                              .destinations = {3, 3, 3, 3, 4, 6}}}};
+  auto& splits = graph.edges[0].splits;
   const auto refusal = [&](auto change) { return complaint_of([&] { made_by(graph, 1, change); }); };
   const auto undirected = [](const Dataset& dataset) { return to_undirected(dataset, {}, no_progress); };
   const auto loops = [](const Dataset& dataset) {
     SelfLoopOptions options;
-    options.fill = {{"weight", "1"}, {"time", "1"}};
     options.edge_types = {"links"};
     return add_self_loops(dataset, options, no_progress);
   };
-  EXPECT_NE(refusal(undirected).find("held-out links to-undirected could bring back"), std::string::npos);
-  EXPECT_NE(refusal(loops).find("held-out links add-self-loops could bring back"), std::string::npos);
+  splits["train"] = {.pairs = {3, 5, 4, 4}};
+  splits["valid"] = {.pairs = {3, 5, 3, 7, 4, 4}, .labels = {0, 1, 0}};
+  splits["test"] = {.pairs = {6, 7, 3, 0}};
+  EXPECT_EQ(refusal(undirected), "") << "links to train on, negatives, and links between others";
+  EXPECT_EQ(refusal(loops), "");
+  splits["test"] = {.pairs = {6, 7, 3, 7, 3, 5}};
+  EXPECT_NE(refusal(undirected).find("3 -> 5 is held out by an edge split, and to-undirected would"),
+            std::string::npos);
+  EXPECT_EQ(refusal(loops), "");
+  splits["test"] = {.pairs = {4, 4}};
+  EXPECT_EQ(refusal(undirected), "");
+  EXPECT_NE(refusal(loops).find("4 -> 4 is held out by an edge split, and add-self-loops would"),
+            std::string::npos);
   // Nor in the reverse of a type with splits, which to-undirected leaves as it is.
+  splits["test"] = {.pairs = {3, 5, 4, 4}};
   graph.edges.push_back(graph.edges[0]);
   std::swap(graph.edges[0].sources, graph.edges[0].destinations);
   graph.edges[0].splits.clear();
   graph.edges[1].rel = "back";
   graph.edges[1].rev_of = "p__links__p";
-  EXPECT_NE(refusal(loops).find("held-out links add-self-loops could bring back"), std::string::npos);
+  EXPECT_NE(refusal(loops).find("4 -> 4 is held out"), std::string::npos);
   EXPECT_EQ(refusal(undirected), "");
   // The reverse of the edges that stayed, as a type beside them, has no held-out link.
   graph = testing::shop_graph(20, 15, 200, 3);
