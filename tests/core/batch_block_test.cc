@@ -1,13 +1,12 @@
 // The batch block: a golden file, and every byte of a head changed must be refused or leave a block that stays in its bounds.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "core/block_file.h"
 #include "core/limits.h"
 #include "tests/core/made_batch.h"
+#include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -15,6 +14,7 @@ namespace hopfeed {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::file_bytes;
 
 testing::Block ring_batch() {
   testing::TempFolder folder;
@@ -29,17 +29,11 @@ testing::Block ring_batch() {
                              {.fanouts = {1, 2}, .edge_ids = true}, 42);
 }
 
-std::string bytes_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 TEST(BatchBlock, EqualsTheGoldenFile) {
   const auto block = ring_batch();
-  const fs::path golden = fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data/ring_batch.block";
-  if (std::getenv("HOPFEED_STORE_GOLDEN"))
-    store_block(block.view(), golden);  // after a meant change of the format
-  const std::string expected = bytes_of(golden);
+  const fs::path golden = testing::golden("ring_batch.block");
+  if (testing::stores_golden()) store_block(block.view(), golden);
+  const std::string expected = file_bytes(golden);
   ASSERT_EQ(block.size, expected.size());
   EXPECT_EQ(std::memcmp(block.bytes.get(), expected.data(), expected.size()), 0)
       << "the layout or the draws have changed; if that was meant, raise kBlockVersion and run this test "
@@ -50,10 +44,10 @@ TEST(BatchBlock, IsStoredWholeAndRead) {
   const auto block = ring_batch();
   testing::TempFolder folder;
   store_block(block.view(), folder.path() / "b.block");
-  EXPECT_EQ(bytes_of(folder.path() / "b.block"),
+  EXPECT_EQ(file_bytes(folder.path() / "b.block"),
             std::string(reinterpret_cast<const char*>(block.bytes.get()), block.size));
   store_block(block.view(), folder.path() / "b.npz");
-  const std::string npz = bytes_of(folder.path() / "b.npz");
+  const std::string npz = file_bytes(folder.path() / "b.npz");
   EXPECT_EQ(npz.substr(0, 4), "PK\3\4");
   for (const char* name : {"x.npy", "y.npy", "edge_index.npy", "n_id.npy", "input_id.npy", "batch_size.npy",
                            "num_sampled_nodes.npy"}) {
@@ -72,7 +66,7 @@ TEST(BatchBlock, NodesAndEdgesWithAnAttributeOfOneName_AreStoredByTheirTypesToo)
   const Dataset dataset(folder.path() / "data");
   const auto block = testing::make_batch(dataset, {.seeds = {1}}, {.fanouts = {1}, .edge_attrs = {"time"}});
   store_block(block.view(), folder.path() / "b.npz");
-  const std::string npz = bytes_of(folder.path() / "b.npz");
+  const std::string npz = file_bytes(folder.path() / "b.npz");
   for (const char* name : {"node0.time.npy", "edge0.time.npy", "n_id.npy"})
     EXPECT_NE(npz.find(name), std::string::npos) << name;
   EXPECT_EQ(npz.find("node0.n_id"), std::string::npos);

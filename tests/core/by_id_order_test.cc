@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
 #include <set>
 
 #include "core/error.h"
 #include "core/has_edge.h"
+#include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -18,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_all(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_all(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-void verify(const fs::path& folder) {
-  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
-}
+using testing::file_bytes;
+using testing::verify;
+using testing::write_bytes;
 
 /// Users at two items, one of which has a row that is searched: 700 of 900 users, some of them several times.
 testing::TypedGraph crowd() {
@@ -55,10 +48,10 @@ class ByIdOrder : public ::testing::Test {
   }
   /// The file's entries, changed.
   void damage(const std::function<void(std::span<std::uint32_t>)>& change) const {
-    std::string bytes = read_all(file());
+    std::string bytes = file_bytes(file());
     const std::size_t count = graph_.edges[0].sources.size();
     change({reinterpret_cast<std::uint32_t*>(bytes.data() + bytes.size()) - count, count});
-    write_all(file(), bytes);
+    write_bytes(file(), bytes);
   }
 
   testing::TempFolder temp_;
@@ -121,11 +114,11 @@ TEST_F(ByIdOrder, IsOfVersion5_AndLeavesTheFingerprintAsItIs) {
   const DatasetMeta without = Dataset(data_).meta();
   EXPECT_EQ(without.version(), 4);
   EXPECT_EQ(with.fingerprint, without.fingerprint);
-  EXPECT_EQ(read_all(data_ / "meta.json").find("by_id"), std::string::npos);
+  EXPECT_EQ(file_bytes(data_ / "meta.json").find("by_id"), std::string::npos);
 }
 
 TEST_F(ByIdOrder, AnOlderVersionKnowsNothingOfIt) {
-  std::string text = read_all(data_ / "meta.json");
+  std::string text = file_bytes(data_ / "meta.json");
   text.replace(text.find("\"version\": 5"), 12, "\"version\": 4");
   try {
     parse_meta(seal_meta(text), "meta.json");
@@ -170,7 +163,7 @@ TEST_F(ByIdOrder, AnyNumbers_GiveAnAnswerOrAnError) {
 
 TEST_F(ByIdOrder, AnotherOrder_IsFoundByVerify) {
   damage([](std::span<std::uint32_t> order) { std::swap(order[3], order[4]); });
-  std::string meta = read_all(data_ / "meta.json"), bytes = read_all(file());
+  std::string meta = file_bytes(data_ / "meta.json"), bytes = file_bytes(file());
   try {
     verify(data_);
     FAIL();
@@ -182,8 +175,8 @@ TEST_F(ByIdOrder, AnotherOrder_IsFoundByVerify) {
 
 TEST_F(ByIdOrder, AFileThatIsCutShortOrGone_IsRefusedAtTheDoor) {
   const fs::path path = file();
-  const std::string bytes = read_all(path);
-  write_all(path, bytes.substr(0, bytes.size() - 4));
+  const std::string bytes = file_bytes(path);
+  write_bytes(path, bytes.substr(0, bytes.size() - 4));
   EXPECT_THROW(Dataset{data_}, Error);
   fs::remove(path);
   EXPECT_THROW(Dataset{data_}, Error);
@@ -199,25 +192,13 @@ TEST(GoldenByIdOrder, IsReadAndWrittenByteByByte) {
     }
   }
   const testing::TempFolder folder;
-  const fs::path made = folder.path() / "ring",
-                 kept = fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data/ring-v5";
-  testing::write_typed_dataset(made, ring, {.by_id = true});
-  if (std::getenv("HOPFEED_STORE_GOLDEN")) {  // after a meant change of the format
-    fs::remove_all(kept);
-    fs::copy(made, kept, fs::copy_options::recursive);
-  }
-  verify(kept);
-  const Dataset dataset(kept);
+  testing::write_typed_dataset(folder.path() / "ring", ring, {.by_id = true});
+  testing::expect_golden(folder.path() / "ring", "ring-v5");
+  const Dataset dataset(testing::golden("ring-v5"));
   const std::uint32_t* order = dataset.by_id(0).order[0];
   EXPECT_EQ(std::vector<std::uint32_t>(order, order + 8),
             (std::vector<std::uint32_t>{0, 2, 1, 3, 1, 3, 0, 2}))
       << "node 0 has 1, 6, 1, 6, node 1 has 2, 0, 2, 0";
-  for (const auto& entry : fs::recursive_directory_iterator(made)) {
-    if (!entry.is_regular_file()) continue;
-    const fs::path relative = fs::relative(entry.path(), made);
-    EXPECT_EQ(read_all(entry.path()), read_all(kept / relative))
-        << relative << ": if that was meant, raise kDatasetVersion";
-  }
 }
 
 }  // namespace

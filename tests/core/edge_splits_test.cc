@@ -2,11 +2,10 @@
 // a dataset that uses none of it is of version 4, to the byte (dataset_test.cc has its golden files).
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "core/dataset.h"
 #include "core/dataset_writer.h"
 #include "core/error.h"
+#include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -16,19 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 using Ints = std::vector<std::int64_t>;
 
-std::string read_all(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_all(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-void verify(const fs::path& folder) {
-  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
-}
-fs::path golden(const std::string& name) {
-  return fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data" / name;
-}
+using testing::file_bytes;
+using testing::verify;
+using testing::write_bytes;
 
 /// Users that buy items, the reverse of it, and three splits: with labels and times, with times, with neither.
 testing::TypedGraph shop() {
@@ -55,7 +44,7 @@ Ints list(std::span<const std::int64_t> numbers) { return {numbers.begin(), numb
 class EdgeSplits : public ::testing::Test {
  protected:
   EdgeSplits() { testing::write_typed_dataset(data_, shop(), testing::random_typed_cut(shop(), 2, 3)); }
-  std::string meta() const { return read_all(data_ / "meta.json"); }
+  std::string meta() const { return file_bytes(data_ / "meta.json"); }
   /// What is said of a manifest in which `from` is `to`.
   std::string complaint(const std::string& from, const std::string& to) const {
     std::string text = meta();
@@ -148,7 +137,7 @@ TEST_F(EdgeSplits, BadCountsAndNamesAreRefused) {
   EXPECT_NE(complaint(right, "\"tr/in\": 4").find("no valid name"), std::string::npos);
   std::string text = meta();
   text.replace(text.find(right), right.size(), "\"train\": 5");  // well formed, but the file has four
-  write_all(data_ / "meta.json", seal_meta(text));
+  write_bytes(data_ / "meta.json", seal_meta(text));
   try {
     const Dataset dataset(data_);
     FAIL();
@@ -193,22 +182,9 @@ TEST_F(EdgeSplits, TheFingerprintTellsLinksApart) {
 
 TEST(GoldenEdgeSplits, AreReadAndWrittenByteByByte) {
   testing::TempFolder folder;
-  const fs::path made = folder.path() / "shop", kept = golden("shop-v5");
-  testing::write_typed_dataset(made, shop());
-  if (std::getenv("HOPFEED_STORE_GOLDEN")) {  // after a meant change of the format
-    fs::remove_all(kept);
-    fs::copy(made, kept, fs::copy_options::recursive);
-  }
-  verify(kept);
-  std::size_t files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(made)) {
-    if (!entry.is_regular_file()) continue;
-    const fs::path relative = fs::relative(entry.path(), made);
-    EXPECT_EQ(read_all(entry.path()), read_all(kept / relative))
-        << relative << ": if that was meant, raise kDatasetVersion";
-    ++files;
-  }
-  EXPECT_EQ(files, 21U);
+  testing::write_typed_dataset(folder.path() / "shop", shop());
+  testing::expect_golden(folder.path() / "shop", "shop-v5");
+  EXPECT_EQ(testing::files_of(folder.path() / "shop").size(), 21U);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "partition_tool/read_dataset.h"
 #include "tests/partition_tool/typed_raw_graph.h"
+#include "tests/support/dataset_files.h"
 
 namespace hopfeed::testing {
 
@@ -60,10 +61,6 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> links_of(const Dataset
     if (links.labels.empty() ? label == 1 : links.labels[i] == label)
       pairs.emplace_back(links.pairs[2 * i], links.pairs[2 * i + 1]);
   return pairs;
-}
-
-inline void verify(const std::filesystem::path& folder) {
-  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
 }
 
 inline std::string complaint_of(const std::function<void()>& action, ErrorCode code = ErrorCode::kInvalid) {

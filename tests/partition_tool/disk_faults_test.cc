@@ -41,14 +41,8 @@ class DiskFaults : public ::testing::Test {
   ToolResult shell(const std::string& command) const {
     return testing::run_shell(scratch_.path(), "cd " + work_.path().string() + "; " + command);
   }
-  /// Path and bytes of each file.
   std::map<std::string, std::string> content(const std::string& name) const {
-    std::map<std::string, std::string> files;
-    for (const auto& entry : fs::recursive_directory_iterator(work_.path() / name)) {
-      if (entry.is_regular_file())
-        files[fs::relative(entry.path(), work_.path() / name).string()] = testing::file_bytes(entry.path());
-    }
-    return files;
+    return testing::files_of(work_.path() / name);
   }
   void back_to_old() const {
     fs::remove_all(work_.path() / "d");

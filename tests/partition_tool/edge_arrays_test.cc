@@ -12,6 +12,7 @@
 #include "partition_tool/read_dataset.h"
 #include "tests/core/made_batch.h"
 #include "tests/partition_tool/typed_raw_graph.h"
+#include "tests/support/dataset_files.h"
 
 namespace hopfeed {
 namespace {
@@ -22,6 +23,7 @@ using testing::no_progress;
 using testing::raw_graph_of;
 using testing::TempFolder;
 using testing::TypedGraph;
+using testing::verify;
 using Ints = std::vector<std::int64_t>;
 
 constexpr int kNodes = 300;
@@ -60,10 +62,6 @@ std::vector<std::int32_t> three_parts() {
   std::mt19937_64 random(5);
   for (int v = 0; v < kNodes; ++v) partition_of.push_back(static_cast<std::int32_t>(random() % 3));
   return partition_of;
-}
-
-void verify(const fs::path& folder) {
-  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
 }
 
 TEST(EdgeArrays, SameFilesAsTheObviousWriterWithAnyNumberOfThreads) {

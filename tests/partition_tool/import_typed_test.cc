@@ -37,7 +37,7 @@ class ImportNumpyTypes : public ::testing::Test {
   RawGraph import() const { return import_numpy({.hetero = path("graph.json")}, no_progress); }
   void build(const std::string& name) const {
     testing::write_dataset(folder_.path() / name, import());
-    Dataset(folder_.path() / name).verify([](std::uint64_t, std::uint64_t) {});
+    testing::verify(folder_.path() / name);
   }
   const TempFolder folder_;
 };
@@ -219,7 +219,7 @@ class ImportOgbTypes : public ::testing::Test {
   OgbImportOptions options() const { return {.raw = folder_.path() / "mag"}; }
   DatasetMeta build(const std::string& name, const RawGraph& graph) const {
     const DatasetMeta meta = testing::write_dataset(folder_.path() / name, graph);
-    Dataset(folder_.path() / name).verify([](std::uint64_t, std::uint64_t) {});
+    testing::verify(folder_.path() / name);
     return meta;
   }
   const TempFolder folder_;
@@ -341,7 +341,7 @@ TEST(ImportOgbTypesReal, LastfmIsReadWhole) {
   EXPECT_GT(graph.edges[0].splits.at("test").count, 10'000);
   const TempFolder folder;
   testing::write_dataset(folder.path() / "lastfm", graph);
-  Dataset(folder.path() / "lastfm").verify([](std::uint64_t, std::uint64_t) {});
+  testing::verify(folder.path() / "lastfm");
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #pragma once
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/node_order.h"
+#include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed::testing {
@@ -65,11 +64,6 @@ inline DatasetMeta write_dataset(const std::filesystem::path& folder, const RawG
       writer, graph, orders, {.cut = how, .made_by = "a test", .threads = cut.hotness.threads}, no_progress);
   writer.commit(result.meta);
   return Dataset(folder).meta();  // with the list of files
-}
-
-inline std::string file_bytes(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 /// The in-edges of each node by original id: (source, edge id) in row order; edge id -1 where none are

@@ -13,6 +13,7 @@
 #include "partition_tool/undirected_graph.h"
 #include "tests/core/made_batch.h"
 #include "tests/partition_tool/typed_raw_graph.h"
+#include "tests/support/dataset_files.h"
 
 namespace hopfeed {
 namespace {
@@ -22,11 +23,8 @@ using testing::no_progress;
 using testing::raw_graph_of;
 using testing::TempFolder;
 using testing::TypedGraph;
+using testing::verify;
 using Ints = std::vector<std::int64_t>;
-
-void verify(const fs::path& folder) {
-  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
-}
 
 std::vector<std::int32_t> cut_by(const std::string& method, const RawGraph& graph, int partitions) {
   const PartitionOptions options{.partitions = partitions, .seed = 1, .threads = 2};

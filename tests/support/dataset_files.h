@@ -1,0 +1,63 @@
+// A dataset's files as tests see them: read, damaged, verified, and compared with the golden ones of tests/core/data.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "core/dataset.h"
+
+namespace hopfeed::testing {
+
+inline std::string file_bytes(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// By the path inside the folder.
+inline std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    files[std::filesystem::relative(entry.path(), folder).string()] = file_bytes(entry.path());
+  }
+  return files;
+}
+
+inline void verify(const std::filesystem::path& folder) {
+  Dataset(folder).verify([](std::uint64_t, std::uint64_t) {});
+}
+
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data" / name;
+}
+
+/// Whether to write what is golden anew, after a meant change of a format.
+inline bool stores_golden() { return std::getenv("HOPFEED_STORE_GOLDEN") != nullptr; }
+
+/// Expects the folder to be the golden one, byte by byte, and that to verify.
+inline void expect_golden(const std::filesystem::path& made, const std::string& name) {
+  const std::filesystem::path kept = golden(name);
+  if (stores_golden()) {
+    std::filesystem::remove_all(kept);
+    std::filesystem::copy(made, kept, std::filesystem::copy_options::recursive);
+  }
+  verify(kept);
+  const auto expected = files_of(kept);
+  const auto files = files_of(made);
+  for (const auto& [path, bytes] : files) {
+    ASSERT_TRUE(expected.contains(path)) << path << " is new";
+    EXPECT_EQ(bytes, expected.at(path)) << path << ": if that was meant, raise kDatasetVersion";
+  }
+  EXPECT_EQ(files.size(), expected.size()) << "a golden file is not made any more";
+}
+
+}  // namespace hopfeed::testing
