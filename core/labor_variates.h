@@ -71,18 +71,17 @@ class LaborVariates {
   }
 
   void make(const Dataset& dataset, const Wanted& wanted) {
-    const std::size_t room = room_for(dataset.num_nodes(wanted.node_type));
-    const std::uint32_t first = wanted.first_hop % kLaborHops,
-                        words = std::min(wanted.end_hop - wanted.first_hop, kLaborHops - first);
+    const std::uint32_t first = wanted.first_hop % kLaborHops;
     views_ = {};  // before the memory behind them may move, or there is none
-    uppers_.reserve(room * words);
-    bits_.reserve(room / 8 * kCuts.size() * words);
+    room_ = room_for(dataset.num_nodes(wanted.node_type));
+    num_tables_ = std::min(wanted.end_hop - wanted.first_hop, kLaborHops - first);
+    uppers_.reserve(room_ * num_tables_);
+    bits_.reserve(room_ / 8 * kCuts.size() * num_tables_);
     VariateWords out{};
-    for (std::uint32_t w = 0; w < words; ++w) {
-      View& view = views_[first + w];
-      view.uppers = out[first + w] = uppers_.data() + w * room;
-      for (std::size_t c = 0; c < kCuts.size(); ++c)
-        view.below[c] = bits_.data() + (w * kCuts.size() + c) * (room / 8);
+    for (std::uint32_t t = 0; t < num_tables_; ++t) {
+      View& view = views_[first + t];
+      view.uppers = out[first + t] = uppers_of(t);
+      for (std::size_t c = 0; c < kCuts.size(); ++c) view.below[c] = bits_of(t, c);
     }
     std::size_t made = 0, marked = 0;
     for (int p = 0; p < dataset.meta().partitions; ++p) {
@@ -96,23 +95,28 @@ class LaborVariates {
         marked = mark(marked, made / kMarkedTogether * kMarkedTogether);
       }
     }
-    mark(marked, room);
+    mark(marked, room_);
     node_type_ = wanted.node_type;
     key_ = wanted.key;
   }
 
+  std::uint16_t* uppers_of(std::uint32_t table) { return uppers_.data() + table * room_; }
+  std::uint8_t* bits_of(std::uint32_t table, std::size_t cut) {
+    return bits_.data() + (table * kCuts.size() + cut) * (room_ / 8);
+  }
+
   // Of the nodes [begin, end), in all hops that were made; returns the end.
-  std::size_t mark(std::size_t begin, std::size_t end) const {
-    for (const View& view : views_) {
-      for (std::size_t c = 0; view.uppers && c < kCuts.size(); ++c)
-        mark_below(view.uppers + begin, end - begin, kCuts[c],
-                   const_cast<std::uint8_t*>(view.below[c]) + begin / 8);
-    }
+  std::size_t mark(std::size_t begin, std::size_t end) {
+    for (std::uint32_t t = 0; t < num_tables_; ++t)
+      for (std::size_t c = 0; c < kCuts.size(); ++c)
+        mark_below(uppers_of(t) + begin, end - begin, kCuts[c], bits_of(t, c) + begin / 8);
     return end;
   }
 
   ScratchArray<std::uint16_t> uppers_;
   ScratchArray<std::uint8_t> bits_;
+  std::size_t room_ = 0;                  // nodes of each table
+  std::uint32_t num_tables_ = 0;          // one for each hop
   std::array<View, kLaborHops> views_{};  // by the word of the hop
   int node_type_ = -1;
   std::uint64_t key_ = 0;
