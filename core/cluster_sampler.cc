@@ -12,15 +12,11 @@
 namespace hopfeed {
 namespace {
 
-bool has(const NodeTypeMeta& type, const std::string& attribute) {
-  return std::ranges::find(type.attrs, attribute, &AttrMeta::name) != type.attrs.end();
-}
-
 /// "paper, author"
 std::string types_with(const DatasetMeta& meta, const std::string& attribute) {
   std::string names;
   for (const NodeTypeMeta& type : meta.node_types)
-    if (has(type, attribute)) names += (names.empty() ? "" : ", ") + type.name;
+    if (find_attr(type.attrs, attribute)) names += (names.empty() ? "" : ", ") + type.name;
   return names;
 }
 
@@ -96,7 +92,7 @@ const ClusterIndex& ClusterSampler::clusters_of(int seed_type) const {
   if (index) return *index;
   const NodeTypeMeta& type = dataset_.meta().node_types[seed_type];
   require_valid(
-      has(type, attribute_),
+      find_attr(type.attrs, attribute_),
       fmt::format(
           "the seeds are of node type '{}', which has no attribute '{}' that numbers clusters; choose "
           "a node_type that has it: {}",

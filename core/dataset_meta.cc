@@ -21,6 +21,11 @@ std::int64_t AttrMeta::row_bytes() const {
   return row_elements() * static_cast<std::int64_t>(element_bytes(type));
 }
 
+const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
+  const auto found = std::ranges::find(attrs, name, &AttrMeta::name);
+  return found == attrs.end() ? nullptr : &*found;
+}
+
 int DatasetMeta::node_type(const std::string& type_name) const {
   std::string known;
   for (std::size_t i = 0; i < node_types.size(); ++i) {

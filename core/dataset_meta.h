@@ -46,6 +46,9 @@ struct AttrMeta {
   std::int64_t row_bytes() const;
 };
 
+/// The attribute of that name, or null.
+const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
+
 struct NodeTypeMeta {
   std::string name = "node";
   std::int64_t count = 0;

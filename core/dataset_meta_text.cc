@@ -138,12 +138,6 @@ bool is_hex(const std::string& text) {
                      [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
-  const auto it =
-      std::find_if(attrs.begin(), attrs.end(), [&](const AttrMeta& attr) { return attr.name == name; });
-  return it == attrs.end() ? nullptr : &*it;
-}
-
 // What weights and times name is a number per edge (of times: or per source node), each named once.
 void check_weights_and_times(const MetaFields& in, const DatasetMeta& meta, const EdgeTypeMeta& edge) {
   using enum ElementType;

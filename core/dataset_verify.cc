@@ -277,8 +277,7 @@ class Verifier {
     const EdgeTypeMeta& edge = meta_.edge_types[e];
     const CscView view = dataset_.csc(e);
     times.clear();
-    if (std::any_of(edge.attrs.begin(), edge.attrs.end(),
-                    [&](const AttrMeta& attr) { return attr.name == name; })) {
+    if (find_attr(edge.attrs, name)) {
       const AttrView attr = dataset_.edge_attr(e, name);
       for (std::int64_t i = begin; i < end; ++i)
         times.push_back(id_at(attr.parts[p] + i * attr.stride_bytes, attr.type, 0));

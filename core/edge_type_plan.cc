@@ -34,9 +34,6 @@ std::vector<std::vector<std::int64_t>> edge_type_fanouts(const Dataset& data, co
 /// disregard of what was asked for, later than their seed, say.
 void require_tables(const Dataset& data, int type, const BatchOptions& options) {
   const EdgeTypeMeta& edge = data.meta().edge_types[type];
-  const auto has = [](const std::vector<AttrMeta>& attrs, const std::string& name) {
-    return std::ranges::find(attrs, name, &AttrMeta::name) != attrs.end();
-  };
   const auto require = [&](const std::vector<std::string>& tables, const std::string& name,
                            const char* what) {
     require_valid(contains(tables, name), fmt::format("edge type '{}' of {} was imported without '{}' as its "
@@ -44,9 +41,9 @@ void require_tables(const Dataset& data, int type, const BatchOptions& options) 
                                                       "so, or leave the type out by edge fanouts of 0",
                                                       edge.folder(), data.folder().string(), name, what));
   };
-  if (has(edge.attrs, options.weight)) require(edge.weights, options.weight, "weight");
+  if (find_attr(edge.attrs, options.weight)) require(edge.weights, options.weight, "weight");
   const NodeTypeMeta& sources = data.meta().node_types[data.csc(type).src_type];
-  if (has(edge.attrs, options.time) || has(sources.attrs, options.time))
+  if (find_attr(edge.attrs, options.time) || find_attr(sources.attrs, options.time))
     require(edge.times, options.time, "time");
 }
 

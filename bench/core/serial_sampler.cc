@@ -194,7 +194,7 @@ class SerialSampler {
   // Of the edges, or of their sources where the time is not an edge's.
   Ints times(std::size_t e, const Row& row) const {
     const auto& attrs = dataset_.meta().edge_types[e].attrs;
-    const bool of_edges = std::ranges::find(attrs, options_.time, &AttrMeta::name) != attrs.end();
+    const bool of_edges = find_attr(attrs, options_.time) != nullptr;
     const AttrView view = of_edges ? dataset_.edge_attr(static_cast<int>(e), options_.time)
                                    : dataset_.attr(readers_[e].csc().src_type, options_.time);
     Ints times;

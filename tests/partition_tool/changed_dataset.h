@@ -28,7 +28,7 @@ struct Edge {
 inline std::vector<Edge> edges_of(const Dataset& dataset, int type) {
   const CscView csc = dataset.csc(type);
   const auto& attrs = dataset.meta().edge_types[type].attrs;
-  const bool timed = std::ranges::find(attrs, "time", &AttrMeta::name) != attrs.end();
+  const bool timed = find_attr(attrs, "time") != nullptr;
   const auto at = [](const void* ids, ElementType width, std::int64_t i) {
     return width == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
                                         : static_cast<const std::int64_t*>(ids)[i];
