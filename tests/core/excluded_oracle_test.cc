@@ -160,9 +160,7 @@ TEST(ExcludedOracle, AThousandRandomGraphs_AreSampledAsIfTheyHadNotTheEdges) {
                                                     .max_nodes = 1 + rounds.below(60),
                                                     .seed = rounds.word(),
                                                     .reverses = rounds.below(2) == 1});
-    auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(3)), rounds.word());
-    cut.wide_ids = rounds.below(2) == 1;
-    testing::write_typed_dataset(folder.path() / "graph", graph, cut);
+    testing::write_typed_dataset(folder.path() / "graph", graph, rounds.cut(graph, 3));
     const Dataset dataset(folder.path() / "graph");
     for (int batch = 0; batch < 4; ++batch) {
       int type = static_cast<int>(rounds.below(std::ssize(graph.nodes)));

@@ -20,9 +20,7 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
                                                     .max_nodes = 1 + rounds.below(150),
                                                     .seed = rounds.word(),
                                                     .reverses = rounds.below(2) == 1});
-    auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(4)), rounds.word());
-    cut.wide_ids = rounds.below(2) == 1;
-    testing::write_typed_dataset(folder.path() / "graph", graph, cut);
+    testing::write_typed_dataset(folder.path() / "graph", graph, rounds.cut(graph, 4));
     const Dataset dataset(folder.path() / "graph");
     dataset.verify([](std::uint64_t, std::uint64_t) {});
     for (int batch = 0; batch < 25; ++batch) {
@@ -33,16 +31,12 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
       for (std::int64_t count = 1 + rounds.below(30); count > 0; --count)
         seeds.push_back(rounds.below(graph.nodes[type].count));
       const SeedList list(seeds, {.node_type = type, .shuffle = false});
-      const std::int64_t first = rounds.below(list.size());
-      const BatchKey key{.seed = rounds.word(),
-                         .epoch = rounds.below(100),
-                         .first = first,
-                         .count = 1 + rounds.below(list.size() - first)};
+      const BatchKey key = rounds.key(list.size());
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", options " +
                    options.to_json());
       BatchMaker maker(dataset, list, options);
       const auto block = testing::make_block(maker, key);
-      const Ints part(seeds.begin() + first, seeds.begin() + first + key.count);
+      const Ints part(seeds.begin() + key.first, seeds.begin() + key.first + key.count);
       testing::expect_same(block.view(), testing::serial_sample(graph, type, part, options, key), graph, type,
                            options);
       EXPECT_LE(block.size, maker.max_block_bytes(key.count));
@@ -57,27 +51,16 @@ TEST(KindsOracle, TheCutIsInvisible) {
   testing::TempFolder folder;
   for (int round = 0; round < 8; ++round) {
     const auto graph = testing::random_typed_graph({.seed = rounds.word(), .reverses = round % 2 == 1});
-    std::vector<std::unique_ptr<Dataset>> cuts;
-    for (int partitions : {0, 1, 2, 3}) {
-      const auto path = folder.path() / std::to_string(partitions);
-      testing::write_typed_dataset(path, graph,
-                                   partitions == 0
-                                       ? testing::TypedCut{}
-                                       : testing::random_typed_cut(graph, partitions, rounds.word()));
-      cuts.push_back(std::make_unique<Dataset>(path));
-    }
+    const testing::ManyCuts cuts(folder.path(), graph, rounds);
     for (int batch = 0; batch < 12; ++batch) {
       const BatchOptions options = rounds.options(graph, 0);
-      const auto digest = [&](const Dataset& dataset) {
+      cuts.expect_same(options, [&](const Dataset& dataset) {
         const SeedList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
         BatchMaker maker(dataset, list, options);
         return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
             .view()
             .digest();
-      };
-      const std::uint64_t uncut = digest(*cuts[0]);
-      for (std::size_t cut = 1; cut < cuts.size(); ++cut)
-        EXPECT_EQ(digest(*cuts[cut]), uncut) << cut << " partitions, options " << options.to_json();
+      });
     }
   }
 }

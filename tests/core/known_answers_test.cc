@@ -5,8 +5,7 @@
 #include "core/deal.h"
 #include "core/error.h"
 #include "tests/core/made_batch.h"
-#include "tests/support/tiny_dataset.h"
-#include "tests/support/typed_dataset.h"
+#include "tests/core/sampled_graphs.h"
 
 namespace hopfeed {
 namespace {
@@ -14,24 +13,13 @@ namespace {
 using testing::ints;
 using Ints = std::vector<std::int64_t>;
 
-// In-neighbours of i are i - 1 and i + 1, in that order, so edges 2i and 2i + 1 end at i.
-testing::TypedGraph cycle_of_six() {
-  const testing::TinyGraph ring = testing::ring_graph(6);
-  return {.nodes = {{.name = "paper", .count = 6}},
-          .edges = {
-              {.src = "paper", .rel = "to", .dst = "paper", .sources = ring.src, .destinations = ring.dst}}};
-}
+testing::TypedGraph cycle_of_six() { return testing::cycle_of_six("paper"); }
 
-class KnownAnswers : public ::testing::Test {
+class KnownAnswers : public testing::SampledGraphs {
  protected:
   BatchView sample(const testing::TypedGraph& graph, const Ints& seeds, BatchOptions options) {
     options.edge_ids = edge_ids_;
-    testing::write_typed_dataset(folder_.path() / "graph", graph);
-    dataset_.emplace(folder_.path() / "graph");
-    const SeedList list(seeds, {.node_type = 0, .shuffle = false});
-    BatchMaker maker(*dataset_, list, options);
-    block_ = testing::make_block(maker, {.seed = 123456, .epoch = 0, .first = 0, .count = list.size()});
-    return block_.view();
+    return keep(testing::make_batch(open(graph), {.seeds = seeds}, options, 123456));
   }
 
   static void expect_edges(const BatchView& batch, const Ints& sources, const Ints& targets,
@@ -46,11 +34,6 @@ class KnownAnswers : public ::testing::Test {
     EXPECT_EQ(ints(batch.get("batch", Store::kNode)), trees);
     EXPECT_EQ(ints(batch.n_id()), nodes);
   }
-
- private:
-  testing::TempFolder folder_;
-  std::optional<Dataset> dataset_;
-  testing::Block block_;
 };
 
 TEST_F(KnownAnswers, HeteroOfOneTypeIsThePlainCase) {

@@ -40,9 +40,7 @@ testing::TypedGraph graph_of(testing::Rounds& rounds) {
                                             .max_nodes = 3 + rounds.below(40),
                                             .seed = rounds.word(),
                                             .reverses = true});
-  for (testing::TypedEdges& edges : graph.edges)
-    if (edges.rel.starts_with("rev_"))
-      edges.rev_of = edges.dst + "__" + edges.rel.substr(4) + "__" + edges.src;
+  testing::name_reverses(graph);
   return graph;
 }
 

@@ -1,11 +1,17 @@
-// Options of every kind of sampling, at random, for a graph of any types: what oracles are compared under.
+// What oracles are compared under, at random: options of every kind of sampling for a graph of any types, cuts of it, and batches.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/batch_layout.h"
 #include "core/batch_options.h"
+#include "core/dataset.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 
@@ -20,6 +26,19 @@ class Rounds {
     return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
   }
   std::uint64_t word() { return random_(); }
+
+  /// Into one to so many partitions.
+  TypedCut cut(const TypedGraph& graph, std::int64_t most_partitions) {
+    TypedCut cut = random_typed_cut(graph, 1 + static_cast<int>(below(most_partitions)), word());
+    cut.wide_ids = below(2) == 1;
+    return cut;
+  }
+
+  /// Of a stretch of a list of so many seeds or links.
+  BatchKey key(std::int64_t list_size) {
+    const std::int64_t first = below(list_size);
+    return {.seed = word(), .epoch = below(100), .first = first, .count = 1 + below(list_size - first)};
+  }
 
   Ints fanouts(std::int64_t hops, std::int64_t smallest) {
     const std::int64_t choices[] = {-1, 1, 2, 3, 5, 15, 16, 17, 33, 40};
@@ -42,23 +61,30 @@ class Rounds {
       if (below(4) == 0 && !edges.weight.empty()) options.edge_attrs = {"weight"};
       if (below(4) == 0 && !edges.weight.empty()) options.weight = "weight";
     }
-    if (options.weight.empty() && below(3) == 0) {
-      options.time = "time";
-      options.temporal_strategy =
-          below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
-      options.time_window = below(3) == 0 ? 1 + below(20) : 0;
-    }
+    if (options.weight.empty() && below(3) == 0) choose_time(options);
     if (!options.trees() && below(4) == 0) options.subgraph = Subgraph::kInduced;
     if (options.subgraph == Subgraph::kDirectional && below(3) == 0) choose_bidirectional(graph, options);
     if (below(4) == 0) {
-      options.labor = true;
-      options.labor_seeds = below(2) * (1 + below(20));
-      options.replace = options.disjoint = false;
+      choose_labor(options);
       options.weight = options.time = {};
       options.temporal_strategy = TemporalStrategy::kUniform;
       options.time_window = 0;
     }
     return options;
+  }
+
+ protected:
+  void choose_time(BatchOptions& options) {
+    options.time = "time";
+    options.temporal_strategy =
+        below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
+    options.time_window = below(3) == 0 ? 1 + below(20) : 0;
+  }
+
+  void choose_labor(BatchOptions& options) {
+    options.labor = true;
+    options.labor_seeds = below(2) * (1 + below(20));
+    options.replace = options.disjoint = false;
   }
 
  private:
@@ -110,6 +136,38 @@ class Rounds {
   }
 
   std::mt19937_64 random_;
+};
+
+/// Has random reverses (RandomTypedOptions) say what they are the reverses of.
+inline void name_reverses(TypedGraph& graph) {
+  for (TypedEdges& edges : graph.edges)
+    if (edges.rel.starts_with("rev_"))
+      edges.rev_of = edges.dst + "__" + edges.rel.substr(4) + "__" + edges.src;
+}
+
+/// One graph as it is, and cut at random into one, two and three partitions.
+class ManyCuts {
+ public:
+  ManyCuts(const std::filesystem::path& folder, const TypedGraph& graph, Rounds& rounds) {
+    for (const int partitions : {0, 1, 2, 3}) {
+      const auto path = folder / std::to_string(partitions);
+      write_typed_dataset(path, graph,
+                          partitions == 0 ? TypedCut{} : random_typed_cut(graph, partitions, rounds.word()));
+      cuts_.push_back(std::make_unique<Dataset>(path));
+    }
+  }
+
+  /// Expects the same of each, and returns it.
+  template <class Digest>
+  std::uint64_t expect_same(const BatchOptions& options, Digest digest) const {
+    const std::uint64_t uncut = digest(*cuts_[0]);
+    for (std::size_t cut = 1; cut < cuts_.size(); ++cut)
+      EXPECT_EQ(digest(*cuts_[cut]), uncut) << cut << " partitions, options " << options.to_json();
+    return uncut;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Dataset>> cuts_;
 };
 
 }  // namespace hopfeed::testing
