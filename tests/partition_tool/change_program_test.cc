@@ -2,6 +2,9 @@
 // behind.
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "core/failpoint.h"
 #include "core/json_text.h"
 #include "tests/partition_tool/run_program.h"
 
@@ -122,6 +125,86 @@ TEST_F(ChangeProgram, ADamagedInputIsFoundBeforeItGetsAnotherFingerprint) {
   bytes[bytes.size() - 3] ^= 1;
   std::ofstream(file, std::ios::binary) << bytes;
   refuse("split-links made out", "indices.npy is damaged");
+}
+
+// F28 for what reads a dataset and makes another: after a kill at any moment the same command makes what it makes anywhere, and sweeps up.
+class KilledChange : public ChangeProgram {
+ protected:
+  /// The commands under test, on graphs of about `edges` edges; each makes the folder "out".
+  std::array<std::string, 3> commands(int edges) {
+    const std::string count = std::to_string(edges), nodes = std::to_string(edges / 20);
+    succeed("generate bought --kind bipartite --users " + nodes + " --items " + nodes + " --interactions " +
+            count + " --seed 1");
+    succeed("split-links bought held");
+    succeed("generate whole --nodes " + nodes + " --edges " + count + " --features 4 --classes 2 --seed 1");
+    return {"split-links bought out --threads 1", "co-occurrence held out --edge-type interacts --threads 1",
+            "to-undirected whole out --threads 1"};
+  }
+  /// What the command makes where nothing goes wrong.
+  std::map<std::string, std::string> made_by(const std::string& command) {
+    succeed(command);
+    auto files = testing::files_of(out_);
+    fs::remove_all(out_);
+    return files;
+  }
+  void expect_whole(const std::map<std::string, std::string>& expected, const std::string& when) const {
+    EXPECT_TRUE(testing::files_of(out_) == expected) << when;
+  }
+  void expect_made_again(const std::string& command, const std::map<std::string, std::string>& expected,
+                         const std::set<std::string>& names, const std::string& when) {
+    succeed(command);
+    expect_whole(expected, command + ", " + when);
+    fs::remove_all(out_);
+    EXPECT_EQ(testing::listing(work_.path()), names) << command << ", " << when;
+  }
+  const fs::path out_ = work_.path() / "out";
+};
+
+TEST_F(KilledChange, WhileItWorks_TheNextRunMakesTheSameBytesAndSweepsUp) {
+  for (const std::string& command : commands(300'000)) {
+    const auto expected = made_by(command);
+    const std::set<std::string> names = testing::listing(work_.path());
+    // The temporary folder is there from the start.
+    for (const std::string delay : {"0", "0.03", "0.1"}) {
+      const testing::ToolResult killed = testing::run_shell(
+          scratch_.path(), "cd " + work_.path().string() + "; {} " + command +
+                               " & pid=$!; for i in $(seq 1000); do ls -d .out.tmp-* >/dev/null 2>&1 && "
+                               "break; sleep 0.01; done; sleep " +
+                               delay + "; kill -KILL $pid; wait $pid");
+      const bool made = fs::exists(out_);  // it may have been faster than the later kills
+      if (made) expect_whole(expected, command + ", " + delay + " s");
+      fs::remove_all(out_);
+      if (delay == "0") {
+        EXPECT_EQ(killed.exit_code, 128 + 9) << command << "\n" << killed.err;
+        EXPECT_FALSE(made) << command;
+        EXPECT_NE(testing::listing(work_.path()), names) << command << ": it was killed before it began";
+      }
+      expect_made_again(command, expected, names, "killed after " + delay + " s");
+    }
+  }
+}
+
+TEST_F(KilledChange, AtAStepOfWriting_TheNextRunMakesTheSameBytesAndSweepsUp) {
+  if (!kFailpointsEnabled) GTEST_SKIP() << "this build has no failpoints (HOPFEED_FAILPOINTS is off)";
+  for (const std::string& command : commands(2'000)) {
+    const auto expected = made_by(command);
+    const std::set<std::string> names = testing::listing(work_.path());
+    int kills = 0;
+    for (int step = 1;; step += 3) {
+      const std::string when = "killed at step " + std::to_string(step);
+      const testing::ToolResult result = testing::run_shell(
+          scratch_.path(), "cd " + work_.path().string() + "; HOPFEED_FAIL=dataset.write=kill@" +
+                               std::to_string(step) + " exec {} " + command);
+      const bool there = fs::exists(out_);
+      if (there) expect_whole(expected, command + ", " + when);
+      fs::remove_all(out_);
+      if (result.exit_code == 0) break;
+      ASSERT_EQ(result.exit_code, 128 + 9) << command << ", " << when << "\n" << result.err;
+      ++kills;
+      expect_made_again(command, expected, names, when);
+    }
+    EXPECT_GT(kills, 3) << command;
+  }
 }
 
 }  // namespace
