@@ -14,6 +14,7 @@
 #include "core/limits.h"
 #include "partition_tool/graph_memory.h"
 #include "partition_tool/planted_degrees.h"
+#include "partition_tool/planted_ranks.h"
 #include "partition_tool/random_permutation.h"
 
 namespace hopfeed {
@@ -22,81 +23,34 @@ namespace {
 // What a stream of random numbers is for: the `epoch` of its key.
 enum Number : std::int64_t { kRanks = 0, kSplits = 1, kSources = 2, kNoise = 3, kCentres = 4 };
 
-NodeStream stream_of(std::uint64_t seed, Number number) {
-  return {.key = stream_key({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number}),
-          .retry_key = 0,
-          .node = 0,
-          .tree = 0};
-}
-
 /// The planted structure: who has which rank, hence class and degree.
 struct Planted {
   GenerateOptions options;
-  IdArray node_of;  // rank -> node
-  IdArray rank_of;  // node -> rank
+  PlantedRanks ranks;
 
   explicit Planted(const GenerateOptions& o)
-      : options(o),
-        node_of(random_permutation(o.num_nodes, {.seed = o.seed, .number = kRanks})),
-        rank_of(make_id_array(o.num_nodes, o.num_nodes)) {
-    std::visit(
-        [&](auto& nodes) {
-          auto& ranks = std::get<std::decay_t<decltype(nodes)>>(rank_of);
-          for (std::int64_t rank = 0; rank < o.num_nodes; ++rank)
-            ranks[nodes[rank]] = static_cast<std::decay_t<decltype(ranks[0])>>(rank);
-        },
-        node_of);
-  }
-  std::int64_t rank(std::int64_t node) const {
-    return std::visit([&](const auto& ranks) { return std::int64_t{ranks[node]}; }, rank_of);
-  }
-  std::int64_t class_of(std::int64_t node) const { return rank(node) % options.num_classes; }
+      : options(o), ranks(o.num_nodes, {.seed = o.seed, .number = kRanks}) {}
+  std::int64_t class_of(std::int64_t node) const { return ranks.rank(node) % options.num_classes; }
 };
 
-/// Row offsets of the nodes.
-std::vector<std::int64_t> planted_rows(const Planted& planted) {
-  const PlantedDegrees degrees(planted.options.num_nodes, planted.options.num_edges);
-  std::vector<std::int64_t> indptr(planted.options.num_nodes + 1);
-  std::uint64_t given = 0;
-  std::visit(
-      [&](const auto& nodes) {
-        for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-          const std::uint64_t next =
-              std::max(degrees.upto(rank + 1), given);  // rounding must not take edges back
-          indptr[nodes[rank] + 1] = static_cast<std::int64_t>(next - given);
-          given = next;
-        }
-      },
-      planted.node_of);
-  for (std::int64_t v = 0; v < planted.options.num_nodes; ++v) indptr[v + 1] += indptr[v];
-  return indptr;
-}
-
-/// The sources of one node: half a block of random words for each edge.
+/// The sources of one node.
 template <class Id>
 void draw_row(const Planted& planted, const std::vector<Id>& node_of, std::int64_t node, std::span<Id> row) {
-  NodeStream stream = stream_of(planted.options.seed, kSources);
+  const GenerateOptions& o = planted.options;
+  NodeStream stream = planted_stream(o.seed, kSources);
   stream.node = static_cast<std::uint64_t>(node);
-  const auto own = static_cast<std::uint64_t>(planted.class_of(node));
-  const auto classes = static_cast<std::uint64_t>(planted.options.num_classes),
-             nodes = static_cast<std::uint64_t>(planted.options.num_nodes);
-  const auto keep = static_cast<std::uint64_t>(planted.options.homophily * 65'536.0);
-  const std::uint64_t own_size = (nodes - own + classes - 1) / classes;
-  RandomWords words{};
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i % 2 == 0) words = stream.words(static_cast<std::uint32_t>(i / 2));
-    const std::uint64_t random = std::uint64_t{words.word[i % 2 * 2]} << 32 | words.word[i % 2 * 2 + 1];
-    const bool stay = (random & 0xFFFF) < keep;
-    row[i] =
-        node_of[stay ? draw_rank(random >> 16, own_size) * classes + own : draw_rank(random >> 16, nodes)];
-  }
+  draw_planted(stream,
+               {.own = static_cast<std::uint64_t>(planted.class_of(node)),
+                .groups = static_cast<std::uint64_t>(o.num_classes),
+                .share = o.homophily},
+               node_of, row);
 }
 
 /// One feature row: per feature the sum of four random bytes around 0 (standard deviation 148), plus or minus
 /// a step that puts the centres of two classes 2.8 deviations apart, whatever the width; in 1/128.
 void fill_features(const Planted& planted, std::int64_t node, std::span<std::byte> row) {
-  NodeStream noise = stream_of(planted.options.seed, kNoise),
-             centre = stream_of(planted.options.seed, kCentres);
+  NodeStream noise = planted_stream(planted.options.seed, kNoise),
+             centre = planted_stream(planted.options.seed, kCentres);
   noise.node = static_cast<std::uint64_t>(node);
   centre.node = static_cast<std::uint64_t>(planted.class_of(node));
   const std::int64_t width = planted.options.num_features;
@@ -178,14 +132,14 @@ RawGraph generate_graph(const GenerateOptions& options, const Progress& progress
   Csc& csc = graph.edges[0].csc;
   nodes.count = options.num_nodes;
   nodes.num_classes = options.num_classes;
-  csc.indptr = planted_rows(*planted);
+  csc.indptr = planted_rows(planted->ranks, options.num_edges);
   std::visit(
       [&]<class Id>(const std::vector<Id>& node_of) {
         csc.make_row = MakeRow<Id>([planted, &node_of](std::int64_t node, std::span<Id> row) {
           draw_row(*planted, node_of, node, row);
         });
       },
-      planted->node_of);
+      planted->ranks.node_of);
   csc.edge_id_kind = options.keep_edge_ids ? EdgeIds::kPositions : EdgeIds::kNone;
   if (options.num_features > 0) {
     nodes.attrs.push_back({.name = "x",

@@ -14,7 +14,7 @@
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/graph_memory.h"
 #include "partition_tool/planted_degrees.h"
-#include "partition_tool/random_permutation.h"
+#include "partition_tool/planted_ranks.h"
 
 namespace hopfeed {
 namespace {
@@ -22,58 +22,19 @@ namespace {
 // What a stream of random numbers is for: the `epoch` of its key. Others than those of generate.cc.
 enum Number : std::int64_t { kUserRanks = 16, kItemRanks = 17, kItems = 18, kTimes = 19 };
 
-NodeStream stream_of(std::uint64_t seed, Number number) {
-  return {.key = stream_key({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number}),
-          .retry_key = 0,
-          .node = 0,
-          .tree = 0};
-}
-
-/// Ranks of the nodes of one type.
-struct Ranks {
-  IdArray node_of, rank_of;
-  Ranks(std::int64_t count, std::uint64_t seed, Number number)
-      : node_of(random_permutation(count, {.seed = seed, .number = number})),
-        rank_of(make_id_array(count, count)) {
-    std::visit(
-        [&](const auto& nodes) {
-          auto& ranks = std::get<std::decay_t<decltype(nodes)>>(rank_of);
-          for (std::int64_t rank = 0; rank < count; ++rank)
-            ranks[nodes[rank]] = static_cast<std::decay_t<decltype(ranks[0])>>(rank);
-        },
-        node_of);
-  }
-  std::int64_t rank(std::int64_t node) const {
-    return std::visit([&](const auto& ranks) { return std::int64_t{ranks[node]}; }, rank_of);
-  }
-};
-
 struct Planted {
   BipartiteOptions options;
-  Ranks users, items;
+  PlantedRanks users, items;
   std::vector<std::int64_t> user_begin;  // [users + 1] number of each user's first interaction
 
   explicit Planted(const BipartiteOptions& o)
       : options(o),
-        users(o.num_users, o.seed, kUserRanks),
-        items(o.num_items, o.seed, kItemRanks),
-        user_begin(o.num_users + 1) {
-    const PlantedDegrees degrees(o.num_users, o.num_interactions);
-    std::uint64_t given = 0;
-    std::visit(
-        [&](const auto& nodes) {
-          for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-            const std::uint64_t next = std::max(degrees.upto(rank + 1), given);
-            user_begin[nodes[rank] + 1] = static_cast<std::int64_t>(next - given);
-            given = next;
-          }
-        },
-        users.node_of);
-    for (std::int64_t u = 0; u < o.num_users; ++u) user_begin[u + 1] += user_begin[u];
-  }
+        users(o.num_users, {.seed = o.seed, .number = kUserRanks}),
+        items(o.num_items, {.seed = o.seed, .number = kItemRanks}),
+        user_begin(planted_rows(users, o.num_interactions)) {}
 
   std::int64_t time(std::int64_t interaction) const {
-    NodeStream stream = stream_of(options.seed, kTimes);
+    NodeStream stream = planted_stream(options.seed, kTimes);
     stream.node = static_cast<std::uint64_t>(interaction);
     const RandomWords words = stream.words(0);
     return static_cast<std::int64_t>(high_product(std::uint64_t{words.word[1]} << 32 | words.word[0],
@@ -81,28 +42,21 @@ struct Planted {
   }
 };
 
-/// The items of one user: half a block of random words for each.
+/// The items of one user.
 template <class Id>
 void draw_items(const Planted& planted, const std::vector<Id>& item_of, std::int64_t user,
                 std::span<Id> row) {
-  NodeStream stream = stream_of(planted.options.seed, kItems);
+  const BipartiteOptions& o = planted.options;
+  NodeStream stream = planted_stream(o.seed, kItems);
   stream.node = static_cast<std::uint64_t>(user);
-  const auto tastes = static_cast<std::uint64_t>(planted.options.num_tastes),
-             items = static_cast<std::uint64_t>(planted.options.num_items);
-  const std::uint64_t own = static_cast<std::uint64_t>(planted.users.rank(user)) % tastes,
-                      own_size = (items - own + tastes - 1) / tastes;
-  const auto keep = static_cast<std::uint64_t>(planted.options.loyalty * 65'536.0);
-  RandomWords words{};
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i % 2 == 0) words = stream.words(static_cast<std::uint32_t>(i / 2));
-    const std::uint64_t random = std::uint64_t{words.word[i % 2 * 2]} << 32 | words.word[i % 2 * 2 + 1];
-    const bool stay = (random & 0xFFFF) < keep;
-    row[i] =
-        item_of[stay ? draw_rank(random >> 16, own_size) * tastes + own : draw_rank(random >> 16, items)];
-  }
+  draw_planted(stream,
+               {.own = static_cast<std::uint64_t>(planted.users.rank(user) % o.num_tastes),
+                .groups = static_cast<std::uint64_t>(o.num_tastes),
+                .share = o.loyalty},
+               item_of, row);
 }
 
-RawAttr taste_attr(std::shared_ptr<const Planted> planted, const Ranks& ranks) {
+RawAttr taste_attr(std::shared_ptr<const Planted> planted, const PlantedRanks& ranks) {
   return {.name = "taste",
           .type = ElementType::kInt64,
           .shape = {},
