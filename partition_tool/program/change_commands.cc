@@ -30,9 +30,20 @@ CommandLine& add_command(CommandLine& line, ChangeChoices& choices, const AddWri
   return command;
 }
 
-void add_edge_types(CommandLine& command, std::vector<std::string>& names, const char* help) {
-  command.repeatable_option("--edge-types", "NAME,...", help,
-                            [&names](const std::string& text) { add_names("--edge-types", text, names); });
+void add_names_option(CommandLine& command, const char* option, std::vector<std::string>& names,
+                      const char* help) {
+  command.repeatable_option(option, "NAME,...", help,
+                            [&names, option](const std::string& text) { add_names(option, text, names); });
+}
+
+/// Runs `change` where the command is chosen.
+template <class How>
+void change_by(CommandLine& command, ChangeChoices& choices, How& how,
+               void (*change)(const ChangeOptions& options, const How& how)) {
+  command.action([&choices, &how, change] {
+    how.threads = choices.where.threads;
+    change(choices.where, how);
+  });
 }
 
 void add_split_links(CommandLine& line, ChangeChoices& choices, const AddWriteOptions& add_write_options) {
@@ -41,12 +52,10 @@ void add_split_links(CommandLine& line, ChangeChoices& choices, const AddWriteOp
       "Split the edges of a type into links to train, validate and test on; held-out ones leave the "
       "graph, with their reverse edges");
   LinkSplitOptions& split = choices.split;
-  add_edge_types(command, split.edge_types,
-                 "Edge types to split (src__rel__dst or rel); default: the only one that is no reverse");
-  command.repeatable_option(
-      "--rev-edge-types", "NAME,...",
-      "Their reverses, one each, or none; default: those that the dataset knows",
-      [&split](const std::string& text) { add_names("--rev-edge-types", text, split.rev_edge_types); });
+  add_names_option(command, "--edge-types", split.edge_types,
+                   "Edge types to split (src__rel__dst or rel); default: the only one that is no reverse");
+  add_names_option(command, "--rev-edge-types", split.rev_edge_types,
+                   "Their reverses, one each, or none; default: those that the dataset knows");
   command.option("--num-val", choices.num_val, "Validation links: a share (0.1) or a number (1000)");
   command.option("--num-test", choices.num_test, "Test links, likewise");
   command.option(
@@ -86,23 +95,17 @@ void add_edits(CommandLine& line, ChangeChoices& choices, const AddWriteOptions&
       line, choices, add_write_options, "to-undirected",
       "Add reverse edges: merged into the type where both ends are of one node type, each pair once; "
       "else as a type rev_...");
-  add_edge_types(undirected, choices.edit.edge_types, all);
-  undirected.action([&choices] {
-    choices.edit.threads = choices.where.threads;
-    make_undirected(choices.where, choices.edit);
-  });
+  add_names_option(undirected, "--edge-types", choices.edit.edge_types, all);
+  change_by(undirected, choices, choices.edit, make_undirected);
   CommandLine& once =
       add_command(line, choices, add_write_options, "deduplicate",
                   "Keep the first of all edges between the same two nodes, with its attributes");
-  add_edge_types(once, choices.edit.edge_types, all);
-  once.action([&choices] {
-    choices.edit.threads = choices.where.threads;
-    deduplicate_edges(choices.where, choices.edit);
-  });
+  add_names_option(once, "--edge-types", choices.edit.edge_types, all);
+  change_by(once, choices, choices.edit, deduplicate_edges);
   CommandLine& loops =
       add_command(line, choices, add_write_options, "add-self-loops",
                   "Give each node that has none an edge to itself, behind its other in-edges");
-  add_edge_types(loops, choices.loops.edge_types, all);
+  add_names_option(loops, "--edge-types", choices.loops.edge_types, all);
   loops.repeatable_option(
       "--fill", "NAME=NUMBER", "What the new edges have as this edge attribute; needed for each one there is",
       [&choices](const std::string& text) {
@@ -111,10 +114,7 @@ void add_edits(CommandLine& line, ChangeChoices& choices, const AddWriteOptions&
           throw Error(ErrorCode::kInvalid, fmt::format("--fill is '{}'; give NAME=NUMBER", text));
         choices.loops.fill[text.substr(0, at)] = text.substr(at + 1);
       });
-  loops.action([&choices] {
-    choices.loops.threads = choices.where.threads;
-    add_loops(choices.where, choices.loops);
-  });
+  change_by(loops, choices, choices.loops, add_loops);
 }
 
 void add_co_occurrence(CommandLine& line, ChangeChoices& choices, const AddWriteOptions& add_write_options) {
@@ -134,10 +134,7 @@ void add_co_occurrence(CommandLine& line, ChangeChoices& choices, const AddWrite
                "Make alias tables, so that batches can draw by the users in common");
   command.flag("--all-edges", how.all_edges,
                "Count an edge type that has no edge split train: no links of it will be held out");
-  command.action([&choices] {
-    choices.co_occurrence.threads = choices.where.threads;
-    count_co_occurrence(choices.where, choices.co_occurrence);
-  });
+  change_by(command, choices, how, count_co_occurrence);
 }
 
 }  // namespace
