@@ -11,24 +11,14 @@
 #include <span>
 
 #include "core/dataset.h"
-#include "core/error.h"
-#include "core/program/json_report.h"
 #include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
-#include "examples/training_process.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/world.h"
 #include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
-
-/// Ends a run that was asked to stop, on all ranks.
-void leave_if_stopped(const TrainingResult& result, const std::filesystem::path& out) {
-  if (!result.stopped) return;
-  throw Interrupted{out.empty() ? "nothing is kept without --out"
-                                : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
-}
 
 std::string epoch_note(const EpochRow& row) {
   return "loss " + four_decimals(row.loss) + ", valid " + four_decimals(row.valid_accuracy) + "; " +
@@ -101,8 +91,8 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
                          {"seed", t.seed},
                          {"num_workers", t.loader.num_workers},
                          {"channel_size", t.loader.channel_size},
-                         {"threads", a.threads},
-                         {"backend", a.backend},
+                         {"threads", a.process.threads},
+                         {"backend", a.process.backend},
                          {"checkpoint_every", t.checkpoint_every}};
   if (!t.loader.batch.edge_fanouts.empty()) json["edge_fanouts"] = t.loader.batch.edge_fanouts;
   return json;
@@ -123,30 +113,20 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
-  line.option("--num-workers", t.loader.num_workers, "Sampling processes per trainer");
-  line.size_option(
-      "--channel-size", t.loader.channel_size,
-      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
-  line.cores_option("--cores", a.cores,
-                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
-  line.option("--threads", a.threads, "Threads of each trainer while training", {.min = 1, .max = 1024});
+  add_worker_options(line, t.loader, a.process);
+  line.option("--threads", a.process.threads, "Threads of each trainer while training",
+              {.min = 1, .max = 1024});
   line.flag("--check-finite", t.loader.check_finite,
             "End with an error where a batch has NaN or infinity among its features");
-  line.flag("--no-baseline", a.no_baseline, "Do not train the model on features alone");
+  line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
   line.option("--checkpoint-every", t.checkpoint_every,
               "Steps between checkpoints; 0: after each epoch only");
-  line.flag("--resume", a.resume,
-            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
-  line.option("--backend", a.backend,
-              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
-  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
-              {.min = 1, .max = 86'400});
-  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+  add_trainer_options(line, a.process);
   line.option(
       "--trace", a.trace,
       "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it",
       {.output = true});
-  line.option("--json", a.json, "Write the summary to this file too", {.output = true});
+  line.option("--json", a.process.json, "Write the summary to this file too", {.output = true});
 }
 
 ModelRun features_alone(TrainingOptions training) {
@@ -162,17 +142,10 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   for (const ModelRun& run : models) titles.push_back(title_of(run));
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
-  const cpu_set_t all_cores = place_on_cores(arguments.cores, placed);
-  at::set_num_threads(arguments.threads);
-  World world({.backend = arguments.backend,
-               .timeout = std::chrono::seconds(arguments.timeout_s),
-               .expected_size = arguments.trainers});
-
-  // Opened before the work, so that a path that cannot be written is said at once.
-  const bool reports = world.rank() == 0;
-  if (reports && !out.empty()) make_folder(out);
-  JsonReport summary_file(reports && !out.empty() ? (out / "summary.json").string() : "");
-  JsonReport json_file(reports ? arguments.json : "");
+  const cpu_set_t all_cores = place_on_cores(arguments.process.cores, placed);
+  at::set_num_threads(arguments.process.threads);
+  World world(world_options(arguments.process));
+  Summary summary(out, arguments.process, world);
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
   std::vector<TrainingResult> results;
@@ -180,25 +153,24 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
     ModelRun& run = models[i];
     run.training.loader.cores = placed.cores;
     run.training.trace = trace.get();
-    run.training.resume = arguments.resume ? Resume::kAlways : Resume::kAfterRestart;
+    run.training.resume = resume_of(arguments.process);
     results.push_back(
         train(world, run.training, callbacks(titles[i], run.training.epochs, world, epoch_note)));
-    leave_if_stopped(results.back(), out);
+    leave_if_stopped(results.back().stopped, out);
   }
   finish_trace(trace.get(), world);
-  if (!reports) return;
+  if (world.rank() != 0) return;
 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
-  RunReport summary{.dataset = Dataset(main.loader.dataset).meta().name,
-                    .trainers = world.size(),
-                    .options = options_json(arguments, main),
-                    .models = {}};
-  for (std::size_t i = 0; i < models.size(); ++i) summary.models.push_back(evaluate(models[i], results[i]));
-  summary_file.write(to_json(summary));
-  json_file.write(to_json(summary));
-  std::fputs(to_table(summary).c_str(), stdout);
+  RunReport report{.dataset = Dataset(main.loader.dataset).meta().name,
+                   .trainers = world.size(),
+                   .options = options_json(arguments, main),
+                   .models = {}};
+  for (std::size_t i = 0; i < models.size(); ++i) report.models.push_back(evaluate(models[i], results[i]));
+  summary.write(to_json(report));
+  std::fputs(to_table(report).c_str(), stdout);
 }
 
 }  // namespace hopfeed

@@ -1,12 +1,9 @@
 // What the programs that train node classifiers share: options, one run of several models on the same trainers, and its report.
 #pragma once
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/program/program_main.h"
+#include "examples/training_process.h"
 #include "trainer/trainer.h"
 
 namespace hopfeed {
@@ -15,14 +12,8 @@ namespace hopfeed {
 struct ClassificationArguments {
   TrainingOptions training{.loader = {.batch_size = 1024, .num_workers = 1}, .name = "model"};
   std::string fanouts = "15,10,5";
-  std::vector<int> cores;
-  bool no_baseline = false;
-  bool resume = false;
-  std::string backend = "gloo";
-  std::int64_t timeout_s = 300;
-  std::optional<std::int64_t> trainers;
-  int threads = 1;
-  std::string trace, json;
+  ProcessArguments process;
+  std::string trace;
 };
 void add_options(CommandLine& line, ClassificationArguments& arguments);
 

@@ -5,43 +5,17 @@
 
 #include <algorithm>
 
+#include "examples/epoch_report.h"
+
 namespace hopfeed {
-
-EpochMeans means_of(const std::vector<EpochRow>& rows) {
-  double seconds = 0, waited = 0, batches = 0;
-  for (const EpochRow& row : rows) {
-    seconds += row.seconds;
-    waited += row.seconds * row.waits.trainer();
-    batches += static_cast<double>(row.batches);
-  }
-  if (rows.empty() || seconds <= 0) return {};
-  return {.epoch_seconds = seconds / static_cast<double>(rows.size()),
-          .batches_per_s = batches / seconds,
-          .wait_fraction = waited / seconds};
-}
-
-nlohmann::json to_json(const WaitTimes& waits) {
-  return {{"for_sampling", waits.for_sampling},
-          {"for_gather", waits.for_gather},
-          {"for_handover", waits.for_handover},
-          {"workers_for_slot", waits.for_slot},
-          {"workers_for_memory", waits.for_memory}};
-}
-
 namespace {
 
 nlohmann::json rows_to_json(const std::vector<EpochRow>& rows) {
   nlohmann::json result = nlohmann::json::array();
   for (const EpochRow& row : rows) {
-    result.push_back({{"epoch", row.epoch},
-                      {"loss", row.loss},
-                      {"sampled_valid_accuracy", row.valid_accuracy},
-                      {"seconds", row.seconds},
-                      {"valid_seconds", row.valid_seconds},
-                      {"batches", row.batches},
-                      {"batches_per_s", row.batches_per_s},
-                      {"trainer_wait_fraction", row.waits.trainer()},
-                      {"waits", to_json(row.waits)}});
+    nlohmann::json& json = result.emplace_back(to_json(row));
+    json["sampled_valid_accuracy"] = row.valid_accuracy;
+    json["valid_seconds"] = row.valid_seconds;
   }
   return result;
 }
@@ -69,18 +43,13 @@ std::string exact_line(std::size_t width, const ModelReport& model, const std::s
 
 /// A split that the dataset has not is left out.
 void add_model(nlohmann::json& json, const ModelReport& model) {
-  const EpochMeans means = means_of(model.rows);
   const auto add = [&](const char* name, nlohmann::json value) {
     json[model.prefix + name] = std::move(value);
   };
   if (model.train_accuracy) add("train_accuracy", *model.train_accuracy);
   if (model.valid_accuracy) add("valid_accuracy", *model.valid_accuracy);
   if (model.test_accuracy) add("test_accuracy", *model.test_accuracy);
-  add("epochs", model.rows.size());
-  add("best_epoch", model.best_epoch);
-  add("epoch_seconds", means.epoch_seconds);
-  add("batches_per_s", means.batches_per_s);
-  add("trainer_wait_fraction", means.wait_fraction);
+  add_epochs(json, model.prefix, model.rows, model.best_epoch);
   add("inference_seconds", model.inference_seconds);
   add("epoch_rows", rows_to_json(model.rows));
 }

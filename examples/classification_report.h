@@ -10,13 +10,6 @@
 
 namespace hopfeed {
 
-/// Over the epochs of a model, weighed by their time.
-struct EpochMeans {
-  double epoch_seconds = 0, batches_per_s = 0, wait_fraction = 0;
-};
-EpochMeans means_of(const std::vector<EpochRow>& rows);
-nlohmann::json to_json(const WaitTimes& waits);
-
 /// One trained model: its epochs, and its exact accuracy by layer-wise inference.
 struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"

@@ -87,7 +87,7 @@ void run(Arguments& a) {
   if (training.loader.batch.fanouts.empty())
     throw Error(ErrorCode::kInvalid, "--fanouts is empty; give a number per hop, one hop at least");
   std::vector<ModelRun> models;
-  if (!a.shared.no_baseline) models.push_back(features_alone(training));
+  if (!a.shared.process.no_baseline) models.push_back(features_alone(training));
   if (!a.homogeneous.empty()) models.push_back(homogeneous_run(a, training));
   if (!a.without.empty()) models.push_back(run_without(a, training));
   models.push_back({.prefix = "", .training = training});

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "core/dataset.h"
-#include "core/error.h"
 #include "core/npy.h"
-#include "core/program/json_report.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
 #include "trainer/link_trainer.h"
@@ -21,14 +19,8 @@ namespace {
 struct Arguments {
   LinkTrainingOptions training{.loader = {.batch_size = 2048, .num_workers = 1}};
   std::string fanouts = "8,4", edge_fanouts, exclude = "reverse";
-  std::vector<int> cores;
-  bool no_baseline = false, resume = false;
-  std::string backend = "gloo";
-  std::int64_t timeout_s = 300;
-  std::optional<std::int64_t> trainers;
-  int threads = 1;
   std::filesystem::path test_links;
-  std::string json;
+  ProcessArguments process;
 };
 
 void add_options(CommandLine& line, Arguments& a) {
@@ -60,22 +52,11 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
-  line.option("--num-workers", t.loader.num_workers, "Sampling processes per trainer");
-  line.size_option(
-      "--channel-size", t.loader.channel_size,
-      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
-  line.cores_option("--cores", a.cores,
-                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
-  line.option("--threads", a.threads, "Threads of each trainer", {.min = 1, .max = 1024});
-  line.flag("--no-baseline", a.no_baseline, "Do not train the classifier without the graph");
-  line.flag("--resume", a.resume,
-            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
-  line.option("--backend", a.backend,
-              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
-  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
-              {.min = 1, .max = 86'400});
-  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
-  line.option("--json", a.json, "Write the summary to this file too", {.output = true});
+  add_worker_options(line, t.loader, a.process);
+  line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
+  line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
+  add_trainer_options(line, a.process);
+  line.option("--json", a.process.json, "Write the summary to this file too", {.output = true});
 }
 
 std::vector<std::int64_t> read_links(const std::filesystem::path& path) {
@@ -96,7 +77,7 @@ struct Run {
 /// The last is the model that the run is about.
 std::vector<Run> runs_of(const Arguments& a) {
   std::vector<Run> runs;
-  if (!a.no_baseline && !a.training.loader.batch.fanouts.empty()) {
+  if (!a.process.no_baseline && !a.training.loader.batch.fanouts.empty()) {
     runs.push_back({"without the graph", "baseline_", a.training});
     LinkTrainingOptions& baseline = runs.back().training;
     baseline.loader.batch.fanouts = {};
@@ -123,8 +104,8 @@ nlohmann::json options_json(const Arguments& a) {
           {"seed", t.seed},
           {"num_workers", t.loader.num_workers},
           {"channel_size", t.loader.channel_size},
-          {"threads", a.threads},
-          {"backend", a.backend}};
+          {"threads", a.process.threads},
+          {"backend", a.process.backend}};
 }
 
 std::string epoch_note(const EpochRow& row) {
@@ -135,11 +116,7 @@ std::string epoch_note(const EpochRow& row) {
 LinkModelReport trained(World& world, const Run& run) {
   const LinkTrainingResult result =
       train_links(world, run.training, callbacks(run.title, run.training.epochs, world, epoch_note));
-  const std::filesystem::path& out = run.training.out;
-  if (result.stopped)
-    throw Interrupted{out.empty()
-                          ? "nothing is kept without --out"
-                          : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
+  leave_if_stopped(result.stopped, run.training.out);
   return {.title = run.title,
           .prefix = run.prefix,
           .rows = result.rows,
@@ -155,22 +132,17 @@ void run(Arguments& a) {
   batch.link.negatives.mode = NegativeMode::kBinary;
   batch.link.exclude = exclude_from(a.exclude);
   batch.validate();
-  training.resume = a.resume ? Resume::kAlways : Resume::kAfterRestart;
+  training.resume = resume_of(a.process);
   // A wrong path or type is said before trainers are waited for.
   const Dataset dataset(training.loader.dataset);
   const int links = dataset.meta().edge_type(batch.link.edge_type);
   for (const auto& [name, fanouts] : batch.edge_fanouts) dataset.meta().edge_type(name);
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
-  place_on_cores(a.cores, training.loader);
-  at::set_num_threads(a.threads);
-  World world(
-      {.backend = a.backend, .timeout = std::chrono::seconds(a.timeout_s), .expected_size = a.trainers});
-  // Opened before the work, so that a path that cannot be written is said at once.
-  const bool reports = world.rank() == 0;
-  if (reports && !training.out.empty()) make_folder(training.out);
-  JsonReport summary_file(reports && !training.out.empty() ? (training.out / "summary.json").string() : "");
-  JsonReport json_file(reports ? a.json : "");
+  place_on_cores(a.process.cores, training.loader);
+  at::set_num_threads(a.process.threads);
+  World world(world_options(a.process));
+  Summary summary(training.out, a.process, world);
 
   LinkRunReport report{.dataset = dataset.meta().name,
                        .edge_type = dataset.meta().edge_types[static_cast<std::size_t>(links)].folder(),
@@ -180,9 +152,8 @@ void run(Arguments& a) {
                        .options = options_json(a),
                        .models = {}};
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run));
-  if (!reports) return;
-  summary_file.write(to_json(report));
-  json_file.write(to_json(report));
+  if (world.rank() != 0) return;
+  summary.write(to_json(report));
   std::fputs(to_table(report).c_str(), stdout);
 }
 

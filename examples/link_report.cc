@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "examples/classification_report.h"
+#include "examples/epoch_report.h"
 
 namespace hopfeed {
 namespace {
@@ -19,14 +19,8 @@ const EpochRow& best_of(const LinkModelReport& model) {
 nlohmann::json rows_to_json(const LinkRunReport& report, const std::vector<EpochRow>& rows) {
   nlohmann::json result = nlohmann::json::array();
   for (const EpochRow& row : rows) {
-    nlohmann::json& json = result.emplace_back(nlohmann::json{{"epoch", row.epoch},
-                                                              {"loss", row.loss},
-                                                              {"seconds", row.seconds},
-                                                              {"evaluation_seconds", row.valid_seconds},
-                                                              {"batches", row.batches},
-                                                              {"batches_per_s", row.batches_per_s},
-                                                              {"trainer_wait_fraction", row.waits.trainer()},
-                                                              {"waits", to_json(row.waits)}});
+    nlohmann::json& json = result.emplace_back(to_json(row));
+    json["evaluation_seconds"] = row.valid_seconds;
     if (report.has_valid) json["valid_auc"] = row.valid_auc;
     if (report.has_test) json["test_auc"] = row.test_auc;
   }
@@ -34,18 +28,13 @@ nlohmann::json rows_to_json(const LinkRunReport& report, const std::vector<Epoch
 }
 
 void add_model(nlohmann::json& json, const LinkRunReport& report, const LinkModelReport& model) {
-  const EpochMeans means = means_of(model.rows);
   const auto add = [&](const char* name, nlohmann::json value) {
     json[model.prefix + name] = std::move(value);
   };
   if (report.has_valid) add("valid_auc", best_of(model).valid_auc);
   if (report.has_test) add("test_auc", best_of(model).test_auc);
-  add("epochs", model.rows.size());
-  add("best_epoch", model.best_epoch);
+  add_epochs(json, model.prefix, model.rows, model.best_epoch);
   add("learned_rows", model.learned_rows);
-  add("epoch_seconds", means.epoch_seconds);
-  add("batches_per_s", means.batches_per_s);
-  add("trainer_wait_fraction", means.wait_fraction);
   add("epoch_rows", rows_to_json(report, model.rows));
 }
 

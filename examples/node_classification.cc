@@ -22,7 +22,7 @@ void run(ClassificationArguments& arguments, std::optional<std::int64_t> hops) {
   }
   fanouts.resize(static_cast<std::size_t>(hops.value_or(std::ssize(fanouts))));
   std::vector<ModelRun> models;
-  if (!arguments.no_baseline && !fanouts.empty()) models.push_back(features_alone(training));
+  if (!arguments.process.no_baseline && !fanouts.empty()) models.push_back(features_alone(training));
   models.push_back({.prefix = "", .training = training});
   run_models(arguments, std::move(models));
 }

@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/program/progress_bar.h"
@@ -19,7 +21,46 @@ namespace {
 
 bool torchrun_environment_is_set() { return std::getenv("TORCHELASTIC_RUN_ID") != nullptr; }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder, error))
+    throw_errno("--out: cannot make the folder " + folder.string(), error ? error.value() : ENOTDIR);
+}
+
+/// Empty where none is wanted from this rank.
+std::string summary_path(const std::filesystem::path& out, const World& world) {
+  if (world.rank() != 0 || out.empty()) return "";
+  make_folder(out);
+  return (out / "summary.json").string();
+}
+
 }  // namespace
+
+void add_worker_options(CommandLine& line, LoaderOptions& loader, ProcessArguments& a) {
+  line.option("--num-workers", loader.num_workers, "Sampling processes per trainer");
+  line.size_option(
+      "--channel-size", loader.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  line.cores_option("--cores", a.cores,
+                    "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
+}
+
+void add_trainer_options(CommandLine& line, ProcessArguments& a) {
+  line.flag("--resume", a.resume,
+            "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  line.option("--backend", a.backend,
+              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
+  line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
+              {.min = 1, .max = 86'400});
+  line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
+}
+
+WorldOptions world_options(const ProcessArguments& a) {
+  return {.backend = a.backend, .timeout = std::chrono::seconds(a.timeout_s), .expected_size = a.trainers};
+}
+
+Resume resume_of(const ProcessArguments& a) { return a.resume ? Resume::kAlways : Resume::kAfterRestart; }
 
 std::string four_decimals(double value) {
   char text[32];
@@ -75,11 +116,18 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
           .stop = stop_asked};
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || !std::filesystem::is_directory(folder, error))
-    throw_errno("--out: cannot make the folder " + folder.string(), error ? error.value() : ENOTDIR);
+void leave_if_stopped(bool stopped, const std::filesystem::path& out) {
+  if (!stopped) return;
+  throw Interrupted{out.empty() ? "nothing is kept without --out"
+                                : "the checkpoint in " + out.string() + " stands, --resume goes on from it"};
+}
+
+Summary::Summary(const std::filesystem::path& out, const ProcessArguments& arguments, const World& world)
+    : summary_file_(summary_path(out, world)), json_file_(world.rank() == 0 ? arguments.json : "") {}
+
+void Summary::write(const nlohmann::json& summary) {
+  summary_file_.write(summary);
+  json_file_.write(summary);
 }
 
 int training_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run) {

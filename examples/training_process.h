@@ -1,17 +1,40 @@
-// What the programs that train share as processes, whatever they train: cores, progress bars, the output folder, and main.
+// What the programs that train share as processes, whatever they train: options, cores, trainers, progress bars, what they
+// leave behind, and main.
 #pragma once
 #include <sched.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/program/json_report.h"
 #include "core/program/program_main.h"
-#include "trainer/trainer.h"
+#include "trainer/epoch_loop.h"
+#include "trainer/world.h"
 
 namespace hopfeed {
+
+/// Options that all of them have beside those of the training.
+struct ProcessArguments {
+  std::vector<int> cores;
+  int threads = 1;
+  bool no_baseline = false, resume = false;
+  std::string backend = "gloo";
+  std::int64_t timeout_s = 300;
+  std::optional<std::int64_t> trainers;
+  std::string json;
+};
+/// From --num-workers to --cores.
+void add_worker_options(CommandLine& line, LoaderOptions& loader, ProcessArguments& arguments);
+/// From --resume to --trainers.
+void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
+
+WorldOptions world_options(const ProcessArguments& arguments);
+Resume resume_of(const ProcessArguments& arguments);
 
 /// This process and its workers each on cores of their own, where there are enough. Returns the cores that
 /// were its own.
@@ -22,8 +45,19 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
                             std::function<std::string(const EpochRow&)> epoch_note);
 std::string four_decimals(double value);
 
-/// The folder of --out, made where it is missing.
-void make_folder(const std::filesystem::path& folder);
+/// Ends a run that was asked to stop, on all ranks.
+void leave_if_stopped(bool stopped, const std::filesystem::path& out);
+
+/// summary.json in the folder of --out, which is made, and the file of --json, from rank 0. Opened before the work, so that a path
+/// that cannot be written is said at once.
+class Summary {
+ public:
+  Summary(const std::filesystem::path& out, const ProcessArguments& arguments, const World& world);
+  void write(const nlohmann::json& summary);
+
+ private:
+  JsonReport summary_file_, json_file_;
+};
 
 /// main of such a program: `run` is called with the command line read.
 int training_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/dataset.h"
+#include "trainer/epoch_loop.h"
 #include "trainer/link_model.h"
-#include "trainer/trainer.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 

@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,17 +11,12 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/seed_set.h"
-#include "trainer/gradient_reducer.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
 
 namespace hopfeed {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 template <class T>
 std::string to_text(const T& value) {
@@ -138,104 +132,51 @@ std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassi
   return groups;
 }
 
-class Training {
+EpochLoopOptions loop_options(const TrainingOptions& options, const Dataset& dataset, const World& world) {
+  return {.loader = loader_options(options, world, options.train_split),
+          .settings = settings_of(options, dataset),
+          .epochs = options.epochs,
+          .checkpoint_every = options.checkpoint_every,
+          .seed = options.seed,
+          .out = options.out,
+          .name = options.name,
+          .resume = options.resume};
+}
+
+class NodeTraining final : public TrainingTask {
  public:
-  Training(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks)
+  NodeTraining(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks)
       : world_(world),
         options_(options),
-        callbacks_(callbacks),
         dataset_(options.loader.dataset),
-        labelled_(dataset_.meta().node_types[seed_type(options, dataset_)]),
-        settings_(settings_of(options, dataset_)),
         model_(make_model(options, dataset_)),
-        reducer_(world, model_->parameters()),
         adam_(parameter_groups(*model_, dataset_,
                                torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay))),
-        train_loader_(loader_options(options, world, options.train_split)) {
-    if (labelled_.splits.contains(options.valid_split))
+        loop_(world, loop_options(options, dataset_, world), callbacks, *model_, adam_) {
+    const NodeTypeMeta& labelled = dataset_.meta().node_types[seed_type(options, dataset_)];
+    if (labelled.splits.contains(options.valid_split))
       valid_loader_.emplace(valid_loader_options(options, world));
-    torch::manual_seed(options.seed + 1 +
-                       static_cast<std::uint64_t>(world.rank()));  // ranks drop different units
-    resume();
   }
 
   TrainingResult run() {
-    while (progress_.epoch < options_.epochs && !world_.stop_agreed()) {
-      train_epoch();
-      if (!world_.stop_agreed()) finish_epoch();
-    }
-    if (world_.stop_agreed()) {
-      checkpoint();
-    } else {
-      restore_best();
-    }
+    loop_.run(*this);
+    const bool stopped = world_.stop_agreed();
+    if (!stopped) restore_best();
     return {.model = model_,
-            .rows = progress_.rows,
-            .best_accuracy = progress_.best_accuracy,
-            .best_epoch = progress_.best_epoch,
-            .stopped = world_.stop_agreed()};
+            .rows = loop_.progress().rows,
+            .best_accuracy = loop_.progress().best_accuracy,
+            .best_epoch = loop_.progress().best_epoch,
+            .stopped = stopped};
   }
 
  private:
-  std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
-  std::filesystem::path checkpoint_path() const { return options_.out / (options_.name + ".checkpoint"); }
-
-  /// Rank 0 decides for all: only it is sure to see the file.
-  void resume() {
-    progress_.world_size = world_.size();
-    if (options_.out.empty()) return;
-    double found = 0;
-    if (world_.rank() == 0) {
-      std::filesystem::create_directories(options_.out);
-      const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
-      if (!wanted && std::filesystem::exists(checkpoint_path()))
-        std::filesystem::rename(checkpoint_path(), checkpoint_path().string() + ".old");
-      found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
-    }
-    if (world_.sum({found})[0] == 0) return;
-    progress_ = load_checkpoint(checkpoint_path(), *model_, adam_, settings_, world_);
-    progress_.world_size = world_.size();
-  }
-
-  void checkpoint() {
-    if (!options_.out.empty())
-      save_checkpoint(checkpoint_path(), *model_, adam_, progress_, settings_, world_);
-  }
-
-  void train_epoch() {
-    model_->train();
-    train_loader_.begin_epoch(progress_.epoch, progress_.position);
-    const TrainingProgress before = progress_;
-    const WaitTimes waited_before = train_loader_.stats().waits;
-    const auto begin = std::chrono::steady_clock::now();
-    const auto steps = train_loader_.steps();
-    for (std::int64_t step = 1; std::optional<Batch> batch = train_loader_.next(); ++step) {
-      train_batch(*batch);
-      progress_.position = train_loader_.next_position();
-      progress_.seconds = before.seconds + seconds_since(begin);
-      progress_.waited = before.waited;
-      progress_.waited += train_loader_.stats().waits - waited_before;
-      report_step(step, steps);
-      if (world_.stop_agreed()) return;
-      if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps)
-        checkpoint();
-    }
-  }
-
-  void train_batch(const Batch& batch) {
-    look_for_stop();
+  BatchLoss loss(const Batch& batch) override {
     const auto [logits, labels] = model_->at_seeds(batch);
     check_labels(labels);
-    const torch::Tensor loss_sum = torch::nn::functional::cross_entropy(
-        logits, labels,
-        torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum));
-    const RoundLoss round = round_loss(world_, loss_sum, (labels >= 0).sum().item<std::int64_t>());
-    adam_.zero_grad();
-    reducer_.backward(round.loss);
-    adam_.step();
-    progress_.loss_sum += round.sum;
-    progress_.loss_seeds += round.seeds;
-    progress_.batches += world_.size();
+    return {.sum = torch::nn::functional::cross_entropy(
+                logits, labels,
+                torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum)),
+            .count = (labels >= 0).sum().item<std::int64_t>()};
   }
 
   /// Torch's own complaint would name neither dataset nor way out.
@@ -251,93 +192,36 @@ class Training {
                                          " classes; hopfeed-partition verify names the file");
   }
 
-  void look_for_stop() {
-    if (callbacks_.stop && callbacks_.stop()) world_.wish_to_stop();
-  }
-
-  void report_step(std::int64_t step, std::int64_t steps) const {
-    if (!callbacks_.step) return;
-    callbacks_.step(
-        {.epoch = progress_.epoch,
-         .step = step,
-         .steps = steps,
-         .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
-         .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
-         .wait_fraction = progress_.waited.trainer() / progress_.seconds});
-  }
-
-  /// Sampled with the training's fanouts, the same samples each epoch; every rank takes its share of the
-  /// batches.
-  Accuracy validate() {
-    const torch::NoGradGuard no_gradients;
-    model_->eval();
-    Accuracy mine;
-    valid_loader_->begin_epoch(0);
-    for (std::optional<Batch> batch;
-         !(callbacks_.stop && callbacks_.stop()) && (batch = valid_loader_->next());) {
-      const auto [logits, labels] = model_->at_seeds(*batch);
-      const Accuracy part = accuracy(logits, labels);
-      mine.correct += part.correct;
-      mine.total += part.total;
-    }
-    look_for_stop();
-    const auto all = world_.sum({static_cast<double>(mine.correct), static_cast<double>(mine.total)});
-    return {.correct = static_cast<std::int64_t>(all[0]), .total = static_cast<std::int64_t>(all[1])};
-  }
-
-  void finish_epoch() {
-    const auto begin = std::chrono::steady_clock::now();
-    if (progress_.loss_seeds == 0) {
+  /// Accuracy on the validation split, sampled with the training's fanouts, the same samples each epoch.
+  std::optional<double> score(EpochRow& row) override {
+    if (loop_.progress().loss_seeds == 0) {
       throw Error(ErrorCode::kInvalid, "no node of split '" + options_.train_split + "' of " +
                                            dataset_.folder().string() +
                                            " has a label, so nothing can be learned; import it with labels");
     }
-    const double valid = valid_loader_ ? validate().value() : 0;
-    if (world_.stop_agreed()) return;
-    const WaitTimes& mine = progress_.waited;
-    const auto sums = world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover,
-                                  mine.for_slot, mine.for_memory});
-    const WaitTimes waited{.for_sampling = sums[1],
-                           .for_gather = sums[2],
-                           .for_handover = sums[3],
-                           .for_slot = sums[4],
-                           .for_memory = sums[5]};
-    const double seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
-    progress_.rows.push_back(
-        {.epoch = progress_.epoch,
-         .loss = progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds)),
-         .valid_accuracy = valid,
-         .seconds = seconds,
-         .valid_seconds = seconds_since(begin),
-         .batches = progress_.batches,
-         .batches_per_s = static_cast<double>(progress_.batches) / seconds,
-         .waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(options_.loader.num_workers))});
-    if (!valid_loader_ || valid > progress_.best_accuracy) {
-      progress_.best_accuracy = valid;
-      progress_.best_epoch = progress_.epoch;
-      keep_best();
-    }
-    const EpochRow row = progress_.rows.back();
-    progress_ = {.epoch = progress_.epoch + 1,
-                 .best_accuracy = progress_.best_accuracy,
-                 .best_epoch = progress_.best_epoch,
-                 .world_size = world_.size(),
-                 .rows = std::move(progress_.rows)};
-    checkpoint();
-    if (callbacks_.epoch) callbacks_.epoch(row);
+    if (!valid_loader_) return {};
+    Accuracy sum;
+    loop_.evaluate(*valid_loader_, [&](const Batch& batch) {
+      const auto [logits, labels] = model_->at_seeds(batch);
+      const Accuracy part = accuracy(logits, labels);
+      sum.correct += part.correct;
+      sum.total += part.total;
+    });
+    const auto all = world_.sum({static_cast<double>(sum.correct), static_cast<double>(sum.total)});
+    sum = {.correct = static_cast<std::int64_t>(all[0]), .total = static_cast<std::int64_t>(all[1])};
+    return row.valid_accuracy = sum.value();
   }
 
-  void keep_best() {
+  void keep_best() override {
     best_parameters_.clear();
     for (const torch::Tensor& parameter : model_->parameters())
       best_parameters_.push_back(parameter.detach().clone());
-    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), *model_);
   }
 
   /// Where the best epoch lies before a resume, only the file has it, and only rank 0 the file.
   void restore_best() {
     if (best_parameters_.empty()) {
-      if (!options_.out.empty() && world_.rank() == 0) load_model(model_path(), *model_);
+      if (!options_.out.empty() && world_.rank() == 0) load_model(loop_.model_path(), *model_);
       return;
     }
     const torch::NoGradGuard no_gradients;
@@ -347,16 +231,11 @@ class Training {
 
   World& world_;
   const TrainingOptions& options_;
-  const TrainingCallbacks& callbacks_;
   Dataset dataset_;
-  const NodeTypeMeta& labelled_;
-  Settings settings_;
   std::shared_ptr<NodeClassifier> model_;
-  GradientReducer reducer_;
   torch::optim::Adam adam_;
-  Loader train_loader_;
+  EpochLoop loop_;
   std::optional<Loader> valid_loader_;
-  TrainingProgress progress_;
   std::vector<torch::Tensor> best_parameters_;  // of the best epoch since the start or the resume
 };
 
@@ -391,7 +270,7 @@ std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const
 
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks) {
   check(options);
-  return Training(world, options, callbacks).run();
+  return NodeTraining(world, options, callbacks).run();
 }
 
 }  // namespace hopfeed

@@ -1,31 +1,21 @@
 // Node classification from a dataset folder to a trained model: loaders, model, optimizer, gradients,
 // validation, checkpoints. Any number of ranks calls it with the same options;
 // examples/node_classification.cc is a program around it and examples/own_training_loop.cc does without it.
-//
-// A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
-// checkpoint and ends with the same losses, to the last bit.
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/dataset.h"
-#include "trainer/checkpoint.h"
+#include "trainer/epoch_loop.h"
 #include "trainer/node_classifier.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/trace_file.h"
 
 namespace hopfeed {
-
-/// When to go on from the checkpoint in the output folder.
-enum class Resume {
-  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes <name>.checkpoint.old
-  kAlways,        // wherever there is one
-};
 
 struct TrainingOptions {
   LoaderOptions
@@ -43,22 +33,6 @@ struct TrainingOptions {
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
   Resume resume = Resume::kAfterRestart;
   TraceFile* trace = nullptr;  // gets the batches of all loaders; null: no trace
-};
-
-/// The running epoch, after each step.
-struct StepReport {
-  std::int64_t epoch = 0;
-  std::int64_t step = 0, steps = 0;  // of this rank, in this epoch and this process
-  double loss = 0;                   // mean over the epoch so far, over all ranks
-  double batches_per_s = 0;          // of all ranks, in this epoch
-  double wait_fraction = 0;          // share of the epoch's time that this trainer waited for batches
-};
-
-struct TrainingCallbacks {
-  std::function<void(const StepReport&)> step;
-  std::function<void(const EpochRow&)> epoch;  // after validation
-  /// Asked before each step. Where it says true on any rank, all stop behind that step, with a checkpoint.
-  std::function<bool()> stop;
 };
 
 struct TrainingResult {

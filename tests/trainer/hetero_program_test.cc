@@ -107,9 +107,7 @@ TEST_F(HeteroProgram, SigintAmidARun_TheCheckpointStandsAndIsGoneOnFrom) {
   const nlohmann::json whole = read_json(folder_.path() / "whole" / "summary.json"),
                        again = read_json(out / "summary.json");
   EXPECT_EQ(again["test_accuracy"], whole["test_accuracy"]);
-  ASSERT_EQ(again["epoch_rows"].size(), whole["epoch_rows"].size());
-  for (std::size_t i = 0; i < whole["epoch_rows"].size(); ++i)
-    EXPECT_EQ(again["epoch_rows"][i]["loss"], whole["epoch_rows"][i]["loss"]) << i;
+  EXPECT_EQ(epoch_losses(again), epoch_losses(whole));
 }
 
 TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
@@ -120,10 +118,7 @@ TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
                  "--epochs", "4", "--json", json.string()}),
         trainers);
     for (const ProgramResult& result : results) EXPECT_EQ(result.status, 0) << result.output;
-    const nlohmann::json summary = read_json(json);
-    std::vector<double> losses;
-    for (const nlohmann::json& row : summary["epoch_rows"]) losses.push_back(row["loss"]);
-    return losses;
+    return epoch_losses(read_json(json));
   };
   const std::vector<double> one = losses(1, "40"), two = losses(2, "20");
   ASSERT_EQ(one.size(), 4U);
@@ -133,16 +128,11 @@ TEST_F(HeteroProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeHaveEqualLosses) {
 }
 
 TEST_F(HeteroProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
-  struct Interruption {};
   World world;
   const TrainingResult whole = train(world, options("whole"));
   for (const int stop : {1, 7, 8, 9, 20}) {  // 8 steps an epoch
     TrainingOptions again = options("stopped" + std::to_string(stop));
-    int steps = 0;
-    const TrainingCallbacks interrupting{.step = [&](const StepReport&) {
-      if (++steps == stop) throw Interruption();
-    }};
-    EXPECT_THROW(train(world, again, interrupting), Interruption);
+    EXPECT_THROW(train(world, again, testing::interrupting(stop)), testing::Interruption);
     again.resume = Resume::kAlways;
     const TrainingResult result = train(world, again);
     ASSERT_EQ(result.rows.size(), whole.rows.size());

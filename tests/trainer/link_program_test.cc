@@ -125,16 +125,72 @@ TEST_F(LinkProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeBeginAlike) {
                       "--batch-size", batch_size, "--json", json.string()}),
              trainers))
       EXPECT_EQ(result.status, 0) << result.output;
-    const nlohmann::json summary = read_json(json);
-    std::vector<double> losses;
-    for (const nlohmann::json& row : summary["epoch_rows"]) losses.push_back(row["loss"]);
-    return losses;
+    return epoch_losses(read_json(json));
   };
   const std::vector<double> one = losses(1, "300"), two = losses(2, "150");
   ASSERT_EQ(one.size(), 6U);
   ASSERT_EQ(two.size(), 6U);
   EXPECT_NEAR(one[0], two[0], 0.02) << "the negatives alone differ, which are drawn by batch";
   EXPECT_NEAR(one[5], two[5], 0.05);
+}
+
+// Which rank scores which batch is all that differs: 120 links in batches of 30 are whole rounds of one trainer and of two.
+TEST_F(LinkProgram, OneTrainerAndTwoScoreTheSameModelAlikeToTheLastBit) {
+  LinkTrainingOptions one_epoch = options("one");
+  one_epoch.loader.batch_size = 30;
+  one_epoch.epochs = 1;
+  const std::int64_t steps = kUsers * 10 / 30;
+  std::int64_t done = 0;
+  World world;
+  const LinkTrainingResult stopped = train_links(
+      world, one_epoch,
+      {.step = [&](const StepReport& step) { done = step.step; }, .stop = [&] { return done == steps - 1; }});
+  ASSERT_TRUE(stopped.stopped && stopped.rows.empty());
+  ASSERT_EQ(done, steps) << "trained, but not scored";
+  std::filesystem::copy(folder_.path() / "one", folder_.path() / "two");
+  const auto resumed = [&](int trainers, const std::string& out) {
+    for (const ProgramResult& result : trainer_tests::run_ranks(
+             command({"--no-baseline", "--batch-size", "30", "--hidden", "8", "--dropout", "0.3", "--seed",
+                      "3", "--epochs", "1", "--resume", "--out", (folder_.path() / out).string()}),
+             trainers))
+      EXPECT_EQ(result.status, 0) << result.output;
+    return read_json(folder_.path() / out / "summary.json");
+  };
+  const nlohmann::json one = resumed(1, "one"), two = resumed(2, "two");
+  EXPECT_EQ(one["trainers"], 1);
+  EXPECT_EQ(two["trainers"], 2);
+  EXPECT_EQ(epoch_losses(one), epoch_losses(two)) << "from the checkpoint, no step was taken";
+  for (const char* auc : {"valid_auc", "test_auc"}) {
+    EXPECT_GT(one[auc], 0.5) << auc;
+    EXPECT_EQ(one[auc], two[auc]) << auc;
+  }
+}
+
+// Learned rows without their optimizer's state: what the loop keeps of the best epoch is a model file, and no checkpoint.
+TEST_F(LinkProgram, TheBestModelIsTheFileOfItsEpoch) {
+  World world;
+  LinkTrainingOptions longer = options("longer");
+  longer.epochs = 6;
+  const LinkTrainingResult result = train_links(world, longer);
+  LinkTrainingOptions until_best = options("until best");
+  until_best.epochs = result.best_epoch + 1;
+  EXPECT_EQ(train_links(world, until_best).best_epoch, result.best_epoch);
+  const Dataset dataset(data_);
+  const LinkModelOptions shape{.dataset = dataset.meta(),
+                               .batch = longer.loader.batch,
+                               .edge_type = "listens",
+                               .hidden = longer.hidden,
+                               .dropout = longer.dropout,
+                               .seed = longer.seed,
+                               .embedding_lr = longer.embedding_lr};
+  LinkModel best(shape), again(shape);
+  load_model(longer.out / "model.pt", *best);
+  load_model(until_best.out / "model.pt", *again);
+  EXPECT_EQ(best->num_learned_rows(), result.learned_rows);
+  const auto parameters = best->parameters(), others = again->parameters();
+  ASSERT_EQ(parameters.size(), others.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    EXPECT_TRUE(torch::equal(parameters[i], others[i])) << i;
 }
 
 TEST_F(LinkProgram, TestLinksOfAFileAreTheSameAsThoseOfTheSplit) {
@@ -152,17 +208,12 @@ TEST_F(LinkProgram, TestLinksOfAFileAreTheSameAsThoseOfTheSplit) {
 }
 
 TEST_F(LinkProgram, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
-  struct Interruption {};
   World world;
   const LinkTrainingResult whole = train_links(world, options("whole"));
   ASSERT_EQ(whole.rows.size(), 3U);
   for (const int stop : {9, 10, 20}) {  // 8 steps an epoch
     LinkTrainingOptions again = options("stopped" + std::to_string(stop));
-    int steps = 0;
-    const TrainingCallbacks interrupting{.step = [&](const StepReport&) {
-      if (++steps == stop) throw Interruption();
-    }};
-    EXPECT_THROW(train_links(world, again, interrupting), Interruption);
+    EXPECT_THROW(train_links(world, again, testing::interrupting(stop)), testing::Interruption);
     again.resume = Resume::kAlways;
     const LinkTrainingResult result = train_links(world, again);
     ASSERT_EQ(result.rows.size(), whole.rows.size());

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
@@ -25,6 +26,12 @@ using trainer_tests::run_program;
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path);
   return file ? nlohmann::json::parse(file) : nlohmann::json();
+}
+
+inline std::vector<double> epoch_losses(const nlohmann::json& summary) {
+  std::vector<double> losses;
+  for (const nlohmann::json& row : summary.at("epoch_rows")) losses.push_back(row.at("loss"));
+  return losses;
 }
 
 /// A failure, told in one line of the program that holds `what`.

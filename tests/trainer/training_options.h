@@ -1,8 +1,9 @@
-// A training run that takes a second: what training_test and its ranks agree on.
+// A training run that takes a second, and one that is interrupted: what training_test, its ranks and the tests of programs agree on.
 #pragma once
 #include <xxhash.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "tests/support/tiny_dataset.h"
@@ -23,6 +24,16 @@ inline TrainingOptions small_training(const std::string& dataset) {
           .hidden = 16,
           .dropout = 0.4,
           .seed = 3};
+}
+
+/// Thrown behind the `stop`th step: the run leaves what one leaves that is killed there.
+struct Interruption : std::runtime_error {
+  Interruption() : std::runtime_error("interrupted") {}
+};
+inline TrainingCallbacks interrupting(int stop) {
+  return {.step = [stop, steps = 0](const StepReport&) mutable {
+    if (++steps == stop) throw Interruption();
+  }};
 }
 
 inline std::uint64_t parameter_digest(const std::shared_ptr<NodeClassifier>& model) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "core/error.h"
 #include "core/limits.h"
@@ -49,24 +48,13 @@ class TrainingTest : public ::testing::Test {
   World world_;
 };
 
-struct Interruption : std::runtime_error {
-  Interruption() : std::runtime_error("interrupted") {}
-};
-
 TEST_F(TrainingTest, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBit) {
   const TrainingResult whole = train(world_, options("whole"));
   ASSERT_EQ(whole.rows.size(), 3u);
   for (const int stop :
        {1, 7, 12, 13, 30}) {  // 12 steps an epoch: before a checkpoint, amid, at both sides of an epoch's end
     TrainingOptions again = options("stopped" + std::to_string(stop));
-    int steps = 0;
-    EXPECT_THROW(train(world_, again,
-                       {.step =
-                            [&](const StepReport&) {
-                              if (++steps == stop) throw Interruption();
-                            },
-                        .epoch = {}}),
-                 Interruption);
+    EXPECT_THROW(train(world_, again, testing::interrupting(stop)), testing::Interruption);
     again.resume = Resume::kAlways;
     const TrainingResult result = train(world_, again);
     EXPECT_EQ(figures(result), figures(whole)) << "stopped after " << stop << " steps";

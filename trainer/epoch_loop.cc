@@ -1,0 +1,168 @@
+// See epoch_loop.h.
+#include "trainer/epoch_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace hopfeed {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
+                     torch::nn::Module& model, torch::optim::Optimizer& optimizer)
+    : world_(world),
+      options_(std::move(options)),
+      callbacks_(callbacks),
+      model_(model),
+      optimizer_(optimizer),
+      reducer_(world, model.parameters()),
+      loader_(options_.loader) {
+  progress_.world_size = world.size();
+}
+
+void EpochLoop::run(TrainingTask& task) {
+  torch::manual_seed(options_.seed + 1 +
+                     static_cast<std::uint64_t>(world_.rank()));  // ranks drop different units
+  resume();
+  while (progress_.epoch < options_.epochs && !world_.stop_agreed()) {
+    train_epoch(task);
+    if (!world_.stop_agreed()) finish_epoch(task);
+  }
+  if (world_.stop_agreed()) checkpoint();
+}
+
+/// Rank 0 decides for all: only it is sure to see the file.
+void EpochLoop::resume() {
+  if (options_.out.empty()) return;
+  double found = 0;
+  if (world_.rank() == 0) {
+    std::filesystem::create_directories(options_.out);
+    const bool wanted = options_.resume == Resume::kAlways || world_.restart_count() > 0;
+    if (!wanted && std::filesystem::exists(checkpoint_path()))
+      std::filesystem::rename(checkpoint_path(), checkpoint_path().string() + ".old");
+    found = wanted && std::filesystem::exists(checkpoint_path()) ? 1 : 0;
+  }
+  if (world_.sum({found})[0] == 0) return;
+  progress_ = load_checkpoint(checkpoint_path(), model_, optimizer_, options_.settings, world_);
+  progress_.world_size = world_.size();
+}
+
+void EpochLoop::checkpoint() {
+  if (!options_.out.empty())
+    save_checkpoint(checkpoint_path(), model_, optimizer_, progress_, options_.settings, world_);
+}
+
+/// Of this rank, from where the epoch stands; all ranks have as many.
+std::int64_t EpochLoop::steps_of_epoch() const {
+  const std::int64_t all = loader_.steps();
+  if (options_.max_batches == 0) return all;
+  const std::int64_t done = progress_.batches / world_.size(),
+                     most = (options_.max_batches + world_.size() - 1) / world_.size();
+  return std::min(all, std::max<std::int64_t>(most - done, 0));
+}
+
+void EpochLoop::train_epoch(TrainingTask& task) {
+  model_.train();
+  loader_.begin_epoch(progress_.epoch, progress_.position);
+  const TrainingProgress before = progress_;
+  const WaitTimes waited_before = loader_.stats().waits;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t steps = steps_of_epoch();
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const std::optional<Batch> batch = loader_.next();
+    if (!batch) break;
+    train_batch(task, *batch);
+    progress_.position = loader_.next_position();
+    progress_.seconds = before.seconds + seconds_since(begin);
+    progress_.waited = before.waited;
+    progress_.waited += loader_.stats().waits - waited_before;
+    report_step(step, steps);
+    if (world_.stop_agreed()) return;
+    if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
+  }
+}
+
+void EpochLoop::train_batch(TrainingTask& task, const Batch& batch) {
+  look_for_stop();
+  const BatchLoss mine = task.loss(batch);
+  const RoundLoss round = round_loss(world_, mine.sum, mine.count);
+  optimizer_.zero_grad();
+  reducer_.backward(round.loss);
+  optimizer_.step();
+  task.after_step();
+  progress_.loss_sum += round.sum;
+  progress_.loss_seeds += round.seeds;
+  progress_.batches += world_.size();
+}
+
+void EpochLoop::look_for_stop() {
+  if (stop_asked()) world_.wish_to_stop();
+}
+
+double EpochLoop::mean_loss() const {
+  return progress_.loss_sum / std::max<double>(1, static_cast<double>(progress_.loss_seeds));
+}
+
+void EpochLoop::report_step(std::int64_t step, std::int64_t steps) const {
+  if (!callbacks_.step) return;
+  callbacks_.step({.epoch = progress_.epoch,
+                   .step = step,
+                   .steps = steps,
+                   .loss = mean_loss(),
+                   .batches_per_s = static_cast<double>(progress_.batches) / progress_.seconds,
+                   .wait_fraction = progress_.waited.trainer() / progress_.seconds});
+}
+
+void EpochLoop::evaluate(Loader& loader, const std::function<void(const Batch&)>& each) {
+  const torch::NoGradGuard no_gradients;
+  model_.eval();
+  loader.begin_epoch(0);
+  for (std::optional<Batch> batch; !stop_asked() && (batch = loader.next());) each(*batch);
+  look_for_stop();
+}
+
+void EpochLoop::finish_epoch(TrainingTask& task) {
+  const auto begin = std::chrono::steady_clock::now();
+  EpochRow row{.epoch = progress_.epoch, .loss = mean_loss(), .batches = progress_.batches};
+  const std::optional<double> score = task.score(row);
+  if (world_.stop_agreed()) return;
+  measure(row);
+  row.valid_seconds = seconds_since(begin);
+  progress_.rows.push_back(row);
+  if (!score || *score > progress_.best_accuracy) {
+    progress_.best_accuracy = score.value_or(0);
+    progress_.best_epoch = progress_.epoch;
+    task.keep_best();
+    if (!options_.out.empty() && world_.rank() == 0) save_model(model_path(), model_);
+  }
+  progress_ = {.epoch = progress_.epoch + 1,
+               .best_accuracy = progress_.best_accuracy,
+               .best_epoch = progress_.best_epoch,
+               .world_size = world_.size(),
+               .rows = std::move(progress_.rows)};
+  checkpoint();
+  if (callbacks_.epoch) callbacks_.epoch(row);
+}
+
+/// Times of the epoch's steps, over all ranks.
+void EpochLoop::measure(EpochRow& row) {
+  const WaitTimes& mine = progress_.waited;
+  const auto sums = world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover,
+                                mine.for_slot, mine.for_memory});
+  const WaitTimes waited{.for_sampling = sums[1],
+                         .for_gather = sums[2],
+                         .for_handover = sums[3],
+                         .for_slot = sums[4],
+                         .for_memory = sums[5]};
+  row.seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
+  row.batches_per_s = static_cast<double>(row.batches) / row.seconds;
+  row.waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(options_.loader.num_workers));
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,118 @@
+// The epochs of a training run, whatever is trained: steps over a loader's batches on all ranks, scores behind each epoch, the best
+// epoch's model, checkpoints, times, and the wish to stop. What a step learns from and what a score is says a TrainingTask
+// (trainer.cc, link_trainer.cc).
+//
+// A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
+// checkpoint and ends with the same losses, to the last bit.
+#pragma once
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "trainer/checkpoint.h"
+#include "trainer/gradient_reducer.h"
+#include "trainer/training_progress.h"
+#include "trainer/world.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed {
+
+/// When to go on from the checkpoint in the output folder.
+enum class Resume {
+  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes <name>.checkpoint.old
+  kAlways,        // wherever there is one
+};
+
+/// The running epoch, after each step.
+struct StepReport {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0, steps = 0;  // of this rank, in this epoch and this process
+  double loss = 0;                   // mean over the epoch so far, over all ranks
+  double batches_per_s = 0;          // of all ranks, in this epoch
+  double wait_fraction = 0;          // share of the epoch's time that this trainer waited for batches
+};
+
+struct TrainingCallbacks {
+  std::function<void(const StepReport&)> step;
+  std::function<void(const EpochRow&)> epoch;  // after validation
+  /// Asked before each step. Where it says true on any rank, all stop behind that step, with a checkpoint.
+  std::function<bool()> stop;
+};
+
+struct EpochLoopOptions {
+  LoaderOptions loader;  // of the batches that are learned from
+  Settings settings;     // what a checkpoint must agree with
+  std::int64_t epochs = 1;
+  std::int64_t max_batches = 0;       // of an epoch, over all ranks; 0: all
+  std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
+  std::uint64_t seed = 0;             // of dropout
+  std::filesystem::path out;  // rank 0 keeps <name>.pt and <name>.checkpoint here; empty: nothing is kept
+  std::string name = "model";
+  Resume resume = Resume::kAfterRestart;
+};
+
+/// Of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
+struct BatchLoss {
+  torch::Tensor sum;
+  std::int64_t count = 0;
+};
+
+/// What a run trains. All ranks call all of it in the same order.
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+  virtual BatchLoss loss(const Batch& batch) = 0;
+  /// Behind the optimizer's step, for what the optimizer does not know.
+  virtual void after_step() {}
+  /// Behind an epoch's steps: writes its scores into the row and returns the one of which the best epoch has most; nothing makes the
+  /// last epoch the best. Where stop is agreed on meanwhile, what it returns is not looked at.
+  virtual std::optional<double> score(EpochRow& row) = 0;
+  /// The epoch that was scored is the best so far.
+  virtual void keep_best() {}
+};
+
+class EpochLoop {
+ public:
+  /// Starts the loader's workers. `world`, `callbacks`, `model` and `optimizer` must outlive it.
+  EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
+            torch::nn::Module& model, torch::optim::Optimizer& optimizer);
+
+  /// To the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if there is one to go on from.
+  void run(TrainingTask& task);
+  /// For TrainingTask::score: calls `each` with this rank's share of the loader's batches, the same in each epoch, with the model
+  /// set to evaluate and without gradients. Ends early where this rank is asked to stop; all know of it after their next sum.
+  void evaluate(Loader& loader, const std::function<void(const Batch&)>& each);
+
+  const TrainingProgress& progress() const { return progress_; }
+  /// Of the best epoch's model, on rank 0; only with an output folder.
+  std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
+
+ private:
+  std::filesystem::path checkpoint_path() const { return options_.out / (options_.name + ".checkpoint"); }
+  void resume();
+  void checkpoint();
+  std::int64_t steps_of_epoch() const;
+  void train_epoch(TrainingTask& task);
+  void train_batch(TrainingTask& task, const Batch& batch);
+  bool stop_asked() const { return callbacks_.stop && callbacks_.stop(); }
+  void look_for_stop();
+  double mean_loss() const;
+  void report_step(std::int64_t step, std::int64_t steps) const;
+  void finish_epoch(TrainingTask& task);
+  void measure(EpochRow& row);
+
+  World& world_;
+  EpochLoopOptions options_;
+  const TrainingCallbacks& callbacks_;
+  torch::nn::Module& model_;
+  torch::optim::Optimizer& optimizer_;
+  GradientReducer reducer_;
+  Loader loader_;
+  TrainingProgress progress_;
+};
+
+}  // namespace hopfeed
