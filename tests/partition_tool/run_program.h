@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 
@@ -44,16 +43,6 @@ inline ToolResult run_shell(const std::filesystem::path& scratch, std::string co
   std::filesystem::remove(out);
   std::filesystem::remove(err);
   return result;
-}
-
-/// Path and bytes of each file in a folder.
-inline std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file())
-      files[std::filesystem::relative(entry.path(), folder).string()] = file_bytes(entry.path());
-  }
-  return files;
 }
 
 /// Names in a folder, hidden ones too.
