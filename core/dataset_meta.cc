@@ -26,6 +26,11 @@ const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string&
   return found == attrs.end() ? nullptr : &*found;
 }
 
+bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name) {
+  const AttrMeta* attr = find_attr(attrs, name);
+  return attr && attr->type == ElementType::kInt64 && attr->row_elements() == 1;
+}
+
 int DatasetMeta::node_type(const std::string& type_name) const {
   std::string known;
   for (std::size_t i = 0; i < node_types.size(); ++i) {

@@ -48,6 +48,8 @@ struct AttrMeta {
 
 /// The attribute of that name, or null.
 const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
+/// Whether there is one of that name that can be a time: one int64 for each node or edge.
+bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
 
 struct NodeTypeMeta {
   std::string name = "node";

@@ -159,10 +159,6 @@ void check_weights_and_times(const MetaFields& in, const DatasetMeta& meta, cons
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// A reverse leads back between the same node types, is the only one of its type and has none itself.
 void check_reverses(const MetaFields& in, const DatasetMeta& meta) {
   for (const EdgeTypeMeta& edge : meta.edge_types) {

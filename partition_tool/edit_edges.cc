@@ -33,23 +33,16 @@ class Editor {
   /// Rows of edge type `type` made by `make`, whose edge ids are below `id_bound`; the attributes are those of `of`.
   RawEdges make_type(const RawEdges& like, int of, std::int64_t id_bound, const char* step,
                      const MakeEntries& make, const std::map<std::string, std::vector<std::byte>>& fill) {
-    const EdgeTypeMeta& edge = meta().edge_types[of];
     RawEdges made = like;
-    RearrangedEdges rows = rearrange({.num_rows = graph().nodes[like.dst_type].count,
-                                      .num_sources = graph().nodes[like.src_type].count,
-                                      .id_bound = id_bound,
-                                      .edge_ids = edge.has_edge_ids,
-                                      .places = !edge.attrs.empty(),
-                                      .threads = options_.threads,
-                                      .step = step},
-                                     make, progress_);
-    made.csc = std::move(rows.csc);
-    made.attrs.clear();
-    for (const AttrMeta& attr : edge.attrs) {
-      const auto filled = fill.find(attr.name);
-      made.attrs.push_back(placed_attr(dataset_, of, attr, rows.places,
-                                       filled == fill.end() ? std::vector<std::byte>() : filled->second));
-    }
+    rearrange({.dataset = dataset_,
+               .edge_type = of,
+               .num_rows = graph().nodes[like.dst_type].count,
+               .num_sources = graph().nodes[like.src_type].count,
+               .id_bound = id_bound,
+               .threads = options_.threads,
+               .step = step,
+               .fill = fill},
+              make, progress_, made);
     return made;
   }
 
@@ -177,10 +170,7 @@ void add_reverse(Editor& editor, int type) {
   const auto& own = edge.attrs;
   const auto& of_sources = editor.meta().node_types[like.src_type].attrs;
   std::ranges::copy_if(edge.times, std::back_inserter(like.times), [&](const std::string& time) {
-    return std::ranges::find(own, time, &AttrMeta::name) != own.end() ||
-           std::ranges::any_of(of_sources, [&](const AttrMeta& attr) {
-             return attr.name == time && attr.type == ElementType::kInt64 && attr.row_elements() == 1;
-           });
+    return find_attr(own, time) || has_time(of_sources, time);
   });
   const StoredRows rows = editor.rows(type);
   const std::int64_t num_sources = graph.nodes[graph.edges[type].src_type].count;
@@ -305,10 +295,7 @@ EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& option
   if (types.empty())
     throw Error(ErrorCode::kInvalid, "no edge type has both ends in one node type, so none can have loops");
   for (const auto& [name, number] : options.fill) {
-    if (std::ranges::none_of(types, [&](int type) {
-          const auto& attrs = meta.edge_types[type].attrs;
-          return std::ranges::find(attrs, name, &AttrMeta::name) != attrs.end();
-        }))
+    if (std::ranges::none_of(types, [&](int type) { return find_attr(meta.edge_types[type].attrs, name); }))
       throw Error(ErrorCode::kInvalid,
                   fmt::format("--fill {}={}: no edge type that gets loops has this attribute", name, number));
   }

@@ -92,10 +92,7 @@ std::vector<LinkTarget> link_targets(const DatasetMeta& meta, const LinkSplitOpt
 }
 
 std::string link_time(const EdgeTypeMeta& edge, const LinkSplitOptions& options) {
-  const auto fits = [&](const std::string& name) {
-    const auto attr = std::ranges::find(edge.attrs, name, &AttrMeta::name);
-    return attr != edge.attrs.end() && attr->type == ElementType::kInt64 && attr->row_elements() == 1;
-  };
+  const auto fits = [&](const std::string& name) { return has_time(edge.attrs, name); };
   if (!options.time.empty()) {
     if (!fits(options.time))
       refuse(fmt::format("--time {}: edge type {} has no int64 attribute of that name with one number each",

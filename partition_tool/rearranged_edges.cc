@@ -5,7 +5,9 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "cache/parallel_ranges.h"
 #include "partition_tool/edges_to_csc.h"
@@ -36,13 +38,42 @@ void report(const Progress& progress, const char* step, std::int64_t done, std::
   progress({step, "rows", static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total)});
 }
 
+/// Where the attributes of the edges lie: those of row v at of[indptr[v] ..).
+struct EdgePlaces {
+  std::vector<std::int64_t> indptr;
+  IdArray of;  // as EdgeEntry::place
+};
+
+/// The attribute of a dataset's edge type for edges that were rearranged.
+RawEdgeAttr placed_attr(const Dataset& dataset, int edge_type, const AttrMeta& attr,
+                        std::shared_ptr<const EdgePlaces> places, std::vector<std::byte> fill) {
+  return {.name = attr.name,
+          .type = attr.type,
+          .shape = attr.shape,
+          .read_rows = [stored = StoredAttr(dataset, edge_type, attr.name), places = std::move(places),
+                        fill = std::move(fill)](std::int64_t v, std::span<const std::int64_t>,
+                                                std::span<std::byte> rows) {
+            std::visit(
+                [&](const auto& of) {
+                  std::byte* out = rows.data();
+                  for (std::int64_t at = places->indptr[v]; at < places->indptr[v + 1]; ++at) {
+                    std::memcpy(out, of[at] < 0 ? fill.data() : stored.at(of[at]), stored.row_bytes());
+                    out += stored.row_bytes();
+                  }
+                },
+                places->of);
+          }};
+}
+
 }  // namespace
 
-RearrangedEdges rearrange(const RearrangeOptions& options, const MakeEntries& make,
-                          const Progress& progress) {
+void rearrange(const RearrangeOptions& options, const MakeEntries& make, const Progress& progress,
+               RawEdges& edges) {
+  const EdgeTypeMeta& type = options.dataset.meta().edge_types[options.edge_type];
+  const bool has_attrs = !type.attrs.empty();
   const std::int64_t num_rows = options.num_rows;
   std::vector<std::int64_t> indptr(num_rows + 1);
-  UsedIds used(options.edge_ids ? options.id_bound : 0);
+  UsedIds used(type.has_edge_ids ? options.id_bound : 0);
   report(progress, options.step, 0, 2 * num_rows);
   parallel_ranges(options.threads, num_rows, [&](int, std::int64_t begin, std::int64_t end) {
     std::vector<EdgeEntry> row;
@@ -50,7 +81,7 @@ RearrangedEdges rearrange(const RearrangeOptions& options, const MakeEntries& ma
       row.clear();
       make(v, row);
       indptr[v + 1] = std::ssize(row);
-      if (!options.edge_ids) continue;
+      if (!type.has_edge_ids) continue;
       for (const EdgeEntry& edge : row) used.use(edge.id);
     }
   });
@@ -59,20 +90,17 @@ RearrangedEdges rearrange(const RearrangeOptions& options, const MakeEntries& ma
   used.count();
   const std::int64_t num_edges = indptr.back();
   std::int64_t place_bound = num_edges;
-  RearrangedEdges result{.csc = {.indptr = std::move(indptr),
-                                 .indices = make_id_array(num_edges, options.num_sources),
-                                 .edge_id_kind = options.edge_ids ? EdgeIds::kStored : EdgeIds::kNone,
-                                 .edge_ids = {}},
-                         .places = {}};
-  Csc& csc = result.csc;
-  if (options.edge_ids) csc.edge_ids = make_id_array(num_edges, num_edges);
+  Csc csc{.indptr = std::move(indptr),
+          .indices = make_id_array(num_edges, options.num_sources),
+          .edge_id_kind = type.has_edge_ids ? EdgeIds::kStored : EdgeIds::kNone,
+          .edge_ids = {}};
+  if (type.has_edge_ids) csc.edge_ids = make_id_array(num_edges, num_edges);
   const auto places = std::make_shared<EdgePlaces>();
-  if (options.places) {
+  if (has_attrs) {
     place_bound = std::max(place_bound, options.id_bound);  // at most as many places as old edges
     *places = {.indptr = csc.indptr, .of = make_id_array(num_edges, place_bound)};
-    result.places = places;
   }
-  const auto fill = [&](auto& indices, auto& ids, auto& of) {
+  const auto write = [&](auto& indices, auto& ids, auto& of) {
     parallel_ranges(options.threads, num_rows, [&](int, std::int64_t begin, std::int64_t end) {
       std::vector<EdgeEntry> row;
       for (std::int64_t v = begin; v < end; ++v) {
@@ -80,15 +108,22 @@ RearrangedEdges rearrange(const RearrangeOptions& options, const MakeEntries& ma
         make(v, row);
         for (std::int64_t k = 0, at = csc.indptr[v]; k < std::ssize(row); ++k, ++at) {
           indices[at] = static_cast<std::decay_t<decltype(indices[0])>>(row[k].source);
-          if (options.edge_ids) ids[at] = static_cast<std::decay_t<decltype(ids[0])>>(used.number(row[k].id));
-          if (options.places) of[at] = static_cast<std::decay_t<decltype(of[0])>>(row[k].place);
+          if (type.has_edge_ids)
+            ids[at] = static_cast<std::decay_t<decltype(ids[0])>>(used.number(row[k].id));
+          if (has_attrs) of[at] = static_cast<std::decay_t<decltype(of[0])>>(row[k].place);
         }
       }
     });
   };
-  std::visit(fill, csc.indices, csc.edge_ids, places->of);
+  std::visit(write, csc.indices, csc.edge_ids, places->of);
+  edges.csc = std::move(csc);
+  edges.attrs.clear();
+  for (const AttrMeta& attr : type.attrs) {
+    const auto fill = options.fill.find(attr.name);
+    edges.attrs.push_back(placed_attr(options.dataset, options.edge_type, attr, places,
+                                      fill == options.fill.end() ? std::vector<std::byte>() : fill->second));
+  }
   report(progress, options.step, 2 * num_rows, 2 * num_rows);
-  return result;
 }
 
 ReversedRows::ReversedRows(const StoredRows& rows, std::int64_t num_sources, int threads,
@@ -132,26 +167,6 @@ void ReversedRows::read(std::int64_t row, std::vector<EdgeEntry>& out) const {
       csc.edge_ids);
   std::sort(out.begin() + first, out.end(),
             [](const EdgeEntry& a, const EdgeEntry& b) { return a.id < b.id; });
-}
-
-RawEdgeAttr placed_attr(const Dataset& dataset, int edge_type, const AttrMeta& attr,
-                        std::shared_ptr<const EdgePlaces> places, std::vector<std::byte> fill) {
-  return {.name = attr.name,
-          .type = attr.type,
-          .shape = attr.shape,
-          .read_rows = [stored = StoredAttr(dataset, edge_type, attr.name), places = std::move(places),
-                        fill = std::move(fill)](std::int64_t v, std::span<const std::int64_t>,
-                                                std::span<std::byte> rows) {
-            std::visit(
-                [&](const auto& of) {
-                  std::byte* out = rows.data();
-                  for (std::int64_t at = places->indptr[v]; at < places->indptr[v + 1]; ++at) {
-                    std::memcpy(out, of[at] < 0 ? fill.data() : stored.at(of[at]), stored.row_bytes());
-                    out += stored.row_bytes();
-                  }
-                },
-                places->of);
-          }};
 }
 
 void keep_first_of_pairs(std::vector<EdgeEntry>& row, std::vector<std::int64_t>& scratch) {

@@ -4,7 +4,6 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,31 +14,25 @@
 
 namespace hopfeed {
 
-/// Where the attributes of the edges lie: those of row v at of[indptr[v] ..).
-struct EdgePlaces {
-  std::vector<std::int64_t> indptr;
-  IdArray of;  // as EdgeEntry::place
-};
-
-struct RearrangedEdges {
-  Csc csc;
-  std::shared_ptr<const EdgePlaces> places;  // none where nobody asked
-};
-
 struct RearrangeOptions {
+  /// What the edges were: they keep its attributes, and have ids where it has.
+  const Dataset& dataset;
+  int edge_type = 0;
   std::int64_t num_rows = 0, num_sources = 0;
   std::int64_t id_bound = 0;  // EdgeEntry::id is below
-  bool edge_ids = true;       // the rows will have ids
-  bool places = true;         // ... and attributes
   int threads = 1;
   const char* step = "Rearranging edges";
+  /// Of attributes, by name, what edges without a place have: as long as a row.
+  std::map<std::string, std::vector<std::byte>> fill = {};
 };
 
 /// Fills an empty list with the edges of a row in the order that they will have. Called twice for each row, from several threads,
 /// with the same result.
 using MakeEntries = std::function<void(std::int64_t row, std::vector<EdgeEntry>& out)>;
 
-RearrangedEdges rearrange(const RearrangeOptions& options, const MakeEntries& make, const Progress& progress);
+/// Gives `edges` the rows that are made, in place of those it has. `make` may read these. The dataset must outlive `edges`.
+void rearrange(const RearrangeOptions& options, const MakeEntries& make, const Progress& progress,
+               RawEdges& edges);
 
 /// The edges of a type the other way round, one row for each of its source nodes, in the order of their ids: what an import of
 /// the list with its ends exchanged would give.
@@ -53,10 +46,6 @@ class ReversedRows {
   const StoredRows& rows_;
   Csc csc_;  // ids are positions in the stored rows one after the other
 };
-
-/// The attribute of a dataset's edge type for edges that were rearranged; edges without a place have `fill`, as long as a row.
-RawEdgeAttr placed_attr(const Dataset& dataset, int edge_type, const AttrMeta& attr,
-                        std::shared_ptr<const EdgePlaces> places, std::vector<std::byte> fill = {});
 
 /// Leaves the first edge of each pair, in the order that they have. `scratch` is reused memory.
 void keep_first_of_pairs(std::vector<EdgeEntry>& row, std::vector<std::int64_t>& scratch);

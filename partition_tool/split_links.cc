@@ -244,19 +244,14 @@ void LinkSplitter::add_splits() {
 
 void LinkSplitter::replace(int type, const char* step, const MakeEntries& make) {
   RawEdges& edges = graph_.edges[type];
-  const EdgeTypeMeta& edge = dataset_.meta().edge_types[type];
-  RearrangedEdges rows = rearrange({.num_rows = edges.csc.num_rows(),
-                                    .num_sources = graph_.nodes[edges.src_type].count,
-                                    .id_bound = edges.csc.num_edges(),
-                                    .edge_ids = edge.has_edge_ids,
-                                    .places = !edge.attrs.empty(),
-                                    .threads = options_.threads,
-                                    .step = step},
-                                   make, progress_);
-  edges.csc = std::move(rows.csc);
-  edges.attrs.clear();
-  for (const AttrMeta& attr : edge.attrs)
-    edges.attrs.push_back(placed_attr(dataset_, type, attr, rows.places));
+  rearrange({.dataset = dataset_,
+             .edge_type = type,
+             .num_rows = edges.csc.num_rows(),
+             .num_sources = graph_.nodes[edges.src_type].count,
+             .id_bound = edges.csc.num_edges(),
+             .threads = options_.threads,
+             .step = step},
+            make, progress_, edges);
 }
 
 /// Appends the edges of a row for which keep(k-th of the row, edge) holds.
@@ -270,9 +265,7 @@ void keep_edges(const StoredRows& rows, std::int64_t v, std::vector<EdgeEntry>& 
 }
 
 bool LinkSplitter::reverse_has_times() const {
-  const EdgeTypeMeta& reverse = dataset_.meta().edge_types[target_.reverse];
-  const auto attr = std::ranges::find(reverse.attrs, time_, &AttrMeta::name);
-  return attr != reverse.attrs.end() && attr->type == ElementType::kInt64 && attr->row_elements() == 1;
+  return has_time(dataset_.meta().edge_types[target_.reverse].attrs, time_);
 }
 
 void LinkSplitter::filter_reverse(const HeldPairs& held) {
