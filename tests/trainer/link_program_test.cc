@@ -1,5 +1,7 @@
 // link_prediction as a user starts it, on a small graph of users, artists and planted tastes: alone, as two trainers, interrupted,
 // and with bad input.
+#include <torch/csrc/jit/serialization/import.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -51,6 +53,15 @@ TypedGraph tastes() {
                   .rev_of = "user__listens__artist"};
   return {.nodes = {{.name = "user", .count = kUsers}, {.name = "artist", .count = kArtists}},
           .edges = {listens, back}};
+}
+
+/// Of a model file, a tensor for each node type that has some.
+std::vector<torch::Tensor> learned_rows(const std::filesystem::path& path) {
+  std::vector<torch::Tensor> rows;
+  const torch::jit::Module file = torch::jit::load(path.string());
+  for (const torch::jit::Module& child : file.children())
+    if (child.hasattr("learned")) rows.push_back(child.attr("rows").toTensor());
+  return rows;
 }
 
 class LinkProgram : public testing::WatchedTest<150> {
@@ -166,7 +177,6 @@ TEST_F(LinkProgram, OneTrainerAndTwoScoreTheSameModelAlikeToTheLastBit) {
   }
 }
 
-// Learned rows without their optimizer's state: what the loop keeps of the best epoch is a model file, and no checkpoint.
 TEST_F(LinkProgram, TheBestModelIsTheFileOfItsEpoch) {
   World world;
   LinkTrainingOptions longer = options("longer");
@@ -191,6 +201,14 @@ TEST_F(LinkProgram, TheBestModelIsTheFileOfItsEpoch) {
   ASSERT_EQ(parameters.size(), others.size());
   for (std::size_t i = 0; i < parameters.size(); ++i)
     EXPECT_TRUE(torch::equal(parameters[i], others[i])) << i;
+  const std::vector<torch::Tensor> rows = learned_rows(longer.out / "model.pt"),
+                                   other_rows = learned_rows(until_best.out / "model.pt");
+  ASSERT_EQ(rows.size(), 2U) << "of users and of artists";
+  ASSERT_EQ(other_rows.size(), 2U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].size(1), longer.hidden) << "without their optimizer's state";
+    EXPECT_TRUE(torch::equal(rows[i], other_rows[i])) << i;
+  }
 }
 
 TEST_F(LinkProgram, TestLinksOfAFileAreTheSameAsThoseOfTheSplit) {
