@@ -135,11 +135,14 @@ void BidirectionalSubgraph::merge(Edges& edges, const SampledEdges& drawn, const
 void BidirectionalSubgraph::leave_out(std::size_t type, const ExcludedEdges& excluded) {
   Edges& edges = edges_[type];
   const CscView csc = dataset_.csc(static_cast<int>(type));
-  const auto node = [&](int node_type, std::uint32_t local) { return result_.nodes[node_type].dataset_ids[local]; };
+  const auto node = [&](int node_type, std::uint32_t local) {
+    return result_.nodes[node_type].dataset_ids[local];
+  };
   std::size_t left = 0;
   for (std::size_t i = 0; i < edges.count; ++i) {
     const std::uint32_t source = edges.sources[i], target = edges.targets[i];
-    if (excluded.contains(static_cast<int>(type), node(csc.src_type, source), node(csc.dst_type, target))) continue;
+    if (excluded.contains(static_cast<int>(type), node(csc.src_type, source), node(csc.dst_type, target)))
+      continue;
     edges.sources[left] = source;
     edges.targets[left] = target;
     entries_[left++] = entries_[i];

@@ -93,8 +93,8 @@ void SampleBuilder::add_edge(int edge_type, std::uint32_t source, std::uint32_t 
   if (excluded_ && excluded_->contains(edge_type, nodes_[type.src_type].local.ids[source],
                                        nodes_[type.dst_type].local.ids[target])) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("a sampler added an edge of type '{}' that the batch excludes; let it read rows with "
-                            "SampleRequest::excluded (core/row_reader.h), or exclude none",
+                fmt::format("a sampler added an edge of type '{}' that the batch excludes; let it read rows "
+                            "with SampleRequest::excluded (core/row_reader.h), or exclude none",
                             dataset_.meta().edge_types[edge_type].folder()));
   }
   const std::size_t at = type.count++;
