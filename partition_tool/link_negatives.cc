@@ -14,6 +14,9 @@ namespace hopfeed {
 namespace {
 
 constexpr std::uint32_t kMaxDraws = 100;
+// Hops of streams are ours apart from a loader's negatives, whose hops are the ends 0 and 1 (core/negative_rule.h): the same seed, edge
+// type and epoch would give its negatives the numbers of a split's.
+constexpr std::uint32_t kHop = 2, kRetryHop = (1U << 18) + kHop;
 constexpr std::int64_t kTogether = 64;  // draws whose rows are fetched at the same time
 
 bool has_edge(const Csc& csc, std::int64_t source, std::int64_t destination) {
@@ -33,9 +36,11 @@ IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int
   const StreamOptions named{.purpose = Purpose::kNegatives,
                             .seed = options.seed,
                             .epoch = options.split,
+                            .hop = kHop,
                             .edge_type = options.edge_type};
   StreamOptions retries = named;
-  retries.hop = 1;
+  retries.purpose = Purpose::kRetries;
+  retries.hop = kRetryHop;
   const NodeStream keys{.key = stream_key(named), .retry_key = stream_key(retries), .node = 0, .tree = 0};
   const auto num_sources = static_cast<std::uint64_t>(options.num_sources),
              num_destinations = static_cast<std::uint64_t>(csc.num_rows());
