@@ -78,7 +78,8 @@ EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
       .edge_arrays = other_arrays(view, Store::kEdge, type,
                                   {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges,
                                    batch_field::kInputId, batch_field::kSeedTime, kEdgeLabelIndex, kEdgeLabel,
-                                   kEdgeLabelTime, kSrcIndex, kDstPosIndex, kDstNegIndex},
+                                   kEdgeLabelTime, kSrcIndex, kDstPosIndex, kDstNegIndex,
+                                   batch_field::kNumNegativeRetries},
                                   owner)};
 }
 
@@ -100,6 +101,7 @@ int seed_type(const BatchView& view) {
 
 LinkTensors link_tensors(const BatchView& view, int type, const Owner& owner) {
   const auto of = [&](std::string_view name) { return find(view, name, Store::kEdge, type, owner); };
+  const ArrayView retries = view.find(batch_field::kNumNegativeRetries, Store::kEdge, type);
   return {.edge_type = type,
           .edge_label_index = of(kEdgeLabelIndex),
           .edge_label = of(kEdgeLabel),
@@ -107,7 +109,8 @@ LinkTensors link_tensors(const BatchView& view, int type, const Owner& owner) {
           .src_index = of(kSrcIndex),
           .dst_pos_index = of(kDstPosIndex),
           .dst_neg_index = of(kDstNegIndex),
-          .seed_time = of(batch_field::kSeedTime)};
+          .seed_time = of(batch_field::kSeedTime),
+          .num_negative_retries = retries.name.empty() ? 0 : retries.as<std::int64_t>().front()};
 }
 
 SeedTensors link_seed_tensors(const BatchView& view, int type, const Owner& owner) {

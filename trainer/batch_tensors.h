@@ -68,6 +68,7 @@ struct LinkTensors {
   torch::Tensor dst_pos_index;     // int64 [P]
   torch::Tensor dst_neg_index;     // int64 [P], or [P, amount] of several negatives each
   torch::Tensor seed_time;         // int64 [P]
+  std::int64_t num_negative_retries = 0;  // draws that strict negatives threw away
 
   bool any() const { return edge_type >= 0; }
 };

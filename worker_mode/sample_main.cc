@@ -13,9 +13,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "channel/memory.h"
+#include "core/batch_fields.h"
 #include "core/batch_maker.h"
 #include "core/block_file.h"
 #include "core/dataset.h"
@@ -58,6 +60,15 @@ void flush_lines() {
     throw_errno("cannot write to standard output", errno);
 }
 
+/// Draws that strict negatives of the batch threw away.
+std::int64_t negative_retries(const BatchView& batch) {
+  for (int e = 0; e < batch.header().num_edge_types; ++e)
+    if (const ArrayView found = batch.find(batch_field::kNumNegativeRetries, Store::kEdge, e);
+        !found.name.empty())
+      return found.as<std::int64_t>().front();
+  return 0;
+}
+
 /// The 64-byte aligned home of one block.
 struct BlockBuffer {
   explicit BlockBuffer(std::size_t size)
@@ -90,16 +101,18 @@ void sample_one(const SampleArguments& arguments) {
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);
   flush_lines();
-  report.write({{"batches", 1},
-                {"nodes", view.total_nodes()},
-                {"edges", view.total_edges()},
-                {"bytes", block.size},
-                {"digest", fmt::format("{:016x}", view.digest())},
-                {"dump", arguments.dump}});
+  nlohmann::json told{{"batches", 1},
+                      {"nodes", view.total_nodes()},
+                      {"edges", view.total_edges()},
+                      {"bytes", block.size},
+                      {"digest", fmt::format("{:016x}", view.digest())},
+                      {"dump", arguments.dump}};
+  if (o.batch.link.negatives.strict) told["num_negative_retries"] = negative_retries(view);
+  report.write(told);
 }
 
 struct Totals {
-  std::int64_t batches = 0, nodes = 0, edges = 0, bytes = 0;
+  std::int64_t batches = 0, nodes = 0, edges = 0, bytes = 0, negative_retries = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -107,6 +120,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals& totals) {
+  const std::int64_t retries = totals.negative_retries;
   const WaitTimes waited = loader.stats().waits;
   const auto begin = std::chrono::steady_clock::now();
   loader.begin_epoch(epoch, start);
@@ -121,11 +135,21 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
     totals.nodes += view.total_nodes();
     totals.edges += view.total_edges();
     totals.bytes += static_cast<std::int64_t>(view.bytes().size());
+    totals.negative_retries += negative_retries(view);
     bar.add(1);
   }
   const double seconds = seconds_since(begin);
-  bar.note(to_text((loader.stats().waits - waited)
-                       .shares_of(seconds, seconds * static_cast<double>(loader.worker_pids().size()))));
+  const double of_workers = seconds * static_cast<double>(loader.worker_pids().size());
+  std::string note = to_text((loader.stats().waits - waited).shares_of(seconds, of_workers));
+  if (totals.negative_retries > retries)
+    note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
+  bar.note(std::move(note));
+}
+
+/// What the run samples from: a split of nodes or of links, or links of a file.
+std::string source_name(const LoaderOptions& options) {
+  if (!options.batch.link.on() || !options.links) return options.split;
+  return options.links->pairs ? "links" : options.links->split;
 }
 
 void sample_epochs(const SampleArguments& arguments) {
@@ -136,7 +160,7 @@ void sample_epochs(const SampleArguments& arguments) {
   LoaderOptions options = arguments.loader;
   if (!arguments.trace.empty()) {
     trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.rank});
-    options.observer = trace->observer(options.split);
+    options.observer = trace->observer(source_name(options));
   }
   Loader loader(options);
   Totals totals;
@@ -151,24 +175,26 @@ void sample_epochs(const SampleArguments& arguments) {
     trace->join();
   }
   const LoaderStats stats = loader.stats();
-  report.write({{"epochs", arguments.epochs},
-                {"batches", totals.batches},
-                {"nodes", totals.nodes},
-                {"edges", totals.edges},
-                {"bytes", totals.bytes},
-                {"seconds", seconds},
-                {"wait_seconds", stats.waits.trainer()},
-                {"waited_for_sampling", stats.waits.for_sampling},
-                {"waited_for_gather", stats.waits.for_gather},
-                {"waited_for_handover", stats.waits.for_handover},
-                {"workers_waited_for_slot", stats.waits.for_slot},
-                {"workers_waited_for_memory", stats.waits.for_memory},
-                {"channel_bytes", stats.channel_bytes},
-                {"channel_huge_bytes", channel_huge_bytes()},
-                {"dataset_resident_bytes", stats.dataset_pages.resident},
-                {"dataset_huge_bytes", stats.dataset_pages.huge},
-                {"worker_deaths", stats.worker_deaths},
-                {"batches_remade", stats.batches_remade}});
+  nlohmann::json told{{"epochs", arguments.epochs},
+                      {"batches", totals.batches},
+                      {"nodes", totals.nodes},
+                      {"edges", totals.edges},
+                      {"bytes", totals.bytes},
+                      {"seconds", seconds},
+                      {"wait_seconds", stats.waits.trainer()},
+                      {"waited_for_sampling", stats.waits.for_sampling},
+                      {"waited_for_gather", stats.waits.for_gather},
+                      {"waited_for_handover", stats.waits.for_handover},
+                      {"workers_waited_for_slot", stats.waits.for_slot},
+                      {"workers_waited_for_memory", stats.waits.for_memory},
+                      {"channel_bytes", stats.channel_bytes},
+                      {"channel_huge_bytes", channel_huge_bytes()},
+                      {"dataset_resident_bytes", stats.dataset_pages.resident},
+                      {"dataset_huge_bytes", stats.dataset_pages.huge},
+                      {"worker_deaths", stats.worker_deaths},
+                      {"batches_remade", stats.batches_remade}};
+  if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
+  report.write(told);
 }
 
 /// What is told of links.
@@ -208,7 +234,8 @@ void add_options(CommandLine& line, SampleArguments& a) {
               "With --link: none, pairs that are drawn (binary), or destinations for each source (triplet)",
               {.one_of = {"none", "binary", "triplet"}});
   line.option("--amount", o.batch.link.negatives.amount, "Negatives for each link");
-  line.flag("--strict", o.batch.link.negatives.strict, "No negative is an edge of the type");
+  line.flag("--strict", o.batch.link.negatives.strict,
+            "No negative is an edge of the type or one of the links");
   line.option("--src-weight", o.batch.link.negatives.src_weight,
               "Draw the sources of negatives in proportion to this node attribute");
   line.option("--dst-weight", o.batch.link.negatives.dst_weight, "The same of their destinations");

@@ -197,6 +197,7 @@ TEST_F(BatchTensorsTest, LinksAreThereUnderPyGsNames_AndAreNoEdgeAttributes) {
   block.add("edge_label", Store::kEdge, 0, {4}, {2, 1, 0, 0});
   block.add("edge_label_time", Store::kEdge, 0, {4}, {7, 8, 7, 8});
   block.add("input_id", Store::kEdge, 0, {2}, {11, 4});
+  block.add("num_negative_retries", Store::kEdge, 0, {}, {17});
   const auto slot = block.slot();
   const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
   ASSERT_TRUE(batch.links.any());
@@ -206,6 +207,7 @@ TEST_F(BatchTensorsTest, LinksAreThereUnderPyGsNames_AndAreNoEdgeAttributes) {
   EXPECT_TRUE(torch::equal(batch.links.edge_label, torch::tensor({2, 1, 0, 0}, torch::kInt64)));
   EXPECT_TRUE(torch::equal(batch.links.edge_label_time, torch::tensor({7, 8, 7, 8}, torch::kInt64)));
   EXPECT_TRUE(torch::equal(batch.input_id, torch::tensor({11, 4}, torch::kInt64)));
+  EXPECT_EQ(batch.links.num_negative_retries, 17);
   EXPECT_FALSE(batch.links.src_index.defined());
   EXPECT_TRUE(batch.edge_arrays.empty());
   EXPECT_EQ(batch.batch_size, 0);
@@ -233,6 +235,7 @@ TEST_F(BatchTensorsTest, TripletsOfATypedDataset_AndTheirTimes) {
   EXPECT_TRUE(torch::equal(batch.links.seed_time, torch::tensor({70, 80}, torch::kInt64)));
   EXPECT_TRUE(torch::equal(batch.input_id, torch::tensor({5, 6}, torch::kInt64)));
   EXPECT_FALSE(batch.links.edge_label_index.defined());
+  EXPECT_EQ(batch.links.num_negative_retries, 0) << "negatives that are not strict";
   EXPECT_TRUE(batch.edges[1].edge_arrays.empty());
   EXPECT_EQ(batch.num_hops(), 1);
   try {

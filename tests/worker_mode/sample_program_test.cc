@@ -148,6 +148,15 @@ TEST_F(SampleProgram, Links_ComeFromFilesAndAreDumpedByTheirNames) {
                             npz})
           .err,
       "");
+  const std::filesystem::path report = alone.path() / "report.json", trace = alone.path() / "trace.json";
+  std::vector<std::string> told = command;
+  told.insert(told.end(), {"--json", report.string(), "--trace", trace.string()});
+  EXPECT_EQ(sample(told).exit_code, 0);
+  std::ostringstream text;
+  text << std::ifstream(report).rdbuf();
+  EXPECT_NE(text.str().find("\"num_negative_retries\": "), std::string::npos) << text.str();
+  const auto tracks = testing::check_trace(trace).tracks;
+  EXPECT_TRUE(tracks.contains("0 links worker 0") || tracks.contains("0 links worker 1"));
   expect_refused(sample({"--links", links}), "links are given, but not of which edge type");
   expect_refused(sample({"--negatives", "binary"}), "name their edge type");
   expect_refused(sample({"--link", "to", "--links", of_links}), "is no list of links");
