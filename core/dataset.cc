@@ -296,7 +296,10 @@ LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
   for (const auto& [split, count] : edge.splits) {
     const LinkFiles& files = edges_[edge_type].splits[i];
     if (split == name)
-      return {.pairs = numbers(files.pairs), .labels = numbers(files.labels), .times = numbers(files.times)};
+      return {.pairs = numbers(files.pairs),
+              .labels = numbers(files.labels),
+              .times = numbers(files.times),
+              .path = files.pairs.path()};
     known += (i++ ? ", " : "") + split;
   }
   throw Error(ErrorCode::kNotFound,
@@ -372,6 +375,17 @@ std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const 
   std::int64_t id = 0;
   original_ids(node_type, {&dataset_id, 1}, &id);
   return id;
+}
+
+std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  const std::int64_t id = original_id(node_type, dataset_id);
+  if (id >= 0 && id < node.count) return id;
+  const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
+  corrupt(folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
+          fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
+                      "verify",
+                      dataset_id - node.partition_offsets[p], id, node.name, node.count));
 }
 
 void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,

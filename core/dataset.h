@@ -19,6 +19,7 @@ struct LinkSplit {
   std::span<const std::int64_t> pairs;   // [2 P]: source and destination of each link, original ids
   std::span<const std::int64_t> labels;  // [P]; empty: none
   std::span<const std::int64_t> times;   // [P]; empty: none
+  std::filesystem::path path;            // of the pairs' file
   std::int64_t count() const { return std::ssize(pairs) / 2; }
 };
 
@@ -65,6 +66,9 @@ class Dataset {
                    std::span<std::int64_t> out) const;
   /// The inverse.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
+
+  /// The same; throws kCorrupt naming file and row where what the file has is no node: for those who index by it.
+  std::int64_t checked_original_id(int node_type, std::int64_t dataset_id) const;
 
   /// out[i] = original id of dataset_ids[i], which are in range.
   void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;

@@ -26,7 +26,9 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
                 "the options ask for nodes as seeds, and links are given; name their edge type (link)");
   check();
   if (options_.exclude == Exclude::kReverse) find_reverse();
-  if (options_.negatives.mode != NegativeMode::kNone) negatives_.emplace(dataset, list.edge_type(), options);
+  if (options_.negatives.mode == NegativeMode::kNone) return;
+  if (options_.negatives.strict) check_links(dataset, list.edge_type(), list.pairs(), list.file());
+  negatives_.emplace(dataset, list.edge_type(), options);
 }
 
 void LinkFields::check() const {
@@ -37,6 +39,15 @@ void LinkFields::check() const {
                 "out, or choose binary");
   require_valid(options_.negatives.mode != NegativeMode::kBinary || list_.smallest_label() >= 0,
                 "a label of the links is below 0, and negatives have label 0; give labels of 0 or more");
+}
+
+// Against a damaged file: its links were checked by nobody yet.
+void LinkFields::check_batch() const {
+  const std::int64_t sources = dataset_.num_nodes(src_type_), destinations = dataset_.num_nodes(dst_type_);
+  const auto outside = [](std::int64_t id, std::int64_t count) { return id < 0 || id >= count; };
+  for (std::size_t i = 0; i < positions_.sources.size(); ++i)
+    if (outside(positions_.sources[i], sources) || outside(positions_.destinations[i], destinations))
+      check_links(dataset_, list_.edge_type(), list_.pairs(), list_.file());  // throws, and names the first
 }
 
 void LinkFields::find_reverse() {
@@ -56,6 +67,7 @@ bool LinkFields::labelled() const {
 
 std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
   list_.links(key, positions_);
+  check_batch();
   if (negatives_)
     negatives_->draw(
         {.key = key,

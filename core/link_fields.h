@@ -16,8 +16,8 @@ namespace hopfeed {
 
 class LinkFields : public SeedFields {
  public:
-  /// `dataset` and `list` must outlive it. Throws kInvalid for labels, times and options that do not go together, and what
-  /// NegativeDraws throws.
+  /// `dataset` and `list` must outlive it. Throws kInvalid for labels, times and options that do not go together, what NegativeDraws
+  /// throws, and with strict negatives what check_links() throws of any link; without, seeds() throws it of those of the batch.
   LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options);
   std::int64_t size() const override { return list_.size(); }
   std::span<const TypedSeeds> seeds(const BatchKey& key) override;
@@ -40,6 +40,7 @@ class LinkFields : public SeedFields {
   bool triplet() const { return options_.negatives.mode == NegativeMode::kTriplet; }
   bool labelled() const;
   void check() const;
+  void check_batch() const;
   void find_reverse();
   void exclude_links();
   void seed_together();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "core/keyed_shuffle.h"
@@ -18,24 +20,26 @@ struct PackedHead {
   std::int64_t num_ids = 0, num_labels = 0, num_times = 0;
 };
 
-void check_pairs(std::span<const std::int64_t> pairs, const EdgeTypeMeta& edge, const DatasetMeta& meta) {
-  require_valid(
-      pairs.size() % 2 == 0,
-      fmt::format("the links have {} ends; give a source and a destination for each", pairs.size()));
+}  // namespace
+
+void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
+                 const std::filesystem::path& file) {
+  const CscView csc = dataset.csc(edge_type);
+  const std::int64_t counts[] = {csc.num_src_nodes, csc.num_dst_nodes};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const NodeTypeMeta& type =
-        meta.node_types[static_cast<std::size_t>(meta.node_type(i % 2 == 0 ? edge.src : edge.dst))];
-    if (pairs[i] >= 0 && pairs[i] < type.count) continue;
-    throw Error(ErrorCode::kInvalid, fmt::format("the {} {} of link {} is no node: type '{}' has ids 0 to {}",
-                                                 i % 2 == 0 ? "source" : "destination", pairs[i], i / 2,
-                                                 type.name, type.count - 1));
+    if (pairs[i] >= 0 && pairs[i] < counts[i % 2]) continue;
+    const int type = i % 2 == 0 ? csc.src_type : csc.dst_type;
+    const std::string what =
+        fmt::format("the {} {} of link {} is no node: type '{}' has ids 0 to {}",
+                    i % 2 == 0 ? "source" : "destination", pairs[i], i / 2,
+                    dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
+    if (file.empty()) throw Error(ErrorCode::kInvalid, what);
+    throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
   }
 }
 
-}  // namespace
-
 LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
-    : pairs_(pairs), options_(options) {
+    : pairs_(pairs), options_(std::move(options)) {
   require_valid(!pairs_.empty(), "the list of links is empty; name a split or pairs with at least one link");
   if (has_labels()) smallest_label_ = *std::ranges::min_element(options_.labels);
 }
@@ -69,13 +73,14 @@ void LinkList::links(const BatchKey& key, Positions& out) const {
 }
 
 LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) {
-  const DatasetMeta& meta = dataset.meta();
-  const EdgeTypeMeta& edge = meta.edge_types[static_cast<std::size_t>(edge_type)];
   given_ = input.pairs || !input.labels.empty() || !input.times.empty();
   if (input.pairs) {
     require_valid(input.split == LinkInput{}.split,
                   fmt::format("links are given, so split '{}' is not read; leave it out", input.split));
-    check_pairs(*input.pairs, edge, meta);
+    require_valid(input.pairs->size() % 2 == 0,
+                  fmt::format("the links have {} ends; give a source and a destination for each",
+                              input.pairs->size()));
+    check_links(dataset, edge_type, *input.pairs, {});
     own_pairs_ = *input.pairs;
     pairs_ = own_pairs_;
   } else {
@@ -83,6 +88,8 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
     pairs_ = split.pairs;
     labels_ = split.labels;
     times_ = split.times;
+    file_ = split.path;
+    if (given_) check_links(dataset, edge_type, pairs_, file_);  // workers do not learn of the file
   }
   const auto take = [&](const std::vector<std::int64_t>& given, std::vector<std::int64_t>& own,
                         std::span<const std::int64_t>& view, const char* what) {
@@ -131,9 +138,11 @@ LinkSet::LinkSet(std::span<const std::byte> packed) : given_(true) {
 }
 
 LinkList LinkSet::list(const ListOptions& options) const& {
-  return LinkList(
-      pairs_,
-      {.edge_type = options.edge_type, .shuffle = options.shuffle, .labels = labels_, .times = times_});
+  return LinkList(pairs_, {.edge_type = options.edge_type,
+                           .shuffle = options.shuffle,
+                           .labels = labels_,
+                           .times = times_,
+                           .file = file_});
 }
 
 }  // namespace hopfeed

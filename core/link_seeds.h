@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -20,6 +21,7 @@ struct LinkListOptions {
   bool shuffle = true;
   std::span<const std::int64_t> labels = {};
   std::span<const std::int64_t> times = {};
+  std::filesystem::path file = {};  // of the pairs, where they are a file's; named in errors
 };
 
 class LinkList {
@@ -33,6 +35,9 @@ class LinkList {
 
   std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size() / 2); }
   int edge_type() const { return options_.edge_type; }
+  /// Source and destination of each link, in the original order.
+  std::span<const std::int64_t> pairs() const { return pairs_; }
+  const std::filesystem::path& file() const { return options_.file; }
   bool has_labels() const { return !options_.labels.empty(); }
   bool has_times() const { return !options_.times.empty(); }
   /// Of all labels; 0 where the list has none.
@@ -52,6 +57,10 @@ class LinkList {
   std::int64_t smallest_label_ = 0;
 };
 
+/// Throws where an end of a link of `pairs` [2P] is no node: kCorrupt naming `file`, or kInvalid where the pairs are no file's.
+void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
+                 const std::filesystem::path& file);
+
 struct LinkInput {
   std::string split = "train";  // of the edge type, where no pairs are given
   std::optional<std::vector<std::int64_t>> pairs =
@@ -62,7 +71,7 @@ struct LinkInput {
 class LinkSet {
  public:
   /// `dataset` must outlive the set. Throws kInvalid naming the link, the end or the length that cannot be, kNotFound for a split
-  /// that is not there.
+  /// that is not there. The links of a split are checked where they are read (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
   /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
   explicit LinkSet(std::span<const std::byte> packed);
@@ -83,6 +92,7 @@ class LinkSet {
  private:
   std::vector<std::int64_t> own_pairs_, own_labels_, own_times_;
   std::span<const std::int64_t> pairs_, labels_, times_;
+  std::filesystem::path file_;  // of the split's pairs
   bool given_ = false;
 };
 

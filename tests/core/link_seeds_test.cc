@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -137,6 +138,38 @@ TEST_F(Links, ThatCannotBe_AreRefusedByName) {
   const LinkSet none(*dataset_, 0, {.pairs = Ints{}});
   EXPECT_THROW(static_cast<void>(none.list({})), Error);
   EXPECT_THROW(dataset_->meta().edge_type("hates"), Error);
+}
+
+// The file of a split is damaged: it is named, and not the user's links.
+TEST_F(Links, OfADamagedSplit_AreRefusedByItsFile) {
+  testing::write_typed_dataset(folder_.path() / "damaged",
+                               {.nodes = {{.name = "user", .count = 3}, {.name = "item", .count = 4}},
+                                .edges = {{.src = "user",
+                                           .rel = "likes",
+                                           .dst = "item",
+                                           .sources = {0, 1, 2},
+                                           .destinations = {0, 1, 3},
+                                           .splits = {{"valid", {.pairs = {2, 3, 0, 4}}}}}}});
+  const Dataset damaged(folder_.path() / "damaged");
+  const auto expect_named = [](const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      const std::string said = error.what();
+      EXPECT_NE(said.find("valid/pairs.npy: the destination 4 of link 1 is no node"), std::string::npos)
+          << said;
+    }
+  };
+  const LinkSet set(damaged, 0, {.split = "valid"});
+  const LinkList list = set.list({.shuffle = false});
+  BatchMaker maker(damaged, list, options({.edge_type = "likes"}));
+  maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = 1});
+  expect_named([&] { maker.sample({.seed = 1, .epoch = 0, .first = 1, .count = 1}); });
+  const NegativeOptions strict{.mode = NegativeMode::kBinary, .strict = true};
+  expect_named([&] { BatchMaker(damaged, list, options({.edge_type = "likes", .negatives = strict})); });
+  expect_named([&] { LinkSet(damaged, 0, {.split = "valid", .labels = {1, 2}}); });
 }
 
 TEST_F(Links, OptionsThatCannotBe_AreNamed) {
