@@ -28,7 +28,7 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
   if (options_.exclude == Exclude::kReverse) find_reverse();
   if (options_.negatives.mode == NegativeMode::kNone) return;
   if (options_.negatives.strict) check_links(dataset, list.edge_type(), list.pairs(), list.file());
-  negatives_.emplace(dataset, list.edge_type(), options);
+  negatives_.emplace(dataset, list.edge_type(), options, list.pairs());
 }
 
 void LinkFields::check() const {

@@ -24,7 +24,7 @@ struct NegativeOptions {
   NegativeMode mode = NegativeMode::kNone;
   double amount =
       1;  // negatives for each link, a whole number for triplets; a batch of P links has ceil(P * amount)
-  bool strict = false;  // no negative is an edge of the type
+  bool strict = false;  // no negative is an edge of the type, or one of the links of the loader's list
   /// Attributes of the nodes at the ends of the edge type that they are drawn by, in proportion; empty: uniformly.
   std::string src_weight, dst_weight;
 

@@ -1,7 +1,9 @@
 // Draws the negatives of a batch of links by the rule of negative_rule.h: uniformly or by weight, strict or not, of nodes that exist
 // at the time of their link.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,16 +13,20 @@
 #include "core/batch_options.h"
 #include "core/dataset.h"
 #include "core/edge_membership.h"
-#include "core/graph_view.h"
 #include "core/keyed_random.h"
+#include "core/known_links.h"
+#include "core/negative_nodes.h"
+#include "core/nodes_by_time.h"
 
 namespace hopfeed {
 
 class NegativeDraws {
  public:
-  /// `dataset` must outlive it. With weights it holds 8 bytes per node. Throws kNotFound and kInvalid for weights that are not there or
-  /// cannot be drawn by.
-  NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options);
+  /// Strict negatives are none of the pairs `links` [2P] (source, destination, ...; ids in range) either. `dataset` must outlive it.
+  /// Holds tables of the graph's size where negatives are drawn by weight or by time, and 16 bytes for each of `links` where they are
+  /// strict. Throws kNotFound and kInvalid for weights and times that are not there or cannot be drawn by.
+  NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
+                std::span<const std::int64_t> links = {});
 
   /// The links of a batch, which covers the positions of its key.
   struct Links {
@@ -34,44 +40,46 @@ class NegativeDraws {
     std::vector<std::int64_t> destinations;  // [N]
     std::int64_t retries = 0;                // draws that were thrown away
   };
-  /// Into reused memory. Throws kInvalid where a link has no negative that could be.
-  void draw(const Links& links, Negatives& out) const;
+  /// Into reused memory; allocates nothing else. Throws kInvalid where a link has no negative that could be, kCorrupt naming file and
+  /// row where the graph is damaged.
+  void draw(const Links& links, Negatives& out);
+  /// All that it holds, from the start on.
   std::size_t bytes() const;
 
  private:
-  struct End {
-    int node_type = 0;
-    std::int64_t count = 0;
-    std::vector<AliasEntry> table;  // by original id; empty: uniform
-    std::optional<AttrView> time;   // when its nodes begin to exist, where they know
-  };
   struct Pair {
     std::int64_t source = 0, destination = 0;  // original ids
   };
   /// One negative that is to be drawn.
   struct Draw {
     NodeStream source, destination;
-    std::optional<std::int64_t> time;  // of its link
-    std::int64_t link = 0;             // its input_id
+    std::optional<std::int64_t> time;            // of its link
+    std::int64_t link = 0;                       // its input_id
+    std::int64_t sources = 0, destinations = 0;  // nodes that exist at that time
   };
-  End end_of(int node_type, const std::string& weight, const BatchOptions& options) const;
-  bool exists(const End& end, std::int64_t node, std::optional<std::int64_t> time) const;
-  bool can_be(const Pair& pair, std::optional<std::int64_t> time) const;
-  bool joined(const Pair& pair) const;
-  Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries) const;
-  /// What each node weighs at that time; of those that do not exist, 0.
-  std::vector<std::uint64_t> weights_at(const End& end, std::optional<std::int64_t> time) const;
-  Pair scan(const Draw& draw, const Pair& pair) const;
+  bool binary() const { return options_.mode == NegativeMode::kBinary; }
+  void require_nodes(const Draw& draw, const NegativeNodes& end, std::int64_t existing) const;
+  Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries);
+  /// Whether it is an edge or a link, which strict negatives must not be.
+  bool taken(const Pair& pair) const;
+  Pair scan_pairs(const Draw& draw);
   std::int64_t scan_destinations(const Draw& draw, std::int64_t source) const;
-  Pair scan_pairs(const Draw& draw) const;
-  [[noreturn]] void refuse(const Draw& draw, const std::string& what) const;
-  std::vector<std::int64_t> sources_joined_to(std::int64_t destination) const;
+  template <class Take>
+  void for_each_taken(std::int64_t destination, const Take& take) const;
+  std::uint64_t weight_of_sources_left(const Draw& draw, std::int64_t destination);
+  std::int64_t source_left(const Draw& draw, std::int64_t destination, unsigned __int128 at);
+  [[noreturn]] void refuse(const Draw& draw, const std::string& why, const char* advice) const;
+  std::string type_name() const { return dataset_.meta().edge_types[edge_type_].folder(); }
 
   const Dataset& dataset_;
-  const int edge_type_;
+  const int edge_type_, src_type_, dst_type_;
   const NegativeOptions options_;
-  End src_, dst_;
-  std::optional<EdgeMembership> edges_;  // of strict negatives
+  // Where both ends are of one type, they share one; that of sources is null of triplets, which draw none.
+  const std::shared_ptr<const NodesByTime> dst_by_time_, src_by_time_;
+  const NegativeNodes src_, dst_;
+  std::optional<EdgeMembership> edges_;  // of strict negatives, and these too:
+  KnownLinks links_;
+  std::vector<bool> marks_;  // sources that a destination is not drawn with
 };
 
 }  // namespace hopfeed

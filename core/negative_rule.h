@@ -5,12 +5,18 @@
 //   stream    = (kNegatives, seed, epoch, end, edge type) of (position, number); end 0: sources, 1: destinations
 //   attempt a = draw a of the stream: below the number of nodes, or a column and a place of the nodes' alias table (weighted_rule.h)
 //
-// Nodes count by original id. A pair that cannot be (an edge, of strict negatives; a node that does not exist yet) is drawn again,
-// both ends of it (of triplets the destination), kMaxNegativeRetries times. Then what is left is weighed from end to end, and one draw
-// of whole_draw() falls into the sum: so negatives are exactly in proportion whatever is left.
+// Nodes count by original id. Nodes that have times count by time and then by original id, so that those that exist at the link's time
+// are the first of them: attempt a is a draw below their number, or below the sum of what they weigh, in the integers behind the alias
+// table (alias_table.h), and gives the node that it falls on.
+//
+// A strict negative that cannot be, since it is an edge or a link of the list, is drawn again, both ends of it (of triplets the
+// destination), kMaxNegativeRetries times. Then all that is left is weighed, destination by destination and source by source as nodes
+// count, and one draw of whole_draw() falls into the sum: so negatives are exactly in proportion whatever is left.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 
 #include "core/batch_layout.h"
 #include "core/graph_view.h"
@@ -56,6 +62,13 @@ inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::in
 inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::span<const AliasEntry> table) {
   const AliasDraw draw = alias_draw(stream, a, static_cast<std::uint32_t>(table.size()));
   return alias_position(draw, table[draw.column]);
+}
+
+/// The same by the sums of what the first 0, 1, 2, ... nodes weigh, of which the last is above 0: the number of the node.
+inline std::int64_t draw_by_sums(const NodeStream& stream, std::uint32_t a,
+                                 std::span<const std::uint64_t> sums) {
+  const std::uint64_t at = draw_below_wide(stream, a, sums.back());
+  return std::ranges::upper_bound(sums, at) - sums.begin() - 1;
 }
 
 /// Exact on [0, bound), 1 <= bound: as many bits as it takes, again until they are below.

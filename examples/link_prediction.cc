@@ -44,7 +44,7 @@ void add_options(CommandLine& line, Arguments& a) {
       "Neighbours drawn per hop by edges of single types (listens=0,0;near=8,4); others take --fanouts");
   line.option("--batch-size", t.loader.batch_size, "Links per batch and trainer, without negatives");
   line.option("--amount", link.negatives.amount, "Negatives per link", {.positive = true});
-  line.flag("--strict", link.negatives.strict, "Draw no negative that is a link of the graph");
+  line.flag("--strict", link.negatives.strict, "Draw no negative that is an edge or a training link");
   line.option("--exclude", a.exclude, "Edges of a batch's links that its samples leave out",
               {.one_of = {"none", "self", "reverse"}});
   line.option("--hidden", t.hidden, "Width of the layers and of learned rows");

@@ -189,6 +189,21 @@ TEST_F(LinkBatches, LabelsMoveAlikeInAllBatches) {
 
 // ---- triplets
 
+// 0 is joined to 1 and 5; that it is to be linked to 2, 3 and 4 no graph says where these links were held out of it.
+TEST_F(LinkBatches, StrictNegatives_AreNoLinksOfOtherBatchesEither) {
+  const testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "graph", cycle_of_six());
+  const Dataset dataset(folder.path() / "graph");
+  const Ints pairs{0, 2, 0, 3, 0, 4};
+  const LinkList list(pairs, {.shuffle = false});
+  BatchOptions options = negatives(NegativeMode::kTriplet, 3);
+  options.link.negatives.strict = true;
+  BatchMaker maker(dataset, list, options);
+  const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 1, .count = 1});
+  for (const std::int64_t local : of_edges(block.view(), "dst_neg_index"))
+    EXPECT_EQ(block.view().n_id()[local], 0);
+}
+
 TEST_F(LinkBatches, Triplets_NameTheirEnds) {
   const BatchView batch =
       make(cycle_of_six(), {.pairs = {5, 0, 0, 1, 3, 3}}, negatives(NegativeMode::kTriplet));

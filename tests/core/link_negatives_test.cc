@@ -1,9 +1,10 @@
 // Negatives have the chances that they ought to have: uniform, by weight, strict, of the nodes that exist; and links that have none are
-// refused.
+// refused, each by its cause.
 #include "core/negative_draws.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -58,17 +59,21 @@ class NegativesOfLinks : public ::testing::Test {
     BatchKey key = position;
     key.seed = 12;
     key.count = std::ssize(sources);
-    NegativeDraws(*dataset_, 0, options)
+    NegativeDraws(*dataset_, 0, options, known_)
         .draw({.key = key, .sources = sources, .times = times, .input_id = input_id}, out);
     return out;
   }
-  /// Draws many pairs and tests each one's share, which is in proportion to what `weight` says.
+  /// Draws many pairs, of links of a time where it is given, and tests each one's share, which is in proportion to what `weight` says.
+  /// Returns how many draws were thrown away.
   template <class Weight>
-  void expect_shares(const NegativeOptions& negatives, const Weight& weight) const {
+  std::int64_t expect_shares(const NegativeOptions& negatives, const Weight& weight,
+                             std::optional<std::int64_t> time = {}) const {
     const Ints sources(300, 0);
     NegativeOptions many = negatives;
     many.amount = 200;
-    const auto drawn = draw(options(many), sources);
+    BatchOptions all = options(many);
+    if (time) all.time = "time";
+    const auto drawn = draw(all, sources, time ? Ints(sources.size(), *time) : Ints{});
     std::map<Pair, double> counts;
     for (std::size_t j = 0; j < drawn.destinations.size(); ++j)
       ++counts[{drawn.sources[j], drawn.destinations[j]}];
@@ -88,6 +93,7 @@ class NegativesOfLinks : public ::testing::Test {
       }
     }
     EXPECT_TRUE(testing::plausible(testing::chi_square_tail(statistic, possible - 1))) << statistic;
+    return drawn.retries;
   }
   bool joined(std::int64_t u, std::int64_t v) const { return joined_.contains({u, v}); }
   std::string refused(const BatchOptions& options, const Ints& sources, const Ints& times = {}) const {
@@ -102,6 +108,7 @@ class NegativesOfLinks : public ::testing::Test {
 
   testing::TypedGraph graph_;
   std::set<Pair> joined_;
+  Ints known_;  // source, destination, ...: links that strict negatives must not be
   testing::TempFolder folder_;
   std::optional<Dataset> dataset_;
 };
@@ -222,6 +229,153 @@ TEST_F(NegativesOfLinks, ExistAtTheTimeOfTheirLink) {
       << refused(timed, {0}, {-1});
 }
 
+testing::TypedGraph likes_with_times() {
+  testing::TypedGraph graph = likes();
+  graph.nodes[0].time = {0, 10, 20, 30, 40};
+  graph.nodes[1].time = {20, 10, 0, 30, 40, 50, 60};
+  return graph;
+}
+
+// Not one draw is thrown away, and none goes to nodes that do not exist yet.
+TEST_F(NegativesOfLinks, OfNodesThatExist_AreDrawnAtOnce) {
+  open(likes_with_times());
+  const auto user = [&](std::int64_t u) { return static_cast<double>(graph_.nodes[0].y[u]); };
+  const auto item = [&](std::int64_t v) { return static_cast<double>(graph_.nodes[1].y[v]); };
+  EXPECT_EQ(expect_shares(
+                {.mode = NegativeMode::kBinary}, [](auto u, auto v) { return u < 3 && v < 3 ? 1.0 : 0.0; }, 25),
+            0);
+  EXPECT_EQ(expect_shares(
+                {.mode = NegativeMode::kBinary, .src_weight = "y", .dst_weight = "y"},
+                [&](auto u, auto v) { return u < 4 && v < 4 ? user(u) * item(v) : 0.0; }, 30),
+            0);
+}
+
+TEST_F(NegativesOfLinks, StrictOfNodesThatExist_HaveTheSharesOfWhatIsLeft) {
+  open(likes_with_times());
+  expect_shares(
+      {.mode = NegativeMode::kBinary, .strict = true, .dst_weight = "y"},
+      [&](auto u, auto v) {
+        return u < 4 && v < 4 && !joined(u, v) ? static_cast<double>(graph_.nodes[1].y[v]) : 0.0;
+      },
+      35);
+}
+
+// Of three pairs that are no edge one does not exist yet, and another is a link: what is weighed end to end leaves them out too.
+TEST_F(NegativesOfLinks, WeighedEndToEnd_ExistAndAreNoLinks) {
+  testing::TypedGraph graph = nearly_complete(50, 60);
+  graph.nodes[0].time.assign(50, 5);
+  graph.nodes[1].time.assign(60, 5);
+  open(graph);
+  BatchOptions strict = options({.mode = NegativeMode::kBinary, .amount = 10, .strict = true});
+  known_ = {1, 0, 0, 0, 1, 0};  // of which one is an edge too, and one is there twice
+  const auto linked = draw(strict, Ints(50, 0));
+  EXPECT_GT(linked.retries, 25'000) << "few were found by draws";
+  std::map<Pair, std::int64_t> counts;
+  for (std::size_t j = 0; j < linked.destinations.size(); ++j)
+    ++counts[{linked.sources[j], linked.destinations[j]}];
+  EXPECT_EQ(counts.size(), 2U);
+  EXPECT_TRUE(testing::plausible(testing::uniform_p_value({counts[{3, 2}], counts[{3, 6}]})));
+
+  graph.nodes[1].time[6] = 7;
+  open(graph);
+  strict.time = "time";
+  const auto early = draw(strict, Ints(50, 0), Ints(50, 6));
+  for (std::size_t j = 0; j < early.destinations.size(); ++j)
+    EXPECT_EQ(Pair(early.sources[j], early.destinations[j]), Pair(3, 2));
+  strict.link.negatives.mode = NegativeMode::kTriplet;
+  const auto triplets = draw(strict, Ints(50, 3), Ints(50, 6));
+  EXPECT_EQ(triplets.destinations, Ints(500, 2));
+}
+
+// Links that are held out of the graph are true all the same.
+TEST_F(NegativesOfLinks, Strict_AreNoLinksOfTheList) {
+  open(likes());
+  known_ = {0, 3, 0, 4, 0, 5, 4, 0, 4, 0};
+  expect_shares({.mode = NegativeMode::kBinary, .strict = true}, [&](auto u, auto v) {
+    const bool linked = (u == 0 && v >= 3 && v <= 5) || (u == 4 && v == 0);
+    return joined(u, v) || linked ? 0.0 : 1.0;
+  });
+  const auto drawn = draw(options({.mode = NegativeMode::kTriplet, .amount = 20, .strict = true}), {0});
+  EXPECT_EQ(drawn.destinations, Ints(20, 6)) << "user 0 likes items 0 to 2, and is to be linked to 3 to 5";
+  known_.insert(known_.end(), {0, 6});
+  EXPECT_NE(refused(options({.mode = NegativeMode::kTriplet, .strict = true}), {0}).find("leave strict out"),
+            std::string::npos);
+}
+
+TEST_F(NegativesOfLinks, AreRefusedByTheirCause) {
+  testing::TypedGraph graph = likes_with_times();
+  graph.nodes[1].y[1] = graph.nodes[1].y[2] = 0;
+  open(graph);
+  BatchOptions binary = options({.mode = NegativeMode::kBinary, .strict = true, .dst_weight = "y"});
+  binary.time = "time";
+  EXPECT_EQ(refused(binary, {0}, {-1}),
+            "link 0 has no negative: no node of type 'user' could be drawn at its time -1; correct the times, "
+            "or leave the link out");
+  EXPECT_EQ(refused(binary, {0}, {15}),
+            "link 0 has no negative: no node of type 'item' that weighs anything could be drawn at its time "
+            "15; correct the times or the weights, or leave the link out");
+}
+
+// `time` is when a user liked an item; what the users and items call so is not asked.
+TEST_F(NegativesOfLinks, WhereTimesAreTheEdges_NodesKnowNone) {
+  testing::TypedGraph graph = likes_with_times();
+  graph.edges[0].time.assign(graph.edges[0].sources.size(), 3);
+  open(graph);
+  expect_shares({.mode = NegativeMode::kBinary}, [](auto, auto) { return 1.0; }, -100);
+}
+
+TEST_F(NegativesOfLinks, TablesAreCounted) {
+  open(likes_with_times());
+  known_ = Ints(20, 0);  // ten links
+  const auto bytes = [&](const NegativeOptions& negatives, const std::string& time) {
+    BatchOptions all = options(negatives);
+    all.time = time;
+    return static_cast<std::int64_t>(NegativeDraws(*dataset_, 0, all, known_).bytes());
+  };
+  EXPECT_EQ(bytes({.mode = NegativeMode::kBinary}, ""), 0);
+  EXPECT_EQ(bytes({.mode = NegativeMode::kBinary}, "time"), 16 * (kUsers + kItems));
+  EXPECT_EQ(bytes({.mode = NegativeMode::kTriplet}, "time"), 16 * kItems);
+  EXPECT_EQ(bytes({.mode = NegativeMode::kBinary, .src_weight = "y"}, ""), 8 * kUsers);
+  EXPECT_EQ(bytes({.mode = NegativeMode::kTriplet, .strict = true}, ""), 16 * 10);
+  EXPECT_GE(bytes({.mode = NegativeMode::kBinary, .strict = true, .dst_weight = "y"}, "time"),
+            16 * (kUsers + kItems + 10) + 8 * (2 * kItems + 1));
+}
+
+// A write far from its place, where an original id of the file was taken at its word.
+TEST_F(NegativesOfLinks, OfADamagedRowFile_AreRefusedByFileAndRow) {
+  testing::TypedGraph graph{.nodes = {{.name = "user", .count = 6, .time = Ints(6, 0)}},
+                            .edges = {{.src = "user", .rel = "likes", .dst = "user"}}};
+  for (std::int64_t u = 0; u < 6; ++u) {
+    for (std::int64_t v = 0; v < 6; ++v) {
+      if (u == 1 && v == 0) continue;
+      graph.edges[0].sources.push_back(u);
+      graph.edges[0].destinations.push_back(v);
+    }
+  }
+  testing::write_typed_dataset(folder_.path() / "graph", graph);
+  const std::filesystem::path rows = folder_.path() / "graph/part-0000/edges/user__likes__user/rows.npy";
+  const std::int64_t damage = std::int64_t{1} << 40;
+  {
+    std::fstream file(rows, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(rows)) - 7 * 16 + 3 * 16 + 8);
+    file.write(reinterpret_cast<const char*>(&damage), sizeof(damage));
+  }
+  dataset_.emplace(folder_.path() / "graph");
+  BatchOptions all = options({.mode = NegativeMode::kBinary, .amount = 400, .strict = true});
+  for (const char* time : {"", "time"}) {
+    all.time = time;
+    try {
+      draw(all, {0}, {1});
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      EXPECT_NE(std::string(error.what()).find("rows.npy: row 3 has original id 1099511627776"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 // A position of an epoch has the same negatives in whatever batch covers it, so that a resumed run goes on as it would have.
 TEST_F(NegativesOfLinks, DoNotDependOnTheBatch) {
   open(likes());
@@ -245,8 +399,8 @@ TEST_F(NegativesOfLinks, OfACompleteRow_AreRefused) {
   open(graph);
   const BatchOptions strict = options({.mode = NegativeMode::kTriplet, .strict = true});
   EXPECT_EQ(refused(strict, {1, 2}),
-            "link 1 has no negative: node 2 has an edge of type 'user__likes__item' to every node that could "
-            "be drawn; leave strict out, or leave the link out");
+            "link 1 has no negative: node 2 has an edge of type 'user__likes__item', or a link of the list, to "
+            "every node that could be drawn; leave strict out, or leave the link out");
   EXPECT_EQ(refused(strict, {1, 3}), "");
 }
 
@@ -258,8 +412,8 @@ TEST_F(NegativesOfLinks, OfACompleteType_AreRefused) {
   }
   open(graph);
   EXPECT_EQ(refused(options({.mode = NegativeMode::kBinary, .strict = true}), {0}),
-            "link 0 has no negative: edge type 'user__likes__item' joins every pair of nodes that could be "
-            "drawn; leave strict out, or leave the link out");
+            "link 0 has no negative: edges of type 'user__likes__item', or links of the list, join every pair "
+            "of nodes that could be drawn; leave strict out, or leave the link out");
 }
 
 TEST_F(NegativesOfLinks, ByWeightsThatCannotBe_AreRefusedByName) {

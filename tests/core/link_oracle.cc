@@ -23,11 +23,12 @@ class Negatives {
   Negatives(const TypedGraph& graph, const SerialLinks& links, const BatchOptions& options)
       : links_(links),
         options_(options),
-        src_(end_of(graph.nodes[graph.node_type(graph.edges[links.edge_type].src)], negatives().src_weight)),
-        dst_(end_of(graph.nodes[graph.node_type(graph.edges[links.edge_type].dst)], negatives().dst_weight)) {
+        src_(end_of(graph, graph.edges[links.edge_type].src, negatives().src_weight)),
+        dst_(end_of(graph, graph.edges[links.edge_type].dst, negatives().dst_weight)) {
     const TypedEdges& edges = graph.edges[links.edge_type];
     for (std::size_t i = 0; i < edges.sources.size(); ++i)
-      joined_.insert({edges.sources[i], edges.destinations[i]});
+      taken_.insert({edges.sources[i], edges.destinations[i]});
+    for (std::size_t i = 0; i < links.list.size(); i += 2) taken_.insert({links.list[i], links.list[i + 1]});
   }
 
   struct Pair {
@@ -39,10 +40,12 @@ class Negatives {
       return negative_stream(key, links_.edge_type, end).of(key.first + static_cast<std::int64_t>(at), k);
     };
     const NodeStream sources = stream(LinkEnd::kSource), destinations = stream(LinkEnd::kDestination);
+    if (weight(dst_, existing(dst_, at)) == 0) return {};
+    if (!triplet() && weight(src_, existing(src_, at)) == 0) return {};
     for (std::uint32_t attempt = 0; attempt <= kMaxNegativeRetries; ++attempt) {
-      Pair pair{links_.sources[at], one(dst_, destinations, attempt)};
-      if (!triplet()) pair.source = one(src_, sources, attempt);
-      if (chance(pair, at) > 0) return pair;
+      Pair pair{links_.sources[at], one(dst_, destinations, attempt, at)};
+      if (!triplet()) pair.source = one(src_, sources, attempt, at);
+      if (chance(pair) > 0) return pair;
       ++retries;
     }
     return of_all(destinations, at);
@@ -52,14 +55,17 @@ class Negatives {
   const NegativeOptions& negatives() const { return options_.link.negatives; }
   bool triplet() const { return negatives().mode == NegativeMode::kTriplet; }
 
-  /// One end of the negatives: its nodes, and by weight their alias table and what it means.
+  /// One end of the negatives: its nodes, whether their times count, and by weight their alias table and what it means.
   struct End {
     const TypedNodes& nodes;
+    bool timed;
     std::vector<AliasEntry> table;
     std::vector<std::uint64_t> weights;
   };
-  static End end_of(const TypedNodes& nodes, const std::string& weight) {
-    End end{nodes, {}, std::vector<std::uint64_t>(static_cast<std::size_t>(nodes.count), 1)};
+  End end_of(const TypedGraph& graph, const std::string& type, const std::string& weight) const {
+    const TypedNodes& nodes = graph.nodes[graph.node_type(type)];
+    const auto count = static_cast<std::size_t>(nodes.count);
+    End end{nodes, timed(graph, type), {}, std::vector<std::uint64_t>(count, 1)};
     if (weight.empty()) return end;
     const std::vector<double> weights(nodes.y.begin(), nodes.y.end());
     end.table.resize(weights.size());
@@ -68,38 +74,73 @@ class Negatives {
     return end;
   }
 
-  static std::int64_t one(const End& end, const NodeStream& stream, std::uint32_t attempt) {
+  /// Whether nodes of a type have times: not where rows at it are in the order of the edges' and none in that of nodes'.
+  bool timed(const TypedGraph& graph, const std::string& type) const {
+    if (options_.time.empty() || graph.nodes[graph.node_type(type)].time.empty()) return false;
+    int by_edges = 0, by_nodes = 0;
+    for (const TypedEdges& edges : graph.edges) {
+      if (!edges.in_order_of_time || (edges.src != type && edges.dst != type)) continue;
+      if (!edges.time.empty())
+        ++by_edges;
+      else if (!graph.nodes[graph.node_type(edges.src)].time.empty())
+        ++by_nodes;
+    }
+    return by_nodes > 0 || by_edges == 0;
+  }
+
+  /// The nodes that exist at the time of a link, as they count.
+  Ints existing(const End& end, std::size_t at) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> nodes;  // time, id
+    for (std::int64_t v = 0; v < end.nodes.count; ++v) {
+      if (!end.timed)
+        nodes.emplace_back(0, v);
+      else if (end.nodes.time[v] <= links_.times[at])
+        nodes.emplace_back(end.nodes.time[v], v);
+    }
+    std::ranges::sort(nodes);
+    Ints ids;
+    for (const auto& [time, id] : nodes) ids.push_back(id);
+    return ids;
+  }
+
+  static std::uint64_t weight(const End& end, const Ints& nodes) {
+    std::uint64_t sum = 0;
+    for (const std::int64_t v : nodes) sum += end.weights[v];
+    return sum;
+  }
+
+  std::int64_t one(const End& end, const NodeStream& stream, std::uint32_t attempt, std::size_t at) const {
+    const Ints nodes = existing(end, at);
     if (end.table.empty())
-      return draw_below(stream, attempt, stream.words(attempt / 4).word[attempt % 4],
-                        static_cast<std::uint32_t>(end.nodes.count));
-    const AliasDraw made = alias_draw(stream, attempt, static_cast<std::uint32_t>(end.table.size()));
-    return alias_position(made, end.table[made.column]);
+      return nodes[draw_below(stream, attempt, stream.words(attempt / 4).word[attempt % 4],
+                              static_cast<std::uint32_t>(nodes.size()))];
+    if (!end.timed) {
+      const AliasDraw made = alias_draw(stream, attempt, static_cast<std::uint32_t>(end.table.size()));
+      return alias_position(made, end.table[made.column]);
+    }
+    std::uint64_t drawn = draw_below_wide(stream, attempt, weight(end, nodes));
+    std::size_t i = 0;
+    while (drawn >= end.weights[nodes[i]]) drawn -= end.weights[nodes[i++]];
+    return nodes[i];
   }
 
-  bool exists(const End& end, std::int64_t node, std::size_t at) const {
-    return options_.time.empty() || end.nodes.time[node] <= links_.times[at];
-  }
-
-  /// Above zero where the pair can be.
-  Whole chance(const Pair& pair, std::size_t at) const {
-    if (negatives().strict && joined_.contains({pair.source, pair.destination})) return 0;
-    if (!exists(dst_, pair.destination, at)) return 0;
+  /// Of nodes that exist; above zero where the pair can be.
+  Whole chance(const Pair& pair) const {
+    if (negatives().strict && taken_.contains({pair.source, pair.destination})) return 0;
     const Whole destination = dst_.weights[pair.destination];
-    if (triplet()) return destination;
-    if (!exists(src_, pair.source, at)) return 0;
-    return destination * src_.weights[pair.source];
+    return triplet() ? destination : destination * src_.weights[pair.source];
   }
 
   // One draw from all pairs there are.
   std::optional<Pair> of_all(const NodeStream& stream, std::size_t at) const {
+    const Ints sources = triplet() ? Ints{links_.sources[at]} : existing(src_, at);
     std::vector<Pair> pairs;
     std::vector<Whole> chances;
     Whole total = 0;
-    for (std::int64_t v = 0; v < dst_.nodes.count; ++v) {
-      for (std::int64_t u = 0; u < src_.nodes.count; ++u) {
-        if (triplet() && u != links_.sources[at]) continue;
+    for (const std::int64_t v : existing(dst_, at)) {
+      for (const std::int64_t u : sources) {
         pairs.push_back({u, v});
-        chances.push_back(chance(pairs.back(), at));
+        chances.push_back(chance(pairs.back()));
         total += chances.back();
       }
     }
@@ -113,7 +154,7 @@ class Negatives {
   const SerialLinks& links_;
   const BatchOptions& options_;
   const End src_, dst_;
-  std::set<std::pair<std::int64_t, std::int64_t>> joined_;
+  std::set<std::pair<std::int64_t, std::int64_t>> taken_;  // by strict negatives
 };
 
 /// The links' edges that neighbours must not come by.

@@ -18,6 +18,7 @@ struct SerialLinks {
   int edge_type = 0;
   std::vector<std::int64_t> sources, destinations, labels, times;
   std::int64_t smallest_label = 0;  // of the whole list
+  std::vector<std::int64_t> list;   // its pairs, source, destination, ...: what strict negatives must not be
 };
 
 struct LinkBatch {

@@ -16,6 +16,16 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
+/// The links as a list has them: source, destination, source, ...
+Ints pairs_of(const testing::SerialLinks& links) {
+  Ints pairs;
+  for (std::size_t i = 0; i < links.sources.size(); ++i) {
+    pairs.push_back(links.sources[i]);
+    pairs.push_back(links.destinations[i]);
+  }
+  return pairs;
+}
+
 class Rounds {
  public:
   explicit Rounds(std::uint64_t seed) : random_(seed) {}
@@ -56,6 +66,7 @@ class Rounds {
         links.destinations.push_back(below(destinations));
       }
     }
+    links.list = pairs_of(links);
     return links;
   }
 
@@ -122,16 +133,6 @@ class Rounds {
 
   std::mt19937_64 random_;
 };
-
-/// The links as a list has them: source, destination, source, ...
-Ints pairs_of(const testing::SerialLinks& links) {
-  Ints pairs;
-  for (std::size_t i = 0; i < links.sources.size(); ++i) {
-    pairs.push_back(links.sources[i]);
-    pairs.push_back(links.destinations[i]);
-  }
-  return pairs;
-}
 
 testing::SerialLinks part_of(const testing::SerialLinks& links, std::int64_t first, std::int64_t count) {
   testing::SerialLinks part = links;

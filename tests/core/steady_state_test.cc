@@ -141,9 +141,9 @@ std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOption
 
 /// The same of links of an edge type between two node types.
 std::int64_t allocated_by_links(const Dataset& dataset, BatchOptions options,
-                                const NegativeOptions& negatives) {
+                                const NegativeOptions& negatives, std::int64_t time = 60) {
   options.link = {.edge_type = "r1", .negatives = negatives};
-  std::vector<std::int64_t> pairs, times(500, 60);
+  std::vector<std::int64_t> pairs, times(500, time);
   for (std::int64_t i = 0; i < 500; ++i) pairs.insert(pairs.end(), {i % 300, i % 400});
   const LinkList links(pairs, {.edge_type = dataset.meta().edge_type("r1"), .times = times});
   BatchMaker maker(dataset, links, options);
@@ -186,7 +186,34 @@ TEST(SteadyStateOfLinks, BatchesMadeAgain_AllocateNothing) {
   for (const NegativeOptions& negatives : {NegativeOptions{}, binary, triplet}) {
     EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}}, negatives), 0);
     EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}, .time = "time"}, negatives), 0);
+    EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}, .time = "time"}, negatives, 9), 0);
     EXPECT_EQ(allocated_by_links(dataset, {.fanouts = {5, 5}, .weight = "weight"}, negatives), 0);
+  }
+}
+
+// All pairs but one are edges, so that most negatives are found by weighing what is left from end to end.
+TEST(SteadyStateOfLinks, NegativesThatDrawsDoNotFind_AllocateNothing) {
+  testing::TypedGraph graph{.nodes = {{.name = "a", .count = 40}, {.name = "b", .count = 30}},
+                            .edges = {{.src = "a", .rel = "r", .dst = "b"}}};
+  std::vector<std::int64_t> pairs;
+  for (std::int64_t u = 0; u < 40; ++u) {
+    for (std::int64_t v = 0; v < 30; ++v) {
+      if (u == 7 && v == 11) continue;
+      graph.edges[0].sources.push_back(u);
+      graph.edges[0].destinations.push_back(v);
+      if (u == 7) pairs.insert(pairs.end(), {u, v});
+    }
+  }
+  while (pairs.size() < 2 * 128) pairs.insert(pairs.end(), {7, 3});
+  const testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "data", graph);
+  const Dataset dataset(folder.path() / "data");
+  const LinkList links(pairs, {});
+  for (const NegativeMode mode : {NegativeMode::kBinary, NegativeMode::kTriplet}) {
+    BatchOptions options{.fanouts = {5}};
+    options.link = {.edge_type = "r", .negatives = {.mode = mode, .strict = true}};
+    BatchMaker maker(dataset, links, options);
+    EXPECT_EQ(allocated_in_steady_state(maker, links.size()), 0);
   }
 }
 

@@ -208,6 +208,7 @@ testing::SerialLinks links_of(Bytes& bytes, const testing::TypedGraph& graph, Ba
   for (std::int64_t count = 1 + bytes.below(6); count > 0; --count) {
     links.sources.push_back(bytes.below(graph.nodes[graph.node_type(edges.src)].count));
     links.destinations.push_back(bytes.below(graph.nodes[graph.node_type(edges.dst)].count));
+    links.list.insert(links.list.end(), {links.sources.back(), links.destinations.back()});
     if (extras & 32) links.labels.push_back(bytes.below(3));
     if (!options.time.empty()) links.times.push_back(bytes.below(6));
   }
@@ -248,16 +249,15 @@ void compare(const Written& written, const BatchOptions& options, const Batch& b
 
 void compare_links(const Written& written, const BatchOptions& options, const testing::SerialLinks& links,
                    BatchKey key) {
-  Ints pairs;
-  for (std::size_t i = 0; i < links.sources.size(); ++i)
-    pairs.insert(pairs.end(), {links.sources[i], links.destinations[i]});
-  const LinkList list(
-      pairs, {.edge_type = links.edge_type, .shuffle = false, .labels = links.labels, .times = links.times});
+  const LinkList list(links.list, {.edge_type = links.edge_type,
+                                   .shuffle = false,
+                                   .labels = links.labels,
+                                   .times = links.times});
   const std::unique_ptr<BatchMaker> maker = make(*written.dataset, list, options);
   if (!maker) return;
   key.first = 0;
   key.count = list.size();
-  SCOPED_TRACE(fmt::format("links {}, epoch {} of {}, options {}", fmt::join(pairs, ","), key.epoch, key.seed,
+  SCOPED_TRACE(fmt::format("links {}, epoch {} of {}, options {}", fmt::join(links.list, ","), key.epoch, key.seed,
                            options.to_json()));
   EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
   const auto expected = testing::serial_links(written.graph, links, options, key);
