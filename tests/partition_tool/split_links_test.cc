@@ -1,7 +1,11 @@
 // split-links: what is held out cannot be reached in training, every edge is somewhere, and the split is the same whatever the cut and the
 // threads.
 #include <map>
+#include <variant>
+#include <vector>
 
+#include "core/negative_rule.h"
+#include "partition_tool/link_negatives.h"
 #include "tests/partition_tool/split_links_fixture.h"
 
 namespace hopfeed {
@@ -293,6 +297,27 @@ TEST_F(SplitLinks, ATypeThatNearlyHasAllPairsHasNoNegatives) {
   }
   EXPECT_NE(refusal(graph, {}).find("nearly all pairs are"), std::string::npos);
   EXPECT_EQ(refusal(graph, {.neg_sampling_ratio = 0}), "");
+}
+
+// Of the same seed: a model would be tested on what it was trained with.
+TEST(NegativesOfSplits, AreNotThoseThatALoaderDraws) {
+  constexpr std::int64_t kNodes = 1'000, kCount = 64;
+  Csc csc;
+  csc.indptr.assign(kNodes + 1, 0);  // no edges
+  const IdArray drawn = draw_negative_links(csc, {}, kCount,
+                                            {.num_sources = kNodes,
+                                             .square = false,
+                                             .seed = 7,
+                                             .edge_type = 0,
+                                             .split = 0,
+                                             .threads = 1,
+                                             .origin = ""});
+  const auto& pairs = std::get<std::vector<std::int32_t>>(drawn);
+  const NegativeStream of_loader = negative_stream({.seed = 7}, 0, LinkEnd::kSource);
+  int same = 0;
+  for (std::int64_t i = 0; i < kCount; ++i)
+    same += pairs[2 * i] == static_cast<std::int64_t>(draw_below_wide(of_loader.of(i, 0), 0, kNodes));
+  EXPECT_LT(same, 5);
 }
 
 // As of lastfm, whose test edges are given: validation edges are split off, and test links are no negatives.
