@@ -29,10 +29,9 @@ void check_links(const Dataset& dataset, int edge_type, std::span<const std::int
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i] >= 0 && pairs[i] < counts[i % 2]) continue;
     const int type = i % 2 == 0 ? csc.src_type : csc.dst_type;
-    const std::string what =
-        fmt::format("the {} {} of link {} is no node: type '{}' has ids 0 to {}",
-                    i % 2 == 0 ? "source" : "destination", pairs[i], i / 2,
-                    dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
+    const std::string what = fmt::format(
+        "the {} {} of link {} is no node: type '{}' has ids 0 to {}", i % 2 == 0 ? "source" : "destination",
+        pairs[i], i / 2, dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
     if (file.empty()) throw Error(ErrorCode::kInvalid, what);
     throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
   }
@@ -77,9 +76,9 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
   if (input.pairs) {
     require_valid(input.split == LinkInput{}.split,
                   fmt::format("links are given, so split '{}' is not read; leave it out", input.split));
-    require_valid(input.pairs->size() % 2 == 0,
-                  fmt::format("the links have {} ends; give a source and a destination for each",
-                              input.pairs->size()));
+    require_valid(
+        input.pairs->size() % 2 == 0,
+        fmt::format("the links have {} ends; give a source and a destination for each", input.pairs->size()));
     check_links(dataset, edge_type, *input.pairs, {});
     own_pairs_ = *input.pairs;
     pairs_ = own_pairs_;

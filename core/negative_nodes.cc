@@ -56,9 +56,7 @@ std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const st
 }  // namespace
 
 NegativeNodes::NegativeNodes(const Dataset& dataset, const NegativeNodesOptions& options)
-    : node_type_(options.node_type),
-      count_(dataset.num_nodes(options.node_type)),
-      by_time_(options.by_time) {
+    : node_type_(options.node_type), count_(dataset.num_nodes(options.node_type)), by_time_(options.by_time) {
   if (options.weight.empty()) return;
   std::vector<AliasEntry> table = table_of(dataset, node_type_, options.weight);
   std::vector<std::uint64_t> weights;

@@ -71,9 +71,9 @@ class NegativesOfLinks : public ::testing::Test {
     const Ints sources(300, 0);
     NegativeOptions many = negatives;
     many.amount = 200;
-    BatchOptions all = options(many);
-    if (time) all.time = "time";
-    const auto drawn = draw(all, sources, time ? Ints(sources.size(), *time) : Ints{});
+    BatchOptions timed = options(many);
+    if (time) timed.time = "time";
+    const auto drawn = draw(timed, sources, time ? Ints(sources.size(), *time) : Ints{});
     std::map<Pair, double> counts;
     for (std::size_t j = 0; j < drawn.destinations.size(); ++j)
       ++counts[{drawn.sources[j], drawn.destinations[j]}];
@@ -241,9 +241,10 @@ TEST_F(NegativesOfLinks, OfNodesThatExist_AreDrawnAtOnce) {
   open(likes_with_times());
   const auto user = [&](std::int64_t u) { return static_cast<double>(graph_.nodes[0].y[u]); };
   const auto item = [&](std::int64_t v) { return static_cast<double>(graph_.nodes[1].y[v]); };
-  EXPECT_EQ(expect_shares(
-                {.mode = NegativeMode::kBinary}, [](auto u, auto v) { return u < 3 && v < 3 ? 1.0 : 0.0; }, 25),
-            0);
+  EXPECT_EQ(
+      expect_shares(
+          {.mode = NegativeMode::kBinary}, [](auto u, auto v) { return u < 3 && v < 3 ? 1.0 : 0.0; }, 25),
+      0);
   EXPECT_EQ(expect_shares(
                 {.mode = NegativeMode::kBinary, .src_weight = "y", .dst_weight = "y"},
                 [&](auto u, auto v) { return u < 4 && v < 4 ? user(u) * item(v) : 0.0; }, 30),
@@ -308,9 +309,10 @@ TEST_F(NegativesOfLinks, AreRefusedByTheirCause) {
   open(graph);
   BatchOptions binary = options({.mode = NegativeMode::kBinary, .strict = true, .dst_weight = "y"});
   binary.time = "time";
-  EXPECT_EQ(refused(binary, {0}, {-1}),
-            "link 0 has no negative: no node of type 'user' could be drawn at its time -1; correct the times, "
-            "or leave the link out");
+  EXPECT_EQ(
+      refused(binary, {0}, {-1}),
+      "link 0 has no negative: no node of type 'user' could be drawn at its time -1; correct the times, "
+      "or leave the link out");
   EXPECT_EQ(refused(binary, {0}, {15}),
             "link 0 has no negative: no node of type 'item' that weighs anything could be drawn at its time "
             "15; correct the times or the weights, or leave the link out");
@@ -321,7 +323,8 @@ TEST_F(NegativesOfLinks, WhereTimesAreTheEdges_NodesKnowNone) {
   testing::TypedGraph graph = likes_with_times();
   graph.edges[0].time.assign(graph.edges[0].sources.size(), 3);
   open(graph);
-  expect_shares({.mode = NegativeMode::kBinary}, [](auto, auto) { return 1.0; }, -100);
+  expect_shares(
+      {.mode = NegativeMode::kBinary}, [](auto, auto) { return 1.0; }, -100);
 }
 
 TEST_F(NegativesOfLinks, TablesAreCounted) {
@@ -398,9 +401,10 @@ TEST_F(NegativesOfLinks, OfACompleteRow_AreRefused) {
   }
   open(graph);
   const BatchOptions strict = options({.mode = NegativeMode::kTriplet, .strict = true});
-  EXPECT_EQ(refused(strict, {1, 2}),
-            "link 1 has no negative: node 2 has an edge of type 'user__likes__item', or a link of the list, to "
-            "every node that could be drawn; leave strict out, or leave the link out");
+  EXPECT_EQ(
+      refused(strict, {1, 2}),
+      "link 1 has no negative: node 2 has an edge of type 'user__likes__item', or a link of the list, to "
+      "every node that could be drawn; leave strict out, or leave the link out");
   EXPECT_EQ(refused(strict, {1, 3}), "");
 }
 
@@ -411,9 +415,10 @@ TEST_F(NegativesOfLinks, OfACompleteType_AreRefused) {
     graph.edges[0].destinations.push_back(pair.second);
   }
   open(graph);
-  EXPECT_EQ(refused(options({.mode = NegativeMode::kBinary, .strict = true}), {0}),
-            "link 0 has no negative: edges of type 'user__likes__item', or links of the list, join every pair "
-            "of nodes that could be drawn; leave strict out, or leave the link out");
+  EXPECT_EQ(
+      refused(options({.mode = NegativeMode::kBinary, .strict = true}), {0}),
+      "link 0 has no negative: edges of type 'user__likes__item', or links of the list, join every pair "
+      "of nodes that could be drawn; leave strict out, or leave the link out");
 }
 
 TEST_F(NegativesOfLinks, ByWeightsThatCannotBe_AreRefusedByName) {

@@ -249,16 +249,15 @@ void compare(const Written& written, const BatchOptions& options, const Batch& b
 
 void compare_links(const Written& written, const BatchOptions& options, const testing::SerialLinks& links,
                    BatchKey key) {
-  const LinkList list(links.list, {.edge_type = links.edge_type,
-                                   .shuffle = false,
-                                   .labels = links.labels,
-                                   .times = links.times});
+  const LinkList list(
+      links.list,
+      {.edge_type = links.edge_type, .shuffle = false, .labels = links.labels, .times = links.times});
   const std::unique_ptr<BatchMaker> maker = make(*written.dataset, list, options);
   if (!maker) return;
   key.first = 0;
   key.count = list.size();
-  SCOPED_TRACE(fmt::format("links {}, epoch {} of {}, options {}", fmt::join(links.list, ","), key.epoch, key.seed,
-                           options.to_json()));
+  SCOPED_TRACE(fmt::format("links {}, epoch {} of {}, options {}", fmt::join(links.list, ","), key.epoch,
+                           key.seed, options.to_json()));
   EXPECT_EQ(BatchOptions::from_json(options.to_json()).to_json(), options.to_json());
   const auto expected = testing::serial_links(written.graph, links, options, key);
   if (!expected) {
