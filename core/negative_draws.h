@@ -23,7 +23,7 @@ namespace hopfeed {
 class NegativeDraws {
  public:
   /// Strict negatives are none of the pairs `links` [2P] (source, destination, ...; ids in range) either. `dataset` must outlive it.
-  /// Holds tables of the graph's size where negatives are drawn by weight or by time, and 16 bytes for each of `links` where they are
+  /// Holds tables of the graph's size where negatives are drawn by weight or by time, and 18 bytes for each of `links` where they are
   /// strict. Throws kNotFound and kInvalid for weights and times that are not there or cannot be drawn by.
   NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
                 std::span<const std::int64_t> links = {});
