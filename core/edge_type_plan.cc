@@ -55,12 +55,8 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
   bool has_weight = options.weight.empty(), has_time = options.time.empty();
   for (int t = 0; t < data.num_edge_types(); ++t) {
     const EdgeTypeMeta& edge = data.meta().edge_types[t];
-    EdgeTypePlan plan{.csc = data.csc(t),
-                      .fanouts = fanouts[t],
-                      .weight = {},
-                      .weights = {},
-                      .time = {},
-                      .guess = {}};
+    EdgeTypePlan plan{
+        .csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .weights = {}, .time = {}, .guess = {}};
     if (options.edge_ids && !plan.csc.has_edge_ids) {
       throw Error(ErrorCode::kUnsupported,
                   data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");

@@ -71,16 +71,15 @@ NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
 }
 
 EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
-  return {
-      .edge_index = find(view, "edge_index", Store::kEdge, type, owner),
-      .e_id = find(view, "e_id", Store::kEdge, type, owner),
-      .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
-      .edge_arrays = other_arrays(view, Store::kEdge, type,
-                                  {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges,
-                                   batch_field::kInputId, batch_field::kSeedTime, kEdgeLabelIndex, kEdgeLabel,
-                                   kEdgeLabelTime, kSrcIndex, kDstPosIndex, kDstNegIndex,
-                                   batch_field::kNumNegativeRetries},
-                                  owner)};
+  return {.edge_index = find(view, "edge_index", Store::kEdge, type, owner),
+          .e_id = find(view, "e_id", Store::kEdge, type, owner),
+          .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
+          .edge_arrays = other_arrays(
+              view, Store::kEdge, type,
+              {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges,
+               batch_field::kInputId, batch_field::kSeedTime, kEdgeLabelIndex, kEdgeLabel, kEdgeLabelTime,
+               kSrcIndex, kDstPosIndex, kDstNegIndex, batch_field::kNumNegativeRetries},
+              owner)};
 }
 
 /// The one edge type that has links; -1 where the seeds are nodes.
