@@ -298,7 +298,9 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   return layout.bytes();
 }
 
-std::size_t BatchMaker::scratch_bytes() const { return impl_->sampler->scratch_bytes(); }
+std::size_t BatchMaker::scratch_bytes() const {
+  return impl_->sampler->scratch_bytes() + impl_->seeds->bytes();
+}
 
 BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
   const std::int64_t positions = impl_->most_positions(batch_size);

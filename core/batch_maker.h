@@ -44,7 +44,7 @@ class BatchMaker {
     std::size_t tables = 0, at_most = 0;
   };
   Scratch scratch(std::int64_t batch_size) const;
-  /// What the sampler holds now.
+  /// What it holds now.
   std::size_t scratch_bytes() const;
 
  private:

@@ -74,4 +74,11 @@ std::size_t ExcludedEdges::bytes() const {
   return bytes;
 }
 
+std::size_t ExcludedEdges::max_bytes(int num_edge_types, std::size_t pairs) {
+  const std::size_t filter = 2 * pairs * kBitsPerDestination / 8,  // of which finish() makes a power of two
+      lists = pairs * (sizeof(Pair) + 2 * sizeof(std::int64_t) + sizeof(std::size_t)),
+                    of_a_type = sizeof(Type) + 2 * (sizeof(std::size_t) + kWordBits / 8);
+  return 2 * (lists + filter) + static_cast<std::size_t>(num_edge_types) * of_a_type;  // lists that grew
+}
+
 }  // namespace hopfeed

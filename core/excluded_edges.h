@@ -36,6 +36,8 @@ class ExcludedEdges {
                                     types_[static_cast<std::size_t>(edge_type)].sources.data());
   }
   std::size_t bytes() const;
+  /// What so many pairs take at most.
+  static std::size_t max_bytes(int num_edge_types, std::size_t pairs);
 
  private:
   struct Pair {

@@ -231,11 +231,27 @@ void LinkFields::write_triplets(const SeedArrays& at, BlockWriter& out) const {
   if (at.seed_time >= 0) std::ranges::copy(positions_.times, out.data<std::int64_t>(at.seed_time));
 }
 
+std::size_t LinkFields::bytes() const {
+  std::size_t numbers = 0;
+  for (const Ids* list :
+       {&positions_.input_id, &positions_.sources, &positions_.destinations, &positions_.labels,
+        &positions_.times, &link_sources_, &link_destinations_, &drawn_.sources, &drawn_.destinations,
+        &sources_, &destinations_, &source_locals_, &destination_locals_})
+    numbers += list->capacity();
+  for (const Entry& entry : entries_)
+    numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity();
+  return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
+}
+
 std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
-  std::int64_t seeds = (4 + 2 + 12) * positions;  // what the list gives, and what is excluded of it
+  std::int64_t numbers = (5 + 2) * positions;  // what the list gives, and the links' ends
   for (const SeedCount& entry : most_seeds(positions))
-    seeds += 6 * entry.count;  // ends, their locals, negatives, entries
-  return 2 * sizeof(std::int64_t) * static_cast<std::size_t>(seeds);  // of vectors that grew
+    numbers += 6 * entry.count;  // ends, their locals, negatives, entries
+  std::size_t bytes = 2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers);  // of vectors that grew
+  if (options_.exclude != Exclude::kNone)
+    bytes += ExcludedEdges::max_bytes(dataset_.num_edge_types(),
+                                      static_cast<std::size_t>(positions) * (reverse_type_ < 0 ? 1 : 2));
+  return bytes;
 }
 
 }  // namespace hopfeed

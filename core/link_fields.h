@@ -28,6 +28,7 @@ class LinkFields : public SeedFields {
   void lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out, SeedArrays& at) const override;
   void write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const override;
   void write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const override;
+  std::size_t bytes() const override;
   std::size_t table_bytes() const override { return negatives_ ? negatives_->bytes() : 0; }
   std::size_t scratch_bytes(std::int64_t positions) const override;
 

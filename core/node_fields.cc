@@ -70,8 +70,16 @@ void NodeFields::write(const Sample& sample, const SeedArrays& at, BlockWriter& 
   if (at.seed_time >= 0) std::ranges::copy(times_, out.data<std::int64_t>(at.seed_time));
 }
 
+std::size_t NodeFields::bytes() const {
+  std::size_t numbers = 0;
+  for (const std::vector<std::int64_t>* list :
+       {&positions_.input_id, &positions_.original_id, &positions_.times, &ids_, &times_})
+    numbers += list->capacity();
+  return numbers * sizeof(std::int64_t);
+}
+
 std::size_t NodeFields::scratch_bytes(std::int64_t positions) const {
-  return 6 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // three vectors that grew
+  return 10 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // five vectors that grew
 }
 
 }  // namespace hopfeed

@@ -25,6 +25,7 @@ class NodeFields : public SeedFields {
   void write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const override {
     std::ranges::copy(trees, out);
   }
+  std::size_t bytes() const override;
   std::size_t table_bytes() const override { return 0; }
   std::size_t scratch_bytes(std::int64_t positions) const override;
 

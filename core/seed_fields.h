@@ -44,7 +44,9 @@ class SeedFields {
   virtual void write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const = 0;
   /// Of disjoint batches, the field `batch`: which of the batch's positions each tree belongs to.
   virtual void write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const = 0;
-  /// Memory that does not depend on the batch, and what one of so many positions takes beside it.
+  /// All memory that it holds now.
+  virtual std::size_t bytes() const = 0;
+  /// What of it does not depend on the batch, and what batches of at most so many positions take beside it.
   virtual std::size_t table_bytes() const = 0;
   virtual std::size_t scratch_bytes(std::int64_t positions) const = 0;
 };

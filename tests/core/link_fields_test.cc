@@ -10,6 +10,7 @@
 
 #include "core/dgl_blocks.h"
 #include "core/error.h"
+#include "core/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -185,6 +186,36 @@ TEST_F(LinkBatches, LabelsMoveAlikeInAllBatches) {
   BatchMaker maker(dataset, list, negatives(NegativeMode::kBinary));
   const testing::Block second = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 1, .count = 1});
   EXPECT_EQ(of_edges(second.view(), "edge_label"), (Ints{4, 0}));
+}
+
+// Memory is checked for all that a maker holds, not for its sampler's part alone.
+TEST_F(LinkBatches, ScratchOfLinks_IsCounted) {
+  constexpr std::int64_t kLinks = 500;
+  const testing::TempFolder folder;
+  const testing::TinyGraph ring = testing::ring_graph(1'000);
+  testing::write_typed_dataset(
+      folder.path() / "graph",
+      {.nodes = {{.count = 1'000}}, .edges = {{.sources = ring.src, .destinations = ring.dst}}});
+  const Dataset dataset(folder.path() / "graph");
+  Ints pairs;
+  for (std::int64_t i = 0; i < kLinks; ++i) pairs.insert(pairs.end(), {i, i + 2});
+  const LinkList list(pairs, {});
+  BatchOptions options{.fanouts = {}};
+  options.link = {.edge_type = "to", .negatives = {.mode = NegativeMode::kBinary, .strict = true}};
+  BatchMaker maker(dataset, list, options);
+  const std::unique_ptr<Sampler> sampler = make_sampler(dataset, options);
+  const std::size_t tables = maker.scratch(kLinks).tables - sampler->scratch_bytes();
+  EXPECT_GE(tables, 16U * kLinks) << "the links, which strict negatives must not be";
+  EXPECT_EQ(maker.scratch_bytes(), tables + sampler->scratch_bytes());
+
+  const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = kLinks};
+  const Ints nodes = ints(testing::make_block(maker, key).view().n_id());
+  const TypedSeeds seeds{.node_type = 0, .ids = nodes, .times = {}};
+  sampler->sample({.key = key, .seeds = {&seeds, 1}});
+  // Positions and ends of the links, also by dataset id; negatives; all ends and their locals; pairs that are excluded.
+  const std::size_t numbers = (3 + 2 + 2 + 4 + 4 + 3) * kLinks;
+  EXPECT_GE(maker.scratch_bytes(), sampler->scratch_bytes() + tables + numbers * sizeof(std::int64_t));
+  EXPECT_LE(maker.scratch_bytes(), maker.scratch(kLinks).at_most);
 }
 
 // ---- triplets
