@@ -16,6 +16,7 @@
 #include "core/batch_maker.h"
 #include "core/dataset.h"
 #include "core/error.h"
+#include "core/link_seeds.h"
 #include "core/seed_list.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -29,7 +30,7 @@ using namespace hopfeed;
 class Files {
  public:
   Files() {
-    testing::write_typed_dataset(dataset(), ring());
+    testing::write_typed_dataset(dataset(), ring(), {.by_id = true});
     std::vector<fs::path> paths{dataset() / "meta.json"};
     for (const auto& entry : fs::recursive_directory_iterator(dataset())) {
       if (entry.path().extension() == ".npy") paths.push_back(entry.path());
@@ -63,7 +64,7 @@ class Files {
   void put_back(std::size_t file) const { put(file, contents_[file]); }
 
  private:
-  /// A ring of six with a file of every kind: weights and times too.
+  /// A ring of six with a file of every kind: weights, times and links to predict too.
   static testing::TypedGraph ring() {
     const testing::TinyGraph plain = testing::labelled_ring();
     testing::TypedGraph graph{.nodes = {{.count = plain.num_nodes,
@@ -76,6 +77,7 @@ class Files {
                               .edges = {{.sources = plain.src, .destinations = plain.dst}}};
     for (std::size_t e = 0; e < plain.src.size(); ++e)
       graph.edges[0].weight.push_back(e % 2 ? 1e6 : static_cast<double>(e % 3 + 1));
+    graph.edges[0].splits["train"] = {.pairs = {0, 1, 2, 5, 3, 3}, .labels = {0, 2, 1}, .times = {9, 4, 5}};
     return graph;
   }
 
@@ -85,7 +87,8 @@ class Files {
   std::vector<int> memfds_;
 };
 
-void sample(const Dataset& dataset, const SeedList& seeds, const BatchOptions& options) {
+template <class List>
+void sample(const Dataset& dataset, const List& seeds, const BatchOptions& options) {
   BatchMaker maker(dataset, seeds, options);
   const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = seeds.size()});
   std::vector<std::byte> buffer(bytes + kBlockAlignment);
@@ -104,6 +107,23 @@ void sample_every_kind(const Dataset& dataset) {
     try {
       sample(dataset, seeds, options);
     } catch (const Error&) {
+    }
+  }
+}
+
+void sample_links(const Dataset& dataset) {
+  const LinkSet set(dataset, 0, {});
+  const LinkList links = set.list({.edge_type = 0, .shuffle = true});
+  const NegativeOptions binary{.mode = NegativeMode::kBinary, .amount = 2, .strict = true},
+      by_weight{.mode = NegativeMode::kBinary, .strict = true, .src_weight = "y", .dst_weight = "time"};
+  for (BatchOptions options :
+       {BatchOptions{.fanouts = {2, -1}}, BatchOptions{.fanouts = {2}, .time = "time"}}) {
+    for (const NegativeOptions& negatives : {NegativeOptions{}, binary, by_weight}) {
+      options.link = {.edge_type = "to", .negatives = negatives, .exclude = Exclude::kReverse};
+      try {
+        sample(dataset, links, options);
+      } catch (const Error&) {
+      }
     }
   }
 }
@@ -129,7 +149,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       dataset.verify([](std::uint64_t, std::uint64_t) {});
     } catch (const Error&) {
     }
-    sample_every_kind(dataset);
+    for (const auto& sample_all : {sample_every_kind, sample_links}) {
+      try {
+        sample_all(dataset);
+      } catch (const Error&) {
+      }
+    }
   } catch (const Error&) {
   }
   files.put_back(file);
