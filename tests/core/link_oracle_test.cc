@@ -1,14 +1,16 @@
 // Links as seeds on random typed graphs, cut and ordered at random, under every kind of sampling, with every kind of negatives, against
-// the serial oracle: each field of each batch.
+// the serial oracle: each field of each batch. Kinds that make no sense with the links are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
-#include <random>
+#include <string>
 
 #include "core/error.h"
 #include "tests/core/link_oracle.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/random_kinds.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -26,13 +28,9 @@ Ints pairs_of(const testing::SerialLinks& links) {
   return pairs;
 }
 
-class Rounds {
+class Rounds : public testing::Rounds {
  public:
-  explicit Rounds(std::uint64_t seed) : random_(seed) {}
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
-  }
-  std::uint64_t word() { return random_(); }
+  using testing::Rounds::Rounds;
 
   /// Typed, with labels that can be weights: not all of a type are zero.
   testing::TypedGraph graph() {
@@ -71,28 +69,8 @@ class Rounds {
   }
 
   BatchOptions options(const testing::TypedGraph& graph, testing::SerialLinks& links) {
-    BatchOptions options;
-    options.fanouts.clear();
-    const std::int64_t choices[] = {-1, 1, 2, 3, 5, 17};
-    for (std::int64_t hops = below(4); hops > 0; --hops) options.fanouts.push_back(choices[below(6)]);
-    options.replace = below(3) == 0;
-    options.edge_ids = below(2) == 1;
-    options.disjoint = below(3) == 0;
-    const bool weighted = std::ranges::any_of(
-        graph.edges, [](const testing::TypedEdges& edges) { return !edges.weight.empty(); });
-    if (below(4) == 0) {
-      options.time = "time";
-      options.temporal_strategy =
-          below(3) == 0 && !options.replace ? TemporalStrategy::kLast : TemporalStrategy::kUniform;
-      options.time_window = below(3) == 0 ? 1 + below(20) : 0;
-    } else if (weighted && below(3) == 0) {
-      options.weight = "weight";
-    } else if (below(3) == 0) {
-      options.labor = true;
-      options.labor_seeds = below(2) * (1 + below(20));
-      options.replace = options.disjoint = false;
-    }
     const testing::TypedEdges& edges = graph.edges[links.edge_type];
+    BatchOptions options = testing::Rounds::options(graph, graph.node_type(edges.dst));
     options.link.edge_type = edges.src + "__" + edges.rel + "__" + edges.dst;
     options.link.exclude = exclude(graph, links);
     choose_negatives(options.link.negatives);
@@ -130,9 +108,29 @@ class Rounds {
     if (below(3) == 0) negatives.dst_weight = "y";
     if (below(3) == 0 && negatives.mode == NegativeMode::kBinary) negatives.src_weight = "y";
   }
-
-  std::mt19937_64 random_;
 };
+
+/// Walks begin at nodes of one type, and clusters need numbers that some could have.
+bool makes_sense(const testing::TypedGraph& graph, const testing::SerialLinks& links,
+                 const BatchOptions& options) {
+  const testing::TypedEdges& edges = graph.edges[links.edge_type];
+  if (options.sampler == BatchOptions::kWalkSampler) return edges.src == edges.dst;
+  if (options.sampler != BatchOptions::kClusterSampler) return true;
+  for (const std::string& type : {edges.src, edges.dst}) {
+    const testing::TypedNodes& nodes = graph.nodes[graph.node_type(type)];
+    if (std::ranges::max(nodes.y) >= nodes.count) return false;
+  }
+  return true;
+}
+
+std::string refusal(const Dataset& dataset, const LinkList& list, const BatchOptions& options) {
+  try {
+    const BatchMaker maker(dataset, list, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "not refused";
+}
 
 testing::SerialLinks part_of(const testing::SerialLinks& links, std::int64_t first, std::int64_t count) {
   testing::SerialLinks part = links;
@@ -144,8 +142,9 @@ testing::SerialLinks part_of(const testing::SerialLinks& links, std::int64_t fir
 TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
   Rounds rounds(20'261'122);
   testing::TempFolder folder;
-  int made = 0, refused = 0;
-  for (int round = 0; round < 1'000; ++round) {
+  int made = 0, refused = 0, senseless = 0;
+  std::map<std::string, int> kinds;
+  for (int round = 0; round < 1'200; ++round) {
     const testing::TypedGraph graph = rounds.graph();
     auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(3)), rounds.word());
     cut.wide_ids = rounds.below(2) == 1;
@@ -169,6 +168,14 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", options " +
                    options.to_json());
       const testing::SerialLinks part = part_of(links, first, key.count);
+      if (!makes_sense(graph, links, options)) {
+        const std::string said = refusal(dataset, list, options);
+        EXPECT_TRUE(said.starts_with("walks by this metapath begin at node type '") ||
+                    said.find("is not between 0 and") != std::string::npos)
+            << said;
+        ++senseless;
+        continue;
+      }
       const auto expected = testing::serial_links(graph, part, options, key);
       BatchMaker maker(dataset, list, options);
       if (!expected) {
@@ -183,11 +190,17 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       EXPECT_LE(block.size, maker.max_block_bytes(key.count));
       EXPECT_LE(maker.scratch_bytes(), maker.scratch(key.count).at_most) << "what memory is checked for";
       ++made;
+      ++kinds[options.sampler];
+      kinds["induced"] += options.subgraph == Subgraph::kInduced;
+      kinds["bidirectional"] += options.subgraph == Subgraph::kBidirectional;
       if (HasFailure()) return;
     }
   }
   EXPECT_GT(made, 2'500);
   EXPECT_GT(refused, 20) << "links without a negative that could be";
+  EXPECT_GT(senseless, 100);
+  for (const char* kind : {"walk", "cluster", "induced", "bidirectional"})
+    EXPECT_GT(kinds[kind], 100) << kind;
 }
 
 TEST(LinkOracle, TheCutIsInvisible) {
@@ -212,13 +225,13 @@ TEST(LinkOracle, TheCutIsInvisible) {
       const auto digest = [&](const Dataset& dataset) -> std::uint64_t {
         const LinkList list(pairs,
                             {.edge_type = links.edge_type, .labels = links.labels, .times = links.times});
-        BatchMaker maker(dataset, list, options);
         try {
+          BatchMaker maker(dataset, list, options);
           return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
               .view()
               .digest();
         } catch (const Error&) {
-          return 0;  // no negative
+          return 0;  // no negative, or a kind that makes no sense with the links
         }
       };
       const std::uint64_t uncut = digest(*cuts[0]);

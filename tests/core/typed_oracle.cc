@@ -95,7 +95,7 @@ class Sampling {
     if (options_.sampler == BatchOptions::kWalkSampler)
       walk(seeds.at(0).ids);
     else if (options_.sampler == BatchOptions::kClusterSampler)
-      add_clusters(seeds.at(0));
+      add_clusters(seeds);
     else
       run_hops();
     if (options_.subgraph == Subgraph::kInduced) induce();
@@ -127,8 +127,8 @@ class Sampling {
     std::vector<Ints> ways;
     out_.walks.assign(walks * width, -1);
     for (std::size_t w = 0; w < walks; ++w) {
-      ways.push_back(
-          serial_walk(graph_, {seeds[w / per_seed], static_cast<std::uint32_t>(w)}, options_.walk, key_));
+      ways.push_back(serial_walk(graph_, {seeds[w / per_seed], static_cast<std::uint32_t>(w)}, options_.walk,
+                                 key_, absent_));
       out_.walks[w * width] = out_.seed_index[w / per_seed];
     }
     const std::vector<std::size_t> types = walk_types(graph_, options_.walk);
@@ -153,11 +153,13 @@ class Sampling {
     }
   }
 
-  void add_clusters(const SerialSeeds& seeds) {
-    const Ints& cluster = graph_.nodes[seeds.node_type].y;
-    for (const std::int64_t seed : seeds.ids)
-      for (std::int64_t v = 0; v < std::ssize(cluster); ++v)
-        if (cluster[v] == cluster[seed]) local_id(seeds.node_type, 0, v);
+  void add_clusters(const std::vector<SerialSeeds>& seeds) {
+    for (const SerialSeeds& entry : seeds) {
+      const Ints& cluster = graph_.nodes[entry.node_type].y;
+      for (const std::int64_t seed : entry.ids)
+        for (std::int64_t v = 0; v < std::ssize(cluster); ++v)
+          if (cluster[v] == cluster[seed]) local_id(entry.node_type, 0, v);
+    }
     end_hop();
   }
 
@@ -201,7 +203,7 @@ class Sampling {
     }
   }
 
-  // The drawn edges and their reverses by (target, source), under the id of the first that was drawn so, or else against it.
+  // The drawn edges and such reverses as are not absent by (target, source), under the id of the first that was drawn so, or else against it.
   void reverse_all() {
     const auto sources = out_.drawn_sources = out_.sources, targets = out_.drawn_targets = out_.targets,
                ids = out_.e_id;
@@ -210,8 +212,11 @@ class Sampling {
       for (std::size_t i = 0; i < sources[e].size(); ++i)
         all.insert({{targets[e][i], sources[e][i]}, ids[e][i]});
       const auto r = static_cast<std::size_t>(reverse_type(graph_, e));
+      const Ints& from = out_.n_id[graph_.node_type(graph_.edges[e].src)];
+      const Ints& to = out_.n_id[graph_.node_type(graph_.edges[e].dst)];
       for (std::size_t i = 0; i < sources[r].size(); ++i)
-        all.insert({{sources[r][i], targets[r][i]}, ids[r][i]});
+        if (!absent_.contains({static_cast<std::int64_t>(e), from[targets[r][i]], to[sources[r][i]]}))
+          all.insert({{sources[r][i], targets[r][i]}, ids[r][i]});
       for (Ints* list : {&out_.sources[e], &out_.targets[e], &out_.e_id[e]}) list->clear();
       for (const auto& [ends, id] : all) {
         out_.targets[e].push_back(ends.first);

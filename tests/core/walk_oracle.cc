@@ -69,6 +69,17 @@ std::int64_t pick(const NodeStream& stream, const TypedEdges& edges, const Ints&
   return -1;
 }
 
+/// Absent edges end nowhere.
+std::vector<TypedEdges> without(std::vector<TypedEdges> types, const AbsentEdges& absent) {
+  for (std::size_t e = 0; e < types.size(); ++e) {
+    TypedEdges& edges = types[e];
+    for (std::size_t i = 0; i < edges.destinations.size(); ++i)
+      if (absent.contains({static_cast<std::int64_t>(e), edges.sources[i], edges.destinations[i]}))
+        edges.destinations[i] = -1;
+  }
+  return types;
+}
+
 }  // namespace
 
 std::vector<std::size_t> walk_types(const TypedGraph& graph, const WalkOptions& walk) {
@@ -85,11 +96,13 @@ std::vector<std::size_t> walk_types(const TypedGraph& graph, const WalkOptions& 
 }
 
 std::vector<std::int64_t> serial_walk(const TypedGraph& graph, const WalkStart& start,
-                                      const WalkOptions& walk, const BatchKey& key) {
+                                      const WalkOptions& walk, const BatchKey& key,
+                                      const AbsentEdges& absent) {
+  const std::vector<TypedEdges> left = without(graph.edges, absent);
   Ints way;
   std::int64_t at = start.node, before = -1;
   for (const std::size_t type : walk_types(graph, walk)) {
-    const TypedEdges& edges = graph.edges[type];
+    const TypedEdges& edges = left[type];
     const Ints row = at < 0 ? Ints{} : row_of(edges, at);
     if (row.empty()) {
       at = -1;

@@ -5,6 +5,7 @@
 
 #include "core/batch_layout.h"
 #include "core/batch_options.h"
+#include "tests/core/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 
 namespace hopfeed::testing {
@@ -18,6 +19,7 @@ struct WalkStart {
 };
 /// The edge of each step; -1 behind a node without neighbours.
 std::vector<std::int64_t> serial_walk(const TypedGraph& graph, const WalkStart& start,
-                                      const WalkOptions& walk, const BatchKey& key);
+                                      const WalkOptions& walk, const BatchKey& key,
+                                      const AbsentEdges& absent = {});
 
 }  // namespace hopfeed::testing

@@ -198,8 +198,6 @@ testing::SerialLinks links_of(Bytes& bytes, const testing::TypedGraph& graph, Ba
   const std::uint8_t extras = bytes.byte();
   options.link.edge_type = edges.src + "__" + edges.rel + "__" + edges.dst;
   options.link.exclude = extras & 1 ? Exclude::kNone : extras & 2 ? Exclude::kReverse : Exclude::kSelf;
-  // Whose reverses the serial sampler does not take out.
-  if (options.subgraph == Subgraph::kBidirectional) options.link.exclude = Exclude::kNone;
   if (extras & 4) {
     options.link.negatives = {.mode = extras & 8 ? NegativeMode::kTriplet : NegativeMode::kBinary,
                               .amount = bytes.one_of(kAmounts),
@@ -282,7 +280,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Batch batch = batch_of(bytes, graph.graph);
   BatchOptions options = options_of(bytes, graph.graph);
   compare(graph, options, batch);
-  if (!bytes.flag() || options.sampler != BatchOptions::kNeighborSampler) return 0;
+  if (!bytes.flag()) return 0;
   const testing::SerialLinks links = links_of(bytes, graph.graph, options);
   compare_links(graph, options, links, batch.key);
   return 0;
