@@ -94,8 +94,8 @@ const ClusterIndex& ClusterSampler::clusters_of(int seed_type) const {
   require_valid(
       find_attr(type.attrs, attribute_),
       fmt::format(
-          "the seeds are of node type '{}', which has no attribute '{}' that numbers clusters; choose "
-          "a node_type that has it: {}",
+          "there are seeds of node type '{}', which has no attribute '{}' that numbers clusters; choose "
+          "seeds of types that have it (of links both ends): {}",
           type.name, attribute_, types_with(dataset_.meta(), attribute_)));
   index = std::make_unique<const ClusterIndex>(dataset_, seed_type, attribute_);
   return *index;

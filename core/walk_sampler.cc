@@ -73,8 +73,8 @@ void WalkSampler::require_start(int seed_type) const {
   if (csc.dst_type == seed_type) return;
   throw Error(
       ErrorCode::kInvalid,
-      fmt::format("walks by this metapath begin at node type '{}', but the seeds are of type '{}'; choose "
-                  "another metapath or node_type",
+      fmt::format("walks by this metapath begin at node type '{}', but there are seeds of type '{}'; choose "
+                  "another metapath, or seeds of that type alone (of links both ends)",
                   dataset_.meta().node_types[csc.dst_type].name, dataset_.meta().node_types[seed_type].name));
 }
 

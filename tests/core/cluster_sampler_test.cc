@@ -102,8 +102,8 @@ TEST_F(Clusters, OfAnotherTypeThanTheSeeds_AreRefusedByTheirTypes) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "the seeds are of node type 'c', which has no attribute 'time' that numbers clusters; choose a "
-        "node_type that has it: a, b");
+        "there are seeds of node type 'c', which has no attribute 'time' that numbers clusters; choose "
+        "seeds of types that have it (of links both ends): a, b");
   }
 }
 

@@ -283,7 +283,7 @@ TEST(Walks, FromANodeTypeThatTheMetapathDoesNotEndAt_AreRefusedByTheirNames) {
       .edges = {{.src = "author", .rel = "wrote", .dst = "paper", .sources = {1}, .destinations = {0}}}};
   testing::write_typed_dataset(folder.path() / "graph", graph);
   EXPECT_NE(refused(Dataset(folder.path() / "graph"), walks({.length = 1}))
-                .find("begin at node type 'paper', but the seeds are of type 'author'"),
+                .find("begin at node type 'paper', but there are seeds of type 'author'"),
             std::string::npos);
 }
 
