@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "core/epoch_order.h"
 #include "core/error.h"
-#include "core/keyed_shuffle.h"
 
 namespace hopfeed {
 namespace {
@@ -44,20 +44,12 @@ LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
 }
 
 void LinkList::links(const BatchKey& key, Positions& out) const {
-  if (key.first < 0 || key.count < 1 || key.first > size() || key.count > size() - key.first ||
-      key.epoch < 0) {
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("no batch of {} links at position {} of epoch {}: there are {} links", key.count,
-                            key.first, key.epoch, size()));
-  }
+  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "links"};
+  order.check(key);
   const auto count = static_cast<std::size_t>(key.count);
   std::vector<std::int64_t>& index = out.input_id;
   index.resize(count);
-  if (options_.shuffle) {
-    KeyedShuffle(size(), key.seed, key.epoch).positions(key.first, index);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) index[i] = key.first + static_cast<std::int64_t>(i);
-  }
+  order.entries(key, index);
   out.sources.resize(count);
   out.destinations.resize(count);
   out.labels.resize(has_labels() ? count : 0);

@@ -1,13 +1,11 @@
 // See seed_list.h.
 #include "core/seed_list.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/epoch_order.h"
 #include "core/error.h"
 #include "core/keyed_random.h"
-#include "core/keyed_shuffle.h"
 #include "core/weighted_rule.h"
 
 namespace hopfeed {
@@ -20,21 +18,15 @@ SeedList::SeedList(std::span<const std::int64_t> original_ids, SeedListOptions o
 }
 
 void SeedList::seeds(const BatchKey& key, Positions& out) const {
-  if (key.first < 0 || key.count < 1 || key.first > size() || key.count > size() - key.first ||
-      key.epoch < 0) {
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("no batch of {} seeds at position {} of epoch {}: there are {} seeds", key.count,
-                            key.first, key.epoch, size()));
-  }
+  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "seeds"};
+  order.check(key);
   std::vector<std::int64_t>& index = out.input_id;
   index.resize(static_cast<std::size_t>(key.count));
   out.original_id.resize(index.size());
   if (!options_.weights.empty()) {
     draw(key, index);
-  } else if (options_.shuffle) {
-    KeyedShuffle(size(), key.seed, key.epoch).positions(key.first, index);
   } else {
-    for (std::size_t i = 0; i < index.size(); ++i) index[i] = key.first + static_cast<std::int64_t>(i);
+    order.entries(key, index);
   }
   for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
   out.times.resize(has_times() ? index.size() : 0);
