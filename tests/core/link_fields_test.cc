@@ -5,19 +5,20 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <string>
 
 #include "core/dgl_blocks.h"
 #include "core/error.h"
 #include "core/sampler_registry.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/sampled_graphs.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
 namespace hopfeed {
 namespace {
 
+using testing::cycle_of_six;
 using testing::ints;
 using Ints = std::vector<std::int64_t>;
 
@@ -25,12 +26,6 @@ Ints counted(std::int64_t begin, std::int64_t count) {
   Ints list(static_cast<std::size_t>(count));
   std::iota(list.begin(), list.end(), begin);
   return list;
-}
-
-// In-neighbours of i are i - 1 and i + 1.
-testing::TypedGraph cycle_of_six() {
-  const testing::TinyGraph ring = testing::ring_graph(6);
-  return {.nodes = {{.count = 6}}, .edges = {{.sources = ring.src, .destinations = ring.dst}}};
 }
 
 // cuGraph's: papers cite papers, and authors write them.
@@ -49,14 +44,11 @@ testing::TypedGraph papers() {
 }
 constexpr int kAuthor = 0, kPaper = 1, kCites = 0, kWrites = 1;
 
-class LinkBatches : public ::testing::Test {
+class LinkBatches : public testing::SampledGraphs {
  protected:
   BatchView make(const testing::TypedGraph& graph, const testing::LinkOrder& links, BatchOptions options) {
-    testing::write_typed_dataset(folder_.path() / "graph", graph);
-    dataset_.emplace(folder_.path() / "graph");
     if (!options.link.on()) options.link.edge_type = "to";
-    block_ = testing::make_link_batch(*dataset_, links, options);
-    return block_.view();
+    return keep(testing::make_link_batch(open(graph), links, options));
   }
   static Ints of_edges(const BatchView& batch, const char* name, int type = 0) {
     return ints(batch.get(name, Store::kEdge, type));
@@ -76,11 +68,6 @@ class LinkBatches : public ::testing::Test {
     options.fanouts = std::move(fanouts);
     return options;
   }
-
- private:
-  testing::TempFolder folder_;
-  std::optional<Dataset> dataset_;
-  testing::Block block_;
 };
 
 // ---- which seeds, in what order
@@ -191,12 +178,9 @@ TEST_F(LinkBatches, LabelsMoveAlikeInAllBatches) {
 // Memory is checked for all that a maker holds, not for its sampler's part alone.
 TEST_F(LinkBatches, ScratchOfLinks_IsCounted) {
   constexpr std::int64_t kLinks = 500;
-  const testing::TempFolder folder;
   const testing::TinyGraph ring = testing::ring_graph(1'000);
-  testing::write_typed_dataset(
-      folder.path() / "graph",
-      {.nodes = {{.count = 1'000}}, .edges = {{.sources = ring.src, .destinations = ring.dst}}});
-  const Dataset dataset(folder.path() / "graph");
+  const Dataset& dataset =
+      open({.nodes = {{.count = 1'000}}, .edges = {{.sources = ring.src, .destinations = ring.dst}}});
   Ints pairs;
   for (std::int64_t i = 0; i < kLinks; ++i) pairs.insert(pairs.end(), {i, i + 2});
   const LinkList list(pairs, {});
@@ -222,9 +206,7 @@ TEST_F(LinkBatches, ScratchOfLinks_IsCounted) {
 
 // 0 is joined to 1 and 5; that it is to be linked to 2, 3 and 4 no graph says where these links were held out of it.
 TEST_F(LinkBatches, StrictNegatives_AreNoLinksOfOtherBatchesEither) {
-  const testing::TempFolder folder;
-  testing::write_typed_dataset(folder.path() / "graph", cycle_of_six());
-  const Dataset dataset(folder.path() / "graph");
+  const Dataset& dataset = open(cycle_of_six());
   const Ints pairs{0, 2, 0, 3, 0, 4};
   const LinkList list(pairs, {.shuffle = false});
   BatchOptions options = negatives(NegativeMode::kTriplet, 3);

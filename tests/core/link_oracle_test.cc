@@ -41,9 +41,7 @@ class Rounds : public testing::Rounds {
                                                              .seed = word(),
                                                              .reverses = below(2) == 1});
     for (testing::TypedNodes& nodes : graph.nodes) nodes.y[0] = 1;
-    for (testing::TypedEdges& edges : graph.edges)
-      if (edges.rel.starts_with("rev_"))
-        edges.rev_of = edges.dst + "__" + edges.rel.substr(4) + "__" + edges.src;
+    testing::name_reverses(graph);
     return graph;
   }
 
@@ -146,8 +144,7 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
   std::map<std::string, int> kinds;
   for (int round = 0; round < 1'200; ++round) {
     const testing::TypedGraph graph = rounds.graph();
-    auto cut = testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(3)), rounds.word());
-    cut.wide_ids = rounds.below(2) == 1;
+    testing::TypedCut cut = rounds.cut(graph, 3);
     cut.by_id = rounds.below(2) == 1;
     // Each in a folder of its own: where files have just been deleted, the file system is slow to make new ones.
     const auto path = folder.path() / std::to_string(round);
@@ -160,14 +157,10 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const LinkList list(
           pairs,
           {.edge_type = links.edge_type, .shuffle = false, .labels = links.labels, .times = links.times});
-      const std::int64_t first = rounds.below(list.size());
-      const BatchKey key{.seed = rounds.word(),
-                         .epoch = rounds.below(100),
-                         .first = first,
-                         .count = 1 + rounds.below(list.size() - first)};
+      const BatchKey key = rounds.key(list.size());
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", options " +
                    options.to_json());
-      const testing::SerialLinks part = part_of(links, first, key.count);
+      const testing::SerialLinks part = part_of(links, key.first, key.count);
       if (!makes_sense(graph, links, options)) {
         const std::string said = refusal(dataset, list, options);
         EXPECT_TRUE(said.starts_with("walks by this metapath begin at node type '") ||
@@ -186,7 +179,8 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const auto block = testing::make_block(maker, key);
       testing::expect_same_links(block.view(), *expected, part, graph, options);
       const Ints input = testing::ints(block.view().get("input_id", Store::kEdge, links.edge_type));
-      for (std::int64_t i = 0; i < key.count; ++i) EXPECT_EQ(input[static_cast<std::size_t>(i)], first + i);
+      for (std::int64_t i = 0; i < key.count; ++i)
+        EXPECT_EQ(input[static_cast<std::size_t>(i)], key.first + i);
       EXPECT_LE(block.size, maker.max_block_bytes(key.count));
       EXPECT_LE(maker.scratch_bytes(), maker.scratch(key.count).at_most) << "what memory is checked for";
       ++made;
@@ -209,20 +203,12 @@ TEST(LinkOracle, TheCutIsInvisible) {
   int compared = 0;
   for (int round = 0; round < 20; ++round) {
     const testing::TypedGraph graph = rounds.graph();
-    std::vector<std::unique_ptr<Dataset>> cuts;
-    for (int partitions : {0, 1, 2, 3}) {
-      const auto path = folder.path() / std::to_string(partitions);
-      testing::write_typed_dataset(path, graph,
-                                   partitions == 0
-                                       ? testing::TypedCut{}
-                                       : testing::random_typed_cut(graph, partitions, rounds.word()));
-      cuts.push_back(std::make_unique<Dataset>(path));
-    }
+    const testing::ManyCuts cuts(folder.path(), graph, rounds);
     for (int batch = 0; batch < 6; ++batch) {
       testing::SerialLinks links = rounds.links(graph);
       const BatchOptions options = rounds.options(graph, links);
       const Ints pairs = pairs_of(links);
-      const auto digest = [&](const Dataset& dataset) -> std::uint64_t {
+      const std::uint64_t digest = cuts.expect_same(options, [&](const Dataset& dataset) -> std::uint64_t {
         const LinkList list(pairs,
                             {.edge_type = links.edge_type, .labels = links.labels, .times = links.times});
         try {
@@ -233,11 +219,8 @@ TEST(LinkOracle, TheCutIsInvisible) {
         } catch (const Error&) {
           return 0;  // no negative, or a kind that makes no sense with the links
         }
-      };
-      const std::uint64_t uncut = digest(*cuts[0]);
-      compared += uncut != 0;
-      for (std::size_t cut = 1; cut < cuts.size(); ++cut)
-        EXPECT_EQ(digest(*cuts[cut]), uncut) << cut << " partitions, options " << options.to_json();
+      });
+      compared += digest != 0;
     }
   }
   EXPECT_GT(compared, 80);
