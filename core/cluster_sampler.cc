@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
+#include "core/attr_value.h"
 #include "core/error.h"
 
 namespace hopfeed {
@@ -25,7 +25,7 @@ std::string types_with(const DatasetMeta& meta, const std::string& attribute) {
 ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::string& attribute)
     : attr_(dataset.attr(node_type, attribute)) {
   const std::string& type = dataset.meta().node_types[node_type].name;
-  if (attr_.type != ElementType::kInt64 || attr_.row_bytes != sizeof(std::int64_t))
+  if (attr_.type != ElementType::kInt64 || !is_scalar(attr_))
     throw Error(
         ErrorCode::kInvalid,
         fmt::format("attribute '{}' of node type '{}' numbers no clusters: it is not one int64 per node",
@@ -53,11 +53,7 @@ ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::str
 }
 
 std::int64_t ClusterIndex::cluster_of(std::int64_t dataset_id) const {
-  const int p = attr_.parts.size() == 1 ? 0 : partition_of(attr_.partition_offsets, dataset_id);
-  std::int64_t cluster = 0;
-  std::memcpy(&cluster, attr_.parts[p] + (dataset_id - attr_.partition_offsets[p]) * attr_.stride_bytes,
-              sizeof(cluster));
-  return cluster;
+  return attr_value<std::int64_t>(attr_, dataset_id);
 }
 
 std::int64_t ClusterIndex::largest(std::int64_t count) const {

@@ -1,12 +1,12 @@
 // See node_fields.h.
 #include "core/node_fields.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <string>
 
 #include "core/batch_fields.h"
 #include "core/error.h"
+#include "core/nodes_by_time.h"
 #include "core/row_gather.h"
 
 namespace hopfeed {
@@ -16,21 +16,13 @@ namespace field = batch_field;
 NodeFields::NodeFields(const Dataset& dataset, const SeedList& list, const BatchOptions& options)
     : dataset_(dataset), list_(list), timed_(!options.time.empty()) {
   require_valid(!options.link.on(), "the options ask for links as seeds, and nodes are given; give links");
-  if (timed_ && !list.has_times()) find_time(options);
+  const std::string& seed_time = options.seed_time.empty() ? options.time : options.seed_time;
+  if (timed_ && !list.has_times()) time_ = node_times(dataset, list.node_type(), seed_time);
   if (!timed_ && list.has_times())
     throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
   if (list.has_times() && !options.seed_time.empty())
     throw Error(ErrorCode::kInvalid,
                 "seed times are given and named as an attribute too (seed_time); leave one of them out");
-}
-
-void NodeFields::find_time(const BatchOptions& options) {
-  const std::string& name = options.seed_time.empty() ? options.time : options.seed_time;
-  time_ = dataset_.attr(list_.node_type(), name);
-  if (time_->type == ElementType::kInt64 && time_->row_bytes == sizeof(std::int64_t)) return;
-  throw Error(ErrorCode::kInvalid,
-              fmt::format("attribute '{}' of node type '{}' is no time: it is not one int64 per node", name,
-                          dataset_.meta().node_types[list_.node_type()].name));
 }
 
 std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {

@@ -30,8 +30,6 @@ class NodeFields : public SeedFields {
   std::size_t scratch_bytes(std::int64_t positions) const override;
 
  private:
-  void find_time(const BatchOptions& options);
-
   const Dataset& dataset_;
   const SeedList& list_;
   const bool timed_;              // the options name a time

@@ -10,6 +10,14 @@
 
 namespace hopfeed {
 
+AttrView node_times(const Dataset& dataset, int node_type, const std::string& time) {
+  const AttrView times = dataset.attr(node_type, time);
+  require_valid(times.type == ElementType::kInt64 && is_scalar(times),
+                fmt::format("attribute '{}' of node type '{}' is no time: it is not one int64 per node", time,
+                            dataset.meta().node_types[static_cast<std::size_t>(node_type)].name));
+  return times;
+}
+
 // Front to back in the dataset's order, which nothing has to look up.
 NodesByTime::NodesByTime(const Dataset& dataset, int node_type, const AttrView& times)
     : dataset_(dataset), node_type_(node_type), times_(times) {
@@ -37,17 +45,13 @@ bool NodesByTime::exists(std::int64_t node, std::int64_t time) const {
 
 namespace {
 
-bool has(const std::vector<AttrMeta>& attrs, const std::string& name) {
-  return std::ranges::find(attrs, name, &AttrMeta::name) != attrs.end();
-}
-
 /// Whether rows at a node type are in the order of the edges' own time, and none in that of nodes'.
 bool is_time_of_edges(const DatasetMeta& meta, int node_type, const std::string& time) {
   bool of_edges = false, of_nodes = false;
   for (const EdgeTypeMeta& edge : meta.edge_types) {
     if (meta.edge_src_type(edge) != node_type && meta.edge_dst_type(edge) != node_type) continue;
     if (std::ranges::find(edge.times, time) == edge.times.end()) continue;
-    (has(edge.attrs, time) ? of_edges : of_nodes) = true;
+    (find_attr(edge.attrs, time) ? of_edges : of_nodes) = true;
   }
   return of_edges && !of_nodes;
 }
@@ -57,12 +61,9 @@ bool is_time_of_edges(const DatasetMeta& meta, int node_type, const std::string&
 std::shared_ptr<const NodesByTime> nodes_by_time(const Dataset& dataset, int node_type,
                                                  const std::string& time) {
   const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
-  if (time.empty() || !has(node.attrs, time) || is_time_of_edges(dataset.meta(), node_type, time)) return {};
-  const AttrView times = dataset.attr(node_type, time);
-  require_valid(times.type == ElementType::kInt64 && is_scalar(times),
-                fmt::format("attribute '{}' of node type '{}' is no time: it is not one int64 per node", time,
-                            node.name));
-  return std::make_shared<const NodesByTime>(dataset, node_type, times);
+  if (time.empty() || !find_attr(node.attrs, time) || is_time_of_edges(dataset.meta(), node_type, time))
+    return {};
+  return std::make_shared<const NodesByTime>(dataset, node_type, node_times(dataset, node_type, time));
 }
 
 }  // namespace hopfeed

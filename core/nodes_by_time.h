@@ -12,9 +12,12 @@
 
 namespace hopfeed {
 
+/// An attribute that is a time of nodes. Throws kNotFound, and kInvalid where it is not one int64 per node.
+AttrView node_times(const Dataset& dataset, int node_type, const std::string& time);
+
 class NodesByTime {
  public:
-  /// By an attribute of the type that is one int64 per node. `dataset` must outlive it. Throws kCorrupt naming file and row of an
+  /// By what node_times() gave of the type. `dataset` must outlive it. Throws kCorrupt naming file and row of an
   /// original id that is none.
   NodesByTime(const Dataset& dataset, int node_type, const AttrView& times);
 
@@ -38,8 +41,7 @@ class NodesByTime {
 };
 
 /// By attribute `time`; null where its nodes know none: they have no such attribute, or it is something else, since rows at the type
-/// are in the order of the edges' own `time` and none in that of nodes'. Throws kInvalid where it is not one int64 per node, and what
-/// NodesByTime throws.
+/// are in the order of the edges' own `time` and none in that of nodes'. Throws what node_times and NodesByTime throw.
 std::shared_ptr<const NodesByTime> nodes_by_time(const Dataset& dataset, int node_type,
                                                  const std::string& time);
 
