@@ -105,9 +105,10 @@ RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
 
 fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (!options.data.empty()) return options.data;
+  const int version = made_up == MadeUp::kTimes ? kTimesDatasetVersion : kPlainDatasetVersion;
   const fs::path folder =
-      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, kPlainDatasetVersion,
-                                   options.nodes, options.edges, options.features, suffix(made_up));
+      cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, version, options.nodes,
+                                   options.edges, options.features, suffix(made_up));
   if (fs::exists(folder / "meta.json")) return folder;
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string step;

@@ -9,6 +9,7 @@
 #include "core/limits.h"
 #include "core/prefetch.h"
 #include "core/row_gather.h"
+#include "core/time_codes.h"
 
 namespace hopfeed {
 namespace {
@@ -144,6 +145,14 @@ void Dataset::open_edges(int edge_type) {
     open_edge_extras(edge_type, p);
   }
   if (edge_type_into_[dst] < 0) edge_type_into_[dst] = edge_type;
+  for (const std::string& time : edge.times) {
+    const NpyArray& bounds = files.time_bounds.emplace_back(open_array(time_bounds_path(edge, time)));
+    bounds.require_descr(npy_descr(ElementType::kInt64));
+    const std::int64_t count = bounds.header().count();
+    require_shape(bounds, {count});
+    if (count > static_cast<std::int64_t>(kMaxTimeBounds))
+      corrupt(bounds.path(), fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
+  }
   open_links(edge_type);
 }
 
@@ -193,6 +202,8 @@ void Dataset::open_edge_extras(int edge_type, int p) {
   files.time_order_parts.resize(edge.times.size());
   files.times.resize(edge.times.size());
   files.time_parts.resize(edge.times.size());
+  files.time_codes.resize(edge.times.size());
+  files.time_code_parts.resize(edge.times.size());
   files.time_indices.resize(edge.times.size());
   files.time_index_parts.resize(edge.times.size());
   for (std::size_t t = 0; t < edge.times.size(); ++t) {
@@ -200,6 +211,9 @@ void Dataset::open_edge_extras(int edge_type, int p) {
     files.times[t].push_back(open_array(times_path(p, edge, edge.times[t])));
     require_shape(files.time_orders[t].back(), {num_edges});
     require_shape(files.times[t].back(), {num_edges});
+    files.time_codes[t].push_back(open_array(time_codes_path(p, edge, edge.times[t])));
+    require_shape(files.time_codes[t].back(), {num_edges});
+    files.time_code_parts[t].push_back(files.time_codes[t].back().as<std::int16_t>().data());
     files.time_indices[t].push_back(open_array(time_indices_path(p, edge, edge.times[t])));
     files.time_indices[t].back().require_descr(npy_descr(edge.index_type));
     require_shape(files.time_indices[t].back(), {num_edges});
@@ -269,8 +283,11 @@ TimeView Dataset::time(int edge_type, const std::string& name) const {
                        folder_.string());
   });
   const EdgeFiles& files = edges_[edge_type];
-  return {
-      .order = files.time_order_parts[t], .times = files.time_parts[t], .indices = files.time_index_parts[t]};
+  return {.bounds = files.time_bounds[t].as<std::int64_t>(),
+          .codes = files.time_code_parts[t],
+          .order = files.time_order_parts[t],
+          .times = files.time_parts[t],
+          .indices = files.time_index_parts[t]};
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
@@ -328,8 +345,8 @@ PageUse Dataset::page_use() const {
     add(files.indices);
     add(files.edge_ids);
     add(files.by_id);
-    for (const auto* lists :
-         {&files.attrs, &files.aliases, &files.time_orders, &files.times, &files.time_indices}) {
+    for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times,
+                              &files.time_codes, &files.time_indices}) {
       for (const std::vector<NpyArray>& list : *lists) add(list);
     }
     for (const LinkFiles& split : files.splits)

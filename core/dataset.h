@@ -99,12 +99,15 @@ class Dataset {
     std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
     std::vector<NpyArray> by_id;                    // [partition], or none
     std::vector<CscPart> parts;
-    std::vector<std::int64_t> partition_offsets{0};                                       // of the edges
-    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_indices;  // [name][partition]
-    std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;              // as in the above
+    std::vector<std::int64_t> partition_offsets{0};  // of the edges
+    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_codes,
+        time_indices;                                                         // [name][partition]
+    std::vector<NpyArray> time_bounds;                                        // [name]
+    std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;  // as in the above
     std::vector<std::vector<const AliasEntry*>> alias_parts;
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;
+    std::vector<std::vector<const std::int16_t*>> time_code_parts;
     std::vector<const std::uint32_t*> by_id_parts;
     std::vector<LinkFiles> splits;  // in the order of meta's map
   };

@@ -64,10 +64,13 @@ int DatasetMeta::reverse_edge_type(int edge_type) const {
 }
 
 int DatasetMeta::version() const {
-  const bool plain = std::all_of(edge_types.begin(), edge_types.end(), [](const EdgeTypeMeta& edge) {
-    return edge.rev_of.empty() && edge.splits.empty() && !edge.has_by_id;
-  });
-  return plain ? kPlainDatasetVersion : kDatasetVersion;
+  int version = kPlainDatasetVersion;
+  for (const EdgeTypeMeta& edge : edge_types) {
+    if (!edge.rev_of.empty() || !edge.splits.empty() || edge.has_by_id)
+      version = std::max(version, kLinksDatasetVersion);
+    if (!edge.times.empty()) version = std::max(version, kTimesDatasetVersion);
+  }
+  return version;
 }
 
 bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {

@@ -6,6 +6,7 @@
 //   edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source, destination}, original ids
 //   edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
 //   edge_splits/<...>/<split>/times.npy             [P]    int64         optional
+//   time_bounds/<src>__<rel>__<dst>/<attr>.npy      [B]    int64         what the codes of times count (time_codes.h)
 //   part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
 //   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
 //   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import (optional)
@@ -13,6 +14,7 @@
 //   part-0000/edges/<...>/alias/<attr>.npy          [e, 2] uint32        {threshold, alias}: weighted draws (alias_table.h)
 //   part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the row's edges by rising time: positions in the row
 //   part-0000/edges/<...>/times/<attr>.npy          [e]    int64         their times
+//   part-0000/edges/<...>/time_codes/<attr>.npy     [e]    int16         codes of their times
 //   part-0000/edges/<...>/time_indices/<attr>.npy   [e]    int32|int64   their source nodes: `indices` in that order
 //   part-0000/edges/<...>/by_id.npy                 [e]    uint32        the row's edges by rising original id of the source (optional)
 //   part-0000/nodes/<type>/original_ids.npy         [n]    int64         only where no edge type ends at the node type
@@ -31,10 +33,13 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 5;
-/// What version 5 brought are `rev_of`, edge splits and `by_id`: a dataset without them is written as before, to the byte.
+inline constexpr int kDatasetVersion = 6;
+/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 6 brought the codes of times;
+/// times without them are not read.
+inline constexpr int kTimesDatasetVersion = 6;
+/// `rev_of`, edge splits and `by_id`.
+inline constexpr int kLinksDatasetVersion = 5;
 inline constexpr int kPlainDatasetVersion = 4;
-/// What version 4 brought are the `time_indices`: without times, older datasets are read as well.
 inline constexpr int kOldestDatasetVersion = 3;
 
 struct AttrMeta {
@@ -109,7 +114,7 @@ struct DatasetMeta {
   int edge_type(const std::string& name) const;
   /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
   int reverse_edge_type(int edge_type) const;
-  /// Of the format that meta.json says it is in: the plain one wherever that holds all of it.
+  /// Of the format that meta.json says it is in.
   int version() const;
   /// Whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
@@ -135,6 +140,8 @@ std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::s
 std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight);
 std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string time_codes_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string time_bounds_path(const EdgeTypeMeta& edge, const std::string& time);
 std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
 std::string by_id_path(int partition, const EdgeTypeMeta& edge);
 std::string original_ids_path(int partition, const NodeTypeMeta& node);

@@ -234,11 +234,11 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
       }
     }
     check_weights_and_times(in, meta, edge);
-    if (version < kPlainDatasetVersion && !edge.times.empty()) refuse_version(" with times");
+    if (version < kTimesDatasetVersion && !edge.times.empty()) refuse_version(" with times");
   }
   if (meta.node_types.empty()) in.fail("has no node type");
   check_reverses(in, meta);
-  if (version < kDatasetVersion && meta.version() == kDatasetVersion)
+  if (version < kLinksDatasetVersion && meta.version() >= kLinksDatasetVersion)
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   const json& files = in.at("files");
   if (!files.is_object()) in.fail("has no object 'files'");

@@ -33,6 +33,12 @@ std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::
 std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
   return edge_file(partition, edge, "times/" + time);
 }
+std::string time_codes_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
+  return edge_file(partition, edge, "time_codes/" + time);
+}
+std::string time_bounds_path(const EdgeTypeMeta& edge, const std::string& time) {
+  return "time_bounds/" + edge.folder() + "/" + time + ".npy";
+}
 std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time) {
   return edge_file(partition, edge, "time_indices/" + time);
 }

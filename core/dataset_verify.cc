@@ -10,6 +10,7 @@
 #include "core/dataset.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
+#include "core/time_codes.h"
 #include "core/time_order.h"
 
 namespace hopfeed {
@@ -232,6 +233,8 @@ class Verifier {
     const TimeView view = dataset_.time(e, name);
     const CscView csc = dataset_.csc(e);
     const CscPart& part = csc.parts[p];
+    if (std::ranges::adjacent_find(view.bounds, std::greater_equal<>()) != view.bounds.end())
+      corrupt(path(time_bounds_path(edge, name)), "its bounds do not rise");
     std::vector<std::int64_t> times;
     std::vector<std::uint32_t> order;
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
@@ -242,6 +245,9 @@ class Verifier {
         if (view.order[p][i] != order[i - begin] || view.times[p][i] != times[order[i - begin]])
           corrupt(path(time_order_path(p, edge, name)),
                   fmt::format("row {} is not in the order of time", row));
+        if (view.codes[p][i] != time_code(view.bounds, view.times[p][i]))
+          corrupt(path(time_codes_path(p, edge, name)),
+                  fmt::format("row {} has other codes than its times have", row));
         if (id_at(view.indices[p], csc.index_type, i) !=
             id_at(part.indices, csc.index_type, begin + order[i - begin]))
           corrupt(path(time_indices_path(p, edge, name)),
@@ -250,6 +256,8 @@ class Verifier {
     }
     advance_file(time_order_path(p, edge, name));
     advance_file(times_path(p, edge, name));
+    advance_file(time_codes_path(p, edge, name));
+    if (p == 0) advance_file(time_bounds_path(edge, name));
     advance_file(time_indices_path(p, edge, name));
   }
 

@@ -12,16 +12,17 @@ namespace hopfeed {
 
 /// One destination's row, between `look` and `place`.
 struct DrawnRow {
-  std::uint64_t index_at;           // address of the index that a picker counts from
-  std::uint64_t edge_at;            // address of the row's first edge id
-  std::uint64_t position;           // of its first edge in the edge type, all partitions one after the other
+  std::uint64_t index_at;  // address of the index that a picker counts from
+  std::uint64_t edge_at;   // address of the row's first edge id
+  std::uint64_t position;  // of its first edge in the edge type, all partitions one after the other
   std::uint64_t degree;
   std::uint64_t population;  // of these positions it draws: the degree, or as many as the picker has left
   std::uint64_t most;        // of the neighbours that it may give
   std::uint64_t original_id;
   std::int64_t node;  // dataset id
   std::uint64_t
-      extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, time)
+      extra_at;  // the picker's: address of what else it reads of the row's first edge (alias entry, code)
+  std::uint64_t times_at;  // of the times in their order, where it reads such
   std::uint64_t order_at;  // of the order that the picker draws from, where it is not the row's; else 0
   std::uint32_t tree;      // position of the seed in a disjoint batch, else 0
   static constexpr std::uint32_t kNoLane = ~0u;

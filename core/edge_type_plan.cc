@@ -56,7 +56,7 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
   for (int t = 0; t < data.num_edge_types(); ++t) {
     const EdgeTypeMeta& edge = data.meta().edge_types[t];
     EdgeTypePlan plan{
-        .csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .weights = {}, .time = {}, .guess = {}};
+        .csc = data.csc(t), .fanouts = fanouts[t], .weight = {}, .weights = {}, .time = {}};
     if (options.edge_ids && !plan.csc.has_edge_ids) {
       throw Error(ErrorCode::kUnsupported,
                   data.folder().string() + " stores no edge ids; import the graph without --no-edge-ids");
@@ -69,7 +69,6 @@ std::vector<EdgeTypePlan> plan_edge_types(const Dataset& data, const BatchOption
     }
     if (contains(edge.times, options.time)) {
       plan.time = data.time(t, options.time), has_time = true;
-      plan.guess.emplace(*plan.time, plan.csc);
     }
     for (const AttrMeta& attr : edge.attrs) plan.positions |= contains(options.edge_attrs, attr.name);
     plans.push_back(std::move(plan));

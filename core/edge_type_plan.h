@@ -7,7 +7,6 @@
 #include "core/batch_options.h"
 #include "core/dataset.h"
 #include "core/graph_view.h"
-#include "core/time_guess.h"
 
 namespace hopfeed {
 
@@ -18,8 +17,7 @@ struct EdgeTypePlan {
   std::optional<WeightView> weight;
   std::optional<AttrView> weights;  // what it was made of
   std::optional<TimeView> time;
-  std::optional<TimeGuess> guess;  // of the time
-  bool positions = false;          // an attribute of it is gathered
+  bool positions = false;  // an attribute of it is gathered
 };
 
 /// Of each edge type. Throws kInvalid, kNotFound or kUnsupported for options that the dataset cannot fulfil.

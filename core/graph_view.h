@@ -64,6 +64,8 @@ struct WeightView {
 
 /// The rows of one edge type in the order of time: entry i of a row's stretch is the i-th earliest edge.
 struct TimeView {
+  std::span<const std::int64_t> bounds;         // what codes count (time_codes.h)
+  std::span<const std::int16_t* const> codes;   // [P] of the time of that edge
   std::span<const std::uint32_t* const> order;  // [P] position in the row; equal times in imported order
   std::span<const std::int64_t* const> times;   // [P] time of that edge, or of its source node
   std::span<const std::byte* const> indices;    // [P] source node of that edge; type as CscView::index_type

@@ -17,6 +17,7 @@
 #include "core/labor_variates.h"
 #include "core/limits.h"
 #include "core/row_reader.h"
+#include "core/seed_places.h"
 
 namespace hopfeed {
 namespace {
@@ -46,7 +47,7 @@ struct NeighborSampler::Impl {
   ScratchArray<std::uint32_t> seed_index;
   ScratchArray<std::int64_t> seed_times;  // of each tree
   std::size_t num_seeds = 0;
-  ScratchArray<TimeGuess::Place> time_places;
+  std::vector<SeedPlaces> time_places;  // by edge type
   LaborVariates variates;
   ExcludedRows excluded;
   std::vector<std::uint32_t> frontier_end;
@@ -60,6 +61,7 @@ struct NeighborSampler::Impl {
     for (int t = 0; t < data.num_node_types(); ++t) nodes.emplace_back(relabel_for(data.num_nodes(t)));
     types = plan_edge_types(data, options);
     edges.resize(types.size());
+    time_places.resize(types.size());
     edges_per_hop.resize(types.size());
     result.nodes.resize(nodes.size());
     result.edges.resize(types.size());
@@ -101,6 +103,9 @@ struct NeighborSampler::Impl {
     seed_times.reserve(num_seeds);
     std::int64_t* times = seed_times.data();
     for (const TypedSeeds& entry : request.seeds) times = std::ranges::copy(entry.times, times).out;
+    for (std::size_t t = 0; t < types.size(); ++t)
+      if (types[t].time)
+        time_places[t].find(types[t].time->bounds, {seed_times.data(), num_seeds}, options.time_window);
   }
 
   // The first of them is seed `number` of the batch, whose trees count so.
@@ -168,14 +173,12 @@ struct NeighborSampler::Impl {
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
-        time_places.reserve(num_seeds);
-        for (std::size_t i = 0; i < num_seeds; ++i) time_places[i] = type.guess->place(seed_times[i]);
+        const SeedPlaces& places = time_places[edge_type];
         expand_with(edge_type, TemporalPicker(pick,
                                               {.time = *type.time,
-                                               .seed_times = {seed_times.data(), num_seeds},
-                                               .places = {time_places.data(), num_seeds},
+                                               .ends = places.ends(),
+                                               .begins = places.begins(),
                                                .strategy = options.temporal_strategy,
-                                               .window = options.time_window,
                                                .index_bytes = element_bytes(type.csc.index_type),
                                                .positions = options.edge_ids || type.positions},
                                               scratch));
@@ -291,7 +294,8 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
-  std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes() + s.time_places.bytes();
+  std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes();
+  for (const SeedPlaces& places : s.time_places) bytes += places.bytes();
   bytes += s.variates.scratch_bytes();
   bytes += s.expand_scratch.bytes() + s.excluded.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
@@ -317,12 +321,13 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
            (array(room, sizeof(std::int64_t)) + array(room, sizeof(std::uint32_t)));
   };
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
-  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(std::int64_t)) +
-                      array(num_seeds, sizeof(TimeGuess::Place));
+  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(std::int64_t));
   std::size_t largest_fanout = 0;  // of those that need a set of what was picked
   std::size_t largest_group = 0;   // edges of destinations that are expanded together
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
     const auto edges = static_cast<std::size_t>(bounds.edges[e]);
+    if (s.types[e].time)
+      bytes += array(SeedPlaces::most(num_seeds, s.options.time_window), sizeof(TimePlace));
     std::size_t group = 0;
     for (const std::int64_t fanout : s.types[e].fanouts)
       if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));

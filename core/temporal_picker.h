@@ -3,8 +3,8 @@
 // of time. See uniform_picker.h for what a picker is.
 //
 // Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the edge is in the row is
-// read only for edge ids and attributes. A row's search begins where two reads, each behind a prefetch, have led it
-// (time_guess.h), and the rows of a group are searched side by side.
+// read only for edge ids and attributes. A row is searched by its codes (time_codes.h): from the place where two reads,
+// each behind a prefetch, have led, and the rows of a group side by side.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,17 +14,17 @@
 #include "core/drawn_rows.h"
 #include "core/graph_view.h"
 #include "core/prefetch.h"
-#include "core/time_guess.h"
+#include "core/time_codes.h"
 #include "core/uniform_picker.h"
 
 namespace hopfeed {
 
 struct TemporalOptions {
   TimeView time;
-  std::span<const std::int64_t> seed_times;  // [count], by the seed's position in the batch
-  std::span<const TimeGuess::Place> places;  // [count] TimeGuess::place of them
+  // By the seed's position in the batch: neighbours are in (begin, end].
+  std::span<const TimePlace> ends;    // [count] of the seeds' times
+  std::span<const TimePlace> begins;  // [count], or empty: all up to the seed's time
   TemporalStrategy strategy = TemporalStrategy::kUniform;
-  std::int64_t window = 0;  // neighbours in (seed time - window, seed time]; 0: all up to the seed's time
   std::size_t index_bytes = sizeof(std::int32_t);
   bool positions = false;  // in the row are asked for: edge ids, or attributes
 };
@@ -38,12 +38,12 @@ class TemporalPicker {
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);
-    const std::int64_t* times = temporal_.time.times[part] + begin;
-    row.extra_at = reinterpret_cast<std::uint64_t>(times);
+    row.extra_at = reinterpret_cast<std::uint64_t>(temporal_.time.codes[part] + begin);
+    row.times_at = reinterpret_cast<std::uint64_t>(temporal_.time.times[part] + begin);
     row.order_at = reinterpret_cast<std::uint64_t>(temporal_.time.order[part] + begin);
     row.index_at = reinterpret_cast<std::uint64_t>(temporal_.time.indices[part]) +
                    static_cast<std::uint64_t>(begin) * temporal_.index_bytes;
-    prefetch_line(times + TimeBracket::guess(row.degree, temporal_.places[row.tree]));
+    prefetch_line(codes_of(row) + TimeBracket::guess(row.degree, temporal_.ends[row.tree]));
   }
 
   /// Leaves each row's population the place where its search begins.
@@ -52,15 +52,13 @@ class TemporalPicker {
       DrawnRow& row = group.rows[i];
       row.population = 0;
       if (row.degree == 0) continue;
-      const TimeGuess::Place& place = temporal_.places[row.tree];
-      const std::int64_t* times = times_of(row);
+      const TimePlace& place = temporal_.ends[row.tree];
+      const std::int16_t* codes = codes_of(row);
       const std::uint64_t guess = TimeBracket::guess(row.degree, place);
-      row.population =
-          TimeBracket::better(row.degree, place, guess, TimeGuess::difference(now_of(row), times[guess]));
+      row.population = TimeBracket::better(row.degree, place, guess, codes[guess]);
       const TimeBracket bracket(row.degree, row.population);
-      prefetch_line(times + bracket.begin - (bracket.begin > 0));
-      prefetch_line(times + row.population);
-      prefetch_line(times + bracket.end);
+      prefetch_line(codes + bracket.begin - (bracket.begin > 0));
+      prefetch_line(codes + bracket.end);
     }
   }
 
@@ -71,31 +69,21 @@ class TemporalPicker {
 
   /// Leaves each row with what lies in the past: where that begins in the order of time, and how many they are.
   void search(DrawnGroup& group) {
-    std::uint64_t before[DrawnGroup::kRows];  // times that are earlier than all that is searched
-    Searches ends, begins;
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      const DrawnRow& row = group.rows[i];
-      TimeBracket bracket(row.degree, row.population);
-      bracket.widen(times_of(row), row.degree, now_of(row));
-      ends.add(times_of(row) + bracket.begin, bracket.end - bracket.begin, now_of(row));
-      before[i] = bracket.begin;
+    std::uint64_t starts[DrawnGroup::kRows], begins[DrawnGroup::kRows] = {}, ends[DrawnGroup::kRows];
+    for (std::uint32_t i = 0; i < group.count; ++i) starts[i] = group.rows[i].population;
+    find(group, temporal_.ends, starts, ends);
+    if (!temporal_.begins.empty()) {
+      for (std::uint32_t i = 0; i < group.count; ++i) {
+        const DrawnRow& row = group.rows[i];
+        starts[i] = TimeBracket::guess(row.degree, temporal_.begins[row.tree]);
+      }
+      find(group, temporal_.begins, starts, begins);
     }
-    ends.run();
-    for (std::uint32_t i = 0; i < group.count; ++i) {
-      ends.result[i] += before[i];
-      const std::int64_t now = now_of(group.rows[i]);
-      // Where no time can be too early, nothing is searched.
-      const bool has_begin = temporal_.window > 0 && now >= INT64_MIN + temporal_.window;
-      begins.add(times_of(group.rows[i]), has_begin ? ends.result[i] : 0,
-                 now - (has_begin ? temporal_.window : 0));
-    }
-    if (temporal_.window > 0) begins.run();
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
-      const std::uint64_t begin = begins.result[i];
-      take_population(row, ends.result[i] - begin);
-      row.order_at += begin * sizeof(std::uint32_t);
-      row.index_at += begin * temporal_.index_bytes;
+      take_population(row, ends[i] - std::min(begins[i], ends[i]));
+      row.order_at += begins[i] * sizeof(std::uint32_t);
+      row.index_at += begins[i] * temporal_.index_bytes;
     }
   }
   void take_population(DrawnRow& row, std::uint64_t population) const {
@@ -116,11 +104,11 @@ class TemporalPicker {
   }
 
  private:
-  /// How many of the times of each row, which rise, are no later than `now`.
+  /// How many of the codes of each row, which rise, are below `past`.
   struct Searches {
-    void add(const std::int64_t* row_times, std::uint64_t row_size, std::int64_t row_now) {
-      now[count] = row_now;
-      times[count] = row_size > 0 ? row_times : now + count;  // what is read there decides nothing
+    void add(const std::int16_t* row_codes, std::uint64_t row_size, std::int32_t row_past) {
+      past[count] = row_past;
+      codes[count] = row_size > 0 ? row_codes : &kNoCode;  // what is read there decides nothing
       size[count] = row_size;
       result[count] = 0;
       longest = std::max(longest, row_size);
@@ -132,25 +120,57 @@ class TemporalPicker {
         for (std::uint32_t i = 0; i < count; ++i) {
           const std::uint64_t half = size[i] / 2;
           // Where one is left, the first: it decides nothing, as half is 0.
-          const std::int64_t time = times[i][result[i] + half - (half > 0)];
-          result[i] += half & -static_cast<std::uint64_t>(time <= now[i]);
+          const std::int16_t code = codes[i][result[i] + half - (half > 0)];
+          result[i] += half & -static_cast<std::uint64_t>(code < past[i]);
           size[i] -= half;
         }
       }
       for (std::uint32_t i = 0; i < count; ++i)
-        if (size[i] > 0) result[i] += times[i][result[i]] <= now[i];
+        if (size[i] > 0) result[i] += codes[i][result[i]] < past[i];
     }
 
-    const std::int64_t* times[DrawnGroup::kRows];
-    std::int64_t now[DrawnGroup::kRows];
+    static constexpr std::int16_t kNoCode = 0;
+    const std::int16_t* codes[DrawnGroup::kRows];
+    std::int32_t past[DrawnGroup::kRows];
     std::uint64_t size[DrawnGroup::kRows], result[DrawnGroup::kRows];
     std::uint64_t longest = 0;
     std::uint32_t count = 0;
   };
 
-  std::int64_t now_of(const DrawnRow& row) const { return temporal_.seed_times[row.tree]; }
-  static const std::int64_t* times_of(const DrawnRow& row) {
-    return reinterpret_cast<const std::int64_t*>(row.extra_at);
+  /// found[i] = how many edges of row i are no later than its place, begun at starts[i].
+  void find(const DrawnGroup& group, std::span<const TimePlace> places, const std::uint64_t* starts,
+            std::uint64_t* found) const {
+    std::uint64_t before[DrawnGroup::kRows];  // edges that are earlier than all that is searched
+    Searches searches;
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const DrawnRow& row = group.rows[i];
+      const std::int32_t past = places[row.tree].past;
+      TimeBracket bracket(row.degree, starts[i]);
+      bracket.widen(codes_of(row), row.degree, past);
+      searches.add(codes_of(row) + bracket.begin, bracket.end - bracket.begin, past);
+      before[i] = bracket.begin;
+    }
+    searches.run();
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const DrawnRow& row = group.rows[i];
+      const TimePlace& place = places[row.tree];
+      found[i] = before[i] + searches.result[i];
+      if (place.open && found[i] < row.degree && codes_of(row)[found[i]] == place.past)
+        found[i] = find_in_class(row, place, found[i]);
+    }
+  }
+  /// The same, where `first` is the first edge of the place's own class: its times decide.
+  [[gnu::noinline]] static std::uint64_t find_in_class(const DrawnRow& row, const TimePlace& place,
+                                                       std::uint64_t first) {
+    const std::int16_t* codes = codes_of(row);
+    const auto* times = reinterpret_cast<const std::int64_t*>(row.times_at);
+    const auto end =
+        static_cast<std::uint64_t>(std::upper_bound(codes + first, codes + row.degree, place.past) - codes);
+    return static_cast<std::uint64_t>(std::upper_bound(times + first, times + end, place.time) - times);
+  }
+
+  static const std::int16_t* codes_of(const DrawnRow& row) {
+    return reinterpret_cast<const std::int16_t*>(row.extra_at);
   }
   static const std::uint32_t* order_of(const DrawnRow& row) {
     return reinterpret_cast<const std::uint32_t*>(row.order_at);

@@ -19,11 +19,12 @@ constexpr std::size_t kPieceBytes = 32 << 20;
 
 /// part-0000/edges/<type>/times/<time>.npy and the like.
 bool is_made_anew(const std::string& file) {
+  if (file.starts_with("time_bounds/")) return true;
   if (file.find("/edges/") == std::string::npos) return false;
   const std::filesystem::path path(file);
   const std::string folder = path.parent_path().filename().string();
-  return folder == "alias" || folder == "time_order" || folder == "times" || folder == "time_indices" ||
-         (folder != "attrs" && path.filename() == "by_id.npy");
+  return folder == "alias" || folder == "time_order" || folder == "times" || folder == "time_codes" ||
+         folder == "time_indices" || (folder != "attrs" && path.filename() == "by_id.npy");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "core/nonfinite.h"
+#include "core/time_codes.h"
 #include "core/time_order.h"
 #include "partition_tool/row_blocks.h"
 
@@ -126,6 +127,24 @@ class Times {
       read_sources<std::int32_t>(node, times);
     else
       read_sources<std::int64_t>(node, times);
+  }
+  /// What codes of them count: of kTimeSamples edges, evenly spread.
+  std::vector<std::int64_t> bounds(int threads) const {
+    const std::int64_t step = std::max<std::int64_t>(1, csc_.num_edges() / kTimeSamples);
+    std::vector<std::vector<std::int64_t>> samples(threads);
+    parallel_ranges(threads, csc_.num_rows(), [&](int worker, std::int64_t first, std::int64_t last) {
+      std::vector<std::int64_t> edge_ids, times;
+      for (std::int64_t v = first; v < last; ++v) {
+        const std::int64_t begin = csc_.indptr[v], end = csc_.indptr[v + 1];
+        std::int64_t edge = (begin + step - 1) / step * step;
+        if (edge >= end) continue;
+        read(v, edge_ids, times);
+        for (; edge < end; edge += step) samples[worker].push_back(times[edge - begin]);
+      }
+    });
+    for (std::size_t i = 1; i < samples.size(); ++i)
+      samples[0].insert(samples[0].end(), samples[i].begin(), samples[i].end());
+    return time_bounds(std::move(samples[0]));
   }
 
  private:
@@ -320,21 +339,31 @@ void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> n
     std::vector<Id> sources;
   };
   std::vector<Worker> workers(options_.threads);
+  const std::vector<std::int64_t> bounds = times.bounds(options_.threads);
+  const std::string bounds_path = time_bounds_path(edge_, time);
+  NpyWriter bounds_file = writer_.open(bounds_path, npy_descr(ElementType::kInt64), {std::ssize(bounds)});
+  bounds_file.write<std::int64_t>(bounds);
+  writer_.close(bounds_path, std::move(bounds_file));
   std::vector<std::uint32_t> orders;
   std::vector<std::int64_t> sorted;
+  std::vector<std::int16_t> codes;
   std::vector<Id> indices;
   for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
     const std::string order_path = time_order_path(p, edge_, time), sorted_path = times_path(p, edge_, time),
+                      code_path = time_codes_path(p, edge_, time),
                       index_path = time_indices_path(p, edge_, time);
     const std::vector<std::int64_t> shape{edge_.partition_edges[p]};
     NpyWriter order_file = writer_.open(order_path, npy_descr(ElementType::kUint32), shape),
               sorted_file = writer_.open(sorted_path, npy_descr(ElementType::kInt64), shape),
+              code_file = writer_.open(code_path, npy_descr(ElementType::kInt16), shape),
               index_file = writer_.open(index_path, npy_descr(edge_.index_type), shape);
     for_rows(
-        p, "Ordering rows by " + time, sizeof(std::int64_t) + sizeof(std::uint32_t) + sizeof(Id),
+        p, "Ordering rows by " + time,
+        sizeof(std::int64_t) + sizeof(std::uint32_t) + sizeof(std::int16_t) + sizeof(Id),
         [&](std::int64_t edges) {
           orders.resize(edges);
           sorted.resize(edges);
+          codes.resize(edges);
           indices.resize(edges);
         },
         [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
@@ -346,16 +375,20 @@ void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> n
           std::ranges::copy(worker.order, orders.begin() + begin);
           std::ranges::transform(worker.order, sorted.begin() + begin,
                                  [&](std::uint32_t i) { return worker.times[i]; });
+          std::transform(sorted.begin() + begin, sorted.begin() + end, codes.begin() + begin,
+                         [&](std::int64_t t) { return time_code(bounds, t); });
           std::ranges::transform(worker.order, indices.begin() + begin,
                                  [&](std::uint32_t i) { return new_ids[worker.sources[i]]; });
         },
         [&] {
           order_file.write<std::uint32_t>(orders);
           sorted_file.write<std::int64_t>(sorted);
+          code_file.write<std::int16_t>(codes);
           index_file.write<Id>(indices);
         });
     writer_.close(order_path, std::move(order_file));
     writer_.close(sorted_path, std::move(sorted_file));
+    writer_.close(code_path, std::move(code_file));
     writer_.close(index_path, std::move(index_file));
   }
 }

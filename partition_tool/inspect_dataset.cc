@@ -55,10 +55,11 @@ HotnessCheck compare(std::span<const double> hotness, std::vector<std::int64_t> 
 
 /// Made of weights and times of edges.
 bool is_table(const std::string& path) {
+  if (path.starts_with("time_bounds/")) return true;
   if (path.find("/edges/") == std::string::npos) return false;
   const auto is_in = [&](const char* folder) { return path.find(folder) != std::string::npos; };
-  return is_in("/alias/") || is_in("/time_order/") || is_in("/times/") || is_in("/time_indices/") ||
-         is_in("/by_id.npy");
+  return is_in("/alias/") || is_in("/time_order/") || is_in("/times/") || is_in("/time_codes/") ||
+         is_in("/time_indices/") || is_in("/by_id.npy");
 }
 
 }  // namespace

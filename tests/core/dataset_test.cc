@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <chrono>
@@ -290,21 +292,21 @@ TEST(GoldenDataset, OfEarlierVersions_AreRefusedAsSuch) {
       EXPECT_EQ(error.code(), ErrorCode::kVersion);
       EXPECT_NE(
           std::string(error.what())
-              .find("dataset version " + version + ", this hopfeed reads version 5: import the data again"),
+              .find("dataset version " + version + ", this hopfeed reads version 6: import the data again"),
           std::string::npos)
           << error.what();
     }
   }
 }
 
-// Version 4 brought the neighbours in the order of time.
-TEST(GoldenDataset, OfVersion3_IsReadUnlessItHasTimes) {
+// Version 6 brought the codes of times.
+TEST(GoldenDataset, OfAnOlderVersion_IsReadUnlessItHasTimes) {
   verify(golden("ring-v3"));
   testing::TempFolder folder;
   testing::write_typed_dataset(folder.path() / "times", {.nodes = {{.count = 2, .time = {1, 2}}},
                                                          .edges = {{.sources = {0}, .destinations = {1}}}});
   std::string meta = file_bytes(folder.path() / "times/meta.json");
-  meta.replace(meta.find("\"version\": 4"), 12, "\"version\": 3");
+  meta.replace(meta.find("\"version\": 6"), 12, "\"version\": 5");
   try {
     parse_meta(seal_meta(meta), "meta.json");
     FAIL();
@@ -312,7 +314,55 @@ TEST(GoldenDataset, OfVersion3_IsReadUnlessItHasTimes) {
     EXPECT_EQ(error.code(), ErrorCode::kVersion);
     EXPECT_STREQ(
         error.what(),
-        "meta.json has dataset version 3 with times, this hopfeed reads version 5: import the data again");
+        "meta.json has dataset version 5 with times, this hopfeed reads version 6: import the data again");
+  }
+}
+
+/// Swaps the first two elements of a file and gives the manifest the new checksum.
+void swap_first_two(const fs::path& data, const std::string& relative, std::size_t bytes) {
+  std::string file = file_bytes(data / relative);
+  const auto checksum = [&] { return fmt::format("{:016x}", XXH3_64bits(file.data(), file.size())); };
+  std::string meta = file_bytes(data / "meta.json");
+  const std::size_t at = meta.find(checksum(), meta.find('"' + relative + '"'));
+  ASSERT_NE(at, std::string::npos) << relative;
+  const auto first =
+      file.begin() + static_cast<std::ptrdiff_t>(NpyArray(data / relative).header().data_offset);
+  std::swap_ranges(first, first + static_cast<std::ptrdiff_t>(bytes),
+                   first + static_cast<std::ptrdiff_t>(bytes));
+  meta.replace(at, 16, checksum());
+  write_bytes(data / relative, file);
+  write_bytes(data / "meta.json", seal_meta(meta));
+}
+
+// What no checksum sees: files that are each whole, and do not belong together.
+TEST(RowsInTheOrderOfTime, ThatAreNotWhatTheirTimesGive_AreFoundByVerify) {
+  const struct {
+    const char* file;
+    std::size_t bytes;
+    const char* what;
+  } cases[] = {
+      {"part-0000/edges/node__to__node/time_order/time.npy", 4, "row 0 is not in the order of time"},
+      {"part-0000/edges/node__to__node/times/time.npy", 8, "row 0 is not in the order of time"},
+      {"part-0000/edges/node__to__node/time_codes/time.npy", 2, "row 0 has other codes than its times have"},
+      {"part-0000/edges/node__to__node/time_indices/time.npy", 4, "row 0 has other neighbours"},
+      {"time_bounds/node__to__node/time.npy", 8, "its bounds do not rise"}};
+  for (const auto& [file, bytes, what] : cases) {
+    testing::TempFolder folder;
+    const fs::path data = folder.path() / "data";
+    testing::write_typed_dataset(
+        data,
+        {.nodes = {{.count = 5}},
+         .edges = {{.sources = {1, 2, 3, 4}, .destinations = {0, 0, 0, 0}, .time = {9, 7, 5, 3}}}},
+        {.bounds_apart = 1});
+    verify(data);
+    swap_first_two(data, file, bytes);
+    try {
+      verify(data);
+      ADD_FAILURE() << file << " passed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
   }
 }
 

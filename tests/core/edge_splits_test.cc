@@ -1,5 +1,5 @@
 // Version 5 of the dataset: edge types that know their reverse, and edge splits. What is new is checked at the door and by verify;
-// a dataset that uses none of it is of version 4, to the byte (dataset_test.cc has its golden files).
+// a dataset that uses none of it, nor times, is of version 4, to the byte (dataset_test.cc has its golden files).
 #include <gtest/gtest.h>
 
 #include "core/dataset.h"
@@ -65,7 +65,7 @@ class EdgeSplits : public ::testing::Test {
 TEST_F(EdgeSplits, AreReadAsTheyWereGiven) {
   verify(data_);
   const Dataset dataset(data_);
-  EXPECT_EQ(dataset.meta().version(), 5);
+  EXPECT_EQ(dataset.meta().version(), 6) << "it has times too";
   const LinkSplit train = dataset.edge_split(0, "train"), valid = dataset.edge_split(0, "valid"),
                   test = dataset.edge_split(0, "test");
   EXPECT_EQ(list(train.pairs), (Ints{0, 0, 1, 1, 2, 1, 2, 3}));
@@ -117,6 +117,9 @@ TEST_F(EdgeSplits, WhatCannotBeAReverseIsRefused) {
 }
 
 TEST_F(EdgeSplits, AnOlderVersionKnowsNothingOfThem) {
+  testing::TypedGraph timeless = shop();
+  timeless.edges[0].time.clear();
+  testing::write_typed_dataset(data_, timeless);
   EXPECT_NE(complaint("\"version\": 5", "\"version\": 4").find("what its version does not know"),
             std::string::npos);
 }
@@ -124,6 +127,7 @@ TEST_F(EdgeSplits, AnOlderVersionKnowsNothingOfThem) {
 TEST_F(EdgeSplits, WithoutThemADatasetIsOfVersion4) {
   testing::TypedGraph plain = shop();
   plain.edges[0].splits.clear();
+  plain.edges[0].time.clear();
   plain.edges[1].rev_of.clear();
   testing::write_typed_dataset(data_, plain);
   EXPECT_NE(meta().find("\"version\": 4"), std::string::npos);
@@ -183,8 +187,8 @@ TEST_F(EdgeSplits, TheFingerprintTellsLinksApart) {
 TEST(GoldenEdgeSplits, AreReadAndWrittenByteByByte) {
   testing::TempFolder folder;
   testing::write_typed_dataset(folder.path() / "shop", shop());
-  testing::expect_golden(folder.path() / "shop", "shop-v5");
-  EXPECT_EQ(testing::files_of(folder.path() / "shop").size(), 21U);
+  testing::expect_golden(folder.path() / "shop", "shop-v6");
+  EXPECT_EQ(testing::files_of(folder.path() / "shop").size(), 23U);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "core/one_tree_relabel.h"
 #include "core/relabel_table.h"
-#include "core/time_guess.h"
+#include "core/time_codes.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -159,41 +159,76 @@ TEST(RelabelTable, OneTreeAtATimeGivesTheLocalIdsOfAllTrees) {
 TEST(TimeBracket, HoldsWhatIsSearchedForWhateverTheGuess) {
   std::mt19937_64 random(8);
   for (int round = 0; round < 20'000; ++round) {
-    std::vector<std::int64_t> times(random() % (round % 10 ? 60 : 3'000));
-    for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % 40) - 20;
-    std::sort(times.begin(), times.end());
-    const std::int64_t now = static_cast<std::int64_t>(random() % 44) - 22;
-    TimeBracket bracket(times.size(), random() % (times.size() + 1));
-    bracket.widen(times.data(), times.size(), now);
+    std::vector<std::int16_t> codes(random() % (round % 10 ? 60 : 3'000));
+    for (std::int16_t& code : codes) code = static_cast<std::int16_t>(random() % 40 - 20);
+    std::sort(codes.begin(), codes.end());
+    const auto past = static_cast<std::int32_t>(random() % 44) - 22;
+    TimeBracket bracket(codes.size(), random() % (codes.size() + 1));
+    bracket.widen(codes.data(), codes.size(), past);
     const auto expected =
-        static_cast<std::uint64_t>(std::upper_bound(times.begin(), times.end(), now) - times.begin());
+        static_cast<std::uint64_t>(std::lower_bound(codes.begin(), codes.end(), past) - codes.begin());
     ASSERT_LE(bracket.begin, expected);
     ASSERT_GE(bracket.end, expected);
-    ASSERT_LE(bracket.end, times.size());
+    ASSERT_LE(bracket.end, codes.size());
   }
 }
 
-TEST(TimeGuess, LeadsMostSearchesToTheirTime) {
+// Whatever the bounds: what the codes of a place leave open is in its own class.
+TEST(TimePlace, SaysOfEachTimeWhetherItIsPastOrOpen) {
+  std::mt19937_64 random(10);
+  const auto number = [&] {
+    constexpr std::int64_t kEnds[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX - 1, INT64_MAX};
+    return random() % 8 ? static_cast<std::int64_t>(random() % 60) - 30 : kEnds[random() % std::size(kEnds)];
+  };
+  int open = 0, closed = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    std::vector<std::int64_t> sample(random() % 12);
+    for (std::int64_t& time : sample) time = number();
+    const std::vector<std::int64_t> bounds = time_bounds(sample);
+    const std::int64_t now = number(), time = number();
+    const TimePlace place(bounds, now);
+    const std::int16_t code = time_code(bounds, time);
+    if (place.open && code == place.past) {
+      ++open;
+    } else {
+      ++closed;
+      ASSERT_EQ(code < place.past, time <= now) << time << " and " << now;
+    }
+    ASSERT_GE(time_code(bounds, INT64_MAX), code);
+  }
+  EXPECT_GT(open, 1'000);
+  EXPECT_GT(closed, 10'000);
+}
+
+TEST(TimeBounds, OfManyTimes_CutThemIntoEqualClasses) {
+  std::vector<std::int64_t> sample(kTimeSamples);
+  for (std::size_t i = 0; i < sample.size(); ++i)
+    sample[i] = static_cast<std::int64_t>(sample.size() - i) * 7;
+  const std::vector<std::int64_t> bounds = time_bounds(sample);
+  ASSERT_EQ(bounds.size(), kMaxTimeBounds);
+  std::vector<int> of_code(kMaxTimeBounds + 1);
+  for (const std::int64_t time : sample)
+    ++of_code[static_cast<std::size_t>(time_code(bounds, time) - INT16_MIN)];
+  EXPECT_GE(std::ranges::min(of_code), 3);
+  EXPECT_LE(std::ranges::max(of_code), 5);
+}
+
+TEST(TimeBracket, HoldsMostOfWhatIsSearchedForFromTheBeginning) {
   constexpr std::size_t kRows = 300, kDegree = 400;
   std::mt19937_64 random(9);
-  std::vector<std::int64_t> times(kRows * kDegree);
-  for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % 1'000'000) - 500'000;
-  for (std::size_t row = 0; row < kRows; ++row)
-    std::sort(times.data() + row * kDegree, times.data() + (row + 1) * kDegree);
-  const CscPart part{.num_edges = std::ssize(times)};
-  const std::int64_t* time_part = times.data();
-  const TimeGuess guess({.order = {}, .times = {&time_part, 1}, .indices = {}},
-                        {.parts = {&part, 1}, .partition_offsets = {}, .num_edges = std::ssize(times)});
+  const auto time = [&] { return static_cast<std::int64_t>(random() % 1'000'000) - 500'000; };
+  std::vector<std::int64_t> sample(kTimeSamples);
+  std::ranges::generate(sample, time);
+  const std::vector<std::int64_t> bounds = time_bounds(std::move(sample));
   std::size_t found = 0;
   for (std::size_t row = 0; row < kRows; ++row) {
-    const std::int64_t* row_times = times.data() + row * kDegree;
-    const std::int64_t now = static_cast<std::int64_t>(random() % 1'000'000) - 500'000;
-    const TimeGuess::Place place = guess.place(now);
+    std::vector<std::int16_t> codes(kDegree);
+    for (std::int16_t& code : codes) code = time_code(bounds, time());
+    std::ranges::sort(codes);
+    const TimePlace place(bounds, time());
     const std::uint64_t first = TimeBracket::guess(kDegree, place);
-    const TimeBracket bracket(
-        kDegree, TimeBracket::better(kDegree, place, first, TimeGuess::difference(now, row_times[first])));
-    const auto want =
-        static_cast<std::uint64_t>(std::upper_bound(row_times, row_times + kDegree, now) - row_times);
+    const TimeBracket bracket(kDegree, TimeBracket::better(kDegree, place, first, codes[first]));
+    const auto want = static_cast<std::uint64_t>(std::ranges::lower_bound(codes, place.past) - codes.begin());
     found += bracket.begin <= want && want <= bracket.end;
   }
   EXPECT_GE(found, kRows * 2 / 3);

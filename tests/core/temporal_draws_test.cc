@@ -93,37 +93,47 @@ class Zeros {
   const T* data_;
 };
 
-// GraphBolt's scan of the whole row would read all of 16,384 pages.
+// GraphBolt's scan of the whole row would read all of 16,384 pages. Where the codes leave all of the row open, its times are searched.
 TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   constexpr std::uint64_t kDegree = std::uint64_t{1} << 23;
-  const Zeros<std::int64_t> times(kDegree);
-  const Zeros<std::uint32_t> order(kDegree);
-  const std::int64_t* time_part = times.data();
-  const std::uint32_t* order_part = order.data();
-  const auto* index_part = reinterpret_cast<const std::byte*>(order_part);  // never read
-  const Ints seed_times{5};
-  const std::vector<TimeGuess::Place> places{{.share = 0.25, .slope = 0}};  // far from what is found
-  PickScratch scratch;
-  TemporalPicker picker(
-      {.fanout = 10, .stream = {.key = 1, .retry_key = 2, .node = 0, .tree = 0}},
-      {.time = {.order = {&order_part, 1}, .times = {&time_part, 1}, .indices = {&index_part, 1}},
-       .seed_times = seed_times,
-       .places = places,
-       .window = 3,
-       .positions = true},
-      scratch);
-  DrawnGroup group;
-  group.count = 1;
-  DrawnRow& row = group.rows[0];
-  row = {};
-  row.degree = kDegree;
-  picker.look(row, 0, 0);
-  group.most = row.most;
-  picker.close_in(group);
-  picker.draw(group);
-  EXPECT_EQ(row.population, 0U) << "time 0 lies before the window that ends at 5";
-  EXPECT_LE(times.pages_read(), 2 * 23 + 2);
-  EXPECT_EQ(order.pages_read(), 0);
+  for (const bool open : {false, true}) {
+    const Zeros<std::int16_t> codes(kDegree);
+    const Zeros<std::int64_t> times(kDegree);
+    const Zeros<std::uint32_t> order(kDegree);
+    const std::int16_t* code_part = codes.data();
+    const std::int64_t* time_part = times.data();
+    const std::uint32_t* order_part = order.data();
+    const auto* index_part = reinterpret_cast<const std::byte*>(order_part);  // never read
+    TimePlace end, begin;  // code 0 is of time 0; the guess is far from what is found
+    end.time = 5, begin.time = 2;
+    end.share = begin.share = 0.25;
+    end.past = begin.past = open ? 0 : 1;
+    end.open = begin.open = open;
+    PickScratch scratch;
+    TemporalPicker picker({.fanout = 10, .stream = {.key = 1, .retry_key = 2, .node = 0, .tree = 0}},
+                          {.time = {.bounds = {},
+                                    .codes = {&code_part, 1},
+                                    .order = {&order_part, 1},
+                                    .times = {&time_part, 1},
+                                    .indices = {&index_part, 1}},
+                           .ends = {&end, 1},
+                           .begins = {&begin, 1},
+                           .positions = true},
+                          scratch);
+    DrawnGroup group;
+    group.count = 1;
+    DrawnRow& row = group.rows[0];
+    row = {};
+    row.degree = kDegree;
+    picker.look(row, 0, 0);
+    group.most = row.most;
+    picker.close_in(group);
+    picker.draw(group);
+    EXPECT_EQ(row.population, 0U) << "time 0 lies before the window that ends at 5";
+    EXPECT_LE(codes.pages_read(), 2 * 2 * 23 + 2);
+    EXPECT_LE(times.pages_read(), open ? 2 * 23 : 0);
+    EXPECT_EQ(order.pages_read(), 0);
+  }
 }
 
 }  // namespace

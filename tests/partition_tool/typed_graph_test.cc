@@ -39,7 +39,8 @@ testing::TypedCut slow_cut(const TypedGraph& typed, const RawGraph& graph,
   testing::TypedCut cut{.partitions = static_cast<int>(orders[0].partition_offsets.size()) - 1,
                         .partition_of = {},
                         .order = {},
-                        .edge_ids = edge_ids};
+                        .edge_ids = edge_ids,
+                        .bounds_apart = 1};
   for (std::size_t t = 0; t < typed.nodes.size(); ++t) {
     cut.order.push_back(orders[t].original);
     if (partition_of.empty()) continue;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/graph_view.h"
+#include "core/time_codes.h"
 
 namespace hopfeed::testing {
 namespace {
@@ -171,7 +172,21 @@ class Builder {
     Ints indices, edge_ids, time, times, time_indices;
     std::vector<double> weight;
     std::vector<std::uint32_t> alias, time_order, by_id;
+    std::vector<std::int16_t> time_codes;
   };
+
+  Ints kept(const Ints& bounds) const {
+    Ints kept;
+    for (std::size_t i = cut_.bounds_apart / 2; i < bounds.size(); i += cut_.bounds_apart)
+      kept.push_back(bounds[i]);
+    return kept;
+  }
+
+  /// Its own, or else of its source.
+  std::int64_t time_of(const TypedEdges& edges, std::size_t i) const {
+    if (!edges.time.empty()) return edges.time[i];
+    return graph_.nodes[graph_.node_type(edges.src)].time[edges.sources[i]];
+  }
 
   void write_edges(std::size_t e) {
     const TypedEdges& edges = graph_.edges[e];
@@ -180,6 +195,13 @@ class Builder {
     for (std::size_t i = 0; i < edges.destinations.size(); ++i)
       in_edges[edges.destinations[i]].push_back(static_cast<std::int64_t>(i));
     EdgeTypeMeta& edge = meta_.edge_types[e];
+    Ints bounds;
+    if (!edge.times.empty()) {
+      for (std::size_t i = 0; i < edges.sources.size(); ++i) bounds.push_back(time_of(edges, i));
+      bounds = kept(time_bounds(std::move(bounds)));
+      for (const std::string& name : edge.times)
+        writer_.write<std::int64_t>(time_bounds_path(edge, name), bounds, {std::ssize(bounds)});
+    }
     for (int p = 0; p < meta_.partitions; ++p) {
       Part part;
       const Ints& offsets = orders_[dst].partition_offsets;
@@ -193,6 +215,7 @@ class Builder {
       }
       part.rows.push_back({std::ssize(part.indices), -1});
       edge.partition_edges[p] = std::ssize(part.indices);
+      for (const std::int64_t time : part.times) part.time_codes.push_back(time_code(bounds, time));
       write_part(p, edge, part);
     }
   }
@@ -248,8 +271,7 @@ class Builder {
     }
     if (meta.times.empty()) return;
     if (edges.time.empty())
-      for (std::int64_t source : sources)
-        times.push_back(graph_.nodes[graph_.node_type(edges.src)].time[source]);
+      for (const std::int64_t i : in_edges) times.push_back(time_of(edges, static_cast<std::size_t>(i)));
     std::vector<std::uint32_t> order(times.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(),
@@ -278,6 +300,7 @@ class Builder {
     for (const std::string& name : edge.times) {
       writer_.write<std::uint32_t>(time_order_path(p, edge, name), part.time_order, {count});
       writer_.write<std::int64_t>(times_path(p, edge, name), part.times, {count});
+      writer_.write<std::int16_t>(time_codes_path(p, edge, name), part.time_codes, {count});
       write_ids(time_indices_path(p, edge, name), part.time_indices);
     }
   }

@@ -51,6 +51,8 @@ struct TypedCut {
   bool edge_ids = true;   // store edge_ids.npy (positions in sources and destinations)
   bool by_id = false;     // store by_id.npy of each edge type
   bool wide_ids = false;  // int64 new_ids, indices and edge_ids where int32 would do
+  std::size_t bounds_apart =
+      3;  // every so many-th time is a bound: some codes have several times, as in large graphs
 };
 
 /// Replaces `folder` by the dataset.
