@@ -13,6 +13,23 @@ namespace {
 
 using Whole = unsigned __int128;
 
+/// An entry of a list, and how far into it.
+struct Place {
+  std::int64_t index;
+  Whole rest;
+};
+
+/// Where `at` falls among entries that weigh `weight(i)`; `count` where it lies behind them all.
+template <class Weight>
+Place place_of(Whole at, std::int64_t count, const Weight& weight) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Whole here = weight(i);
+    if (at < here) return {i, at};
+    at -= here;
+  }
+  return {count, at};
+}
+
 }  // namespace
 
 NegativeDraws::NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
@@ -92,25 +109,20 @@ bool NegativeDraws::taken(const Pair& pair) const {
 // ---- what is left, where draws find nothing: looked at twice, so that nothing of the graph's size has to be kept
 
 std::int64_t NegativeDraws::scan_destinations(const Draw& draw, std::int64_t source) const {
-  const auto weight_left = [&](std::int64_t v) -> std::uint64_t {
+  const auto weight_left = [&](std::int64_t i) -> std::uint64_t {
+    const std::int64_t v = dst_.node(i);
     const std::uint64_t weight = dst_.weight(v);
     return weight > 0 && !taken({.source = source, .destination = v}) ? weight : 0;
   };
   Whole total = 0;
-  for (std::int64_t i = 0; i < draw.destinations; ++i) total += weight_left(dst_.node(i));
+  for (std::int64_t i = 0; i < draw.destinations; ++i) total += weight_left(i);
   if (total == 0)
     refuse(draw,
            fmt::format("node {} has an edge of type '{}', or a link of the list, to every node that could "
                        "be drawn",
                        source, type_name()),
            "leave strict out");
-  Whole at = whole_draw(draw.destination, total);
-  for (std::int64_t i = 0;; ++i) {
-    const std::int64_t v = dst_.node(i);
-    const std::uint64_t here = weight_left(v);
-    if (at < here) return v;
-    at -= here;
-  }
+  return dst_.node(place_of(whole_draw(draw.destination, total), draw.destinations, weight_left).index);
 }
 
 // Sources (original ids) that the destination has an edge or a link of; some come more than once.
@@ -136,13 +148,11 @@ std::uint64_t NegativeDraws::weight_of_sources_left(const Draw& draw, std::int64
 // Where `at`, below what they weigh, falls among them.
 std::int64_t NegativeDraws::source_left(const Draw& draw, std::int64_t destination, Whole at) {
   for_each_taken(destination, [&](std::size_t u) { marks_[u] = true; });
-  for (std::int64_t i = 0; i < draw.sources; ++i) {
+  const Place place = place_of(at, draw.sources, [&](std::int64_t i) -> std::uint64_t {
     const std::int64_t u = src_.node(i);
-    if (marks_[static_cast<std::size_t>(u)]) continue;
-    const std::uint64_t here = src_.weight(u);
-    if (at < here) return u;
-    at -= here;
-  }
+    return marks_[static_cast<std::size_t>(u)] ? 0 : src_.weight(u);
+  });
+  if (place.index < draw.sources) return src_.node(place.index);
   throw Error(ErrorCode::kCorrupt,
               fmt::format("{}: the original ids of node type '{}' are not each node's once; run "
                           "hopfeed-partition verify",
@@ -152,25 +162,22 @@ std::int64_t NegativeDraws::source_left(const Draw& draw, std::int64_t destinati
 // Column by column: a destination weighs as much as it does itself times the sources that are left to it.
 NegativeDraws::Pair NegativeDraws::scan_pairs(const Draw& draw) {
   std::fill(marks_.begin(), marks_.end(), false);  // an error may have left some
-  const auto column = [&](std::int64_t v) {
+  const auto column = [&](std::int64_t i) {
+    const std::int64_t v = dst_.node(i);
     const std::uint64_t weight = dst_.weight(v);
     return weight == 0 ? Whole{0} : Whole{weight} * weight_of_sources_left(draw, v);
   };
   Whole total = 0;
-  for (std::int64_t i = 0; i < draw.destinations; ++i) total += column(dst_.node(i));
+  for (std::int64_t i = 0; i < draw.destinations; ++i) total += column(i);
   if (total == 0)
     refuse(draw,
            fmt::format("edges of type '{}', or links of the list, join every pair of nodes that could be "
                        "drawn",
                        type_name()),
            "leave strict out");
-  Whole at = whole_draw(draw.destination, total);
-  for (std::int64_t i = 0;; ++i) {
-    const std::int64_t v = dst_.node(i);
-    const Whole here = column(v);
-    if (at < here) return {.source = source_left(draw, v, at / dst_.weight(v)), .destination = v};
-    at -= here;
-  }
+  const Place place = place_of(whole_draw(draw.destination, total), draw.destinations, column);
+  const std::int64_t v = dst_.node(place.index);
+  return {.source = source_left(draw, v, place.rest / dst_.weight(v)), .destination = v};
 }
 
 // ---- links that have none
