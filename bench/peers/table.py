@@ -50,7 +50,7 @@ def rows(document):
     for measure in measured:
         unit = f", {MEASURES[measure].unit}" if MEASURES[measure].unit else ""
         times = ahead(document, measure)
-        yield [MEASURES[measure].title + unit, *(cell(document, peer, measure) for peer in peers), f"{times:.1f} times" if times else ""]
+        yield [MEASURES[measure].title + unit, *(cell(document, peer, measure) for peer in peers), f"{number(times)} times" if times else ""]
         if measure == "node":
             for key, title in (("nodes_per_batch", "rows (nodes) a batch"), ("edges_per_batch", "edges a batch")):
                 yield [title, *(plain_cell(document, peer, measure, key) for peer in peers), ""]

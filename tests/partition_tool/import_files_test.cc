@@ -1,5 +1,6 @@
 // The importers of NumPy arrays and of OGB's CSV layout, on files that the tests write.
 #include "tests/partition_tool/imported_files.h"
+#include "tests/support/expect_refused.h"
 
 namespace hopfeed {
 namespace {

@@ -1,5 +1,6 @@
 // Importers of graphs of several node and edge types, on files that the tests write.
 #include "tests/partition_tool/imported_files.h"
+#include "tests/support/expect_refused.h"
 
 namespace hopfeed {
 namespace {

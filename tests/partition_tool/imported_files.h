@@ -1,16 +1,14 @@
-// What the tests of importers share: files that they write, what the graph of them holds, and refusals.
+// What the tests of importers share: files that they write, and what the graph of them holds.
 #pragma once
 #include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/npy.h"
 #include "partition_tool/import_numpy.h"
 #include "partition_tool/import_ogb.h"
@@ -62,20 +60,6 @@ std::vector<T> in_edge_values(const RawEdges& edges, std::size_t attr, std::int6
   std::vector<T> rows((edges.csc.indptr[node + 1] - edges.csc.indptr[node]) * width);
   edges.attrs[attr].read_rows(node, edge_ids, std::as_writable_bytes(std::span(rows)));
   return rows;
-}
-
-/// `import` throws an error of one line that holds `part`.
-inline void expect_refused(const std::function<void()>& import, const std::string& part,
-                           ErrorCode code = ErrorCode::kInvalid) {
-  try {
-    import();
-    ADD_FAILURE() << "accepted; expected: " << part;
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.code(), code) << message;
-    EXPECT_NE(message.find(part), std::string::npos) << "expected: " << part << "\nfound: " << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  }
 }
 
 }  // namespace hopfeed

@@ -3,17 +3,11 @@
 # A copy of them runs with made-up programs that write down how they were called; what the real ones make of the real graphs takes
 # minutes and a build with Torch, and tests/trainer asks that of the programs themselves.
 set -uo pipefail
-source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-sandbox=$(mktemp -d)
-trap 'rm -rf "$sandbox"' EXIT
+source "${BASH_SOURCE[0]%/*}/script_checks.sh"
 checkout=$sandbox/checkout
-failures=0
 
 # --- the made-up checkout ---------------------------------------------------------------------------------------------
-# stub FILE TEXT
-stub() { mkdir -p "${1%/*}" && printf '#!/bin/bash\n%s\n' "$2" >"$1" && chmod +x "$1"; }
-
-new_checkout() {
+new_case() {
   rm -rf "${sandbox:?}"/*
   mkdir -p "$checkout"
   cp -r "$source_root/scripts" "$source_root/examples" "$checkout/"
@@ -44,16 +38,8 @@ example() {
 }
 
 # --- what is expected -------------------------------------------------------------------------------------------------
-fail() { printf 'FAILED %s: %s\n  status %s\n  out: %s\n  err: %s\n  calls: %s\n' "$name" "$1" "$status" "$out" "$err" "$calls"; failures=$((failures + 1)); }
-succeeds() { ((status == 0)) || fail "should succeed"; }
-refuses_with() {
-  ((status != 0)) || fail "should not succeed"
-  [[ $(wc -l <"$sandbox/err") == 1 ]] || fail "should say one line on stderr"
-  [[ $err == *"$1"* ]] || fail "should say '$1'"
-}
-says() { [[ $out == *"$1"* ]] || fail "should print '$1'"; }
+shown() { printf '  calls: %s\n' "$calls"; }
 calls_are() { [[ $calls == "$1" ]] || fail "should call"$'\n'"$1"; }
-case_of() { name=$1; new_checkout; }
 
 debian='import debian links/debian-imported --hetero
 split-links links/debian-imported links/debian-split --edge-types depends --num-val 0.1 --num-test 0.1
@@ -119,5 +105,4 @@ stub "$sandbox/bin/apt-cache" 'exit 0'
 example link_prediction.sh
 refuses_with "this machine has no package lists of apt"; calls_are ""
 
-((failures == 0)) && echo "examples: all cases hold"
-exit $((failures > 0))
+all_hold examples

@@ -2,16 +2,13 @@
 # scripts/setup.sh on machines that this one is not: a copy of it runs with a PATH of made-up tools (apt-get, dpkg-query,
 # sudo, id, df) and another os-release file, and what it says and how it ends is compared with what the README promises.
 set -uo pipefail
-source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-sandbox=$(mktemp -d)
-trap 'rm -rf "$sandbox"' EXIT
-failures=0
+source "${BASH_SOURCE[0]%/*}/script_checks.sh"
 
 # --- the made-up machine ----------------------------------------------------------------------------------------------
-stub() { printf '#!/bin/bash\n%s\n' "$2" >"$sandbox/bin/$1" && chmod +x "$sandbox/bin/$1"; }
+fake() { stub "$sandbox/bin/$1" "$2"; }
 
 # Debian 12, root, every package installed, and an apt-get that would tell on itself. Cases change what they need.
-new_machine() {
+new_case() {
   rm -rf "${sandbox:?}"/*
   mkdir -p "$sandbox/bin" "$sandbox/checkout/scripts"
   cp "$source_root"/scripts/* "$sandbox/checkout/scripts/"
@@ -21,9 +18,9 @@ new_machine() {
   for tool in awk bash cat cut date df dirname echo env grep head mkdir nproc rm sed sha256sum tee uname xargs; do
     ln -s "$(type -P "$tool")" "$sandbox/bin/$tool"
   done
-  stub dpkg-query "sed 's/^/installed /' '$sandbox/installed'"
-  stub apt-get "echo \"apt-get \$*\" >>'$sandbox/apt-calls'"
-  stub id 'echo 0'
+  fake dpkg-query "sed 's/^/installed /' '$sandbox/installed'"
+  fake apt-get "echo \"apt-get \$*\" >>'$sandbox/apt-calls'"
+  fake id 'echo 0'
 }
 lacks() { sed -i "/^$1\$/d" "$sandbox/installed"; }
 
@@ -37,16 +34,7 @@ setup() {
 }
 
 # --- what is expected -------------------------------------------------------------------------------------------------
-fail() { printf 'FAILED %s: %s\n  status %s\n  out: %s\n  err: %s\n' "$name" "$1" "$status" "$out" "$err"; failures=$((failures + 1)); }
-succeeds() { ((status == 0)) || fail "should succeed"; }
-refuses_with() {
-  ((status != 0)) || fail "should not succeed"
-  [[ $(wc -l <"$sandbox/err") == 1 ]] || fail "should say one line on stderr"
-  [[ $err == *"$1"* ]] || fail "should say '$1'"
-}
-says() { [[ $out == *"$1"* ]] || fail "should print '$1'"; }
 apt_untouched() { [[ ! -e $sandbox/apt-calls ]] || fail "should not call apt-get: $(<"$sandbox/apt-calls")"; }
-case_of() { name=$1; new_machine; }
 
 case_of "everything there: nothing is done"
 setup --without-torch
@@ -72,13 +60,13 @@ setup --without-torch
 refuses_with "an unknown system"; apt_untouched
 
 case_of "another processor"
-rm "$sandbox/bin/uname"; stub uname 'echo riscv64'
+rm "$sandbox/bin/uname"; fake uname 'echo riscv64'
 setup --without-torch
 refuses_with "riscv64"; apt_untouched
 
 case_of "missing packages are named with their reason and installed"
 lacks libmetis-dev
-stub apt-get "echo \"\$*\" >>'$sandbox/apt-calls'; [[ \$* != *install* ]] || echo libmetis-dev >>'$sandbox/installed'"
+fake apt-get "echo \"\$*\" >>'$sandbox/apt-calls'; [[ \$* != *install* ]] || echo libmetis-dev >>'$sandbox/installed'"
 setup --without-torch
 succeeds; says "libmetis-dev"; says "graph partitioning"
 grep -q 'install libmetis-dev$' "$sandbox/apt-calls" || fail "should install libmetis-dev alone"
@@ -86,13 +74,13 @@ grep -q 'install libmetis-dev$' "$sandbox/apt-calls" || fail "should install lib
 case_of "Ubuntu 24.04 has its own names"
 printf 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04 LTS"\n' >"$sandbox/os-release"
 lacks libboost1.81-dev
-stub apt-get "[[ \$* != *install* ]] || echo libboost1.83-dev >>'$sandbox/installed'"
+fake apt-get "[[ \$* != *install* ]] || echo libboost1.83-dev >>'$sandbox/installed'"
 setup --without-torch
 succeeds; says "libboost1.83-dev"
 
 case_of "neither root nor sudo: one command for an administrator"
 lacks g++; lacks cmake
-stub id 'echo 1000'
+fake id 'echo 1000'
 setup --without-torch
 refuses_with "administrator"; apt_untouched
 says "apt-get update && apt-get install -y --no-install-recommends g++ cmake"
@@ -100,29 +88,29 @@ says "apt-get update && apt-get install -y --no-install-recommends g++ cmake"
 
 case_of "sudo that wants a password where nobody can type one"
 lacks g++
-stub id 'echo 1000'
-stub sudo 'exit 1'
+fake id 'echo 1000'
+fake sudo 'exit 1'
 setup --without-torch
 refuses_with "administrator"; apt_untouched
 
 case_of "sudo that works is used"
 lacks g++
-stub id 'echo 1000'
-stub sudo "if [[ \$1 == -n ]]; then exit 0; fi; echo sudo >>'$sandbox/sudo-calls'; exec \"\$@\""
-stub apt-get "[[ \$* != *install* ]] || echo g++ >>'$sandbox/installed'"
+fake id 'echo 1000'
+fake sudo "if [[ \$1 == -n ]]; then exit 0; fi; echo sudo >>'$sandbox/sudo-calls'; exec \"\$@\""
+fake apt-get "[[ \$* != *install* ]] || echo g++ >>'$sandbox/installed'"
 setup --without-torch
 succeeds
 [[ -s $sandbox/sudo-calls ]] || fail "should go through sudo"
 
 case_of "no network for apt"
 lacks g++
-stub apt-get 'echo "E: Failed to fetch http://debian.example/g++.deb  Temporary failure resolving" >&2; exit 100'
+fake apt-get 'echo "E: Failed to fetch http://debian.example/g++.deb  Temporary failure resolving" >&2; exit 100'
 setup --without-torch
 refuses_with "no network: apt-get"
 
 case_of "disk full under apt"
 lacks g++
-stub apt-get 'echo "E: You do not have enough free space in /var/cache/apt/archives/." >&2; exit 100'
+fake apt-get 'echo "E: You do not have enough free space in /var/cache/apt/archives/." >&2; exit 100'
 setup --without-torch
 refuses_with "the disk is full"
 
@@ -132,7 +120,7 @@ setup --without-torch
 refuses_with "still missing: g++"
 
 case_of "too little disk for Torch is said before anything is downloaded"
-rm "$sandbox/bin/df"; stub df 'printf "Filesystem 1024-blocks Used Available\n/dev/x 9000000 8000000 1000000\n"'
+rm "$sandbox/bin/df"; fake df 'printf "Filesystem 1024-blocks Used Available\n/dev/x 9000000 8000000 1000000\n"'
 mkdir -p "$sandbox/checkout/.venv/bin"
 printf '#!%s\n' "$sandbox/checkout/.venv/bin/python" >"$sandbox/checkout/.venv/bin/pip"
 setup
@@ -176,5 +164,4 @@ printf 'another\n' >>"$sandbox/checkout/scripts/requirements.txt"
 setup; succeeds
 [[ -e $sandbox/pip-called ]] || fail "should call pip for a changed list"
 
-((failures == 0)) && echo "setup.sh: all cases hold"
-exit $((failures > 0))
+all_hold setup.sh
