@@ -11,8 +11,28 @@
 #include "core/error.h"
 
 namespace hopfeed {
+namespace {
 
 namespace field = batch_field;
+
+void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void sort_out(std::vector<std::int64_t>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+/// Where each id is among the sorted ones.
+void find_all(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& sorted,
+              std::vector<std::int64_t>& out) {
+  out.resize(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    out[i] = std::ranges::lower_bound(sorted, ids[i]) - sorted.begin();
+}
+
+}  // namespace
 
 LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options)
     : dataset_(dataset),
@@ -104,27 +124,6 @@ void LinkFields::exclude_links() {
   }
   excluded_.finish();
 }
-
-namespace {
-
-void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-void sort_out(std::vector<std::int64_t>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
-
-/// Where each id is among the sorted ones.
-void find_all(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& sorted,
-              std::vector<std::int64_t>& out) {
-  out.resize(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    out[i] = std::ranges::lower_bound(sorted, ids[i]) - sorted.begin();
-}
-
-}  // namespace
 
 // Each node once, in the order of original ids.
 void LinkFields::seed_together() {

@@ -9,6 +9,20 @@
 #include "core/error.h"
 
 namespace hopfeed {
+namespace {
+
+/// Whether rows at a node type are in the order of the edges' own time, and none in that of nodes'.
+bool is_time_of_edges(const DatasetMeta& meta, int node_type, const std::string& time) {
+  bool of_edges = false, of_nodes = false;
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
+    if (meta.edge_src_type(edge) != node_type && meta.edge_dst_type(edge) != node_type) continue;
+    if (std::ranges::find(edge.times, time) == edge.times.end()) continue;
+    (find_attr(edge.attrs, time) ? of_edges : of_nodes) = true;
+  }
+  return of_edges && !of_nodes;
+}
+
+}  // namespace
 
 AttrView node_times(const Dataset& dataset, int node_type, const std::string& time) {
   const AttrView times = dataset.attr(node_type, time);
@@ -42,21 +56,6 @@ std::int64_t NodesByTime::count_until(std::int64_t time) const {
 bool NodesByTime::exists(std::int64_t node, std::int64_t time) const {
   return attr_value<std::int64_t>(times_, dataset_.dataset_id(node_type_, node)) <= time;
 }
-
-namespace {
-
-/// Whether rows at a node type are in the order of the edges' own time, and none in that of nodes'.
-bool is_time_of_edges(const DatasetMeta& meta, int node_type, const std::string& time) {
-  bool of_edges = false, of_nodes = false;
-  for (const EdgeTypeMeta& edge : meta.edge_types) {
-    if (meta.edge_src_type(edge) != node_type && meta.edge_dst_type(edge) != node_type) continue;
-    if (std::ranges::find(edge.times, time) == edge.times.end()) continue;
-    (find_attr(edge.attrs, time) ? of_edges : of_nodes) = true;
-  }
-  return of_edges && !of_nodes;
-}
-
-}  // namespace
 
 std::shared_ptr<const NodesByTime> nodes_by_time(const Dataset& dataset, int node_type,
                                                  const std::string& time) {

@@ -29,6 +29,11 @@ std::vector<To> read_as(const NpyArray& array, const char* wanted, std::size_t d
                           header.descr, header.shape.size()));
 }
 
+LinkInput& links_of(LoaderOptions& options) {
+  if (!options.links) options.links.emplace();
+  return *options.links;
+}
+
 }  // namespace
 
 void read_seeds(const std::filesystem::path& file, LoaderOptions& options) {
@@ -47,15 +52,6 @@ void read_seed_times(const std::filesystem::path& file, LoaderOptions& options) 
   options.seed_times =
       read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
 }
-
-namespace {
-
-LinkInput& links_of(LoaderOptions& options) {
-  if (!options.links) options.links.emplace();
-  return *options.links;
-}
-
-}  // namespace
 
 void read_links(const std::filesystem::path& file, LoaderOptions& options) {
   const NpyArray array(file);
