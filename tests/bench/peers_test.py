@@ -99,7 +99,7 @@ class Table(Case):
         rows, _, _ = self.rows(document(hopfeed=HOPFEED, pyg=PYG, graphbolt=GRAPHBOLT))
         self.assertEqual(list(rows), ["node seeds, M edges/s of a core", "rows (nodes) a batch", "edges a batch", "loader, features, two workers, batches/s",
                                       "a batch handed over, ms", "a worker is killed (SIGKILL)"])
-        self.assertEqual(rows["node seeds, M edges/s of a core"], ["30 (27 to 33)", "3 (2.7 to 3.3)", "6 (5.4 to 6.6)", "5.0 times"])
+        self.assertEqual(rows["node seeds, M edges/s of a core"], ["30 (27 to 33)", "3 (2.7 to 3.3)", "6 (5.4 to 6.6)", "5 times"])
         self.assertEqual(rows["rows (nodes) a batch"][:3], ["700", "701", "-"])
         self.assertEqual(rows["loader, features, two workers, batches/s"], ["50 (45 to 55), 4 MB", "5 (4.5 to 5.5), 4 MB", "-", "10.0 times"])
 
