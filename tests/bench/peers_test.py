@@ -101,7 +101,7 @@ class Table(Case):
                                       "a batch handed over, ms", "a worker is killed (SIGKILL)"])
         self.assertEqual(rows["node seeds, M edges/s of a core"], ["30 (27 to 33)", "3 (2.7 to 3.3)", "6 (5.4 to 6.6)", "5 times"])
         self.assertEqual(rows["rows (nodes) a batch"][:3], ["700", "701", "-"])
-        self.assertEqual(rows["loader, features, two workers, batches/s"], ["50 (45 to 55), 4 MB", "5 (4.5 to 5.5), 4 MB", "-", "10.0 times"])
+        self.assertEqual(rows["loader, features, two workers, batches/s"], ["50 (45 to 55), 4 MB", "5 (4.5 to 5.5), 4 MB", "-", "10 times"])
 
     def test_less_is_better_where_time_is_measured(self):
         rows, _, _ = self.rows(document(hopfeed=HOPFEED, pyg=PYG))
