@@ -108,14 +108,17 @@ nlohmann::json options_json(const Arguments& a) {
           {"backend", a.process.backend}};
 }
 
-std::string epoch_note(const EpochRow& row) {
-  return "loss " + four_decimals(row.loss) + ", AUC valid " + four_decimals(row.valid_auc) + ", test " +
-         four_decimals(row.test_auc) + "; " + to_text(row.waits);
+std::string epoch_note(const EpochRow& row, const LinkRunReport& report) {
+  std::string note = "loss " + four_decimals(row.loss);
+  if (report.has_valid) note += ", AUC valid " + four_decimals(row.valid_auc);
+  if (report.has_test) note += (report.has_valid ? ", test " : ", AUC test ") + four_decimals(row.test_auc);
+  return note + "; " + to_text(row.waits);
 }
 
-LinkModelReport trained(World& world, const Run& run) {
+LinkModelReport trained(World& world, const Run& run, const LinkRunReport& report) {
+  const auto note = [&](const EpochRow& row) { return epoch_note(row, report); };
   const LinkTrainingResult result =
-      train_links(world, run.training, callbacks(run.title, run.training.epochs, world, epoch_note));
+      train_links(world, run.training, callbacks(run.title, run.training.epochs, world, note));
   leave_if_stopped(result.stopped, run.training.out);
   return {.title = run.title,
           .prefix = run.prefix,
@@ -151,7 +154,7 @@ void run(Arguments& a) {
                        .has_test = has_links(training, dataset, training.test_split),
                        .options = options_json(a),
                        .models = {}};
-  for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run));
+  for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));
   if (world.rank() != 0) return;
   summary.write(to_json(report));
   std::fputs(to_table(report).c_str(), stdout);

@@ -128,6 +128,14 @@ TEST_F(LinkProgram, TwoTrainersLearnTheTastes_AndLeaveModelsTableAndSummary) {
     EXPECT_TRUE(std::filesystem::exists(out / file)) << file;
 }
 
+TEST_F(LinkProgram, WithoutHeldOutLinks_TellsNoAuc) {
+  const auto results = trainer_tests::run_ranks(
+      command({"--no-baseline", "--epochs", "1", "--valid-split", "none", "--test-split", "none"}), 1);
+  ASSERT_EQ(results[0].status, 0) << results[0].output;
+  EXPECT_EQ(results[0].output.find("AUC valid"), std::string::npos) << results[0].output;
+  EXPECT_EQ(results[0].output.find("0.0000"), std::string::npos) << results[0].output;
+}
+
 TEST_F(LinkProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeBeginAlike) {
   const auto losses = [&](int trainers, const std::string& batch_size) {
     const std::filesystem::path json = folder_.path() / (batch_size + ".json");
