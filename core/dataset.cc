@@ -345,6 +345,7 @@ PageUse Dataset::page_use() const {
     add(files.indices);
     add(files.edge_ids);
     add(files.by_id);
+    add(files.time_bounds);
     for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times,
                               &files.time_codes, &files.time_indices}) {
       for (const std::vector<NpyArray>& list : *lists) add(list);

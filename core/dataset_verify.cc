@@ -233,8 +233,8 @@ class Verifier {
     const TimeView view = dataset_.time(e, name);
     const CscView csc = dataset_.csc(e);
     const CscPart& part = csc.parts[p];
-    if (std::ranges::adjacent_find(view.bounds, std::greater_equal<>()) != view.bounds.end())
-      corrupt(path(time_bounds_path(edge, name)), "its bounds do not rise");
+    if (std::ranges::adjacent_find(view.bounds, std::greater<>()) != view.bounds.end())
+      corrupt(path(time_bounds_path(edge, name)), "its bounds are not in order");
     std::vector<std::int64_t> times;
     std::vector<std::uint32_t> order;
     for (std::int64_t row = 0; row < part.num_rows; ++row) {

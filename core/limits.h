@@ -19,6 +19,7 @@ inline constexpr std::int64_t kMaxEdges = std::int64_t{1} << 48;
 inline constexpr std::int64_t kMaxWeightedDegree =
     (std::int64_t{1} << 31) - 1;                                     // edges of a row with an alias table
 inline constexpr std::uint64_t kMaxLaborDegree = ~std::uint32_t{0};  // edges of a row of which some are drawn
+inline constexpr std::size_t kMaxTimeBounds = 65'535;  // of the times of an edge type: codes are 16 bits
 inline constexpr std::int64_t kMaxPartitions = 4'096;
 inline constexpr std::int64_t kMaxTypes = 4'096;        // node types, and edge types
 inline constexpr std::int64_t kMaxAttrs = 256;          // per node type and per edge type

@@ -1,4 +1,4 @@
-// Neighbours that are no later than the seed of the destination's tree: a binary search in the row's times, then the
+// Neighbours that are no later than the seed of the destination's tree: a binary search in the codes of the row's times, then the
 // uniform rule over what it leaves, or the latest. Positions come in the order of the draws; `last` and whole rows in the order
 // of time. See uniform_picker.h for what a picker is.
 //

@@ -8,22 +8,20 @@
 #include <span>
 #include <vector>
 
+#include "core/limits.h"
+
 namespace hopfeed {
 
-inline constexpr std::size_t kMaxTimeBounds = 65'535;
 /// Of these many times of an edge type bounds are made: four to a class.
 inline constexpr std::int64_t kTimeSamples = 4 * (std::int64_t{kMaxTimeBounds} + 1);
 
-/// Rising, each once.
+/// In order; a time that many edges have is there as often as it is their share.
 inline std::vector<std::int64_t> time_bounds(std::vector<std::int64_t> sample) {
   std::ranges::sort(sample);
+  if (sample.size() <= kMaxTimeBounds) return sample;
   std::vector<std::int64_t> bounds;
-  if (sample.size() <= kMaxTimeBounds)
-    bounds = std::move(sample);
-  else
-    for (std::size_t i = 1; i <= kMaxTimeBounds; ++i)
-      bounds.push_back(sample[i * sample.size() / (kMaxTimeBounds + 1)]);
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  for (std::size_t i = 1; i <= kMaxTimeBounds; ++i)
+    bounds.push_back(sample[i * sample.size() / (kMaxTimeBounds + 1)]);
   return bounds;
 }
 
@@ -35,19 +33,18 @@ inline std::int16_t time_code(std::span<const std::int64_t> bounds, std::int64_t
 /// A time that is searched for: edges with codes below `past` are no later, and where it is `open`, so may be some with that code.
 struct TimePlace {
   std::int64_t time = INT64_MIN;
-  double share = 0, slope = 0;  // of all edges that are no later, and from code to code
+  double share = 0, slope = 0;  // of all edges that are no later; and from code to code
   std::int32_t past = INT16_MIN;
   bool open = false;
 
   TimePlace() = default;  // no edge is as early
   TimePlace(std::span<const std::int64_t> bounds, std::int64_t t) : time(t) {
-    const std::int16_t code = time_code(bounds, t);
-    const auto earlier = static_cast<std::size_t>(code - INT16_MIN);
+    const auto [earlier, later] = std::ranges::equal_range(bounds, t);
     // Of the class that a bound closes, which is its latest time, all are no later than it.
-    open = earlier == bounds.size() || bounds[earlier] != t;
-    past = code + (open ? 0 : 1);
+    open = earlier == later;
+    past = static_cast<std::int32_t>(earlier - bounds.begin()) + INT16_MIN + (open ? 0 : 1);
     slope = 1 / static_cast<double>(bounds.size() + 1);
-    share = (static_cast<double>(earlier) + 0.5) * slope;
+    share = (static_cast<double>(later - bounds.begin()) + (open ? 0.5 : 0)) * slope;
   }
 };
 
@@ -63,11 +60,12 @@ struct TimeBracket {
   static std::uint64_t guess(std::uint64_t degree, const TimePlace& place) {
     return within(place.share * static_cast<double>(degree), degree - (degree > 0));
   }
-  /// A better one, by the code at the first.
+  /// A better one, by the code at the first; that of a time which many have says less than the first thought.
   static std::uint64_t better(std::uint64_t degree, const TimePlace& place, std::uint64_t guess,
                               std::int16_t code) {
-    return within(
-        static_cast<double>(guess) + (place.past - code) * place.slope * static_cast<double>(degree), degree);
+    if (!place.open && code == place.past - 1) return guess;
+    const double share = (code - INT16_MIN + 0.5) * place.slope;
+    return within(static_cast<double>(guess) + (place.share - share) * static_cast<double>(degree), degree);
   }
   /// Moves and widens it until the first code that is not below `past` lies in it or just behind it.
   void widen(const std::int16_t* codes, std::uint64_t degree, std::int32_t past) {

@@ -12,11 +12,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "core/dataset_writer.h"
+#include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
+#include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -345,7 +348,7 @@ TEST(RowsInTheOrderOfTime, ThatAreNotWhatTheirTimesGive_AreFoundByVerify) {
       {"part-0000/edges/node__to__node/times/time.npy", 8, "row 0 is not in the order of time"},
       {"part-0000/edges/node__to__node/time_codes/time.npy", 2, "row 0 has other codes than its times have"},
       {"part-0000/edges/node__to__node/time_indices/time.npy", 4, "row 0 has other neighbours"},
-      {"time_bounds/node__to__node/time.npy", 8, "its bounds do not rise"}};
+      {"time_bounds/node__to__node/time.npy", 8, "its bounds are not in order"}};
   for (const auto& [file, bytes, what] : cases) {
     testing::TempFolder folder;
     const fs::path data = folder.path() / "data";
@@ -366,12 +369,39 @@ TEST(RowsInTheOrderOfTime, ThatAreNotWhatTheirTimesGive_AreFoundByVerify) {
   }
 }
 
+TEST(RowsInTheOrderOfTime, WithMoreBoundsThanCodes_AreRefused) {
+  testing::TempFolder folder;
+  const fs::path data = folder.path() / "data", bounds = data / "time_bounds/node__to__node/time.npy";
+  testing::write_typed_dataset(
+      data, {.nodes = {{.count = 2}}, .edges = {{.sources = {1}, .destinations = {0}, .time = {9}}}});
+  for (const std::size_t count : {kMaxTimeBounds, kMaxTimeBounds + 1}) {
+    std::vector<std::int64_t> rising(count);
+    std::iota(rising.begin(), rising.end(), 0);
+    std::string file = npy_head(npy_descr(ElementType::kInt64), {static_cast<std::int64_t>(count)});
+    file.append(reinterpret_cast<const char*>(rising.data()), count * sizeof(std::int64_t));
+    DatasetMeta meta = parse_meta(file_bytes(data / "meta.json"), "meta.json");
+    meta.files.at(fs::relative(bounds, data).string()) = {.bytes = file.size(),
+                                                          .xxh3 = XXH3_64bits(file.data(), file.size())};
+    write_bytes(bounds, file);
+    write_bytes(data / "meta.json", seal_meta(format_meta(meta)));
+    if (count <= kMaxTimeBounds) {
+      EXPECT_NO_THROW(Dataset{data});
+      continue;
+    }
+    expect_refused([&] { Dataset{data}; },
+                   "time_bounds/node__to__node/time.npy: it has 65536 bounds, at most 65535 can be",
+                   ErrorCode::kCorrupt);
+  }
+}
+
 // A seed of another version would be refused before the fuzzer could reach anything.
-TEST(GoldenDataset, TheFuzzersManifestIsOfThisVersion) {
-  const std::string seed =
-      file_bytes(fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/fuzz/corpus/dataset/meta.json");
-  EXPECT_NO_THROW(parse_meta(seal_meta(seed.substr(1)), "the fuzzer's manifest"))
-      << "run fuzz_dataset on its corpus with HOPFEED_STORE_CORPUS=tests/fuzz/corpus/dataset";
+TEST(GoldenDataset, TheFuzzersManifestsAreOfVersionsThatAreRead) {
+  for (const char* name : {"meta.json", "meta_without_edge_splits.json"}) {
+    const std::string seed =
+        file_bytes(fs::path(std::getenv("HOPFEED_SOURCE")) / "tests/fuzz/corpus/dataset" / name);
+    EXPECT_NO_THROW(parse_meta(seal_meta(seed.substr(1)), name))
+        << "run fuzz_dataset on its corpus with HOPFEED_STORE_CORPUS=tests/fuzz/corpus/dataset";
+  }
 }
 
 // F26

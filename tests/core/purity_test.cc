@@ -5,6 +5,7 @@
 
 #include "core/one_tree_relabel.h"
 #include "core/relabel_table.h"
+#include "core/seed_places.h"
 #include "core/time_codes.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -198,6 +199,39 @@ TEST(TimePlace, SaysOfEachTimeWhetherItIsPastOrOpen) {
   }
   EXPECT_GT(open, 1'000);
   EXPECT_GT(closed, 10'000);
+}
+
+TEST(SeedPlaces, OfTheEndsOfTime_HaveNoWindowThatBeginsBeforeThem) {
+  constexpr std::int64_t kFirst = INT64_MIN, kLast = INT64_MAX;
+  const std::vector<std::int64_t> bounds{-5, 0, 5};
+  for (const std::int64_t window : {std::int64_t{1}, std::int64_t{40}, kLast}) {
+    const std::vector<std::int64_t> times{kFirst, kFirst + window - 1, kFirst + window, kLast};
+    SeedPlaces places;
+    places.find(bounds, times, window);
+    ASSERT_EQ(places.ends().size(), times.size());
+    ASSERT_EQ(places.begins().size(), times.size());
+    for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(places.ends()[i].time, times[i]);
+    for (const std::size_t early : {0, 1}) {
+      EXPECT_EQ(places.begins()[early].past, INT16_MIN) << "nothing is too early";
+      EXPECT_FALSE(places.begins()[early].open);
+    }
+    EXPECT_EQ(places.begins()[2].time, kFirst);
+    EXPECT_EQ(places.begins()[3].time, kLast - window);
+  }
+  SeedPlaces all;
+  all.find(bounds, std::vector<std::int64_t>{1}, 0);
+  EXPECT_TRUE(all.begins().empty());
+}
+
+// Half of all edges have one time: it is half of the bounds, so that codes stay shares.
+TEST(TimeBounds, OfATimeThatManyHave_AreItsShare) {
+  std::vector<std::int64_t> sample(kTimeSamples);
+  for (std::size_t i = 0; i < sample.size(); ++i)
+    sample[i] = i % 2 ? 1'000'000'000 : static_cast<std::int64_t>(i);
+  const std::vector<std::int64_t> bounds = time_bounds(std::move(sample));
+  EXPECT_NEAR(TimePlace(bounds, 999'999'999).share, 0.5, 0.001);
+  EXPECT_NEAR(TimePlace(bounds, 1'000'000'000).share, 1, 0.001);
+  EXPECT_NEAR(TimePlace(bounds, kTimeSamples / 2).share, 0.25, 0.001);
 }
 
 TEST(TimeBounds, OfManyTimes_CutThemIntoEqualClasses) {

@@ -103,7 +103,12 @@ void sample_every_kind(const Dataset& dataset) {
        {BatchOptions{.fanouts = {2, -1}, .edge_ids = true},
         BatchOptions{.fanouts = {1, 2}, .weight = "weight", .edge_attrs = {"weight"}},
         BatchOptions{.fanouts = {1, 2}, .labor = true},
-        BatchOptions{.fanouts = {1, -1}, .time = "time", .edge_ids = true}}) {
+        BatchOptions{.fanouts = {1, -1}, .time = "time", .edge_ids = true},
+        BatchOptions{.fanouts = {2, 2}, .time = "time", .time_window = 3},
+        BatchOptions{.fanouts = {2},
+        .time = "time",
+        .temporal_strategy = TemporalStrategy::kLast,
+        .time_window = 4}}) {
     try {
       sample(dataset, seeds, options);
     } catch (const Error&) {
@@ -117,7 +122,7 @@ void sample_links(const Dataset& dataset) {
   const NegativeOptions binary{.mode = NegativeMode::kBinary, .amount = 2, .strict = true},
       by_weight{.mode = NegativeMode::kBinary, .strict = true, .src_weight = "y", .dst_weight = "time"};
   for (BatchOptions options :
-       {BatchOptions{.fanouts = {2, -1}}, BatchOptions{.fanouts = {2}, .time = "time"}}) {
+       {BatchOptions{.fanouts = {2, -1}}, BatchOptions{.fanouts = {2}, .time = "time", .time_window = 3}}) {
     for (const NegativeOptions& negatives : {NegativeOptions{}, binary, by_weight}) {
       options.link = {.edge_type = "to", .negatives = negatives, .exclude = Exclude::kReverse};
       try {
