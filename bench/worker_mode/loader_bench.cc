@@ -1,8 +1,10 @@
 // hopfeed-bench loader: whole batches, features included, from sampling worker processes to a trainer that only takes them.
 //
 // The limit is what the workers would reach if they did nothing but `sampler --output batch` and `gather`: both are measured
-// in the same run, before and after, with as many threads as there are workers.
+// in the same run, before and after, with as many threads as there are workers. One worker and all of them run by turns,
+// since a shared machine drifts: the ratio is the median over the rounds, each against the turns of one worker beside it.
 #include <algorithm>
+#include <vector>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
@@ -35,11 +37,24 @@ LoaderOptions loader_options(const BenchOptions& options, int workers) {
   return loader;
 }
 
+constexpr int kRounds = 5;
+
 struct LoaderRun {
   double seconds = 0, batches = 0, bytes = 0;
   std::int64_t verified = 0;
-  LoaderStats stats;
+  LoaderStats stats;  // of the last loader, but `waits` are of all
   double batches_per_s() const { return batches / seconds; }
+  LoaderRun& operator+=(const LoaderRun& next) {
+    seconds += next.seconds;
+    batches += next.batches;
+    bytes += next.bytes;
+    verified += next.verified;
+    WaitTimes waits = stats.waits;
+    waits += next.stats.waits;
+    stats = next.stats;
+    stats.waits = waits;
+    return *this;
+  }
 };
 
 /// Epoch after epoch until the time is over; the first rounds of all slots warm caches and pages and do not count.
@@ -78,14 +93,21 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
 }  // namespace
 
 Report bench_loader(const BenchOptions& options) {
-  const double ms_before = ms_per_batch(options);
-  // One worker before and after all of them, as the limit is, since a shared machine drifts.
-  const auto one_worker = [&] {
-    return run_loader(loader_options(options, 1), options.seconds / 2, options.verify).batches_per_s();
+  const double ms_before = ms_per_batch(options), seconds = options.seconds / 2;
+  const auto turn = [&](int workers) {
+    return run_loader(loader_options(options, workers), seconds, options.verify);
   };
-  const double one_before = options.threads > 1 ? one_worker() : 0;
-  const LoaderRun run = run_loader(loader_options(options, options.threads), options.seconds, options.verify);
-  const double one = options.threads > 1 ? (one_before + one_worker()) / 2 : run.batches_per_s();
+  LoaderRun run;
+  std::vector<double> ratios;
+  double one_before = options.threads > 1 ? turn(1).batches_per_s() : 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const LoaderRun all = turn(options.threads);
+    run += all;
+    const double one_after = options.threads > 1 ? turn(1).batches_per_s() : 0;
+    ratios.push_back(options.threads > 1 ? all.batches_per_s() / ((one_before + one_after) / 2) : 1);
+    one_before = one_after;
+  }
+  std::nth_element(ratios.begin(), ratios.begin() + kRounds / 2, ratios.end());
   const double ms = (ms_before + ms_per_batch(options)) / 2, limit = 1e3 * options.threads / ms;
   const double worker_seconds = run.seconds * options.threads;
   return {{"num_workers", options.threads},
@@ -95,7 +117,7 @@ Report bench_loader(const BenchOptions& options) {
           {"ms_per_batch_without_loader", ms},
           {"limit_batches_per_s", limit},
           {"fraction_of_limit", run.batches_per_s() / limit},
-          {"times_one_worker", run.batches_per_s() / one},
+          {"times_one_worker", ratios[kRounds / 2]},
           {"wait_fraction", run.stats.waits.trainer() / run.seconds},
           {"workers_waited_for_slot_fraction", run.stats.waits.for_slot / worker_seconds},
           {"workers_waited_for_memory_fraction", run.stats.waits.for_memory / worker_seconds},
