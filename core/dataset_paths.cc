@@ -1,6 +1,8 @@
 // Where the files of a dataset lie: the table at the head of dataset_meta.h.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/dataset_meta.h"
 
 namespace hopfeed {
@@ -57,6 +59,15 @@ std::string hotness_path(int partition, const NodeTypeMeta& node) {
 std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";
+}
+bool is_derived_path(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string folder = file.parent_path().filename().string();
+  if (path.starts_with("time_bounds/")) return true;
+  if (path.find("/edges/") == std::string::npos || folder == "attrs") return false;
+  for (const char* tables : {"alias", "time_order", "times", "time_codes", "time_indices"})
+    if (folder == tables) return true;
+  return file.filename() == "by_id.npy";
 }
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split) {
   return link_file(edge, split, "pairs");

@@ -17,16 +17,6 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 32 << 20;
 
-/// part-0000/edges/<type>/times/<time>.npy and the like.
-bool is_made_anew(const std::string& file) {
-  if (file.starts_with("time_bounds/")) return true;
-  if (file.find("/edges/") == std::string::npos) return false;
-  const std::filesystem::path path(file);
-  const std::string folder = path.parent_path().filename().string();
-  return folder == "alias" || folder == "time_order" || folder == "times" || folder == "time_codes" ||
-         folder == "time_indices" || (folder != "attrs" && path.filename() == "by_id.npy");
-}
-
 }  // namespace
 
 void check_input(const Dataset& dataset, int threads, const Progress& progress) {
@@ -37,7 +27,7 @@ void check_input(const Dataset& dataset, int threads, const Progress& progress) 
   std::vector<Piece> files;
   std::uint64_t total = 0;
   for (const auto& [name, file] : dataset.meta().files) {
-    if (is_made_anew(name)) continue;
+    if (is_derived_path(name)) continue;
     files.push_back({&name, &file});
     total += file.bytes;
   }

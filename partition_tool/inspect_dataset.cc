@@ -53,15 +53,6 @@ HotnessCheck compare(std::span<const double> hotness, std::vector<std::int64_t> 
   return check;
 }
 
-/// Made of weights and times of edges.
-bool is_table(const std::string& path) {
-  if (path.starts_with("time_bounds/")) return true;
-  if (path.find("/edges/") == std::string::npos) return false;
-  const auto is_in = [&](const char* folder) { return path.find(folder) != std::string::npos; };
-  return is_in("/alias/") || is_in("/time_order/") || is_in("/times/") || is_in("/time_codes/") ||
-         is_in("/time_indices/") || is_in("/by_id.npy");
-}
-
 }  // namespace
 
 DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type) {
@@ -104,7 +95,7 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
       sizes.indices += bytes;
     else if (path.ends_with("/edge_ids.npy"))
       sizes.edge_ids += bytes;
-    else if (is_table(path))
+    else if (is_derived_path(path))
       sizes.tables += bytes;
     else if (path.starts_with("part-") && !path.ends_with("/hotness.npy") &&
              !path.ends_with("/original_ids.npy"))

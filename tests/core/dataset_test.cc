@@ -283,6 +283,22 @@ TEST_F(DatasetFolder, AnotherMachinesWriterIsLeftAloneForADay) {
   EXPECT_FALSE(fs::exists(foreign));
 }
 
+// An attribute may have any name, that of a table too.
+TEST(DatasetPaths, OnlyWhatIsMadeOfOtherFilesIsDerived) {
+  const EdgeTypeMeta edge;
+  for (const std::string& path :
+       {alias_path(3, edge, "w"), time_order_path(0, edge, "t"), times_path(0, edge, "t"),
+        time_codes_path(0, edge, "t"), time_indices_path(0, edge, "t"), time_bounds_path(edge, "t"),
+        by_id_path(1, edge)})
+    EXPECT_TRUE(is_derived_path(path)) << path;
+  for (const std::string& path :
+       {rows_path(0, edge), indices_path(0, edge), edge_ids_path(0, edge), edge_attr_path(0, edge, "by_id"),
+        edge_attr_path(0, edge, "times"), attr_path(0, {}, "by_id"), attr_path(0, {}, "alias"),
+        hotness_path(0, {}), original_ids_path(0, {}), new_ids_path({}), split_path({}, "times"),
+        link_times_path(edge, "alias"), std::string("meta.json")})
+    EXPECT_FALSE(is_derived_path(path)) << path;
+}
+
 // ---- golden files: each version that was ever written, as it was written
 
 // F26

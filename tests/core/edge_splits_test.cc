@@ -191,5 +191,15 @@ TEST(GoldenEdgeSplits, AreReadAndWrittenByteByByte) {
   EXPECT_EQ(testing::files_of(folder.path() / "shop").size(), 23U);
 }
 
+// As version 5 was written where no row is in the order of a time.
+TEST(GoldenEdgeSplits, WithoutOrdersByTime_AreOfVersion5) {
+  testing::TempFolder folder;
+  testing::TypedGraph timeless = shop();
+  timeless.edges[0].time.clear();
+  testing::write_typed_dataset(folder.path() / "shop", timeless);
+  testing::expect_golden(folder.path() / "shop", "shop-v5");
+  EXPECT_EQ(Dataset(testing::golden("shop-v5")).meta().version(), kLinksDatasetVersion);
+}
+
 }  // namespace
 }  // namespace hopfeed
