@@ -22,9 +22,10 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
-  std::string kind = "uniform";  // sampler: how neighbours are drawn
-  bool gpu = false;            // limits: of the card instead of the host
-  std::int64_t row_bytes = 0;  // limits: of the gathered rows; 0: those of the dataset
+  std::string kind = "uniform";    // sampler: how neighbours are drawn
+  std::int64_t labor_batches = 1;  // sampler --kind labor: batches that share variates
+  bool gpu = false;                // limits: of the card instead of the host
+  std::int64_t row_bytes = 0;      // limits: of the gathered rows; 0: those of the dataset
 };
 
 /// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.

@@ -60,6 +60,9 @@ int main(int argc, char** argv) {
                  {.one_of = {"uniform", "replace", "weighted", "weighted-replace", "temporal",
                              "temporal-last", "disjoint", "labor", "induced", "walk", "hetero", "link",
                              "link-strict", "link-exclude"}});
+      sub.option("--labor-batches", options.labor_batches,
+                 "With --kind labor: so many batches in a row take the same neighbours where they can",
+                 {.positive = true});
     }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");

@@ -4,6 +4,7 @@
 // Rows are read once: what is taken of them is copied, sources and positions, and the stages to come read the copy.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,6 +13,8 @@
 #include "core/drawn_rows.h"
 #include "core/error.h"
 #include "core/graph_view.h"
+#include "core/labor_kept.h"
+#include "core/labor_memory.h"
 #include "core/labor_rule.h"
 #include "core/labor_variates.h"
 #include "core/left_out.h"
@@ -26,14 +29,21 @@ class LaborPicker {
   static constexpr std::uint32_t kStepsToDraw = 1;
 
   /// `options.stream` is keyed for kLabor; its node is the source.
-  /// `variates` of the sources in this hop, or none.
   LaborPicker(const PickOptions& options, std::uint32_t hop, const Dataset& dataset, const CscView& csc,
-              const LaborVariates::View& variates, PickScratch& scratch)
-      : options_(options), hop_(hop), dataset_(dataset), csc_(csc), variates_(variates), scratch_(scratch) {}
+              const LaborTables& tables, PickScratch& scratch)
+      : options_(options),
+        hop_(hop),
+        dataset_(dataset),
+        csc_(csc),
+        variates_(tables.variates),
+        kept_(tables.kept),
+        scratch_(scratch) {}
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) {
     take_population(row, row.degree);
-    ahead_[num_ahead_++ % DrawnGroup::kRows] = {.at = row.index_at, .bytes = draws(row) ? bytes_of(row) : 0};
+    row.extra_at = kNotSought;
+    if (kept_ && draws(row)) kept_->prefetch(row.node);
+    ahead_[num_ahead_++ % DrawnGroup::kRows] = &row;
     if (draws(row) && row.degree > kMaxLaborDegree) {
       throw Error(
           ErrorCode::kUnsupported,
@@ -78,15 +88,18 @@ class LaborPicker {
  private:
   static constexpr std::size_t kChunk = kMaxVariates;
 
-  // A row that was looked at, of the group behind the one that draws.
-  struct Ahead {
-    std::uint64_t at = 0, bytes = 0;
-    void prefetch() const {
-      constexpr std::uint64_t kLine = 64, kMostBytes = 64 * kLine;  // the rest of a long row comes by itself
-      for (std::uint64_t line = 0; line < std::min(bytes, kMostBytes); line += kLine)
-        prefetch_line(reinterpret_cast<const void*>(at + line));
-    }
-  };
+  // row.extra_at of a row that draws is the address of its kept list, or 0.
+  static constexpr std::uint64_t kNotSought = ~std::uint64_t{0};
+
+  // Finds the list of a row that draws, and prefetches what draw() will read: that, or the row.
+  void prefetch(DrawnRow& row) const {
+    constexpr std::uint64_t kLine = 64, kMostBytes = 64 * kLine;  // the rest of a long row comes by itself
+    if (row.extra_at != kNotSought || !draws(row)) return;
+    row.extra_at = kept_ ? kept_->find(row.node) : 0;
+    if (row.extra_at != 0) return;
+    for (std::uint64_t line = 0; line < std::min(bytes_of(row), kMostBytes); line += kLine)
+      prefetch_line(reinterpret_cast<const void*>(row.index_at + line));
+  }
 
   bool takes_all(const DrawnRow& row) const {
     return options_.fanout < 0 || row.population <= static_cast<std::uint64_t>(options_.fanout);
@@ -105,22 +118,43 @@ class LaborPicker {
   // one for each that is read, so that neither waits for the other.
   template <class Index>
   void draw_rows_of(DrawnGroup& group, PickScratch::Taken& taken) {
-    auto* sources = reinterpret_cast<Index*>(taken.sources.data());
-    std::uint32_t* positions = taken.positions.data();
+    LaborKept::Taken next{.count = 0,
+                          .sources_at = reinterpret_cast<std::uint64_t>(taken.sources.data()),
+                          .positions_at = reinterpret_cast<std::uint64_t>(taken.positions.data())};
+    static_assert(DrawnGroup::kRows <= 32);
+    std::uint32_t anew = 0;
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
-      ahead_[i].prefetch();
+      prefetch(row);  // if it was not, being of the first group
+      if (ahead_[i]) prefetch(*ahead_[i]);
       if (!draws(row)) continue;
+      if (row.extra_at != 0) {
+        give(row, kept_->read(row.extra_at));
+        continue;
+      }
       const auto* indices = reinterpret_cast<const Index*>(row.index_at);
-      row.most = variates_.uppers ? find_by_bits(indices, row, sources, positions)
-                                  : take_by_ids(indices, row, sources, positions);
-      row.index_at = reinterpret_cast<std::uint64_t>(sources);
-      row.order_at = reinterpret_cast<std::uint64_t>(positions);
-      sources += row.most;
-      positions += row.most;
+      auto* sources = reinterpret_cast<Index*>(next.sources_at);
+      auto* positions = reinterpret_cast<std::uint32_t*>(next.positions_at);
+      next.count = variates_.uppers ? find_by_bits(indices, row, sources, positions)
+                                    : take_by_ids(indices, row, sources, positions);
+      give(row, next);
+      anew |= 1u << i;
+      next.sources_at += next.count * sizeof(Index);
+      next.positions_at += next.count * sizeof(std::uint32_t);
     }
-    for (std::uint32_t i = 0; variates_.uppers && i < group.count; ++i)
-      if (draws(group.rows[i])) take_found<Index>(group.rows[i]);
+    for (; anew != 0; anew &= anew - 1) {
+      DrawnRow& row = group.rows[std::countr_zero(anew)];
+      if (variates_.uppers) take_found<Index>(row);
+      if (kept_)
+        kept_->keep(row.node, {.count = row.most, .sources_at = row.index_at, .positions_at = row.order_at});
+    }
+  }
+
+  // What the row has to give from now on.
+  static void give(DrawnRow& row, const LaborKept::Taken& taken) {
+    row.most = taken.count;
+    row.index_at = taken.sources_at;
+    row.order_at = taken.positions_at;
   }
 
   // Those that the bits leave.
@@ -228,8 +262,10 @@ class LaborPicker {
   const Dataset& dataset_;
   const CscView& csc_;
   const LaborVariates::View variates_;
+  LaborKept* const kept_;  // of nothing that is excluded
   PickScratch& scratch_;
-  Ahead ahead_[DrawnGroup::kRows];
+  DrawnRow* ahead_[DrawnGroup::kRows] =
+      {};  // the rows that were looked at last: of the group behind the one that draws
   std::uint32_t num_ahead_ = 0, num_drawn_ = 0;
   std::int64_t sources_[kChunk];
   alignas(64) std::int64_t original_ids_[kChunk] = {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <optional>
 #include <variant>
 
 #include "core/any_relabel.h"
@@ -14,7 +15,7 @@
 #include "core/excluded_rows.h"
 #include "core/hop_expansion.h"
 #include "core/keyed_random.h"
-#include "core/labor_variates.h"
+#include "core/labor_memory.h"
 #include "core/limits.h"
 #include "core/row_reader.h"
 #include "core/seed_places.h"
@@ -48,7 +49,7 @@ struct NeighborSampler::Impl {
   ScratchArray<std::int64_t> seed_times;  // of each tree
   std::size_t num_seeds = 0;
   std::vector<SeedPlaces> time_places;  // by edge type
-  LaborVariates variates;
+  std::optional<LaborMemory> labor;
   ExcludedRows excluded;
   std::vector<std::uint32_t> frontier_end;
   Sample result;
@@ -60,6 +61,7 @@ struct NeighborSampler::Impl {
                            static_cast<int>(std::bit_width(static_cast<std::uint64_t>(data.num_nodes(t)))));
     for (int t = 0; t < data.num_node_types(); ++t) nodes.emplace_back(relabel_for(data.num_nodes(t)));
     types = plan_edge_types(data, options);
+    if (options.labor) labor.emplace(types.size(), options.fanouts.size());
     edges.resize(types.size());
     time_places.resize(types.size());
     edges_per_hop.resize(types.size());
@@ -160,16 +162,8 @@ struct NeighborSampler::Impl {
     PickScratch& scratch = expand_scratch.picks;
     try {
       if (options.labor) {
-        const bool pays = pick.fanout > 0 && LaborVariates::has_tables(type.csc) &&
-                          looks_at(edge_type, LaborVariates::looks_that_pay(type.csc));
-        const auto this_hop = static_cast<std::uint32_t>(hop);
-        const LaborVariates::Wanted wanted{.node_type = type.csc.src_type,
-                                           .key = pick.stream.key,
-                                           .first_hop = this_hop,
-                                           .end_hop = static_cast<std::uint32_t>(type.fanouts.size())};
-        expand_with(edge_type,
-                    LaborPicker(pick, this_hop, dataset, type.csc,
-                                pays ? variates.of(dataset, wanted) : LaborVariates::View{}, scratch));
+        expand_with(edge_type, LaborPicker(pick, static_cast<std::uint32_t>(hop), dataset, type.csc,
+                                           labor_tables(request, hop, edge_type, pick), scratch));
       } else if (type.weight) {
         expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
       } else if (type.time) {
@@ -190,15 +184,30 @@ struct NeighborSampler::Impl {
     }
   }
 
-  /// Whether the rows to expand have at least so many neighbours.
-  bool looks_at(std::size_t edge_type, std::uint64_t neighbors) const {
+  LaborTables labor_tables(const SampleRequest& request, std::size_t hop, std::size_t edge_type,
+                           const PickOptions& pick) {
+    if (pick.fanout <= 0) return {};  // nothing is drawn
+    const CscView& csc = types[edge_type].csc;
+    // The seeds' rows are their own batch's, and a row with excluded edges takes others in each batch.
+    const bool keep =
+        options.labor_seeds > request.key.count && hop > 0 && !excluded.any(static_cast<int>(edge_type));
+    return labor->of(dataset, csc,
+                     {.edge_type = edge_type,
+                      .number = hop,
+                      .key = pick.stream.key,
+                      .looks = neighbors_up_to(LaborMemory::looks_that_matter(csc), edge_type),
+                      .keep = keep});
+  }
+
+  /// Of the rows to expand; not counted on from where they are as many as `enough`.
+  std::uint64_t neighbors_up_to(std::uint64_t enough, std::size_t edge_type) const {
     const int dst = types[edge_type].csc.dst_type;
     const RowReader reader(dataset, static_cast<int>(edge_type));
     const std::int64_t* ids = nodes[dst].local.ids.data();
     std::uint64_t sum = 0;
-    for (std::uint32_t i = nodes[dst].expanded; i < frontier_end[dst] && sum < neighbors; ++i)
+    for (std::uint32_t i = nodes[dst].expanded; i < frontier_end[dst] && sum < enough; ++i)
       sum += reader.row(ids[i]).degree;
-    return sum >= neighbors;
+    return sum;
   }
 
   template <class Picker>
@@ -296,7 +305,7 @@ std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes();
   for (const SeedPlaces& places : s.time_places) bytes += places.bytes();
-  bytes += s.variates.scratch_bytes();
+  if (s.labor) bytes += s.labor->scratch_bytes();
   bytes += s.expand_scratch.bytes() + s.excluded.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) {
@@ -348,10 +357,7 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
                (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
                 array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
            picks(largest_group) + array(s.longest_sums(), sizeof(std::uint64_t));
-  std::size_t variates = 0;
-  for (int t = 0; s.options.labor && t < s.dataset.num_node_types(); ++t)
-    variates = std::max(variates, LaborVariates::max_scratch_bytes(s.dataset.num_nodes(t), num_hops()));
-  bytes += variates;
+  if (s.labor) bytes += LaborMemory::max_scratch_bytes(s.dataset, num_hops(), s.options.labor_seeds > 0);
   if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
   if (s.options.link.excludes()) {
     ExcludedRows::Most most = most_excluded(s.dataset, num_seeds, DrawnGroup::kRows);

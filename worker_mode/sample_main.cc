@@ -257,9 +257,10 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--weight", o.batch.weight, "Draw in proportion to this edge attribute");
   line.flag("--labor", o.batch.labor,
             "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
-  line.option("--labor-batches", a.labor_batches,
-              "With --labor: so many batches in a row take the same neighbours where they can",
-              {.min = 1, .max = 1 << 20});
+  line.option(
+      "--labor-batches", a.labor_batches,
+      "With --labor: so many batches in a row take the same neighbours where they can, and are faster for it",
+      {.min = 1, .max = 1 << 20});
   line.option("--subgraph", a.subgraph,
               "Edges between the nodes of a batch: those that were drawn, these and their reverses, or all",
               {.one_of = {"directional", "bidirectional", "induced"}});

@@ -95,6 +95,7 @@ struct Worker {
   // The last made batch against what the sampler alone gives, and that against the serial sampler.
   void verify(const BatchKey& k, const BatchOptions& batch, bool topology) {
     const SampleRequest asked = request(k);
+    sampler->sample(asked);  // what a sampler keeps from batch to batch must not show in the next
     const Sample& sample = sampler->sample(asked);
     verify_sample(data, batch, asked, sample);
     ++counts.verified;
@@ -222,6 +223,8 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   batch.replace = kind == "replace" || kind == "weighted-replace";
   batch.disjoint = kind == "disjoint";
   batch.labor = kind == "labor";
+  if (batch.labor && options.labor_batches > 1)
+    batch.labor_seeds = options.labor_batches * options.batch_size;
   if (kind == "induced") batch.subgraph = Subgraph::kInduced;
   if (kind == "walk") {
     batch.sampler = BatchOptions::kWalkSampler;
@@ -248,6 +251,8 @@ Rate random_reads(const BenchOptions& options, const CscView& csc) {
 }  // namespace
 
 Report bench_sampler(const BenchOptions& options) {
+  if (options.labor_batches > 1 && options.kind != "labor")
+    throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});
@@ -297,6 +302,7 @@ Report bench_sampler(const BenchOptions& options) {
                 {"resident_bytes", use.resident},
                 {"verified_batches", sum.verified},
                 {"fields", workload.fields()}};
+  if (batch.labor) report["labor_batches"] = options.labor_batches;
   if (uniform) {
     const double uniform_edges = uniform->edges_per_batch();
     report["uniform_edges_per_s"] = uniform_batches.per_s * uniform_edges;

@@ -124,6 +124,12 @@ class Bench(unittest.TestCase):
             for key in ("edges_per_s", "uniform_edges_per_s", "ratio_to_uniform", "fraction_of_limit", "us_per_call"):
                 self.assertGreater(report[key], 0, f"{kind}: {key}")
 
+    def test_layer_dependent_batches_may_share_variates(self):
+        report = self.report("sampler", "--kind", "labor", "--labor-batches", "64", "--verify")
+        self.assertEqual((report["labor_batches"], report["verified_batches"]), (64, 1))
+        self.assertGreater(report["scratch_bytes"], self.report("sampler", "--kind", "labor")["scratch_bytes"], "lists are kept")
+        self.assertEqual(self.refusal("sampler", "--labor-batches", "2"), "hopfeed-bench: --labor-batches is of --kind labor; give both")
+
     def test_gather_is_verified(self):
         report = self.report("gather", "--verify")
         self.assertEqual(report["verified_batches"], 1)

@@ -154,7 +154,9 @@ TEST(LinkLeaks, ScratchOfExclusion_IsCountedWhereMemoryIsChecked) {
   const Dataset dataset(folder.path() / "graph");
   for (BatchOptions options :
        {BatchOptions{.fanouts = {5, 5}}, BatchOptions{.fanouts = {5, 5}, .weight = "weight"},
-        BatchOptions{.fanouts = {5, 5}, .labor = true}, BatchOptions{.fanouts = {-1, -1}, .disjoint = true},
+        BatchOptions{.fanouts = {5, 5}, .labor = true},
+        BatchOptions{.fanouts = {5, 5}, .labor = true, .labor_seeds = 1'000},
+        BatchOptions{.fanouts = {-1, -1}, .disjoint = true},
         BatchOptions{.sampler = BatchOptions::kWalkSampler, .walk = {.length = 5, .per_seed = 3}}}) {
     options.link.edge_type = "r0";
     Ints pairs;

@@ -294,6 +294,7 @@ INSTANTIATE_TEST_SUITE_P(
               .edge_ids = true,
               .edge_attrs = {"weight"}}},
         Case{"Labor", {.fanouts = {5, 5}, .labor = true}},
+        Case{"LaborOfManyBatches", {.fanouts = {5, 5}, .labor = true, .labor_seeds = 500}},
         Case{"Disjoint", {.fanouts = {5, 5}, .disjoint = true, .edge_ids = true}},
         Case{"Walks",
              {.sampler = BatchOptions::kWalkSampler, .walk = {.length = 9, .per_seed = 5, .p = 0.5, .q = 2}}},
