@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
                              "link-strict", "link-exclude"}});
       sub.option("--labor-batches", options.labor_batches,
                  "With --kind labor: so many batches in a row take the same neighbours where they can",
-                 {.positive = true});
+                 {.min = 1, .max = 1 << 20});
     }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
