@@ -38,7 +38,7 @@ done
 
 step "2. Cut each into two partitions"
 for kind in typed homogeneous; do
-  if [[ -e $folder/$kind/meta.json && $folder/$kind/meta.json -nt $folder/$kind-imported/meta.json ]]; then
+  if not_older "$folder/$kind/meta.json" "$folder/$kind-imported/meta.json"; then
     say "Done before: $folder/$kind"
   else
     run "$bin/hopfeed-partition" partition "$folder/$kind-imported" "$folder/$kind" --parts 2 --overwrite
@@ -46,7 +46,7 @@ for kind in typed homogeneous; do
 done
 
 step "3. Train with two trainers for $epochs epochs, 4. infer over all nodes"
-if [[ $folder/summary.json -nt $folder/typed/meta.json ]] && scripts/summary.py "$folder/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
+if not_older "$folder/summary.json" "$folder/typed/meta.json" && scripts/summary.py "$folder/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
   say "Done before: $folder/summary.json"
 else
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}   # torchrun would say so itself, at length

@@ -41,7 +41,7 @@ dataset() {
 # train NAME OPTION...: two trainers on DIR/NAME.
 train() {
   local out=$folder/$1-model
-  if [[ $out/summary.json -nt $folder/$1/meta.json ]] && scripts/summary.py "$out/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
+  if not_older "$out/summary.json" "$folder/$1/meta.json" && scripts/summary.py "$out/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
     say "Done before: $out/summary.json"
   else
     run .venv/bin/torchrun --standalone --no-python --nproc-per-node=2 "$bin/link_prediction" --data "$folder/$1" --out "$out" \

@@ -37,7 +37,7 @@ else
 fi
 
 step "2. Cut it into two partitions"
-if [[ -e $folder/dataset/meta.json && $folder/dataset/meta.json -nt $folder/imported/meta.json ]]; then
+if not_older "$folder/dataset/meta.json" "$folder/imported/meta.json"; then
   say "Done before: $folder/dataset"
 else
   run "$bin/hopfeed-partition" partition "$folder/imported" "$folder/dataset" --parts 2 --overwrite
@@ -45,7 +45,7 @@ fi
 
 # --- 3. and 4. training and the report --------------------------------------------------------------------------------
 step "3. Train with two trainers for $epochs epochs, 4. infer over all nodes"
-if [[ $folder/summary.json -nt $folder/dataset/meta.json ]] && scripts/summary.py "$folder/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
+if not_older "$folder/summary.json" "$folder/dataset/meta.json" && scripts/summary.py "$folder/summary.json" --epochs "$epochs" >/dev/null 2>&1; then
   say "Done before: $folder/summary.json"
 else
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}   # torchrun would say so itself, at length

@@ -69,6 +69,10 @@ read_options() {
   [[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
 }
 
+# not_older MADE FROM: MADE is there, and FROM has not changed since. Files written within a tick of the kernel's clock have the same
+# time, so "newer than" would make a fast step be done again.
+not_older() { [[ -e $1 && ! $2 -nt $1 ]]; }
+
 # prepare_example TARGET...: what an example needs before its first step: the setup, and its programs built in build/release/bin.
 prepare_example() {
   cd "$root" || exit
