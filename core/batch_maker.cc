@@ -12,6 +12,7 @@
 #include "core/batch_fields.h"
 #include "core/block_writer.h"
 #include "core/error.h"
+#include "core/labor_memory.h"
 #include "core/limits.h"
 #include "core/link_fields.h"
 #include "core/node_fields.h"
@@ -66,7 +67,7 @@ struct BatchMaker::Impl {
   std::uint64_t fingerprint[2];
   const std::unique_ptr<Sampler> sampler;
   const std::unique_ptr<SeedFields> seeds;
-  std::size_t tables = 0;  // of the sampler, before its first batch
+  std::size_t tables = 0;  // what the sampler may hold whatever its batches are
   std::vector<AttrSource> attrs, edge_attrs;
 
   // The batch under way.
@@ -97,6 +98,8 @@ struct BatchMaker::Impl {
     find_edge_attrs();
     require_names_of_their_own();
     tables = sampler->scratch_bytes() + seeds->table_bytes();
+    if (opts.labor)
+      tables += LaborMemory::max_scratch_bytes(data, opts.fanouts.size(), opts.labor_seeds > 0);
   }
 
   void find_edge_attrs() {

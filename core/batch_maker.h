@@ -38,8 +38,8 @@ class BatchMaker {
   /// No batch of at most `batch_size` seeds (or links) is larger than this: from fanouts, node and edge counts.
   std::size_t max_block_bytes(std::int64_t batch_size) const;
 
-  /// Memory of its own: tables of the graph's size from the start on, and at most so much once it has made batches of
-  /// `batch_size` seeds.
+  /// Memory of its own: tables that the graph bounds, held from the start on or (layer-dependent draws') later, and at most so
+  /// much once it has made batches of `batch_size` seeds.
   struct Scratch {
     std::size_t tables = 0, at_most = 0;
   };

@@ -34,14 +34,14 @@ class LaborKept {
 
   /// From now on the rows are of `csc`, the same at every call, and draw by the variates under this key.
   void begin(const CscView& csc, std::uint64_t key) {
-    if (key == key_ && places_.data()) return;
-    key_ = key;
+    if (key == key_ && words_.data()) return;
     index_bytes_ = element_bytes(csc.index_type);
     most_words_ = most_words(csc);
     num_words_ = 0;
     places_.reserve(static_cast<std::size_t>(csc.num_dst_nodes));
     words_.reserve(most_words_);
     std::fill_n(places_.data(), csc.num_dst_nodes, 0u);
+    key_ = key;  // last: where memory was short, the next call begins anew
   }
 
   void prefetch(std::int64_t node) const { prefetch_line(places_.data() + node); }

@@ -53,8 +53,8 @@ class LaborMemory {
     std::size_t variates = 0, kept = 0;
     for (int t = 0; t < dataset.num_node_types(); ++t)
       variates = std::max(variates, LaborVariates::max_scratch_bytes(dataset.num_nodes(t), num_hops));
-    for (int e = 0; shared && e < dataset.num_edge_types(); ++e)
-      kept += num_hops * LaborKept::max_scratch_bytes(dataset.csc(e));
+    for (int e = 0; shared && num_hops > 0 && e < dataset.num_edge_types(); ++e)
+      kept += (num_hops - 1) * LaborKept::max_scratch_bytes(dataset.csc(e));  // the seeds' rows are not kept
     return variates + kept;
   }
   std::size_t scratch_bytes() const {
