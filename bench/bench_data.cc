@@ -105,7 +105,9 @@ RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
 
 fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (!options.data.empty()) return options.data;
-  const int version = made_up == MadeUp::kTimes ? kTimesDatasetVersion : kPlainDatasetVersion;
+  const int version = made_up == MadeUp::kTimes     ? kTimesDatasetVersion
+                      : made_up == MadeUp::kWeights ? kWeightsDatasetVersion
+                                                    : kPlainDatasetVersion;
   const fs::path folder =
       cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, version, options.nodes,
                                    options.edges, options.features, suffix(made_up));

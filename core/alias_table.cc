@@ -78,10 +78,10 @@ std::vector<AliasEntry> alias_table(std::span<const double> weights) {
   return entries;
 }
 
-void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out) {
-  std::fill_n(out, entries.size(), 0);
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const AliasEntry& entry = entries[i];
+void alias_weights(const AliasTableView& table, std::uint64_t* out) {
+  std::fill_n(out, table.count, 0);
+  for (std::size_t i = 0; i < table.count; ++i) {
+    const AliasEntry& entry = table[i];
     if (entry.alias == i) {
       out[i] += kColumn;
       continue;

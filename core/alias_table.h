@@ -41,6 +41,10 @@ class AliasBuilder {
 std::vector<AliasEntry> alias_table(std::span<const double> weights);
 
 /// The integers behind a row's table: what each edge weighs of n * 2^32. `out` has one element per entry.
-void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out);
+void alias_weights(const AliasTableView& table, std::uint64_t* out);
+inline void alias_weights(std::span<const AliasEntry> entries, std::uint64_t* out) {
+  const auto bytes = std::as_bytes(entries);
+  alias_weights(AliasTableView{.first = bytes.data(), .count = entries.size()}, out);
+}
 
 }  // namespace hopfeed

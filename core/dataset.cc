@@ -189,9 +189,15 @@ void Dataset::open_edge_extras(int edge_type, int p) {
   files.alias_parts.resize(edge.weights.size());
   for (std::size_t w = 0; w < edge.weights.size(); ++w) {
     files.aliases[w].push_back(open_array(alias_path(p, edge, edge.weights[w])));
-    const auto entries = files.aliases[w].back().as<std::uint32_t>();
-    require_shape(files.aliases[w].back(), {num_edges, 2});
-    files.alias_parts[w].push_back(reinterpret_cast<const AliasEntry*>(entries.data()));
+    const NpyArray& tables = files.aliases[w].back();
+    const auto words = tables.as<std::uint32_t>();
+    // Before version 7 entries came without sources.
+    if (files.alias_bytes == 0)
+      files.alias_bytes = tables.header().shape == std::vector<std::int64_t>{num_edges, 2}
+                              ? sizeof(AliasEntry)
+                              : alias_entry_bytes(element_bytes(edge.index_type));
+    require_shape(tables, {num_edges, static_cast<std::int64_t>(files.alias_bytes / sizeof(std::uint32_t))});
+    files.alias_parts[w].push_back(reinterpret_cast<const std::byte*>(words.data()));
   }
   if (edge.has_by_id) {
     files.by_id.push_back(open_array(by_id_path(p, edge)));
@@ -273,7 +279,7 @@ WeightView Dataset::weight(int edge_type, const std::string& name) const {
     return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(),
                        folder_.string());
   });
-  return {.parts = edges_[edge_type].alias_parts[w]};
+  return {.parts = edges_[edge_type].alias_parts[w], .entry_bytes = edges_[edge_type].alias_bytes};
 }
 
 TimeView Dataset::time(int edge_type, const std::string& name) const {

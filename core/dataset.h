@@ -104,7 +104,8 @@ class Dataset {
         time_indices;                                                         // [name][partition]
     std::vector<NpyArray> time_bounds;                                        // [name]
     std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;  // as in the above
-    std::vector<std::vector<const AliasEntry*>> alias_parts;
+    std::vector<std::vector<const std::byte*>> alias_parts;
+    std::size_t alias_bytes = 0;  // from entry to entry, in all of them
     std::vector<std::vector<const std::uint32_t*>> time_order_parts;
     std::vector<std::vector<const std::int64_t*>> time_parts;
     std::vector<std::vector<const std::int16_t*>> time_code_parts;

@@ -63,13 +63,15 @@ int DatasetMeta::reverse_edge_type(int edge_type) const {
   return -1;
 }
 
+int EdgeTypeMeta::version() const {
+  if (!weights.empty()) return kWeightsDatasetVersion;
+  if (!times.empty()) return kTimesDatasetVersion;
+  return has_links() ? kLinksDatasetVersion : kPlainDatasetVersion;
+}
+
 int DatasetMeta::version() const {
   int version = kPlainDatasetVersion;
-  for (const EdgeTypeMeta& edge : edge_types) {
-    if (!edge.rev_of.empty() || !edge.splits.empty() || edge.has_by_id)
-      version = std::max(version, kLinksDatasetVersion);
-    if (!edge.times.empty()) version = std::max(version, kTimesDatasetVersion);
-  }
+  for (const EdgeTypeMeta& edge : edge_types) version = std::max(version, edge.version());
   return version;
 }
 

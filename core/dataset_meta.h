@@ -11,7 +11,7 @@
 //   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
 //   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import (optional)
 //   part-0000/edges/<...>/attrs/<attr>.npy          [e, stride / element]  one row per edge
-//   part-0000/edges/<...>/alias/<attr>.npy          [e, 2] uint32        {threshold, alias}: weighted draws (alias_table.h)
+//   part-0000/edges/<...>/alias/<attr>.npy          [e, 4|6] uint32      {threshold, alias, their sources}: weighted draws (alias_table.h)
 //   part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the row's edges by rising time: positions in the row
 //   part-0000/edges/<...>/times/<attr>.npy          [e]    int64         their times
 //   part-0000/edges/<...>/time_codes/<attr>.npy     [e]    int16         codes of their times
@@ -33,9 +33,11 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 6;
-/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 6 brought the codes of times;
-/// times without them are not read.
+inline constexpr int kDatasetVersion = 7;
+/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 7 brought the sources in alias
+/// tables; those of earlier versions, without them, are read.
+inline constexpr int kWeightsDatasetVersion = 7;
+/// The codes of times; times without them are not read.
 inline constexpr int kTimesDatasetVersion = 6;
 /// `rev_of`, edge splits and `by_id`.
 inline constexpr int kLinksDatasetVersion = 5;
@@ -81,6 +83,10 @@ struct EdgeTypeMeta {
   std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
   bool has_by_id = false;                           // rows have the order of source ids too
   std::string folder() const { return src + "__" + rel + "__" + dst; }
+  /// Whether there is something of version 5 in it.
+  bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
+  /// The oldest that holds it.
+  int version() const;
 };
 
 /// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).

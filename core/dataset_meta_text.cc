@@ -238,7 +238,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   }
   if (meta.node_types.empty()) in.fail("has no node type");
   check_reverses(in, meta);
-  if (version < kLinksDatasetVersion && meta.version() >= kLinksDatasetVersion)
+  if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   const json& files = in.at("files");
   if (!files.is_object()) in.fail("has no object 'files'");

@@ -52,8 +52,11 @@ class ExcludingPicker {
     if (left_out.count() == 0) {
       picker_.pick(group, row, emit);
     } else {
-      picker_.pick(group, row, [&](std::uint64_t count, auto position) {
-        emit(count, [&](std::uint64_t j) { return left_out.place(position(j)); });
+      // Such a row's places are positions of what is left, by weight too: the table that was made for it has no sources.
+      picker_.pick(group, row, [&](std::uint64_t count, auto place, auto position) {
+        emit(
+            count, [&](std::uint64_t j) { return left_out.place(place(j)); },
+            [&](std::uint64_t j) { return left_out.place(position(j)); });
       });
     }
   }
@@ -102,9 +105,12 @@ class ExcludingPicker {
       if (excluding_.weights && left > 0 && !weigh(*found_[i], row)) left = 0;
       picker_.take_population(row, left);
     }
-    for (std::uint32_t i = 0; excluding_.weights && i < group.count; ++i)
-      if (left_out_[i].count() > 0 && group.rows[i].population > 0)
-        group.rows[i].extra_at = reinterpret_cast<std::uint64_t>(excluding_.rows.table(*found_[i]));
+    for (std::uint32_t i = 0; excluding_.weights && i < group.count; ++i) {
+      DrawnRow& row = group.rows[i];
+      if (left_out_[i].count() == 0 || row.population == 0) continue;
+      row.extra_at = reinterpret_cast<std::uint64_t>(excluding_.rows.table(*found_[i]));
+      row.extra_bytes = sizeof(AliasEntry);
+    }
   }
 
   bool weigh(ExcludedRows::Row& found, const DrawnRow& row) {

@@ -1,6 +1,7 @@
 // Plain views of a graph in memory: what samplers and kernels see. The owner of the memory is Dataset (dataset.h).
 // A compressed sparse column (CSC) matrix per edge type holds the in-neighbours of each destination node, in imported order.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -57,9 +58,34 @@ struct AliasEntry {
 };
 static_assert(sizeof(AliasEntry) == 8);
 
-/// The alias tables of one weight: parts[p] + i is the entry of the partition's edge i.
+/// How far the entries of stored alias tables are apart. Behind each come two source nodes, of such indices, so that a draw reads
+/// one place of memory and not two: the edge's own, and the alias's.
+constexpr std::size_t alias_entry_bytes(std::size_t index_bytes) {
+  return sizeof(AliasEntry) + 2 * index_bytes;
+}
+
+/// A row's alias table.
+struct AliasTableView {
+  const std::byte* first = nullptr;
+  std::size_t count = 0;
+  std::size_t entry_bytes = sizeof(AliasEntry);  // or alias_entry_bytes
+
+  const AliasEntry& operator[](std::size_t i) const {
+    return *reinterpret_cast<const AliasEntry*>(first + i * entry_bytes);
+  }
+};
+
+/// The alias tables of one weight.
 struct WeightView {
-  std::span<const AliasEntry* const> parts;  // [P]
+  std::span<const std::byte* const> parts;  // [P] entry of the partition's first edge
+  std::size_t entry_bytes = sizeof(AliasEntry);
+
+  /// Of a row that begins at this edge of the partition.
+  AliasTableView table(std::size_t part, std::int64_t begin, std::size_t count) const {
+    return {.first = parts[part] + static_cast<std::size_t>(begin) * entry_bytes,
+            .count = count,
+            .entry_bytes = entry_bytes};
+  }
 };
 
 /// The rows of one edge type in the order of time: entry i of a row's stretch is the i-th earliest edge.

@@ -82,7 +82,7 @@ class LaborPicker {
 
   template <class Emit>
   void pick(const DrawnGroup&, const DrawnRow& row, Emit emit) {
-    emit(row.most, [](std::uint64_t j) { return j; });
+    emit_places(emit, row.most, [](std::uint64_t j) { return j; });
   }
 
  private:

@@ -165,7 +165,8 @@ struct NeighborSampler::Impl {
         expand_with(edge_type, LaborPicker(pick, static_cast<std::uint32_t>(hop), dataset, type.csc,
                                            labor_tables(request, hop, edge_type, pick), scratch));
       } else if (type.weight) {
-        expand_with(edge_type, WeightedPicker(pick, *type.weight, scratch));
+        expand_with(edge_type,
+                    WeightedPicker(pick, *type.weight, element_bytes(type.csc.index_type), scratch));
       } else if (type.time) {
         const SeedPlaces& places = time_places[edge_type];
         expand_with(edge_type, TemporalPicker(pick,
@@ -324,7 +325,9 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
   const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
                     tree = s.trees ? sizeof(std::int64_t) : 0;
   const auto picks = [&](std::size_t edges) {
-    if (!s.options.labor) return array(edges, sizeof(std::uint32_t)) + array(edges, sizeof(std::uint64_t));
+    if (!s.options.labor)
+      return (s.options.weight.empty() ? 1 : 2) * array(edges, sizeof(std::uint32_t)) +
+             array(edges, sizeof(std::uint64_t));
     const std::size_t room = edges + kMarkedTogether;
     return std::size(s.expand_scratch.picks.taken) *
            (array(room, sizeof(std::int64_t)) + array(room, sizeof(std::uint32_t)));

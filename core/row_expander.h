@@ -229,20 +229,21 @@ class RowExpander {
     const DrawnRow& row = group.rows[i];
     std::uint64_t drawn = 0;
     if (row.most > 0) {
-      picker_.pick(group, row, [&](std::uint64_t count, auto position) {
+      picker_.pick(group, row, [&](std::uint64_t count, auto place, auto position) {
         drawn = count;
-        place_at(row, cursor, count, position);
+        place_at(row, cursor, count, place, position);
       });
     }
     edges_.per_dst[group.first + i] = static_cast<std::uint32_t>(drawn);
   }
 
-  template <class Position>
-  void place_at(const DrawnRow& row, Cursor& cursor, std::uint64_t count, Position position) const {
+  template <class Place, class Position>
+  void place_at(const DrawnRow& row, Cursor& cursor, std::uint64_t count, Place place,
+                Position position) const {
     const std::uint64_t begin = row.index_at;
     std::uint64_t* at = cursor.at;
     for (std::uint64_t j = 0; j < count; ++j) {
-      at[j] = begin + position(j) * sizeof(Index);
+      at[j] = begin + place(j) * sizeof(Index);
       prefetch_line(reinterpret_cast<const void*>(at[j]));
     }
     cursor.at += count;

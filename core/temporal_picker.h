@@ -98,7 +98,7 @@ class TemporalPicker {
   template <class Emit>
   void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
     if (temporal_.strategy == TemporalStrategy::kLast)
-      emit(row.most, [first = first_of(row)](std::uint64_t j) { return first + j; });
+      emit_places(emit, row.most, [first = first_of(row)](std::uint64_t j) { return first + j; });
     else
       uniform_.pick(group, row, emit);
   }

@@ -6,8 +6,8 @@
 //   close_in(group)          if there is one: once for each group, behind its last look(); reads what that has prefetched, and
 //                            prefetches more for draw()
 //   draw(group)              once for each group, behind its last look(), kStepsToDraw groups later
-//   pick(group, row, emit)   calls emit(count, position_of_j) once: the positions, counted from row.index_at, in the order of
-//                            the draws
+//   pick(group, row, emit)   calls emit(count, place_of_j, position_of_j) once, in the order of the draws: places are of sources,
+//                            counted from row.index_at; positions are in the row, or in row.order_at where there is one
 //   take_population(row, n)  between look() and draw(): the row has so many places to draw from, not all of its degree
 // Where draw() has to find out first what a row's population is, it is search(group) and choose(group), one after the other.
 #pragma once
@@ -28,10 +28,10 @@ class SerialPicks {
   void pick(const NodeStream& stream, std::uint64_t size, std::uint32_t k, Emit emit) {
     if (size <= UINT32_MAX) {
       const std::uint32_t* picks = narrow(stream, static_cast<std::uint32_t>(size), k);
-      emit(k, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
+      emit_places(emit, k, [picks](std::uint64_t j) { return std::uint64_t{picks[j]}; });
     } else {
       const std::uint64_t* picks = wide(stream, size, k);
-      emit(k, [picks](std::uint64_t j) { return picks[j]; });
+      emit_places(emit, k, [picks](std::uint64_t j) { return picks[j]; });
     }
   }
 
@@ -91,16 +91,16 @@ class UniformPicker {
                                           options_.replace ? Replacement::kWith : Replacement::kWithout,
                                           options_.stream, group.picks);
     for (std::uint32_t lane = 0; lane < lanes.count; ++lane)
-      if ((again >> lane & 1) == 0) group.rows[row_of[lane]].lane = lane;
+      if ((again >> lane & 1) == 0) group.rows[row_of[lane]].lane = static_cast<std::uint16_t>(lane);
   }
 
   template <class Emit>
   void pick(const DrawnGroup& group, const DrawnRow& row, Emit emit) {
     if (row.lane != DrawnRow::kNoLane) {
       const std::uint64_t* picks = group.picks.pick + row.lane;
-      emit(row.most, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
+      emit_places(emit, row.most, [picks](std::uint64_t j) { return picks[j * DrawRows::kRows]; });
     } else if (takes_all(row)) {
-      emit(row.most, [](std::uint64_t j) { return j; });
+      emit_places(emit, row.most, [](std::uint64_t j) { return j; });
     } else {
       SerialPicks(scratch_, options_.replace)
           .pick(options_.stream_of(row), row.population, static_cast<std::uint32_t>(row.most), emit);

@@ -297,31 +297,51 @@ void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
 }
 
 void EdgeArrays::write_alias(const std::string& weight) {
+  std::visit([&](const auto& new_ids) { write_alias(weight, std::span(new_ids)); }, source_order_.new_ids);
+}
+
+template <class Id>
+void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_ids) {
   const RawEdgeAttr& attr = *find(edges_.attrs, weight);
+  struct Record {
+    AliasEntry entry;
+    Id source, alias_source;
+  };
+  static_assert(sizeof(Record) == alias_entry_bytes(sizeof(Id)));
   struct Worker {
     RowReader reader;
     AliasBuilder builder;
     std::vector<double> weights;
+    std::vector<AliasEntry> entries;
+    std::vector<Id> sources;
   };
-  std::vector<Worker> workers(options_.threads, {{edges_.csc, attr}, {}, {}});
-  std::vector<AliasEntry> block;
+  std::vector<Worker> workers(options_.threads, {{edges_.csc, attr}, {}, {}, {}, {}});
+  std::vector<Record> block;
   for (int p = 0; p < static_cast<int>(edge_.partition_edges.size()); ++p) {
     const std::string path = alias_path(p, edge_, weight);
-    NpyWriter file = writer_.open(path, npy_descr(ElementType::kUint32), {edge_.partition_edges[p], 2});
+    NpyWriter file = writer_.open(path, npy_descr(ElementType::kUint32),
+                                  {edge_.partition_edges[p], sizeof(Record) / sizeof(std::uint32_t)});
     for_rows(
-        p, "Writing alias tables of " + weight, sizeof(AliasEntry),
+        p, "Writing alias tables of " + weight, sizeof(Record),
         [&](std::int64_t edges) { block.resize(edges); },
         [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
           Worker& worker = workers[number];
           to_doubles(attr.type, worker.reader.read(node), worker.weights);
+          worker.entries.resize(end - begin);
+          worker.sources.resize(end - begin);
+          edges_.csc.read_row(node, std::span(worker.sources));
           try {
-            worker.builder.build(worker.weights, std::span(block).subspan(begin, end - begin));
+            worker.builder.build(worker.weights, worker.entries);
           } catch (const Error& error) {
             throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}",
                                                   prefix(graph_, edges_), weight, node, error.what()));
           }
+          std::ranges::transform(
+              worker.entries, worker.sources, block.begin() + begin, [&](const AliasEntry& entry, Id source) {
+                return Record{entry, new_ids[source], new_ids[worker.sources[entry.alias]]};
+              });
         },
-        [&] { file.write<AliasEntry>(block); });
+        [&] { file.write<Record>(block); });
     writer_.close(path, std::move(file));
   }
 }

@@ -43,6 +43,8 @@ class EdgeArrays {
   void write_attr(int number, std::span<Fingerprint> fingerprints,
                   const std::function<void(const std::string&, std::int64_t)>& nonfinite);
   void write_alias(const std::string& weight);
+  template <class Id>
+  void write_alias(const std::string& weight, std::span<const Id> new_ids);
   void write_time_order(const std::string& time);
   template <class Id>
   void write_time_order(const std::string& time, std::span<const Id> new_ids);

@@ -186,9 +186,11 @@ class SerialSampler {
     const CscView& csc = readers_[e].csc();
     std::size_t part = csc.parts.size() - 1;
     while (csc.parts[part].first_edge > row.position(0)) --part;
-    const AliasEntry* table = dataset_.weight(static_cast<int>(e), options_.weight).parts[part] +
-                              (row.position(0) - csc.parts[part].first_edge);
-    return {table, table + row.degree};
+    const AliasTableView table = dataset_.weight(static_cast<int>(e), options_.weight)
+                                     .table(part, row.position(0) - csc.parts[part].first_edge, row.degree);
+    std::vector<AliasEntry> entries;
+    for (std::size_t i = 0; i < table.count; ++i) entries.push_back(table[i]);
+    return entries;
   }
 
   // Of the edges, or of their sources where the time is not an edge's.

@@ -161,7 +161,7 @@ TEST(LaborPickerWithLists, RowThatHasOne_GivesItUnread) {
   group.most = row.most;
   picker.draw(group);
   EXPECT_EQ(group.most, 2u);
-  picker.pick(group, row, [&](std::uint64_t count, auto place) {
+  picker.pick(group, row, [&](std::uint64_t count, auto place, auto /*position*/) {
     ASSERT_EQ(count, 2u);
     for (std::uint64_t j = 0; j < count; ++j) {
       EXPECT_EQ(reinterpret_cast<const std::int32_t*>(row.index_at)[place(j)], list.sources[j]);

@@ -75,9 +75,10 @@ TEST(Limits, ArraysOfABlock) {
 }
 
 TEST(Limits, EdgesOfAWeightedRow) {
-  const AliasEntry* const part = nullptr;  // of a row that is looked at, only its length is read
+  const std::byte* const part = nullptr;  // of a row that is looked at, only its length is read
   PickScratch scratch;
-  const WeightedPicker picker({.fanout = 1, .replace = false, .stream = {}}, {.parts = {&part, 1}}, scratch);
+  const WeightedPicker picker({.fanout = 1, .replace = false, .stream = {}}, {.parts = {&part, 1}},
+                              sizeof(std::int32_t), scratch);
   DrawnRow row{};
   row.degree = kMaxWeightedDegree;
   EXPECT_NO_THROW(picker.look(row, 0, 0));

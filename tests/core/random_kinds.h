@@ -31,6 +31,7 @@ class Rounds {
   TypedCut cut(const TypedGraph& graph, std::int64_t most_partitions) {
     TypedCut cut = random_typed_cut(graph, 1 + static_cast<int>(below(most_partitions)), word());
     cut.wide_ids = below(2) == 1;
+    cut.alias_sources = below(3) > 0;
     return cut;
   }
 

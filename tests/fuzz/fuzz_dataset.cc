@@ -102,6 +102,8 @@ void sample_every_kind(const Dataset& dataset) {
   for (const BatchOptions& options :
        {BatchOptions{.fanouts = {2, -1}, .edge_ids = true},
         BatchOptions{.fanouts = {1, 2}, .weight = "weight", .edge_attrs = {"weight"}},
+        BatchOptions{.fanouts = {-1, 2}, .weight = "weight"},
+        BatchOptions{.fanouts = {1, 2}, .replace = true, .weight = "weight"},
         BatchOptions{.fanouts = {1, 2}, .labor = true},
         BatchOptions{.fanouts = {1, -1}, .time = "time", .edge_ids = true},
         BatchOptions{.fanouts = {2, 2}, .time = "time", .time_window = 3},

@@ -1,7 +1,10 @@
 // A dataset's files as tests see them: read, damaged, verified, and compared with the golden ones of tests/core/data.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include <string>
 
 #include "core/dataset.h"
+#include "core/npy.h"
 
 namespace hopfeed::testing {
 
@@ -38,6 +42,27 @@ inline void verify(const std::filesystem::path& folder) {
 
 inline std::filesystem::path golden(const std::string& name) {
   return std::filesystem::path(std::getenv("HOPFEED_SOURCE")) / "tests/core/data" / name;
+}
+
+/// Lets `change` have the elements of a file, and gives the manifest the new checksum.
+template <class Change>
+void change_file(const std::filesystem::path& data, const std::string& relative, Change change) {
+  std::string file = file_bytes(data / relative);
+  const auto checksum = [&] { return fmt::format("{:016x}", XXH3_64bits(file.data(), file.size())); };
+  std::string meta = file_bytes(data / "meta.json");
+  const std::size_t at = meta.find(checksum(), meta.find('"' + relative + '"'));
+  ASSERT_NE(at, std::string::npos) << relative;
+  change(reinterpret_cast<std::byte*>(file.data()) + NpyArray(data / relative).header().data_offset);
+  meta.replace(at, 16, checksum());
+  write_bytes(data / relative, file);
+  write_bytes(data / "meta.json", seal_meta(meta));
+}
+
+/// Likewise.
+inline void swap_first_two(const std::filesystem::path& data, const std::string& relative,
+                           std::size_t bytes) {
+  change_file(data, relative,
+              [&](std::byte* first) { std::swap_ranges(first, first + bytes, first + bytes); });
 }
 
 /// Whether to write what is golden anew, after a meant change of a format.

@@ -125,6 +125,12 @@ class Builder {
     writer_.write<std::int32_t>(path, narrow, {std::ssize(ids)});
   }
 
+  std::int64_t alias_words() const { return !cut_.alias_sources ? 2 : cut_.wide_ids ? 6 : 4; }
+  void append_id(std::vector<std::uint32_t>& words, std::int64_t id) const {
+    words.push_back(static_cast<std::uint32_t>(id));
+    if (cut_.wide_ids) words.push_back(static_cast<std::uint32_t>(id >> 32));
+  }
+
   // Rows by original id, written in dataset order and padded to the stride.
   template <class T>
   void write_attr(std::size_t t, int attr, const std::vector<T>& values) {
@@ -266,8 +272,12 @@ class Builder {
     if (!meta.weights.empty()) {
       std::vector<AliasEntry> entries(weights.size());
       AliasBuilder().build(weights, entries);
-      for (const AliasEntry& entry : entries)
-        part.alias.insert(part.alias.end(), {entry.threshold, entry.alias});
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        part.alias.insert(part.alias.end(), {entries[i].threshold, entries[i].alias});
+        if (!cut_.alias_sources) continue;
+        for (const std::size_t at : {i, std::size_t{entries[i].alias}})
+          append_id(part.alias, src.new_id[sources[at]]);
+      }
     }
     if (meta.times.empty()) return;
     if (edges.time.empty())
@@ -296,7 +306,7 @@ class Builder {
         writer_.write<std::int64_t>(edge_attr_path(p, edge, attr.name), part.time, {count, 1});
     }
     for (const std::string& name : edge.weights)
-      writer_.write<std::uint32_t>(alias_path(p, edge, name), part.alias, {count, 2});
+      writer_.write<std::uint32_t>(alias_path(p, edge, name), part.alias, {count, alias_words()});
     for (const std::string& name : edge.times) {
       writer_.write<std::uint32_t>(time_order_path(p, edge, name), part.time_order, {count});
       writer_.write<std::int64_t>(times_path(p, edge, name), part.times, {count});

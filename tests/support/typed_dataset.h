@@ -47,10 +47,11 @@ struct TypedCut {
   /// Per node type; empty: all in partition 0, by original id.
   std::vector<std::vector<int>> partition_of;  // [type][original id]
   std::vector<std::vector<std::int64_t>>
-      order;              // [type] all original ids: inside a partition nodes keep this order
-  bool edge_ids = true;   // store edge_ids.npy (positions in sources and destinations)
-  bool by_id = false;     // store by_id.npy of each edge type
-  bool wide_ids = false;  // int64 new_ids, indices and edge_ids where int32 would do
+      order;                  // [type] all original ids: inside a partition nodes keep this order
+  bool edge_ids = true;       // store edge_ids.npy (positions in sources and destinations)
+  bool by_id = false;         // store by_id.npy of each edge type
+  bool wide_ids = false;      // int64 new_ids, indices and edge_ids where int32 would do
+  bool alias_sources = true;  // alias tables as they are written since version 7; else as before
   std::size_t bounds_apart =
       3;  // every so many-th time is a bound: some codes have several times, as in large graphs
 };
