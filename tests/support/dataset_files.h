@@ -58,7 +58,7 @@ void change_file(const std::filesystem::path& data, const std::string& relative,
   write_bytes(data / "meta.json", seal_meta(meta));
 }
 
-/// Likewise.
+/// Swaps the first two elements, of so many bytes each.
 inline void swap_first_two(const std::filesystem::path& data, const std::string& relative,
                            std::size_t bytes) {
   change_file(data, relative,
