@@ -12,7 +12,6 @@
 #include "core/batch_fields.h"
 #include "core/block_writer.h"
 #include "core/error.h"
-#include "core/labor_memory.h"
 #include "core/limits.h"
 #include "core/link_fields.h"
 #include "core/node_fields.h"
@@ -97,9 +96,7 @@ struct BatchMaker::Impl {
     find_attrs();
     find_edge_attrs();
     require_names_of_their_own();
-    tables = sampler->scratch_bytes() + seeds->table_bytes();
-    if (opts.labor)
-      tables += LaborMemory::max_scratch_bytes(data, opts.fanouts.size(), opts.labor_seeds > 0);
+    tables = sampler->scratch_bytes() + sampler->later_table_bytes() + seeds->table_bytes();
   }
 
   void find_edge_attrs() {

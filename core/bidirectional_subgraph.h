@@ -27,6 +27,7 @@ class BidirectionalSubgraph : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return keep_orig_edges_ ? sampler_->num_hops() : 0; }
   std::size_t scratch_bytes() const override;
+  std::size_t later_table_bytes() const override { return sampler_->later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:

@@ -23,6 +23,7 @@ class InducedSubgraph : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override { return 0; }
   std::size_t scratch_bytes() const override;
+  std::size_t later_table_bytes() const override { return sampler_->later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
  private:
@@ -42,7 +43,7 @@ class InducedSubgraph : public Sampler {
   void index_nodes(std::size_t type, std::span<const std::int64_t> dataset_ids);
   struct Place {
     int part = 0;
-    std::int64_t row = 0;  // of the partition
+    std::int64_t row = 0;                    // of the partition
     std::span<const std::int64_t> excluded;  // sources
   };
   void take_edges(Edges& edges, int type, const ExcludedEdges* excluded);

@@ -316,6 +316,11 @@ std::size_t NeighborSampler::scratch_bytes() const {
   return bytes;
 }
 
+std::size_t NeighborSampler::later_table_bytes() const {
+  const Impl& s = *impl_;
+  return s.labor ? LaborMemory::max_scratch_bytes(s.dataset, num_hops(), s.options.labor_seeds > 0) : 0;
+}
+
 std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
   const SampleBounds bounds = this->bounds(seeds);
   const Impl& s = *impl_;
@@ -360,7 +365,7 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
                (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
                 array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
            picks(largest_group) + array(s.longest_sums(), sizeof(std::uint64_t));
-  if (s.labor) bytes += LaborMemory::max_scratch_bytes(s.dataset, num_hops(), s.options.labor_seeds > 0);
+  bytes += later_table_bytes();
   if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
   if (s.options.link.excludes()) {
     ExcludedRows::Most most = most_excluded(s.dataset, num_seeds, DrawnGroup::kRows);

@@ -23,6 +23,7 @@ class NeighborSampler : public Sampler {
   SampleBounds bounds(SeedCounts seeds) const override;
   std::size_t num_hops() const override;
   std::size_t scratch_bytes() const override;
+  std::size_t later_table_bytes() const override;
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
   /// Weighted rows so far that few heavy edges made slow: they cost O(degree) each (weighted_rule.h).
   std::uint64_t rows_summed() const;

@@ -105,7 +105,9 @@ class Sampler {
   virtual std::size_t num_hops() const = 0;
   /// Bytes of scratch held.
   virtual std::size_t scratch_bytes() const = 0;
-  /// What that can come to with samples of so many seeds.
+  /// Of tables that the graph bounds: what they may take once it samples, beyond what it holds when it is made.
+  virtual std::size_t later_table_bytes() const { return 0; }
+  /// What scratch_bytes() can come to with samples of so many seeds.
   virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
 };
 

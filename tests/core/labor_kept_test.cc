@@ -11,6 +11,7 @@
 
 #include "core/huge_pages.h"
 #include "core/labor_kept.h"
+#include "core/labor_memory.h"
 #include "core/labor_picker.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
@@ -220,6 +221,32 @@ TEST(LaborShared, BatchesOfAWindowInAnyOrder_AreTheSameFieldByField) {
       if (::testing::Test::HasFailure()) return;
     }
     EXPECT_LE(maker.scratch_bytes(), maker.scratch(30).at_most);
+  }
+}
+
+// What a loader asks memory for before the first batch: a subgraph of the drawn nodes or edges takes nothing of it away.
+TEST(LaborShared, TablesToComeCountForEverySubgraph) {
+  std::mt19937_64 random(6);
+  testing::TempFolder folder;
+  testing::TypedGraph graph = two_types(random);
+  std::erase_if(graph.edges, [](const auto& edges) { return edges.src != edges.dst; });
+  testing::write_typed_dataset(folder.path() / "graph", graph, testing::random_typed_cut(graph, 1, random()));
+  const Dataset dataset(folder.path() / "graph");
+  const Ints seeds{0, 1, 2};
+  const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+  for (const Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kBidirectional, Subgraph::kInduced}) {
+    SCOPED_TRACE(to_string(subgraph));
+    const auto tables = [&](bool labor, std::int64_t labor_seeds) {
+      return BatchMaker(dataset, list,
+                        {.fanouts = {3, 4}, .labor = labor, .labor_seeds = labor_seeds, .subgraph = subgraph})
+          .scratch(1)
+          .tables;
+    };
+    const std::size_t none = tables(false, 0), variates = tables(true, 0), lists = tables(true, 150);
+    EXPECT_EQ(variates - none, LaborMemory::max_scratch_bytes(dataset, 2, false));
+    EXPECT_EQ(lists - none, LaborMemory::max_scratch_bytes(dataset, 2, true));
+    EXPECT_GT(lists, variates);
+    EXPECT_GT(variates, none);
   }
 }
 
