@@ -48,7 +48,11 @@ ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::str
   std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
   for (std::int64_t original = 0; original < count; ++original) {
     const std::int64_t node = dataset.dataset_id(node_type, original);
-    nodes_[next[cluster_of(node)]++] = node;
+    const std::int64_t cluster = cluster_of(node);
+    if (next[cluster] == begin_[cluster + 1])  // ids that are there twice must not become a write elsewhere
+      throw Error(ErrorCode::kCorrupt, fmt::format("'{}' gives a node twice; make the dataset again",
+                                                   new_ids_path(dataset.meta().node_types[node_type])));
+    nodes_[next[cluster]++] = node;
   }
 }
 

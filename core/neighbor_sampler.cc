@@ -115,12 +115,20 @@ struct NeighborSampler::Impl {
     NodeScratch& type = nodes[seeds.node_type];
     std::visit(
         [&](auto& relabel) {
-          relabel.make_room(type.local, seeds.ids.size());
-          typename std::decay_t<decltype(relabel)>::Inserter inserter(relabel, type.local, seed_index.data());
-          for (std::size_t i = number; i < number + seeds.ids.size(); ++i)
-            inserter.insert((trees ? i << node_bits : 0) | static_cast<std::uint64_t>(seeds.ids[i - number]),
-                            i);
-          inserter.close();
+          // A few at a time: where each is a tree, each clears a table that has room for all that may still come.
+          for (std::size_t begin = 0; begin < seeds.ids.size(); begin += DrawnGroup::kRows) {
+            const auto some =
+                seeds.ids.subspan(begin, std::min<std::size_t>(DrawnGroup::kRows, seeds.ids.size() - begin));
+            relabel.make_room(type.local, some.size());
+            typename std::decay_t<decltype(relabel)>::Inserter inserter(relabel, type.local,
+                                                                        seed_index.data());
+            std::uint64_t at = number + begin;
+            for (const std::int64_t seed : some) {
+              inserter.insert((trees ? at << node_bits : 0) | static_cast<std::uint64_t>(seed), at);
+              ++at;
+            }
+            inserter.close();
+          }
         },
         type.relabel);
   }

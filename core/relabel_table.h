@@ -200,8 +200,9 @@ class HashRelabel {
     return table + at;
   }
   void resize(int slot_bits) {
+    table_.reserve(
+        std::size_t{1} << slot_bits);  // first: where memory is short, the table is still as it was
     slot_bits_ = slot_bits;
-    table_.reserve(std::size_t{1} << slot_bits_);
     clear();
   }
   void clear() {

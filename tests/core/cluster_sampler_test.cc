@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "tests/core/made_batch.h"
@@ -27,6 +29,7 @@ class Clusters : public ::testing::Test {
     testing::write_typed_dataset(folder_.path() / "graph", made, cut);
     return Dataset(folder_.path() / "graph");
   }
+  std::filesystem::path path() const { return folder_.path() / "graph"; }
   static BatchOptions options() {
     BatchOptions o{.sampler = BatchOptions::kClusterSampler};
     o.cluster = "time";
@@ -120,6 +123,32 @@ TEST_F(Clusters, NumbersThatCannotBe_AreRefused) {
   EXPECT_NE(said({2, 0, -1, 4, 0, 0}, "time").find("cluster -1 of node 2"), std::string::npos);
   EXPECT_NE(said({2, 0, 6, 4, 0, 0}, "time").find("cluster 6 of node 2"), std::string::npos);
   EXPECT_NE(said({2, 0, 2, 4, 0, 0}, "nope").find("nope"), std::string::npos);
+}
+
+// Each id is one of a node, so nothing tells before they are put in order.
+TEST_F(Clusters, ADamagedListOfIds_IsNamed) {
+  open(graph());
+  const std::filesystem::path ids = path() / "nodes/node/new_ids.npy";
+  std::string bytes;
+  {
+    std::ifstream in(ids, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  constexpr std::size_t kIds = 6 * sizeof(std::int32_t);
+  ASSERT_GT(bytes.size(), kIds);
+  for (std::size_t i = 0; i < 6; ++i)
+    bytes.replace(bytes.size() - kIds + 4 * i, 4, bytes.substr(bytes.size() - 4));
+  std::filesystem::remove(ids);
+  std::ofstream(ids, std::ios::binary) << bytes;
+  const Dataset dataset(path());
+  try {
+    cluster_seeds(dataset, 0, "time");
+    FAIL() << "one node was there six times";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_NE(std::string(error.what()).find("new_ids.npy' gives a node twice"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -2,17 +2,14 @@
 // place of the row.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-
-#include <fstream>
 #include <new>
 #include <numeric>
 #include <random>
 
-#include "core/huge_pages.h"
 #include "core/labor_kept.h"
 #include "core/labor_memory.h"
 #include "core/labor_picker.h"
+#include "tests/core/address_limit.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
@@ -110,30 +107,15 @@ TYPED_TEST(LaborLists, ForWhichThereIsNoRoom_AreLeftOutAndTheOthersStay) {
   EXPECT_LE(this->kept_.scratch_bytes(), LaborKept::max_scratch_bytes(this->csc_));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitsAddresses = false;  // sanitizers reserve more than any limit leaves them
-#else
-constexpr bool kLimitsAddresses = true;
-#endif
-
-std::size_t bytes_of_addresses() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t pages = 0;
-  statm >> pages;
-  return pages * kPageBytes;
-}
-
 // A worker tells its trainer of it and goes on, with the same lists.
 TEST(LaborListsWithoutMemory, BeginAgainWhereThereIsSomeAgain) {
-  if (!kLimitsAddresses) GTEST_SKIP() << "a limit of addresses is none under a sanitizer";
+  if (!testing::kLimitsAddresses) GTEST_SKIP() << "a limit of addresses is none under a sanitizer";
   const CscView csc{.num_dst_nodes = 40, .num_edges = 1 << 23, .index_type = ElementType::kInt32};
   LaborKept kept;
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
-  const rlimit tight{.rlim_cur = bytes_of_addresses() + (std::size_t{16} << 20), .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
-  EXPECT_THROW(kept.begin(csc, 7), std::bad_alloc);
-  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  {
+    const testing::AddressLimit tight(std::size_t{16} << 20);
+    EXPECT_THROW(kept.begin(csc, 7), std::bad_alloc);
+  }
   kept.begin(csc, 7);
   const List<std::int32_t> list{.sources = {3, 4}, .positions = {0, 1}};
   kept.keep(5, list.taken());

@@ -7,6 +7,7 @@
 #include "core/relabel_table.h"
 #include "core/seed_places.h"
 #include "core/time_codes.h"
+#include "tests/core/address_limit.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -266,6 +267,29 @@ TEST(TimeBracket, HoldsMostOfWhatIsSearchedForFromTheBeginning) {
     found += bracket.begin <= want && want <= bracket.end;
   }
   EXPECT_GE(found, kRows * 2 / 3);
+}
+
+// A worker tells its trainer of a batch that memory was too short for, and makes the next with the same table.
+TEST(RelabelTable, ABatchAfterAShortageOfMemory_HasItsLocalIds) {
+  if (!testing::kLimitsAddresses) GTEST_SKIP() << "a limit of addresses is none under a sanitizer";
+  constexpr std::size_t kTooMany = 1 << 21;  // their entries: 64 MB
+  HashRelabel relabel(std::int64_t{1} << 40);
+  LocalNodes nodes;
+  nodes.reserve(kTooMany);
+  relabel.begin_batch(nodes);
+  {
+    const testing::AddressLimit tight(std::size_t{16} << 20);
+    EXPECT_THROW(relabel.make_room(nodes, kTooMany), std::bad_alloc);
+  }
+  relabel.begin_batch(nodes);
+  constexpr std::uint64_t kNodes = 100'000, kFar = 0x9E37'79B9'7F4A'7C15u >> 24;
+  std::vector<std::uint32_t> locals(2 * kNodes);
+  relabel.make_room(nodes, 2 * kNodes);
+  HashRelabel::Inserter inserter(relabel, nodes, locals.data());
+  for (std::uint64_t i = 0; i < 2 * kNodes; ++i) inserter.insert(i % kNodes * kFar, i);
+  inserter.close();
+  ASSERT_EQ(nodes.count, kNodes);
+  for (std::uint64_t i = 0; i < 2 * kNodes; ++i) ASSERT_EQ(locals[i], i % kNodes);
 }
 
 }  // namespace
