@@ -10,6 +10,24 @@
 #include "core/limits.h"
 
 namespace hopfeed {
+namespace {
+
+// In rows so long, what each addition rounds off comes to a share of a column, which the largest weight would gain or lose. Shorter
+// rows keep the plain sum, of which their tables were always made.
+constexpr std::size_t kLongRow = std::size_t{1} << 24;
+
+/// With the digits that each addition loses (Neumaier 1974).
+double compensated_sum(std::span<const double> weights) {
+  double sum = 0, lost = 0;
+  for (const double weight : weights) {
+    const double next = sum + weight;
+    lost += sum >= weight ? (sum - next) + weight : (weight - next) + sum;
+    sum = next;
+  }
+  return sum + lost;
+}
+
+}  // namespace
 
 void AliasBuilder::to_integers(std::span<const double> weights) {
   double sum = 0;
@@ -25,6 +43,7 @@ void AliasBuilder::to_integers(std::span<const double> weights) {
     throw Error(ErrorCode::kInvalid, "all weights of the row are zero, so nothing can be drawn from it");
   if (!std::isfinite(sum))
     throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
+  if (weights.size() >= kLongRow) sum = compensated_sum(weights);
   const double whole = static_cast<double>(weights.size()) * static_cast<double>(kColumn);
   const std::uint64_t total = weights.size() * kColumn;
   integers_.resize(weights.size());

@@ -42,6 +42,14 @@ TEST(AliasTable, IntegersAreInProportionAndSumUp) {
   }
 }
 
+// A plain sum of these is off by so much that the first edge, which takes up the difference, has two units too many for each edge.
+TEST(AliasTable, OfALongRowTheSumIsExact) {
+  constexpr std::uint64_t kEdges = 1 << 24;
+  const auto integers = integers_of(std::vector<double>(kEdges, 0.1));
+  EXPECT_NEAR(static_cast<double>(integers[0]), static_cast<double>(kColumn), kEdges);
+  EXPECT_NEAR(static_cast<double>(integers[kEdges / 2]), static_cast<double>(kColumn), 1);
+}
+
 // pyg-lib's test of its biased random numbers: cumulated 0, .75, 0, .8, 0, .25, 0, .5.
 TEST(AliasTable, SharesOfPygLibsBiases) {
   const auto first_share = [](const std::vector<double>& weights) {
