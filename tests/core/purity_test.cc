@@ -69,8 +69,7 @@ TEST(Purity, TheHistoryOfAMakerIsInvisible) {
   BatchMaker used(dataset, list, {.fanouts = {5, 5}}), fresh(dataset, list, {.fanouts = {5, 5}});
   const BatchKey key{.seed = 1, .epoch = 0, .first = 64, .count = 20};
   for (std::int64_t i = 0; i < 1'000; ++i)
-    used.sample(
-        {.seed = 9, .epoch = i, .first = i % 50, .count = 1 + i % 60});  // the table's generations wrap
+    used.sample({.seed = 9, .epoch = i, .first = i % 50, .count = 1 + i % 60});
   EXPECT_EQ(testing::make_block(used, key).view().digest(), testing::make_block(fresh, key).view().digest());
 }
 
