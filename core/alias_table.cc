@@ -29,7 +29,7 @@ double compensated_sum(std::span<const double> weights) {
 
 }  // namespace
 
-void AliasBuilder::to_integers(std::span<const double> weights) {
+bool AliasBuilder::to_integers(std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
@@ -39,8 +39,7 @@ void AliasBuilder::to_integers(std::span<const double> weights) {
     }
     sum += weights[i];
   }
-  if (sum == 0)
-    throw Error(ErrorCode::kInvalid, "all weights of the row are zero, so nothing can be drawn from it");
+  if (sum == 0) return false;
   if (!std::isfinite(sum))
     throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
   if (weights.size() >= kLongRow) sum = compensated_sum(weights);
@@ -57,11 +56,14 @@ void AliasBuilder::to_integers(std::span<const double> weights) {
   // The largest is at least a column; what the others are rounded up by is far below that, or they would not be so many.
   std::uint64_t& largest = *std::max_element(integers_.begin(), integers_.end());
   largest = largest + total - taken;  // modulo 2^64, so it may also shrink
+  return true;
 }
 
-void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> entries) {
-  if (weights.empty()) return;
-  to_integers(weights);
+bool AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> entries) {
+  if (!to_integers(weights)) {
+    for (std::uint32_t i = 0; i < weights.size(); ++i) entries[i] = {0, i};
+    return false;
+  }
   small_.clear();
   large_.clear();
   const auto full = [&](std::uint32_t i) {
@@ -86,6 +88,7 @@ void AliasBuilder::build(std::span<const double> weights, std::span<AliasEntry> 
         kColumn - integers_[poor];  // stays above zero, so a threshold of zero means a weight of zero
     sort_in(rich);
   }
+  return true;
 }
 
 std::vector<AliasEntry> alias_table(std::span<const double> weights) {
@@ -93,7 +96,7 @@ std::vector<AliasEntry> alias_table(std::span<const double> weights) {
       weights.size() <= static_cast<std::size_t>(kMaxWeightedDegree),
       fmt::format("{} are too many to draw by; give at most {}", weights.size(), kMaxWeightedDegree));
   std::vector<AliasEntry> entries(weights.size());
-  AliasBuilder().build(weights, entries);
+  require_valid(AliasBuilder().build(weights, entries) || weights.empty(), kAllWeightsZero);
   return entries;
 }
 
@@ -102,7 +105,7 @@ void alias_weights(const AliasTableView& table, std::uint64_t* out) {
   for (std::size_t i = 0; i < table.count; ++i) {
     const AliasEntry& entry = table[i];
     if (entry.alias == i) {
-      out[i] += kColumn;
+      out[i] += entry.threshold > 0 ? kColumn : 0;
       continue;
     }
     out[i] += entry.threshold;

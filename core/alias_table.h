@@ -5,6 +5,8 @@
 // The weights of a row of n edges become integers that sum up to n * 2^32: in proportion, rounded down, positive ones at
 // least 1, the largest (the first of equals) takes what rounding left. Each edge then has a column of 2^32, of which `threshold`
 // is its own and the rest another's. The draws are exact for these integers. Rows have fewer than 2^31 edges.
+//
+// Where all weights are zero, no column has anything: its threshold is 0 and its rest its own. Nothing is drawn from such a row.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,8 +21,9 @@ inline constexpr std::uint64_t kColumn = std::uint64_t{1} << 32;
 /// Turns weights into alias tables, row by row; keeps its memory.
 class AliasBuilder {
  public:
-  /// `entries` has one element per weight. Throws kInvalid where a weight is negative, NaN or infinite, or where all are zero.
-  void build(std::span<const double> weights, std::span<AliasEntry> entries);
+  /// `entries` has one element per weight. False where all weights are zero: nothing can be drawn from the row. Throws kInvalid
+  /// where a weight is negative, NaN or infinite.
+  bool build(std::span<const double> weights, std::span<AliasEntry> entries);
 
   std::size_t bytes() const {
     return integers_.capacity() * sizeof(std::uint64_t) +
@@ -32,12 +35,22 @@ class AliasBuilder {
   }
 
  private:
-  void to_integers(std::span<const double> weights);
+  bool to_integers(std::span<const double> weights);
   std::vector<std::uint64_t> integers_;
   std::vector<std::uint32_t> small_, large_;
 };
 
-/// The table of a single row, of at most kMaxWeightedDegree weights. Throws kInvalid for more, and what AliasBuilder throws.
+/// Why a row is refused where something has to be drawn from it.
+inline constexpr const char* kAllWeightsZero =
+    "all weights of the row are zero, so nothing can be drawn from it";
+
+/// Whether the entry of any column says that nothing can be drawn from the row.
+inline bool weighs_nothing(const AliasEntry& entry, std::uint32_t column) {
+  return entry.threshold == 0 && entry.alias == column;
+}
+
+/// The table of a single row, of at most kMaxWeightedDegree weights. Throws kInvalid for more, where all are zero, and what
+/// AliasBuilder throws.
 std::vector<AliasEntry> alias_table(std::span<const double> weights);
 
 /// The integers behind a row's table: what each edge weighs of n * 2^32. `out` has one element per entry.

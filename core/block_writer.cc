@@ -1,18 +1,20 @@
 // See block_writer.h.
 #include "core/block_writer.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/saturating.h"
 
 namespace hopfeed {
 
 int BlockWriter::add(const BlockArray& array) {
   BlockEntry entry;
-  if (array.name.empty() || array.name.size() >= sizeof(entry.name) ||
-      array.shape.size() > BlockShape::kMaxDims || entries_.size() >= kMaxBlockArrays) {
+  if (array.name.empty() || array.name.size() >= sizeof(entry.name) || !array.shape.valid() ||
+      entries_.size() >= kMaxBlockArrays) {
     throw Error(ErrorCode::kInvalid, "no place for array '" + std::string(array.name) + "' in a batch block");
   }
   std::memcpy(entry.name, array.name.data(), array.name.size());
@@ -20,11 +22,12 @@ int BlockWriter::add(const BlockArray& array) {
   entry.num_dims = static_cast<std::uint16_t>(array.shape.size());
   entry.store = static_cast<std::uint16_t>(array.store);
   entry.type = static_cast<std::uint16_t>(array.type);
-  entry.bytes = element_bytes(array.element);
+  std::int64_t bytes = element_bytes(array.element);
   for (std::size_t d = 0; d < array.shape.size(); ++d) {
     entry.shape[d] = array.shape[d];
-    entry.bytes *= static_cast<std::uint64_t>(array.shape[d]);
+    bytes = saturating_product(bytes, array.shape[d]);
   }
+  entry.bytes = std::min(static_cast<std::uint64_t>(bytes), std::uint64_t{kMaxBlockBytes});
   entry.offset = entries_.empty() ? 0 : align(entries_.back().offset + entries_.back().bytes);
   entries_.push_back(entry);
   return static_cast<int>(entries_.size()) - 1;

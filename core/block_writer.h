@@ -1,6 +1,7 @@
 // Lays out a batch block: arrays are announced first, so that the size is known before a byte is written; then the head
 // and the gaps are written and each array is filled in place.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -26,6 +27,10 @@ class BlockShape {
   }
   std::size_t size() const { return size_; }
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
+  /// Whether an array can have it: not too many dimensions, none of them negative.
+  bool valid() const {
+    return size_ <= kMaxDims && std::all_of(dims_, dims_ + size_, [](std::int64_t dim) { return dim >= 0; });
+  }
 
  private:
   std::int64_t dims_[kMaxDims] = {};
@@ -43,7 +48,8 @@ struct BlockArray {
 class BlockWriter {
  public:
   void clear() { entries_.clear(); }
-  /// Announces an array; returns its number. Throws kInvalid for a name that is too long or more than 4 dimensions.
+  /// Announces an array; returns its number. One that no block can hold counts as kMaxBlockBytes, so that sizes of what is only
+  /// planned do not wrap. Throws kInvalid for a name that is too long or a shape that cannot be.
   int add(const BlockArray& array);
   /// The first array that has the name of an earlier one in the same place (store and type); none: null.
   const BlockEntry* repeated() const;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/saturating.h"
 
 namespace hopfeed {
 
@@ -67,6 +68,9 @@ SampleBounds BuiltSampler::bounds(SeedCounts seeds) const {
                 fmt::format("sampler '{}' gives bounds that are not a count for each of {} node types and {} "
                             "edge types",
                             name_, node_types_, edge_types_));
+  for (const ArraySpec& array : bounds.arrays)
+    require_valid(array.shape.valid(),
+                  fmt::format("sampler '{}' bounds array '{}' by a shape that cannot be", name_, array.name));
   bounds.seeds = total_of(seeds);
   return bounds;
 }

@@ -105,22 +105,18 @@ bool ExcludedRows::make_table(Row& row, const Weights& weights) {
   const LeftOut out = left_out(row);
   weights_.reserve(weights.degree);
   std::uint64_t left = 0, next = 0;
-  bool weighs = false;
   for (std::uint64_t i = 0; i < weights.degree; ++i) {
     if (next < out.count() && out.absent(next) == i) {
       ++next;
       continue;
     }
-    const double weight = number_at(first + static_cast<std::int64_t>(i) * view.stride_bytes, view.type);
-    weighs |= weight != 0;
-    weights_[left++] = weight;
+    weights_[left++] = number_at(first + static_cast<std::int64_t>(i) * view.stride_bytes, view.type);
   }
-  if (!weighs) {
+  tables_.reserve(num_entries_ + left);
+  if (!builder_.build({weights_.data(), left}, {tables_.data() + num_entries_, left})) {
     row.table = kNoWeight;
     return false;
   }
-  tables_.reserve(num_entries_ + left);
-  builder_.build({weights_.data(), left}, {tables_.data() + num_entries_, left});
   row.table = num_entries_;
   num_entries_ += left;
   return true;

@@ -43,7 +43,8 @@ struct LocalNodes {
   void reserve(std::size_t more) {
     if (count + more > kMaxBatchNodes) {
       throw Error(ErrorCode::kUnsupported,
-                  "a batch would hold more than 2^29 nodes; use smaller fanouts or batches");
+                  "a batch might hold more than 2^29 nodes of a type, counting each neighbour that is drawn "
+                  "as a new one; use smaller fanouts or batches");
     }
     ids.reserve(count + more + 1);
   }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/saturating.h"
 
 namespace hopfeed {
 namespace {
@@ -83,6 +84,14 @@ void SampleBuilder::add_edge(int edge_type, std::uint32_t source, std::uint32_t 
     throw Error(ErrorCode::kInvalid, fmt::format("a sampler added an edge of type {}; there are {} types",
                                                  edge_type, edges_.size()));
   Edges& type = edges_[edge_type];
+  if (row.edge_type != edge_type) {
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("a sampler added an edge of type '{}' by a row of type '{}'",
+                            dataset_.meta().edge_types[edge_type].folder(),
+                            row.edge_type >= 0 && row.edge_type < static_cast<int>(edges_.size())
+                                ? dataset_.meta().edge_types[row.edge_type].folder()
+                                : "none"));
+  }
   if (source >= nodes_[type.src_type].local.count || target >= nodes_[type.dst_type].local.count ||
       i >= row.degree) {
     throw Error(ErrorCode::kInvalid,
@@ -147,13 +156,11 @@ void SampleBuilder::permute(ScratchArray<T>& values, std::size_t begin, std::siz
 std::span<std::int64_t> SampleBuilder::add_array(const ArraySpec& spec) {
   const std::size_t number = result_.arrays.size();
   if (arrays_.size() <= number) arrays_.emplace_back();
+  if (!spec.shape.valid())
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("a sampler added array '{}' of a shape that cannot be", spec.name));
   std::int64_t elements = 1;
-  for (std::size_t d = 0; d < spec.shape.size(); ++d) {
-    if (spec.shape.size() > BlockShape::kMaxDims || spec.shape[d] < 0)
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("a sampler added array '{}' of a shape that cannot be", spec.name));
-    elements = saturating_product(elements, spec.shape[d]);
-  }
+  for (std::size_t d = 0; d < spec.shape.size(); ++d) elements = saturating_product(elements, spec.shape[d]);
   if (elements > static_cast<std::int64_t>(kMaxBlockBytes / sizeof(std::int64_t)) / kMaxArrayShare)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("a sampler added array '{}' of {} elements, which no batch can hold", spec.name,

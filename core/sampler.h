@@ -10,6 +10,7 @@
 #include "core/batch_layout.h"
 #include "core/block_writer.h"
 #include "core/excluded_edges.h"
+#include "core/saturating.h"
 
 namespace hopfeed {
 
@@ -111,13 +112,6 @@ class Sampler {
   virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
 };
 
-/// Counts that no batch reaches are as good as each other; they must only not wrap.
-inline constexpr std::int64_t kFarTooMany = std::int64_t{1} << 50;
-inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);
-}
-inline std::int64_t saturating_sum(std::int64_t a, std::int64_t b) { return std::min(a + b, kFarTooMany); }
 inline std::int64_t total_of(SeedCounts seeds) {
   std::int64_t sum = 0;
   for (const SeedCount& entry : seeds) sum = saturating_sum(sum, entry.count);

@@ -16,16 +16,18 @@
 namespace hopfeed {
 
 /// What both sides have to agree in; compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 3, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 4, g++ ABI " __VERSION__;
 
 /// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout =
-    ((((sizeof(BatchOptions) * 1009 + sizeof(SampleBuilder)) * 1009 + sizeof(Sample)) * 1009 +
-      sizeof(SampleRequest)) *
+    (((((sizeof(BatchOptions) * 1009 + sizeof(SampleBuilder)) * 1009 + sizeof(Sample)) * 1009 +
+       sizeof(SampleRequest)) *
+          1009 +
+      sizeof(SampleBounds)) *
          1009 +
-     sizeof(SampleBounds)) *
+     sizeof(Dataset)) *
         1009 +
-    sizeof(Dataset);
+    sizeof(Row);
 
 /// What a plugin exports under the name hopfeed_sampler_plugin.
 struct SamplerPlugin {

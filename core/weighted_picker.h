@@ -153,10 +153,12 @@ class WeightedPicker {
     if (takes_all(row)) {
       for (std::uint32_t i = 0; i < row.population; ++i)
         if (entries[i].threshold > 0) choices[count++] = own(i);
-    } else if (options_.replace) {
-      for (std::uint32_t t = 0; t < row.most; ++t) choices[count++] = drawn(group, row, entries, t);
     } else {
-      count = choose_distinct(group, row, entries);
+      if (options_.replace)
+        for (std::uint32_t t = 0; t < row.most; ++t) choices[count++] = drawn(group, row, entries, t);
+      else
+        count = choose_distinct(group, row, entries);
+      if (count > 0 && weighs_nothing(entries[choices[0] / 2], choices[0] / 2)) count = 0;
     }
     return count;
   }

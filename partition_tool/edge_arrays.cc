@@ -331,7 +331,9 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
           worker.sources.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.sources));
           try {
-            worker.builder.build(worker.weights, worker.entries);
+            const bool weighs = worker.builder.build(worker.weights, worker.entries);
+            if (!weighs && begin < end && !edges_.zero_rows)
+              throw Error(ErrorCode::kInvalid, kAllWeightsZero);
           } catch (const Error& error) {
             throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}",
                                                   prefix(graph_, edges_), weight, node, error.what()));

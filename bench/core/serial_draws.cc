@@ -49,6 +49,7 @@ Positions draw_by_weight(const NodeStream& stream, std::span<const AliasEntry> t
       if (left[i] > 0) picks.push_back(i);
     return picks;
   }
+  if (std::ranges::all_of(left, [](std::uint64_t weight) { return weight == 0; })) return picks;
   const auto k = static_cast<std::size_t>(fanout);
   const auto draw = [&](std::uint32_t t) {
     const AliasDraw made = alias_draw(stream, t, static_cast<std::uint32_t>(table.size()));

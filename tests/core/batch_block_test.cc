@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/block_file.h"
+#include "core/block_writer.h"
+#include "core/error.h"
 #include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
@@ -134,6 +136,20 @@ TEST(BatchBlock, LongerThanAnyBlockMayBe_IsRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   }
+}
+
+// Bounds of samplers saturate far above what blocks can hold; a planned size must stay there and not wrap to a small one.
+TEST(BatchBlock, SizesThatAreOnlyPlannedDoNotWrap) {
+  const std::int64_t many = std::int64_t{1} << 50, odd = many + 1;
+  for (const BlockShape& shape :
+       {BlockShape{many}, {many, many}, {many, 1 << 14}, {1 << 14, 1 << 14, many}, {odd, many}}) {
+    BlockWriter writer;
+    for (int array = 0; array < 100; ++array) writer.add({.name = "a", .shape = shape});
+    EXPECT_GT(writer.bytes(), kMaxBlockBytes);
+  }
+  BlockWriter writer;
+  EXPECT_THROW(writer.add({.name = "a", .shape = {3, -1}}), Error);
+  EXPECT_THROW(writer.add({.name = "a", .shape = {1, 1, 1, 1, 1}}), Error);
 }
 
 TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {

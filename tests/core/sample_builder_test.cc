@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/typed_dataset.h"
 
 namespace hopfeed {
 namespace {
@@ -76,6 +77,31 @@ TEST_F(WrongSamplers, TypesNodesAndEdgesThatAreNotThere_AreNamed) {
   expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 1, row, 2); }, "neighbour 2 of 2");
 }
 
+// Positions of edges of another type may be beyond this type's: attributes would be read from anywhere.
+TEST_F(WrongSamplers, ARowOfAnotherEdgeType_IsNamed) {
+  testing::write_typed_dataset(
+      folder_.path() / "shop",
+      {.nodes = {{.name = "user", .count = 9}, {.name = "item", .count = 9}},
+       .edges = {
+           {.src = "user", .rel = "buys", .dst = "item", .sources = {0}, .destinations = {0}},
+           {.src = "item", .rel = "rev_buys", .dst = "user", .sources = {0, 1}, .destinations = {0, 0}}}});
+  dataset_.emplace(folder_.path() / "shop");
+  const auto expect_row = [&](Row row, const std::string& part) {
+    row.degree = 1;
+    expect(
+        [&](Custom& custom) {
+          custom.what = {.nodes = {10, 10}, .edges = {10, 10}, .seeds = 2, .arrays = {}};
+          custom.body = [=](SampleBuilder& out) {
+            out.add_edge(0, out.add_node(0, 0), out.add_node(1, 0), row, 0);
+          };
+        },
+        part);
+  };
+  expect_row(RowReader(*dataset_, 1).row(0),
+             "of type 'user__buys__item' by a row of type 'item__rev_buys__user'");
+  expect_row(Row(), "by a row of type 'none'");
+}
+
 TEST_F(WrongSamplers, ArraysOfShapesThatCannotBe_AreNamed) {
   expect_body([](SampleBuilder& out) { out.add_array({.name = "a", .shape = {-1}}); },
               "array 'a' of a shape");
@@ -112,6 +138,11 @@ TEST_F(WrongSamplers, HopsThatDoNotAddUp_AreNamed) {
 }
 
 TEST_F(WrongSamplers, BoundsThatCannotBe_AreNamed) {
+  expect(
+      [](Custom& custom) {
+        custom.what.arrays = {{.name = "a", .shape = {2, -1}}};
+      },
+      "bounds array 'a' by a shape that cannot be");
   expect([](Custom& custom) { custom.what.nodes.clear(); }, "a count for each of 1 node types");
   expect([](Custom& custom) { custom.what.edges = {1, 2}; }, "a count for each of 1 node types");
   expect([](Custom& custom) { custom.what.nodes = {-1}; }, "a count for each of 1 node types");

@@ -70,10 +70,22 @@ TEST(AliasTable, AThresholdOfZeroMeansAWeightOfZero) {
 
 TEST(AliasTable, WeightsThatAreNoneAreRefused) {
   for (const std::vector<double>& weights :
-       {std::vector<double>{1, -1}, {1, std::nan("")}, {INFINITY, 1}, {0, 0}, {1e308, 1e308, 1e308}}) {
+       {std::vector<double>{1, -1}, {1, std::nan("")}, {INFINITY, 1}, {1e308, 1e308, 1e308}}) {
     std::vector<AliasEntry> table(weights.size());
     EXPECT_THROW(AliasBuilder().build(weights, table), Error);
   }
+}
+
+TEST(AliasTable, OfWeightsThatAreAllZeroNothingIsDrawn) {
+  const std::vector<double> weights(5, 0.0);
+  std::vector<AliasEntry> table(weights.size());
+  EXPECT_FALSE(AliasBuilder().build(weights, table));
+  for (std::uint32_t i = 0; i < table.size(); ++i) EXPECT_TRUE(weighs_nothing(table[i], i));
+  EXPECT_EQ(integers_of(weights), std::vector<std::uint64_t>(weights.size(), 0));
+  EXPECT_THROW(alias_table(weights), Error) << "of seeds and nodes something has to be drawn";
+
+  EXPECT_TRUE(AliasBuilder().build(std::vector<double>{0, 3, 0, 0, 0}, table));
+  for (std::uint32_t i = 0; i < table.size(); ++i) EXPECT_FALSE(weighs_nothing(table[i], i));
 }
 
 // Many independent draws of one row at once: each tree of a disjoint batch draws for itself.
@@ -180,6 +192,15 @@ TEST_F(Draws, BesideVeryHeavyEdgesTheLightAreAsLikelyAsTheirWeights) {
   EXPECT_EQ(taken_[4], kTrees);
   std::vector<double> light = inclusions({1, 2, 3, 4}, 2);
   EXPECT_GT(p_value({taken_[1], taken_[2], taken_[3], taken_[5]}, light), 1e-6);
+}
+
+TEST_F(Draws, ARowThatWeighsNothingGivesNothing) {
+  for (const bool replace : {false, true}) {
+    for (const std::int64_t k : {-1, 1, 3, 5, 30}) {
+      draw(std::vector<double>(20, 0.0), k, replace);
+      EXPECT_EQ(taken_, std::vector<std::int64_t>(20, 0)) << k << " draws";
+    }
+  }
 }
 
 TEST_F(Draws, ARowWithFewerWeightsThanDrawsGivesThemAll) {

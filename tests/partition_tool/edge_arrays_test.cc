@@ -189,8 +189,8 @@ TEST(EdgeArrays, VerifyFindsAFlippedBitInEachFile) {
   for (const auto& [path, file] : meta.files) {
     if (path.find("/attrs/") == std::string::npos && path.find("/alias/") == std::string::npos &&
         path.find("/time_order/") == std::string::npos && path.find("/times/") == std::string::npos &&
-        path.find("/time_indices/") == std::string::npos &&
-        path.find("/time_codes/") == std::string::npos && !path.starts_with("time_bounds/"))
+        path.find("/time_indices/") == std::string::npos && path.find("/time_codes/") == std::string::npos &&
+        !path.starts_with("time_bounds/"))
       continue;
     const std::string good = testing::file_bytes(folder.path() / "d" / path);
     for (const std::size_t at : {good.size() / 3, good.size() - 1}) {
@@ -239,7 +239,23 @@ TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsNode) {
   TypedGraph typed = good;
   for (std::size_t e = 0; e < typed.edges[0].weight.size(); ++e)
     if (typed.edges[0].destinations[e] == node) typed.edges[0].weight[e] = 0;
-  expect_refused(raw_graph_of(typed), where + "all weights of the row are zero");
+  RawGraph imported = raw_graph_of(typed);
+  imported.edges[0].zero_rows = false;
+  expect_refused(imported, where + "all weights of the row are zero");
+}
+
+TEST(EdgeArrays, RowsOfADatasetMayWeighNothingAndArePartitionedWithTheRest) {
+  TypedGraph typed = timed_graph(true);
+  const std::int64_t node = typed.edges[0].destinations[1'234];
+  for (std::size_t e = 0; e < typed.edges[0].weight.size(); ++e)
+    if (typed.edges[0].destinations[e] == node) typed.edges[0].weight[e] = 0;
+  const TempFolder folder;
+  testing::write_dataset(folder.path() / "d", raw_graph_of(typed));
+  testing::verify(folder.path() / "d");
+  const Dataset dataset(folder.path() / "d");
+  testing::write_dataset(folder.path() / "again", read_dataset(dataset, 2, testing::no_progress));
+  testing::verify(folder.path() / "again");
+  EXPECT_EQ(Dataset(folder.path() / "again").meta().fingerprint, dataset.meta().fingerprint);
 }
 
 TEST(EdgeArrays, NamesAndTypesOfWeightsAndTimesAreChecked) {

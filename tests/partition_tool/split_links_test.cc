@@ -1,6 +1,7 @@
 // split-links: what is held out cannot be reached in training, every edge is somewhere, and the split is the same whatever the cut and the
 // threads.
 #include <map>
+#include <ranges>
 #include <variant>
 #include <vector>
 
@@ -62,6 +63,25 @@ TEST_F(SplitLinks, EveryEdgeIsInOnePlace) {
   EXPECT_EQ(types_[0].edges, 300);
   EXPECT_EQ(types_[0].message + types_[0].valid + types_[0].test, 300);
   EXPECT_EQ(types_[0].reverse_removed, types_[0].valid + types_[0].test);
+}
+
+// Of each row one edge weighs something; where it is held out, what stays weighs nothing and is no reason to refuse the graph.
+TEST_F(SplitLinks, ARowMayLoseAllThatItWeighs) {
+  TypedGraph graph = testing::friends(3);
+  testing::TypedEdges& edges = graph.edges[0];
+  std::set<std::int64_t> seen;
+  for (const std::int64_t destination : edges.destinations)
+    edges.weight.push_back(seen.insert(destination).second ? 1 : 0);
+  const Dataset made(split(graph, {.num_val = {.ratio = 0.3}, .num_test = {.ratio = 0.3}, .seed = 1}, 2));
+  std::map<std::int64_t, double> weight_of_row;
+  const AttrView weights = made.edge_attr(0, "weight");
+  const CscView csc = made.csc(0);
+  for (std::size_t p = 0; p < csc.parts.size(); ++p)
+    for (std::int64_t row = 0; row < csc.parts[p].num_rows; ++row)
+      for (std::int64_t e = csc.parts[p].rows[row].offset; e < csc.parts[p].rows[row + 1].offset; ++e)
+        weight_of_row[csc.parts[p].rows[row].original_id] +=
+            reinterpret_cast<const double*>(weights.parts[p])[e];
+  EXPECT_GT(std::ranges::count(std::views::values(weight_of_row), 0.0), 0) << "rows without any weight";
 }
 
 // The time of an edge is the id that it had.

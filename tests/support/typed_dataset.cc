@@ -389,7 +389,6 @@ TypedGraph random_typed_graph(const RandomTypedOptions& options) {
                      .time = {}};
     const std::int64_t count = below(8 * graph.nodes[dst].count);
     const bool weighted = below(3) > 0, timed = below(2) > 0;
-    std::vector<bool> has_weight(graph.nodes[dst].count);
     for (std::int64_t i = 0; i < count; ++i) {
       edges.sources.push_back(below(graph.nodes[src].count));
       edges.destinations.push_back(
@@ -397,9 +396,7 @@ TypedGraph random_typed_graph(const RandomTypedOptions& options) {
       if (timed) edges.time.push_back(below(40) - 10);
       if (!weighted) continue;
       const double weights[] = {0, 1, 0.25, 1e-9, 1e6, static_cast<double>(1 + below(1'000)) / 7};
-      edges.weight.push_back(has_weight[edges.destinations.back()] ? weights[below(6)]
-                                                                   : weights[1 + below(5)]);
-      has_weight[edges.destinations.back()] = true;
+      edges.weight.push_back(edges.destinations.back() % 8 == 5 ? 0 : weights[below(6)]);
     }
     graph.edges.push_back(std::move(edges));
   }
