@@ -67,9 +67,10 @@ TEST_F(SplitLinks, EveryEdgeIsInOnePlace) {
 
 // Of each row one edge weighs something; where it is held out, what stays weighs nothing and is no reason to refuse the graph.
 TEST_F(SplitLinks, ARowMayLoseAllThatItWeighs) {
-  TypedGraph graph = testing::friends(3);
+  TypedGraph graph = testing::shop_graph(20, 15, 250, 3);
   testing::TypedEdges& edges = graph.edges[0];
   std::set<std::int64_t> seen;
+  edges.weight.clear();
   for (const std::int64_t destination : edges.destinations)
     edges.weight.push_back(seen.insert(destination).second ? 1 : 0);
   const Dataset made(split(graph, {.num_val = {.ratio = 0.3}, .num_test = {.ratio = 0.3}, .seed = 1}, 2));
