@@ -5,7 +5,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 folder=$root/build/peers bin=$root/build/release/bin
-nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' only=()
+nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' only=() chosen=' '
+measures=(node link weighted labor hetero loader handover kill)
+
+listed() { local IFS=,; printf %s "$*" | sed 's/,/, /g'; }
 
 usage() {
   cat <<HELP
@@ -18,6 +21,7 @@ an environment of its own below DIR and runs at the best of its settings; what c
   --nodes N     of the generated graph ($nodes, the size of ogbn-products); it has 100 features
   --edges N     of the generated graph ($edges)
   --only PEER   hopfeed and this peer alone: pyg, graphbolt or glt; may be given again
+  --measure M   this measure alone: $(listed "${measures[@]}"); may be given again
   --rounds N    turns of each ($rounds)
   --seconds S   of each measurement ($seconds)
   --dir DIR     where everything goes (build/peers): environments, graphs, results.json, results.md, results.svg
@@ -37,7 +41,7 @@ while (($#)); do
     --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
     --help | -h) usage; exit 0 ;;
     --quick) nodes=30000 edges=1500000 rounds=2 seconds=1; shift; continue ;;
-    --nodes | --edges | --rounds | --seconds | --only | --dir | --bin | --json) (($# > 1)) || die "$1 needs a value" ;;
+    --nodes | --edges | --rounds | --seconds | --only | --measure | --dir | --bin | --json) (($# > 1)) || die "$1 needs a value" ;;
     *) die "unknown option '$1' (see bench/peers.sh --help)" ;;
   esac
   case $1 in
@@ -48,6 +52,9 @@ while (($#)); do
         hopfeed | pyg | graphbolt | glt) only+=("$2") ;;
         *) die "--only: no peer '$2'; there are hopfeed, pyg, graphbolt and glt" ;;
       esac ;;
+    --measure)
+      [[ $2 =~ ^[a-z]+$ && " ${measures[*]} " == *" $2 "* ]] || die "--measure: no measure '$2'; there are $(listed "${measures[@]}")"
+      chosen+="$2 " ;;
     --dir) [[ -n $2 ]] || die "--dir needs a folder"; folder=$2 ;;
     --bin) bin=$2 ;;
     --json) json=$2 ;;
@@ -90,12 +97,17 @@ dataset_of() {
   say "$last"
 }
 
-for kind in weighted hetero; do   # each makes its dataset where none of its version is there, hetero the plain one that it is compared with too
-  run "$bin/hopfeed-bench" sampler --kind "$kind" "${sizes[@]}" --seconds 0.01 >/dev/null
+wanted() { [[ $chosen == ' ' || $chosen == *" $1 "* ]]; }
+kinds=(plain)
+for kind in weighted hetero; do
+  ! wanted "$kind" || kinds+=("$kind")
+done
+for kind in "${kinds[@]}"; do   # each makes its dataset where none of its version is there
+  run "$bin/hopfeed-bench" sampler --kind "${kind/plain/uniform}" "${sizes[@]}" --seconds 0.01 >/dev/null
 done
 if [[ -n $python ]]; then
   mkdir -p "$graphs"
-  for kind in plain weighted hetero; do
+  for kind in "${kinds[@]}"; do
     dataset=$(dataset_of "$kind")
     exported=$folder/exports/${dataset##*/}
     [[ -e $exported/graph.json ]] || run "$python" "$root/bench/peers/export.py" "$dataset" "$exported"
@@ -106,8 +118,9 @@ fi
 # --- the figures ------------------------------------------------------------------------------------------------------
 step "Measuring: $rounds rounds"
 names=$(IFS=,; echo "hopfeed${peers[*]:+,${peers[*]}}")
-python3 "$root/bench/peers/measure.py" --dir "$folder" --graphs "$graphs" --bin "$bin" --json "$folder/results.json" --peers "$names" "${sizes[@]}" \
-  --rounds "$rounds" --seconds "$seconds"
+in_order=$(for measure in "${measures[@]}"; do ! wanted "$measure" || echo "$measure"; done | paste -sd,)
+python3 "$root/bench/peers/measure.py" --dir "$folder" --graphs "$graphs" --bin "$bin" --json "$folder/results.json" --peers "$names" \
+  --measures "$in_order" "${sizes[@]}" --rounds "$rounds" --seconds "$seconds"
 python3 "$root/bench/peers/table.py" "$folder/results.json" >"$folder/results.md"
 python3 "$root/bench/peers/chart.py" "$folder/results.json" >"$folder/results.svg"
 [[ -z $json ]] || cp "$folder/results.json" "$json"

@@ -6,7 +6,7 @@ Usage: chart.py RESULTS.json
 import sys
 from xml.sax.saxutils import escape
 
-from peers import MEASURES, ahead, read_results, value_of, why_missing
+from peers import MEASURES, ahead, measured, read_results, value_of, why_missing
 
 WIDTH, LABELS, VALUES = 860, 220, 190  # of all, of the names on the left, of the numbers behind the longest bar
 BAR, GAP, HEADING = 20, 6, 40
@@ -50,9 +50,8 @@ def chart(document):
     parts = [text(0, 20, f"hopfeed and its peers: {graph['nodes']:,} nodes, {graph['edges']:,} edges, [{graph['fanouts']}], batch {graph['batch_size']}, one machine, "
                          "one run", font_size="15")]
     top = 34
-    for measure in MEASURES:
-        measured = any(measure in entry.get("measures", {}) for entry in document["peers"].values())
-        if measured and MEASURES[measure].more_is_better and measure != "kill":
+    for measure in measured(document):
+        if MEASURES[measure].more_is_better and measure != "kill":
             of_panel, top = panel(document, measure, top)
             parts += of_panel
     body = "\n".join(parts)

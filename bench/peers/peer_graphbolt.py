@@ -30,13 +30,13 @@ def count_nodes(nodes):
     return sum(part.numel() for part in nodes.values()) if isinstance(nodes, dict) else nodes.numel()
 
 
-def sampler_rate(args, sampling_graph, fanouts, next_seeds, weight=None):
-    """What its loader's stages call for each hop, without the stages."""
+def sampler_rate(args, sample, fanouts, next_seeds, weight=None):
+    """What its loader's stages call for each hop, without the stages; `sample` is a method of the graph."""
 
     def step():
         nodes, edges = next_seeds(), 0
         for fanout in fanouts:
-            subgraph = sampling_graph.sample_neighbors(nodes, fanout, False, weight)
+            subgraph = sample(nodes, fanout, False, weight)
             nodes, csc = gb.unique_and_compact_csc_formats(subgraph.sampled_csc, nodes)
             edges += count_edges(csc)
         return edges, count_nodes(nodes)
@@ -44,15 +44,20 @@ def sampler_rate(args, sampling_graph, fanouts, next_seeds, weight=None):
     return common.sampling_rate(step, args.seconds)
 
 
-def node(args, kind="plain"):
+def node(args, kind="plain", method="sample_neighbors"):
     graph, sampling_graph = plain_graph(args, kind)
     seeds = common.batches_of(graph.seeds().to(ids(args)), args.batch_size)
     fanouts = [torch.tensor([fanout]) for fanout in args.fanouts]
-    return sampler_rate(args, sampling_graph, fanouts, lambda: next(seeds), "weight" if kind == "weighted" else None)
+    return sampler_rate(args, getattr(sampling_graph, method), fanouts, lambda: next(seeds), "weight" if kind == "weighted" else None)
 
 
 def weighted(args):
     return node(args, "weighted")
+
+
+def labor(args):
+    """Each call draws variates of its own, which all of its rows share."""
+    return node(args, method="sample_layer_neighbors")
 
 
 def epochs_of(pipe):
@@ -113,7 +118,7 @@ def hetero(args):
     def next_seeds():
         return {name: next(seeds) if name == graph.seed_type else nothing for name in graph.node_types}
 
-    return sampler_rate(args, fused_types(graph, ids(args)), fanouts, next_seeds)
+    return sampler_rate(args, fused_types(graph, ids(args)).sample_neighbors, fanouts, next_seeds)
 
 
 def make_loader(args, seeds):
@@ -169,5 +174,5 @@ def kill(args):
 
 
 if __name__ == "__main__":
-    common.main({"node": node, "link": link, "weighted": weighted, "hetero": hetero, "loader": loader, "handover": handover, "kill": kill},
+    common.main({"node": node, "link": link, "weighted": weighted, "labor": labor, "hetero": hetero, "loader": loader, "handover": handover, "kill": kill},
                 {"dgl": dgl.__version__, "torch": torch.__version__})

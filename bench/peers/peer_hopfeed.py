@@ -82,8 +82,8 @@ def kill(args):
     return {"outcome": outcome, "seconds": longest, "batches_after": len(lines) - KILL_AFTER, "expected_after": len(undisturbed) - KILL_AFTER}
 
 
-MEASURES = {"node": sampler("uniform"), "link": sampler("link"), "weighted": sampler("weighted"), "hetero": sampler("hetero"), "loader": loader,
-            "handover": handover, "kill": kill}
+MEASURES = {"node": sampler("uniform"), "link": sampler("link"), "weighted": sampler("weighted"), "labor": sampler("labor"), "hetero": sampler("hetero"),
+            "loader": loader, "handover": handover, "kill": kill}
 
 
 def main():

@@ -32,6 +32,7 @@ MEASURES = {
     "node": Measure("node seeds", "edges_per_cpu_s", "M edges/s of a core", 1e-6),
     "link": Measure("link seeds, one negative each", "edges_per_cpu_s", "M edges/s of a core", 1e-6),
     "weighted": Measure("by weight", "edges_per_cpu_s", "M edges/s of a core", 1e-6),
+    "labor": Measure("layer-dependent (LABOR)", "edges_per_cpu_s", "M edges/s of a core", 1e-6),
     "hetero": Measure("3 node types, 6 edge types", "edges_per_cpu_s", "M edges/s of a core", 1e-6),
     "loader": Measure("loader, features, two workers", "batches_per_s", "batches/s", 1),
     "handover": Measure("a batch handed over", "handover_us", "ms", 1e-3, more_is_better=False),
@@ -54,7 +55,7 @@ GRAPHBOLT_SAMPLER = (Setting("int32 ids, memory kept", set_to(ids="int32"), True
 PEERS = {
     "hopfeed": Peer(
         "hopfeed",
-        each(("node", "link", "weighted", "hetero", "loader", "handover", "kill"), (Setting("as it is"),)),
+        each(MEASURES, (Setting("as it is"),)),
         {},
         "exact draws without replacement, local ids alone (its other arrays are part of the loader's batches). Its loader's batches also hold labels, original ids and counts"),
     "pyg": Peer(
@@ -63,12 +64,12 @@ PEERS = {
          "loader": (Setting("workers read the features", set_to(gather="worker")), Setting("workers read the features, memory kept", set_to(gather="worker"), True),
                     Setting("the trainer reads the features, memory kept", set_to(gather="trainer"), True)),
          **each(("handover", "kill"), (Setting("workers read the features", set_to(gather="worker")),))},
-        {"weighted": "only in pyg-lib, which has no wheel on PyPI"},
+        {"weighted": "only in pyg-lib, which has no wheel on PyPI", "labor": "PyG has no LABOR"},
         "its sampler on PyPI is torch-sparse's, not pyg-lib's; it also gives edge ids; negatives are random pairs, which may be edges; a batch is handed over as its "
         "workers leave it, features in shared memory already"),
     "graphbolt": Peer(
         "GraphBolt",
-        {**each(("node", "link", "weighted", "hetero"), GRAPHBOLT_SAMPLER),
+        {**each(("node", "link", "weighted", "labor", "hetero"), GRAPHBOLT_SAMPLER),
          "loader": (Setting("two threads in the trainer, memory kept", set_to(ids="int32", threads=2), True),
                     Setting("one thread in the trainer, memory kept", set_to(ids="int32", threads=1), True),
                     Setting("no worker processes, two threads, memory kept", set_to(ids="int32", threads=2, processes=0), True),
@@ -76,15 +77,16 @@ PEERS = {
          "handover": PLAIN_OR_KEPT,
          "kill": (Setting("two threads in the trainer", set_to(threads=2)),)},
         {},
-        "each hop draws again for all nodes so far, so a batch has more edges; negatives share the source of their link, so a batch of links has three ends each and not four; features "
-        "are read in the trainer, its workers hand none over: the time is of a tensor of this size through the loader that it uses"),
+        "each hop draws again for all nodes so far, so a batch has more edges; its LABOR takes exactly the fanout of a longer row, hopfeed's so many on average; "
+        "negatives share the source of their link, so a batch of links has three ends each and not four; features are read in the trainer, its workers hand none over: the time is "
+        "of a tensor of this size through the loader that it uses"),
     "glt": Peer(
         "graphlearn-torch",
         {**each(("node", "link", "weighted", "hetero"), PLAIN_OR_KEPT),
          "loader": (Setting("one batch under way", set_to(concurrency=1)), Setting("one batch under way, memory kept", set_to(concurrency=1), True),
                     Setting("four batches under way, memory kept", set_to(concurrency=4), True)),
          **each(("handover", "kill"), (Setting("as it is"),))},
-        {},
+        {"labor": "graphlearn-torch has no LABOR"},
         "draws with replacement on the CPU where a row is longer than the fanout, so a neighbour may come twice; negatives are tried a few times not to be edges"),
 }
 
@@ -114,9 +116,14 @@ def value_of(document, peer, measure):
     return result[key] * MEASURES[measure].factor if isinstance(result.get(key), (int, float)) else None
 
 
+def measured(document):
+    """The measures that somebody ran: a run may leave some out, or be older than one."""
+    return [measure for measure in MEASURES if any(measure in entry.get("measures", {}) for entry in document["peers"].values())]
+
+
 def why_missing(document, peer, measure):
     entry = document["peers"][peer]
-    return entry.get("missing") or entry["measures"].get(measure, {}).get("missing", "not measured")
+    return entry.get("missing") or entry.get("measures", {}).get(measure, {}).get("missing", "not measured")
 
 
 def ahead(document, measure):

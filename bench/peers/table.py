@@ -5,7 +5,9 @@ Usage: table.py RESULTS.json
 """
 import sys
 
-from peers import MEASURES, ahead, read_results, value_of, why_missing
+from peers import MEASURES, ahead, measured, read_results, value_of
+
+SIZES_OF = {"node": "", "labor": " of LABOR"}  # measures whose batches are of other sizes; behind the rows' titles
 
 
 def number(value):
@@ -46,14 +48,13 @@ def plain_cell(document, peer, measure, key):
 
 def rows(document):
     peers = list(document["peers"])
-    measured = [measure for measure in MEASURES if any(measure in document["peers"][peer].get("measures", {}) for peer in peers)]
-    for measure in measured:
+    for measure in measured(document):
         unit = f", {MEASURES[measure].unit}" if MEASURES[measure].unit else ""
         times = ahead(document, measure)
         yield [MEASURES[measure].title + unit, *(cell(document, peer, measure) for peer in peers), f"{number(times)} times" if times else ""]
-        if measure == "node":
+        if measure in SIZES_OF:
             for key, title in (("nodes_per_batch", "rows (nodes) a batch"), ("edges_per_batch", "edges a batch")):
-                yield [title, *(plain_cell(document, peer, measure, key) for peer in peers), ""]
+                yield [title + SIZES_OF[measure], *(plain_cell(document, peer, measure, key) for peer in peers), ""]
 
 
 def notes(document):
@@ -63,17 +64,20 @@ def notes(document):
             yield f"{entry['title']} could not be installed: {entry['missing']}."
             continue
         versions = ", ".join(f"{name} {version}" for name, version in entry.get("versions", {}).items())
-        settings = "; ".join(f"{measure}: {result['setting']}" for measure, result in entry["measures"].items()
+        results = {measure: entry.get("measures", {}).get(measure, {"missing": "not measured"}) for measure in measured(document)}
+        settings = "; ".join(f"{measure}: {result['setting']}" for measure, result in results.items()
                              if "setting" in result and result["setting"] != "as it is")
         words = [entry["title"] + (f" ({versions})" if versions else "") + ": " + entry["differs"]]
         if settings:
             words.append(f"Best settings: {settings}")
-        for measure in entry["measures"]:
-            if "missing" in entry["measures"][measure]:
-                words.append(f"No figure for {MEASURES[measure].title}: {why_missing(document, peer, measure)}")
-            elif message := entry["measures"][measure].get("message"):
+        for measure, result in results.items():
+            if "missing" in result:
+                words.append(f"No figure for {MEASURES[measure].title}: {result['missing']}")
+            elif message := result.get("message"):
                 words.append(f"The error: `{message}`")
         yield ". ".join(words) + "."
+    if left_out := [MEASURES[measure].title for measure in MEASURES if measure not in measured(document)]:
+        yield f"Not measured: {'; '.join(left_out)}."
 
 
 def table(document):

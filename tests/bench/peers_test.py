@@ -62,6 +62,7 @@ PYG = {"title": "PyG", "differs": "draws with a bias", "versions": {"torch": "2"
 GRAPHBOLT = {"title": "GraphBolt", "differs": "draws again", "versions": {}, "measures": {
     "node": {**result("edges_per_cpu_s", 6e6), "setting": "int32 ids"}, "loader": {"missing": "RuntimeError: no room"}, "handover": {"missing": "not measured"},
     "kill": {"setting": "as it is", "outcome": "batches lost", "seconds": 1.0, "batches_after": 30, "expected_after": 35}}}
+LABOR = result("edges_per_cpu_s", 12e6, nodes_per_batch=500.0, edges_per_batch=800.0)
 GLT = {"title": "graphlearn-torch", "differs": "with replacement", "missing": "pip could not install it"}
 
 
@@ -126,6 +127,23 @@ class Table(Case):
         rows, _, _ = self.rows(document(hopfeed=HOPFEED))
         self.assertEqual(rows["node seeds, M edges/s of a core"], ["30 (27 to 33)", ""])
 
+    def test_batches_of_labor_have_sizes_of_their_own(self):
+        hopfeed = {**HOPFEED, "measures": {**HOPFEED["measures"], "labor": LABOR}}
+        pyg = {**PYG, "measures": {**PYG["measures"], "labor": {"missing": "PyG has no LABOR"}}}
+        rows, notes, _ = self.rows(document(hopfeed=hopfeed, pyg=pyg))
+        self.assertEqual(rows["layer-dependent (LABOR), M edges/s of a core"], ["12 (10.8 to 13.2)", "-", ""])
+        self.assertEqual((rows["rows (nodes) a batch of LABOR"], rows["edges a batch of LABOR"]), (["500", "-", ""], ["800", "-", ""]))
+        self.assertEqual(rows["edges a batch"], ["1,000", "1,001", ""])
+        self.assertTrue(any("No figure for layer-dependent (LABOR): PyG has no LABOR" in note for note in notes), notes)
+
+    def test_results_older_than_a_measure_say_that_it_was_not_measured(self):
+        rows, notes, _ = self.rows(document(hopfeed=HOPFEED, pyg=PYG))
+        self.assertNotIn("layer-dependent (LABOR), M edges/s of a core", rows)
+        self.assertEqual(notes[-1], "- Not measured: link seeds, one negative each; by weight; layer-dependent (LABOR); 3 node types, 6 edge types.")
+        rows, notes, _ = self.rows(document(hopfeed={**HOPFEED, "measures": {**HOPFEED["measures"], "labor": LABOR}}, pyg=PYG))
+        self.assertEqual(rows["layer-dependent (LABOR), M edges/s of a core"][1], "-")
+        self.assertTrue(any(note.startswith("- PyG") and "No figure for layer-dependent (LABOR): not measured" in note for note in notes), notes)
+
     def test_input_that_is_no_result_is_one_line(self):
         for program in ("table.py", "chart.py"):
             self.assert_one_line(self.run_program(PEERS / program, self.folder / "absent.json"), program, "absent.json", "No such file")
@@ -157,6 +175,14 @@ class Chart(Case):
         self.assertEqual(len(bars), 3)
         self.assertEqual(texts.count("pip could not install it"), 2)
         self.assertIn("RuntimeError: no room", texts)
+
+    def test_what_older_results_lack_is_no_panel_and_no_bar(self):
+        title = "layer-dependent (LABOR), M edges/s of a core"
+        _, _, texts = self.drawn(document(hopfeed=HOPFEED, pyg=PYG))
+        self.assertFalse(any(text.startswith("layer-dependent") for text in texts), texts)
+        _, bars, texts = self.drawn(document(hopfeed={**HOPFEED, "measures": {"labor": LABOR}}, pyg=PYG))
+        self.assertEqual(len(bars), 3)  # of pyg: node seeds and the loader
+        self.assertIn("not measured", texts[texts.index(title) + 1 :])
 
     def test_words_that_xml_has_a_use_for_are_kept(self):
         _, _, texts = self.drawn(document(hopfeed=HOPFEED, glt={**GLT, "title": "a<b>&c"}))
@@ -235,6 +261,24 @@ class Runner(Case):
         self.assertEqual(len(self.calls("glt")), 1)
         self.assertEqual(made["peers"]["glt"]["measures"]["kill"]["outcome"], "hangs")
 
+    def test_of_labor_hopfeed_has_one_setting_a_variate_for_each_batch(self):
+        bench = self.folder / "hopfeed-bench"
+        bench.write_text("""#!/bin/sh
+echo "$@" >>"$(dirname "$0")/asked"
+echo '{"edges_per_batch": 500.0, "ms_per_batch": 2.0, "nodes_per_batch": 300.0, "edges_per_s": 240000.0, "cpu_share": 1.0}'
+""")
+        bench.chmod(0o755)
+        for peer in ("pyg", "graphbolt", "glt"):
+            self.pretend(peer, {"labor": figures(1e5), "labor ids=int32 kept": figures(2e5)})
+        peers = self.measure("--measures", "labor", "--rounds", "1")["peers"]
+        self.assertEqual(peers["hopfeed"]["measures"]["labor"]["settings_tried"], {"as it is": 250000.0})
+        asked, = (self.folder / "asked").read_text().splitlines()
+        self.assertIn("--kind labor ", asked)
+        self.assertNotIn("--labor-batches", asked)
+        self.assertEqual(peers["graphbolt"]["measures"]["labor"]["setting"], "int32 ids, memory kept")
+        self.assertEqual(peers["pyg"]["measures"]["labor"], {"missing": "PyG has no LABOR"})
+        self.assertEqual(peers["glt"]["measures"]["labor"], {"missing": "graphlearn-torch has no LABOR"})
+
     def test_peers_take_turns(self):
         for peer in ("pyg", "glt"):
             self.pretend(peer, {"node": figures(1e6), "node  kept": figures(2e6)})
@@ -288,13 +332,14 @@ class Script(Case):
     def test_help_names_every_option(self):
         finished = self.peers("--help")
         self.assertEqual(finished.returncode, 0)
-        for option in ("--quick", "--nodes", "--edges", "--only", "--rounds", "--seconds", "--dir", "--bin", "--json", "--help"):
+        for option in ("--quick", "--nodes", "--edges", "--only", "--measure", "--rounds", "--seconds", "--dir", "--bin", "--json", "--help"):
             self.assertIn(option, finished.stdout)
 
     def test_bad_options_are_one_line_and_leave_nothing(self):
         for arguments, words in ((["--fast"], "unknown option '--fast'"), (["--nodes", "0"], "--nodes is '0'"), (["--edges", "many"], "--edges is 'many'"),
                                  (["--rounds=-1"], "--rounds is '-1'"), (["--seconds", "0"], "--seconds is '0'"), (["--seconds", "."], "--seconds is '.'"),
-                                 (["--only", "dgl"], "--only: no peer 'dgl'"), (["--json"], "--json needs a value"), (["--dir="], "--dir needs a folder"),
+                                 (["--only", "dgl"], "--only: no peer 'dgl'"), (["--measure", "speed"], "--measure: no measure 'speed'"),
+                                 (["--measure", "node link"], "--measure: no measure 'node link'"), (["--measure="], "--measure: no measure ''"), (["--json"], "--json needs a value"), (["--dir="], "--dir needs a folder"),
                                  (["--bin", "/nowhere"], "no hopfeed-bench in '/nowhere'"),
                                  (["--bin", BIN, "--json", "/nowhere/out.json"], "cannot write '/nowhere/out.json'"),
                                  (["--bin", BIN, "--dir", "/proc/nowhere"], "cannot make the folder '/proc/nowhere'")):
@@ -307,12 +352,24 @@ class Script(Case):
         self.assertEqual(finished.returncode, 0, finished.stderr + finished.stdout)
         made = json.loads((self.folder / "copy.json").read_text())
         measures = made["peers"]["hopfeed"]["measures"]
-        for measure, key in (("node", "edges_per_cpu_s"), ("link", "edges_per_cpu_s"), ("weighted", "edges_per_cpu_s"), ("hetero", "edges_per_cpu_s"), ("loader", "batches_per_s"),
-                             ("handover", "bytes_per_batch")):
+        for measure, key in (("node", "edges_per_cpu_s"), ("link", "edges_per_cpu_s"), ("weighted", "edges_per_cpu_s"), ("labor", "edges_per_cpu_s"), ("hetero", "edges_per_cpu_s"),
+                             ("loader", "batches_per_s"), ("handover", "bytes_per_batch")):
             self.assertGreater(measures[measure][key], 0, measure)
         self.assertEqual(measures["kill"]["outcome"], "all batches, byte for byte")
         self.assertIn("| node seeds, M edges/s of a core |", (self.folder / "here/results.md").read_text())
         xml.etree.ElementTree.parse(self.folder / "here/results.svg")
+
+    def test_measures_that_are_named_are_measured_alone(self):
+        finished = self.peers("--only", "hopfeed", "--bin", BIN, "--nodes", "3000", "--edges", "30000", "--rounds", "1", "--seconds", "0.05",
+                              "--measure", "labor", "--measure", "node", "--measure", "labor")
+        self.assertEqual(finished.returncode, 0, finished.stderr + finished.stdout)
+        made = json.loads((self.folder / "here/results.json").read_text())
+        self.assertEqual(list(made["peers"]["hopfeed"]["measures"]), ["node", "labor"])
+        self.assertEqual(list((self.folder / "here/data/hopfeed-bench").glob("*-weights")), [])  # of no use to them
+
+    def test_measures_are_those_that_the_runner_knows(self):
+        known = self.run_program(PEERS / "measure.py", "--dir", "x", "--graphs", "x", "--bin", "x", "--json", "x", "--measures", "speed").stderr
+        self.assertIn(known.split("there are ")[1].strip(), self.peers("--help").stdout)
 
 
 @unittest.skipUnless(NUMPY_PYTHON, "no Python with NumPy")

@@ -1,0 +1,20 @@
+// Every request for memory of the program that counted_allocations.cc is linked into, counted, and refused on demand: operator new
+// and mmap, by which hopfeed gets all of it.
+#pragma once
+#include <cstdint>
+
+namespace hopfeed::testing {
+
+/// So far.
+std::int64_t allocations();
+
+/// While it lives there is memory for so many requests more, and none for those after them.
+class MemoryEnds {
+ public:
+  explicit MemoryEnds(std::int64_t after);
+  ~MemoryEnds();
+  MemoryEnds(const MemoryEnds&) = delete;
+  MemoryEnds& operator=(const MemoryEnds&) = delete;
+};
+
+}  // namespace hopfeed::testing
