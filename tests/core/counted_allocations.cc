@@ -51,6 +51,7 @@ void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memo
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
+#if !defined(__SANITIZE_THREAD__)  // which maps memory itself, before anything of this program may run
 // In place of the C library's.
 extern "C" void* mmap(void* at, std::size_t bytes, int protection, int flags, int file,
                       off_t offset) noexcept {
@@ -59,6 +60,7 @@ extern "C" void* mmap(void* at, std::size_t bytes, int protection, int flags, in
   errno = ENOMEM;
   return MAP_FAILED;
 }
+#endif
 
 namespace hopfeed::testing {
 
