@@ -4,6 +4,7 @@
 
 #include "core/deal.h"
 #include "core/error.h"
+#include "core/neighbor_sampler.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/sampled_graphs.h"
 
@@ -103,6 +104,22 @@ TEST_F(KnownAnswers, Biased) {
   EXPECT_EQ(ints(batch.n_id()), (Ints{0, 1, 5}));
 }
 
+// cuGraph's: the one edge into node 0 weighs nothing.
+TEST_F(KnownAnswers, Biased_ARowThatWeighsNothing) {
+  const testing::TypedGraph graph{.nodes = {{.name = "paper", .count = 6}},
+                                  .edges = {{.src = "paper",
+                                             .dst = "paper",
+                                             .sources = {3, 4, 5},
+                                             .destinations = {0, 1, 2},
+                                             .weight = {0, 12, 14}}}};
+  for (const bool replace : {false, true}) {
+    const BatchView batch =
+        sample(graph, {0, 1, 2}, {.fanouts = {1}, .replace = replace, .weight = "weight"});
+    EXPECT_EQ(ints(batch.n_id()), (Ints{0, 1, 2, 4, 5}));
+    expect_edges(batch, {3, 4}, {1, 2}, {1, 2});
+  }
+}
+
 // pyg-lib gives edges of weight zero when it runs out of others.
 TEST_F(KnownAnswers, EdgesOfWeightZeroNeverCome) {
   testing::TypedGraph graph = cycle_of_six();
@@ -189,6 +206,34 @@ TEST_F(KnownAnswers, Hetero_PapersAndTheirAuthors) {
   EXPECT_EQ(ints(batch.get("num_sampled_edges", Store::kEdge, 1)), (Ints{5, 1}));
   EXPECT_EQ(ints(batch.get("e_id", Store::kEdge, 0)), (Ints{6, 5, 7, 4, 3, 0, 2, 1}));
   EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 2, 3, 3, 0, 0, 1, 2, 3, 4, 5}));
+}
+
+// pyg-lib's seeds of two types at times of their own, the latest neighbours of each. Its class for types has two new nodes B in the last
+// hop and not one: from A0 it goes on to B1 beside the later B0, though one neighbour is asked for.
+TEST_F(KnownAnswers, Hetero_LatestNeighboursOfSeedsOfTwoTypes) {
+  const testing::TypedGraph graph{
+      .nodes = {{.name = "A", .count = 3, .time = {1, 0, 3}}, {.name = "B", .count = 2, .time = {2, 1}}},
+      .edges = {
+          {.src = "B", .rel = "to_a", .dst = "A", .sources = {1, 0, 1, 0}, .destinations = {0, 0, 2, 2}},
+          {.src = "A", .rel = "to_b", .dst = "B", .sources = {0, 1, 2}, .destinations = {0, 1, 1}}}};
+  const BatchOptions options{.fanouts = {1, 1},
+                             .edge_fanouts = {{"to_b", {2, 1}}},
+                             .time = "time",
+                             .temporal_strategy = TemporalStrategy::kLast};
+  NeighborSampler sampler(open(graph), options);
+  const Ints of_a{2, 0}, of_b{1, 1, 0}, times_of_a{3, 1}, times_of_b{2, 4, 3};
+  const TypedSeeds seeds[] = {{.node_type = 0, .ids = of_a, .times = times_of_a},
+                              {.node_type = 1, .ids = of_b, .times = times_of_b}};
+  const Sample& sample =
+      sampler.sample({.key = {.seed = 1, .epoch = 0, .first = 0, .count = 5}, .seeds = seeds});
+  EXPECT_EQ(ints(sample.nodes[0].per_hop), (Ints{2, 4, 2}));
+  EXPECT_EQ(ints(sample.nodes[1].per_hop), (Ints{3, 2, 1}));
+  EXPECT_EQ(ints(sample.nodes[0].dataset_ids), (Ints{2, 0, 1, 1, 2, 0, 0, 1}));
+  EXPECT_EQ(ints(sample.nodes[0].trees), (Ints{0, 1, 2, 3, 3, 4, 0, 1}));
+  EXPECT_EQ(ints(sample.nodes[1].dataset_ids), (Ints{1, 1, 0, 0, 1, 0}));
+  EXPECT_EQ(ints(sample.nodes[1].trees), (Ints{2, 3, 4, 0, 1, 3}));
+  EXPECT_EQ(ints(sample.edges[0].per_hop), (Ints{2, 2}));
+  EXPECT_EQ(ints(sample.edges[1].per_hop), (Ints{4, 2}));
 }
 
 // cuGraph-PyG's len() and drop_last.

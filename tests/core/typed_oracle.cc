@@ -437,6 +437,13 @@ void expect_same(const BatchView& batch, const TypedBatch& expected, const Typed
   expect_same_sample(batch, expected, graph, options);
   const std::set<std::int64_t> distinct(expected.seed_index.begin(), expected.seed_index.end());
   const bool repeats = distinct.size() < expected.seed_index.size();
+  if (options.sampler != BatchOptions::kClusterSampler) {
+    EXPECT_EQ(ints(batch.get("batch_size", Store::kNode, seed_type)), (Ints{std::ssize(distinct)}));
+  }
+  Ints positions(static_cast<std::size_t>(batch.key().count));
+  std::iota(positions.begin(), positions.end(), batch.key().first);
+  EXPECT_EQ(ints(batch.get("input_id", Store::kNode, seed_type)), positions)
+      << "of a list that is not shuffled";
   ASSERT_EQ(batch.has("seed_index", Store::kNode, seed_type), repeats);
   if (repeats) {
     EXPECT_EQ(ints(batch.get("seed_index", Store::kNode, seed_type)), expected.seed_index);

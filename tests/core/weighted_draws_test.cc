@@ -7,6 +7,7 @@
 
 #include "core/alias_table.h"
 #include "core/error.h"
+#include "core/neighbor_sampler.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -208,6 +209,44 @@ TEST_F(Draws, ARowWithFewerWeightsThanDrawsGivesThemAll) {
   weights[7] = 1e-9, weights[31] = 1, weights[49] = 1e9;
   draw(weights, 5, false);
   for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(taken_[i], weights[i] > 0 ? kTrees : 0) << i;
+}
+
+/// How many of the rows of 40 edges that are drawn from are summed up: each cost O(degree), the others O(fanout).
+std::uint64_t rows_summed(const std::vector<double>& weights, std::int64_t fanout, bool replace) {
+  constexpr std::int64_t kRows = 500;
+  testing::TypedEdges edges{.src = "n", .rel = "to", .dst = "n"};
+  for (std::int64_t v = 0; v < kRows; ++v) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      edges.sources.push_back((v + static_cast<std::int64_t>(i) + 1) % kRows);
+      edges.destinations.push_back(v);
+      edges.weight.push_back(weights[i]);
+    }
+  }
+  const testing::TempFolder folder;
+  testing::write_typed_dataset(folder.path() / "data",
+                               {.nodes = {{.name = "n", .count = kRows}}, .edges = {edges}});
+  const Dataset dataset(folder.path() / "data");
+  NeighborSampler sampler(dataset, {.fanouts = {fanout}, .replace = replace, .weight = "weight"});
+  std::vector<std::int64_t> seeds(kRows);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  const TypedSeeds typed{.node_type = 0, .ids = seeds, .times = {}};
+  sampler.sample({.key = {.seed = 5, .epoch = 0, .first = 0, .count = kRows}, .seeds = {&typed, 1}});
+  return sampler.rows_summed();
+}
+
+// At most 2k + 16 draws for k edges, and sums only where a few weights leave nothing to the others. Of the first rows' weights those
+// that have been drawn are never more than half: to come to 2k + 16 draws is less likely than 1e-6.
+TEST(WeightedCost, RowsAreSummedOnlyWhereAFewWeightsAreMostOfThem) {
+  std::vector<double> ordinary, heavy(40, 1e-3);
+  for (int i = 0; i < 40; ++i) ordinary.push_back(1 + i % 5);
+  heavy[3] = heavy[17] = 1e9;
+  for (const std::int64_t fanout : {1, 5, 10}) {
+    EXPECT_EQ(rows_summed(ordinary, fanout, false), 0U) << fanout;
+    EXPECT_EQ(rows_summed(heavy, fanout, true), 0U) << "repeats are what is asked for";
+  }
+  EXPECT_EQ(rows_summed(heavy, 1, false), 0U);
+  EXPECT_EQ(rows_summed(heavy, 3, false), 500U) << "each row, and counted";
+  EXPECT_EQ(rows_summed(heavy, -1, false), 0U) << "all edges are no draw";
 }
 
 TEST(WeightedScratch, OfAHubThatIsSummed_IsAsLargeAsWasToldAtStart) {
