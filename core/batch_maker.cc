@@ -206,6 +206,13 @@ struct BatchMaker::Impl {
     counts.of.arrays.resize(sample->arrays.size());  // whose names keep their memory
     for (std::size_t a = 0; a < sample->arrays.size(); ++a) counts.of.arrays[a] = sample->arrays[a].spec;
     lay_out(counts, writer, arrays);
+    for (std::size_t a = 0; a < arrays.sampled.size(); ++a)  // its bounds may have told of others
+      if (!writer.is_unique(arrays.sampled[a]))
+        throw Error(
+            ErrorCode::kInvalid,
+            fmt::format(
+                "sampler '{}' added array '{}', which the batch has already; let it have another name",
+                options.sampler, sample->arrays[a].spec.name));
     return writer.bytes();
   }
 

@@ -40,6 +40,14 @@ const BlockEntry* BlockWriter::repeated() const {
   return nullptr;
 }
 
+bool BlockWriter::is_unique(int array) const {
+  const BlockEntry& entry = entries_[static_cast<std::size_t>(array)];
+  return std::ranges::count_if(entries_, [&](const BlockEntry& other) {
+           return std::strcmp(other.name, entry.name) == 0 && other.store == entry.store &&
+                  other.type == entry.type;
+         }) == 1;
+}
+
 std::size_t BlockWriter::end_of_last() const {
   const std::size_t head = align(sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry));
   return entries_.empty() ? head : head + entries_.back().offset + entries_.back().bytes;

@@ -53,6 +53,8 @@ class BlockWriter {
   int add(const BlockArray& array);
   /// The first array that has the name of an earlier one in the same place (store and type); none: null.
   const BlockEntry* repeated() const;
+  /// Whether no other array has the name of this one in the same place.
+  bool is_unique(int array) const;
   /// Bytes of the whole block.
   std::size_t bytes() const { return align(end_of_last()); }
   /// Writes header, table and zeroed gaps into `block` (exactly bytes() long). `header` carries what only the caller knows.

@@ -76,7 +76,8 @@ SampleBounds BuiltSampler::bounds(SeedCounts seeds) const {
 }
 
 std::size_t BuiltSampler::max_scratch_bytes(SeedCounts seeds) const {
-  std::size_t bytes = builder_.max_scratch_bytes(bounds(seeds)) + custom_->max_scratch_bytes(seeds);
+  std::size_t bytes = builder_.max_scratch_bytes(bounds(seeds)) +
+                      std::min(custom_->max_scratch_bytes(seeds), static_cast<std::size_t>(kFarTooMany));
   if (excludes_)
     bytes += ExcludedRows::max_bytes(
         most_excluded(dataset_, static_cast<std::size_t>(total_of(seeds)), kRowsTogether));

@@ -41,17 +41,23 @@ int DatasetMeta::node_type(const std::string& type_name) const {
 }
 
 int DatasetMeta::edge_type(const std::string& name) const {
-  std::string known;
+  std::string known, named;
   int found = -1, matches = 0;
+  const auto list = [](std::string& names, const std::string& another) {
+    names += (names.empty() ? "" : ", ") + another;
+  };
   for (std::size_t i = 0; i < edge_types.size(); ++i) {
-    if (edge_types[i].folder() == name) return static_cast<int>(i);
-    if (edge_types[i].rel == name) found = static_cast<int>(i), ++matches;
-    known += (i ? ", " : "") + edge_types[i].folder();
+    const std::string folder = edge_types[i].folder();
+    if (folder == name) return static_cast<int>(i);
+    list(known, folder);
+    if (edge_types[i].rel != name) continue;
+    found = static_cast<int>(i), ++matches;
+    list(named, folder);
   }
   if (matches == 1) return found;
   throw Error(ErrorCode::kNotFound, matches == 0
                                         ? "no edge type '" + name + "'; the dataset has: " + known
-                                        : "several edge types are named '" + name + "'; say which: " + known);
+                                        : "several edge types are named '" + name + "'; say which: " + named);
 }
 
 int DatasetMeta::reverse_edge_type(int edge_type) const {

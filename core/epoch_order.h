@@ -22,6 +22,9 @@ struct EpochOrder {
     if (key.first >= 0 && key.count >= 1 && key.first <= size && key.count <= size - key.first &&
         key.epoch >= 0)
       return;
+    require_valid(key.epoch >= 0, fmt::format("epoch {} is asked for; epochs are counted from 0", key.epoch));
+    require_valid(key.count >= 1,
+                  fmt::format("a batch of {} {} is asked for; give 1 or more", key.count, what));
     throw Error(ErrorCode::kInvalid,
                 fmt::format("no batch of {} {} at position {} of epoch {}: there are {} {}", key.count, what,
                             key.first, key.epoch, size, what));

@@ -74,11 +74,11 @@ void LinkFields::find_reverse() {
   reverse_type_ = dataset_.meta().reverse_edge_type(list_.edge_type());
   if (reverse_type_ < 0 && src_type_ == dst_type_) reverse_type_ = list_.edge_type();
   const std::string name = dataset_.meta().edge_types[list_.edge_type()].folder();
-  require_valid(
-      reverse_type_ >= 0,
-      fmt::format("edge type '{}' has no reverse in {}, so exclude reverse has no meaning; make one with "
-                  "hopfeed-partition to-undirected, or choose exclude self",
-                  name, dataset_.folder().string()));
+  require_valid(reverse_type_ >= 0,
+                fmt::format("edge type '{}' has no reverse in {}, so exclude reverse has no meaning; name it "
+                            "where it is imported "
+                            "(rev_of), make one with hopfeed-partition to-undirected, or choose exclude self",
+                            name, dataset_.folder().string()));
 }
 
 bool LinkFields::labelled() const {

@@ -17,7 +17,8 @@ class Row {
  public:
   std::uint64_t degree = 0;
   std::int64_t original_id = 0;  // of the destination: what draws are keyed by
-  int edge_type = -1;
+  int edge_type = -1;            // whose row it is, and of which destination (dataset id); -1: of none
+  std::int64_t node = -1;
 
   /// Dataset id, unchecked: RowReader::neighbor checks it.
   std::int64_t neighbor(std::uint64_t i) const {
@@ -68,6 +69,7 @@ class RowReader {
     row.degree = static_cast<std::uint64_t>(end - begin);
     row.original_id = part.rows[r].original_id;
     row.edge_type = edge_type_;
+    row.node = node;
     row.neighbor_bytes_ = static_cast<std::uint32_t>(element_bytes(csc_.index_type));
     row.neighbors_ = static_cast<const std::byte*>(part.indices) + begin * row.neighbor_bytes_;
     row.edge_id_bytes_ = static_cast<std::uint32_t>(element_bytes(csc_.edge_id_type));

@@ -99,6 +99,16 @@ void SampleBuilder::add_edge(int edge_type, std::uint32_t source, std::uint32_t 
                             "{} of {}, which it does not have",
                             dataset_.meta().edge_types[edge_type].folder(), source, target, i, row.degree));
   }
+  if (row.node != nodes_[type.dst_type].local.ids[target] ||
+      row.neighbor(i) != nodes_[type.src_type].local.ids[source]) {
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format(
+            "a sampler added an edge of type '{}' from node {} to node {} (dataset ids) by a row of node {}, "
+            "whose neighbour {} is node {}",
+            dataset_.meta().edge_types[edge_type].folder(), nodes_[type.src_type].local.ids[source],
+            nodes_[type.dst_type].local.ids[target], row.node, i, row.neighbor(i)));
+  }
   if (excluded_ && excluded_->contains(edge_type, nodes_[type.src_type].local.ids[source],
                                        nodes_[type.dst_type].local.ids[target])) {
     throw Error(ErrorCode::kUnsupported,

@@ -24,8 +24,9 @@ class SampleBuilder {
   void begin(const SampleRequest& request);
   /// The local id of a node, which joins the sample unless it is there. Throws kInvalid where `dataset_id` is no node.
   std::uint32_t add_node(int node_type, std::int64_t dataset_id);
-  /// Edge i of a row of the edge type, between nodes that are there. Throws kInvalid for a local id that is not given
-  /// and for a row of another edge type, and kUnsupported for an edge that the batch excludes: the sampler does not look at SampleRequest::excluded.
+  /// Edge i of a row of the edge type, between nodes that are there. Throws kInvalid for a local id that is not given, a row of
+  /// another edge type and ends that are not that edge's, and kUnsupported for an edge that the batch excludes: the sampler does not
+  /// look at SampleRequest::excluded.
   void add_edge(int edge_type, std::uint32_t source, std::uint32_t target, const Row& row, std::uint64_t i);
   /// The nodes and edges since the last call were one hop. Called num_hops times between begin and finish.
   void end_hop();

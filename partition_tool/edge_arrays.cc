@@ -48,6 +48,10 @@ void require_number(const std::string& what, const AttrMeta& attr, std::initiali
   if (attr.row_elements() != 1)
     throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' has {} numbers each; it must have one", what,
                                                  attr.name, attr.row_elements()));
+  if (!attr.shape.empty())
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} '{}' has rows of one number each; give it as an array of one dimension", what,
+                            attr.name));
   if (std::ranges::find(types, attr.type) == types.end())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} '{}' has the element type {}; convert it to {}{}", what, attr.name,

@@ -99,7 +99,8 @@ class Importer {
                    .csc = {},
                    .attrs = {},
                    .weights = files.weights,
-                   .times = files.times};
+                   .times = files.times,
+                   .rev_of = files.rev_of};
     check_attr_names({}, files.attrs, "edge attribute");
     for (const NamedFile& file : files.attrs)
       edges.attrs.push_back(edge_attr(file, id_count(indices_[type].source)));

@@ -30,6 +30,7 @@ struct NumpyEdges {
   std::vector<std::string> weights;  // of attrs: one number each that edges can be drawn by
   std::vector<std::string>
       times;  // of attrs, or else of the source nodes' attrs: one int64 each that rows shall be ordered by
+  std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
 };
 
 struct NumpyGraph {

@@ -50,6 +50,7 @@ class Fields {
     check(value, key);
     return value;
   }
+  std::string optional_text(const char* key) const { return object_.contains(key) ? text(key) : ""; }
   fs::path file(const char* key) const { return object_.contains(key) ? beside(text(key)) : fs::path(); }
   std::int64_t count(const char* key) const {
     if (!object_.contains(key)) return 0;
@@ -117,14 +118,15 @@ NumpyNodes read_nodes(const Fields& in) {
 }
 
 NumpyEdges read_edges(const Fields& in, const std::vector<NumpyNodes>& nodes) {
-  in.allow({"src", "rel", "dst", "index", "attrs", "weights", "times"});
+  in.allow({"src", "rel", "dst", "index", "attrs", "weights", "times", "rev_of"});
   NumpyEdges edges{.src = in.name("src"),
                    .rel = in.name("rel"),
                    .dst = in.name("dst"),
                    .index = in.file("index"),
                    .attrs = in.files("attrs"),
                    .weights = in.texts("weights"),
-                   .times = in.texts("times")};
+                   .times = in.texts("times"),
+                   .rev_of = in.optional_text("rev_of")};
   if (edges.index.empty()) in.fail("has no 'index'");
   std::string known;
   for (const NumpyNodes& type : nodes) known += (known.empty() ? "" : ", ") + type.name;
@@ -133,6 +135,28 @@ NumpyEdges read_edges(const Fields& in, const std::vector<NumpyNodes>& nodes) {
       in.fail(fmt::format("ends at '{}', which is no node type; there are: {}", end, known));
   }
   return edges;
+}
+
+std::string full_name(const NumpyEdges& edges) {
+  return fmt::format("{}__{}__{}", edges.src, edges.rel, edges.dst);
+}
+
+/// The full name of the edge type that `reverse.rev_of` names, in full or by its relation: it leads back.
+std::string find_reversed(const Fields& in, const std::vector<NumpyEdges>& all, const NumpyEdges& reverse) {
+  std::string back;
+  for (const NumpyEdges& edges : all) {
+    if (&edges == &reverse || edges.src != reverse.dst || edges.dst != reverse.src) continue;
+    const std::string name = full_name(edges);
+    if (reverse.rev_of != edges.rel && reverse.rev_of != name) {
+      back += (back.empty() ? "" : ", ") + name;
+      continue;
+    }
+    if (!edges.rev_of.empty())
+      in.fail(fmt::format("is the reverse of '{}', which has rev_of itself; say it once", name));
+    return name;
+  }
+  in.fail(fmt::format("has rev_of '{}', which is no other edge type from '{}' to '{}'; there are: {}",
+                      reverse.rev_of, reverse.dst, reverse.src, back.empty() ? "none" : back));
 }
 
 }  // namespace
@@ -163,6 +187,11 @@ NumpyGraph read_numpy_description(const fs::path& path) {
     if (twice)
       fields.fail(fmt::format("is named '{}__{}__{}', as another is", edges.src, edges.rel, edges.dst));
     graph.edges.push_back(std::move(edges));
+  }
+  for (std::size_t e = 0; e < graph.edges.size(); ++e) {
+    std::string& of = graph.edges[e].rev_of;
+    if (!of.empty())
+      of = find_reversed(Fields(in.list("edges")[e], path, describe("edge", e)), graph.edges, graph.edges[e]);
   }
   for (const auto& [what, count] : {std::pair{"node", graph.nodes.size()}, {"edge", graph.edges.size()}}) {
     if (count < 1 || count > static_cast<std::size_t>(kMaxTypes))

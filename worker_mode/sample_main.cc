@@ -325,6 +325,9 @@ int main(int argc, char** argv) {
   stop_on_signals();
   line.action([&] {
     arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
+    if (arguments.fanouts.empty() && arguments.subgraph != "induced")
+      throw Error(ErrorCode::kInvalid,
+                  "--fanouts is '', no hops, so batches would have no edges; give a value or leave it out");
     arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
     arguments.loader.batch.subgraph = subgraph_from(arguments.subgraph);
     require_valid(arguments.labor_batches == 1 || arguments.loader.batch.labor,

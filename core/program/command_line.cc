@@ -44,6 +44,18 @@ fs::path place_of(const fs::path& path) {
   return fs::weakly_canonical(whole.parent_path(), ignored) / whole.filename();
 }
 
+/// How many of a command line's words name a file that is there: FILE, --option=FILE or NAME=FILE.
+int times_named(const fs::path& file, const std::vector<std::string>& words) {
+  int times = 0;
+  for (const std::string& word : words) {
+    std::error_code ignored;
+    const std::size_t equals = word.find('=');
+    times += fs::equivalent(word, file, ignored) ||
+             (equals != std::string::npos && fs::equivalent(word.substr(equals + 1), file, ignored));
+  }
+  return times;
+}
+
 /// An empty text where an empty value stands for an option that was not given: a variable of a script that is not set.
 void refuse_empty(const std::string& text, const std::string& name) {
   if (text.empty())
@@ -212,6 +224,7 @@ void CommandLine::action(std::function<void()> action) { action_ = std::move(act
 bool CommandLine::parse(int argc, char** argv) {
   try {
     app_->cli->parse(argc, argv);
+    given_.assign(argv + 1, argv + argc);
     return true;
   } catch (const CLI::Success& asked) {
     app_->cli->exit(asked);
@@ -221,7 +234,7 @@ bool CommandLine::parse(int argc, char** argv) {
   }
 }
 
-void CommandLine::refuse_outputs() const {
+void CommandLine::refuse_outputs(const std::vector<std::string>& given) const {
   std::map<fs::path, std::string> taken;
   for (const Output& output : outputs_) {
     const fs::path path = output.path();
@@ -243,15 +256,21 @@ void CommandLine::refuse_outputs() const {
     if (!is_new)
       throw Error(ErrorCode::kInvalid, fmt::format("{} and {} both name {}; give each a file of its own",
                                                    other->second, output.name, path.string()));
+    if (fs::is_regular_file(status) && times_named(path, given) > 1)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("{} is {}, which is named as a file to read too; choose another place",
+                              output.name, path.string()));
   }
 }
 
-void CommandLine::run() {
+void CommandLine::run() { run(given_); }
+
+void CommandLine::run(const std::vector<std::string>& given) {
   for (const auto& command : commands_) {
-    if (command->app_->cli->parsed()) return command->run();
+    if (command->app_->cli->parsed()) return command->run(given);
   }
   if (action_) {
-    refuse_outputs();
+    refuse_outputs(given);
     return action_();
   }
   std::vector<std::string> names;

@@ -63,8 +63,8 @@ class CommandLine {
   const std::string& name() const { return name_; }
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
-  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a dataset or in the place
-  /// of another.
+  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a dataset, in the place of
+  /// another, or of a file that is named besides, as what is read.
   void run();
 
  private:
@@ -74,7 +74,8 @@ class CommandLine {
   void add(const std::string& names, const std::string& help, const char* type, const std::string& shown,
            const OptionRules& rules, std::function<void(const std::string& text)> take);
 
-  void refuse_outputs() const;
+  void refuse_outputs(const std::vector<std::string>& given) const;
+  void run(const std::vector<std::string>& given);
 
   struct Output {
     std::string name;
@@ -85,6 +86,7 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::vector<Output> outputs_, datasets_;
   std::function<void()> action_;
+  std::vector<std::string> given_;  // what parse() was given
 };
 
 }  // namespace hopfeed

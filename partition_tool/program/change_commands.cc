@@ -112,7 +112,8 @@ void add_edits(CommandLine& line, ChangeChoices& choices, const AddWriteOptions&
         const std::size_t at = text.find('=');
         if (at == 0 || at == std::string::npos)
           throw Error(ErrorCode::kInvalid, fmt::format("--fill is '{}'; give NAME=NUMBER", text));
-        choices.loops.fill[text.substr(0, at)] = text.substr(at + 1);
+        if (!choices.loops.fill.emplace(text.substr(0, at), text.substr(at + 1)).second)
+          throw Error(ErrorCode::kInvalid, fmt::format("--fill {} is given twice", text.substr(0, at)));
       });
   change_by(loops, choices, choices.loops, add_loops);
 }

@@ -22,11 +22,14 @@ nlohmann::json report_clusters(const ClusterOptions& options, const RawGraph& al
   std::ranges::sort(sizes);
   const std::int64_t median = sizes[sizes.size() / 2];
   fmt::print(
-      "{} made {} clusters of {} to {} nodes (median {}), cut {} of {} edges between nodes of type '{}' "
+      "{} made {} clusters{} of {} to {} nodes (median {}), cut {} of {} edges between nodes of type '{}' "
       "({:.1f}%) "
       "in {:.1f} s\n",
-      options.method, sizes.size(), sizes.front(), sizes.back(), median, clusters.edges_cut,
-      alone.num_edges(), alone.nodes[0].name,
+      options.method, sizes.size(),
+      std::ssize(sizes) < options.clusters
+          ? fmt::format(" ({} were asked for; the others would be empty)", options.clusters)
+          : "",
+      sizes.front(), sizes.back(), median, clusters.edges_cut, alone.num_edges(), alone.nodes[0].name,
       100.0 * static_cast<double>(clusters.edges_cut) /
           static_cast<double>(std::max<std::int64_t>(1, alone.num_edges())),
       cut.seconds);

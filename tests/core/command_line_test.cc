@@ -156,8 +156,9 @@ TEST(CommandLine, Help_ShowsDefaultsUnlessTheOptionWouldRefuseThem) {
 /// What a program with three outputs says when it is run with these words.
 std::string outputs_refused(std::vector<std::string> words) {
   CommandLine line("prog", "A program");
-  std::string json, trace, dataset;
+  std::string json, trace, dataset, in;
   std::filesystem::path folder;
+  line.option("--in", in, "Input");
   line.option("--json", json, "Report", {.output = true});
   line.option("--trace", trace, "Trace", {.output = true});
   line.option("--out", folder, "Folder", {.output = true});
@@ -210,6 +211,19 @@ TEST(CommandLine, OutputsInsideADatasetThatIsMade_AreRefused) {
   for (const char* name : {"made.json", "below/made", "x"})
     EXPECT_EQ(outputs_refused({"--make", made, "--json", (folder / name).string()}), "no error") << name;
   EXPECT_EQ(outputs_refused({"--make", made}), "no error");
+}
+
+TEST(CommandLine, AnOutputThatIsAnInput_IsRefused) {
+  const testing::TempFolder folder;
+  const std::string file = (folder.path() / "x").string(), other = (folder.path() / "y").string();
+  std::ofstream(file) << "what a user has";
+  std::filesystem::create_hard_link(file, other);
+  const std::string why =
+      "--json is " + file + ", which is named as a file to read too; choose another place";
+  EXPECT_EQ(outputs_refused({"--json", file, "--in", file}), why);
+  EXPECT_EQ(outputs_refused({"--in", "name=" + other, "--json=" + file}), why);
+  EXPECT_EQ(outputs_refused({"--json", file}), "no error") << "a report takes the place of the one before";
+  EXPECT_EQ(outputs_refused({"--json=" + file}), "no error");
 }
 
 TEST(CommandLine, OutputsOfTheSameName_AreRefused_DevicesAreNot) {

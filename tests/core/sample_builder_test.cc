@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "core/built_sampler.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -75,6 +78,50 @@ TEST_F(WrongSamplers, TypesNodesAndEdgesThatAreNotThere_AreNamed) {
   expect_body([&](SampleBuilder& out) { out.add_edge(0, 2, 0, row, 0); }, "between nodes 2 and 0");
   expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 2, row, 0); }, "between nodes 0 and 2");
   expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 1, row, 2); }, "neighbour 2 of 2");
+}
+
+// Edges that the graph does not have would come with the ids and attributes of others.
+TEST_F(WrongSamplers, EndsThatAreNotTheEdges_AreNamed) {
+  const RowReader reader(*dataset_, 0);
+  const Row row =
+      reader.row(1);  // of the seeds 1 and 2, whose local ids are 0 and 1; its neighbours are 0 and 2
+  EXPECT_EQ(said([&](Custom& custom) {
+              custom.body = [&](SampleBuilder& out) {
+                out.add_edge(0, 1, 0, row, 1);
+                out.end_hop();
+              };
+            }),
+            "");
+  expect_body([&](SampleBuilder& out) { out.add_edge(0, 0, 1, row, 1); },
+              "from node 1 to node 2 (dataset ids) by a row of node 1, whose neighbour 1 is node 2");
+  expect_body([&](SampleBuilder& out) { out.add_edge(0, 1, 0, row, 0); }, "whose neighbour 0 is node 0");
+}
+
+// Its bounds did not tell of it, so the names were not found to clash at start.
+TEST_F(WrongSamplers, AnArrayThatTheBatchHasAlready_IsNamed) {
+  const std::vector<std::int64_t> seeds{1, 2};
+  const SeedList list(seeds, {});
+  for (const std::string name : {"n_id", "num_sampled_nodes", "own"}) {
+    register_sampler(name, [](const Dataset&, const BatchOptions& options) -> std::unique_ptr<CustomSampler> {
+      auto custom = std::make_unique<Custom>();
+      custom->body = [name = options.sampler](SampleBuilder& out) {
+        out.add_array({.name = name, .store = Store::kNode, .shape = {1}});
+        out.end_hop();
+      };
+      return custom;
+    });
+    std::string error;
+    try {
+      BatchMaker(*dataset_, list, {.sampler = name}).sample({.seed = 1, .epoch = 0, .first = 0, .count = 2});
+    } catch (const Error& thrown) {
+      error = thrown.what();
+    }
+    EXPECT_EQ(error, name == "own"
+                         ? ""
+                         : fmt::format("sampler '{0}' added array '{0}', which the batch has already; let it "
+                                       "have another name",
+                                       name));
+  }
 }
 
 // Positions of edges of another type may be beyond this type's: attributes would be read from anywhere.

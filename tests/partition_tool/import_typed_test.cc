@@ -24,6 +24,7 @@ class ImportNumpyTypes : public ::testing::Test {
     save<std::int64_t>(path("born.npy"), {1980, 1990});
     save<std::int64_t>(path("listens.npy"), {2, 0, 1, 2, 1, 1, 0, 0}, {2, 4});  // 2->1, 0->1, 1->0, 2->0
     save<float>(path("plays.npy"), {5, 6, 7, 0});
+    save<float>(path("wide.npy"), {5, 6, 7, 0}, {4, 1});
     save<std::int64_t>(path("at.npy"), {10, 9, 8, 7});
     save<std::int32_t>(path("heard_by.npy"), {1, 0, 2, 0}, {2, 2});  // 1->2, 0->0
     save<std::int64_t>(path("trusts.npy"), {0, 1}, {2, 1});
@@ -68,6 +69,19 @@ TEST_F(ImportNumpyTypes, ReadsNodesAndEdgesOfEachType) {
   EXPECT_EQ(meta.edge_types[1].times, std::vector<std::string>{"born"});
 }
 
+TEST_F(ImportNumpyTypes, ATypeMayBeTheReverseOfAnother) {
+  EXPECT_EQ(import().edges[1].rev_of, "");
+  for (const char* of : {"listens", "user__listens__artist"}) {
+    write_with("\"index\": \"heard_by.npy\"",
+               "\"index\": \"heard_by.npy\", \"rev_of\": \"" + std::string(of) + "\"");
+    build(of);
+    const DatasetMeta meta = Dataset(path(of)).meta();
+    EXPECT_EQ(meta.reverse_edge_type(0), 1) << of;
+    EXPECT_EQ(meta.reverse_edge_type(1), 0) << of;
+    EXPECT_EQ(meta.reverse_edge_type(2), -1) << of;
+  }
+}
+
 TEST_F(ImportNumpyTypes, WithoutRowsOrACountTheEdgesOfAllTypesTell) {
   write(R"({"nodes": [{"name": "a"}, {"name": "b"}], "edges": [
       {"src": "a", "rel": "to", "dst": "b", "index": "listens.npy"}, {"src": "b", "rel": "to", "dst": "a", "index": "heard_by.npy"}]})");
@@ -109,6 +123,13 @@ TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
   refused("\"times\": [\"born\"]", "\"times\": [\"died\"]", "edge type artist__heard_by__user: time 'died'");
   refused("\"times\": [\"at\"]", "\"times\": [\"plays\"]",
           "time 'plays' has the element type float32; convert it to int64");
+  refused("\"index\": \"heard_by.npy\"", "\"index\": \"heard_by.npy\", \"rev_of\": \"hears\"",
+          "edge type 1 has rev_of 'hears', which is no other edge type from 'user' to 'artist'; there are: "
+          "user__listens__artist");
+  refused(
+      "\"index\": \"trusts.npy\"", "\"index\": \"trusts.npy\", \"rev_of\": \"trusts\"",
+      "edge type 2 has rev_of 'trusts', which is no other edge type from 'user' to 'user'; there are: none");
+  refused("\"plays.npy\", \"at\"", "\"wide.npy\", \"at\"", "weight 'plays' has rows of one number each");
   write("[]");
   expect_refused([&] { import(); }, "the description is no object");
   write(R"({"nodes": [], "edges": []})");
