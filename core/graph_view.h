@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/alias_entry.h"
 #include "core/element_type.h"
 
 namespace hopfeed {
@@ -48,15 +49,6 @@ struct CscView {
   ElementType edge_id_type = ElementType::kInt32;
   bool has_edge_ids = false;
 };
-
-/// One edge's column of its row's alias table (Walker 1977, Vose 1991; alias_table.h). What its threshold says of 2^32 is
-/// its own, the rest the alias's: the position in the row of another edge.
-struct AliasEntry {
-  std::uint32_t threshold;  // 0: the edge's weight is zero
-  std::uint32_t alias;      // its own position where all of the column is its own
-  friend bool operator==(const AliasEntry&, const AliasEntry&) = default;
-};
-static_assert(sizeof(AliasEntry) == 8);
 
 /// How far the entries of stored alias tables are apart. Behind each come two source nodes, of such indices, so that a draw reads
 /// one place of memory and not two: the edge's own, and the alias's.

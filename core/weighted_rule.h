@@ -8,7 +8,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/graph_view.h"
+#include "core/alias_entry.h"
 #include "core/host_device.h"
 #include "core/keyed_random.h"
 

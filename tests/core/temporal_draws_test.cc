@@ -136,5 +136,57 @@ TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   }
 }
 
+// All of the row is of the past: as many of its edges are read as are drawn.
+TEST(TemporalDraws, OfAHub_ReadOnlyTheEdgesThatAreDrawn) {
+  constexpr std::uint64_t kDegree = std::uint64_t{1} << 23, kFanout = 10;
+  for (const TemporalStrategy strategy : {TemporalStrategy::kUniform, TemporalStrategy::kLast}) {
+    const Zeros<std::int16_t> codes(kDegree);
+    const Zeros<std::int64_t> times(kDegree);
+    const Zeros<std::uint32_t> order(kDegree), indices(kDegree);
+    const std::int16_t* code_part = codes.data();
+    const std::int64_t* time_part = times.data();
+    const std::uint32_t* order_part = order.data();
+    const auto* index_part = reinterpret_cast<const std::byte*>(indices.data());
+    TimePlace end;
+    end.time = 5, end.past = 1;
+    end.share = 0.25;
+    PickScratch scratch;
+    TemporalPicker picker({.fanout = kFanout, .stream = {.key = 1, .retry_key = 2, .node = 0, .tree = 0}},
+                          {.time = {.bounds = {},
+                                    .codes = {&code_part, 1},
+                                    .order = {&order_part, 1},
+                                    .times = {&time_part, 1},
+                                    .indices = {&index_part, 1}},
+                           .ends = {&end, 1},
+                           .strategy = strategy,
+                           .index_bytes = sizeof(std::uint32_t),
+                           .positions = true},
+                          scratch);
+    DrawnGroup group;
+    group.count = 1;
+    DrawnRow& row = group.rows[0];
+    row = {};
+    row.degree = kDegree;
+    picker.look(row, 0, 0);
+    group.most = row.most;
+    picker.close_in(group);
+    picker.draw(group);
+    EXPECT_EQ(row.population, kDegree);
+    std::uint64_t sum = 0, picked = 0;
+    picker.pick(group, row, [&](std::uint64_t count, auto place, auto /*position*/) {
+      for (std::uint64_t j = 0; j < count; ++j, ++picked)
+        sum += order_part[place(j)] + indices.data()[place(j)];
+    });
+    EXPECT_EQ(picked, kFanout);
+    EXPECT_EQ(sum, 0U) << "read";
+    EXPECT_LE(codes.pages_read(), 2 * 23 + 2);
+    EXPECT_EQ(times.pages_read(), 0);
+    const std::ptrdiff_t most = strategy == TemporalStrategy::kLast ? 2 : std::ptrdiff_t{kFanout};
+    EXPECT_GE(order.pages_read(), 1);
+    EXPECT_LE(order.pages_read(), most);
+    EXPECT_LE(indices.pages_read(), most);
+  }
+}
+
 }  // namespace
 }  // namespace hopfeed
