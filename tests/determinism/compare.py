@@ -44,6 +44,8 @@ def kind(options, *graphs):
 KINDS = (
     kind("--fanouts 4,3 --e-id"),
     kind("--fanouts 3,-1 --replace"),
+    kind("--fanouts 4,3 --edge-fanouts to=2,1;next=0,-1 --seeds ARRAYS/mask.npy", "typed"),
+    kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-times ARRAYS/seed_t.npy --time t --e-id", "star", "typed"),
     kind("--fanouts 4,3 --weight w --edge-attrs w"),
     kind("--fanouts 3,3 --weight w --replace --disjoint"),
     kind("--fanouts 4,3 --time t --time-window 40"),
@@ -88,7 +90,7 @@ def graphs():
 
 
 def save_npy(path, code, values, shape):
-    descr = {"q": "<i8", "f": "<f4", "d": "<f8"}[code]
+    descr = {"q": "<i8", "f": "<f4", "d": "<f8", "b": "|b1"}[code]
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     head += " " * (-(10 + len(head) + 1) % 64) + "\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
@@ -120,6 +122,8 @@ def write_seeds(folder, rng, nodes):
     save_npy(folder / "train.npy", "q", train[:max(1, nodes * 2 // 3)], (max(1, nodes * 2 // 3),))
     seeds = [rng.randrange(nodes) for _ in range(50)]
     save_npy(folder / "seeds.npy", "q", seeds, (len(seeds),))
+    save_npy(folder / "seed_t.npy", "q", [number * 7 % 120 for number in range(len(seeds))], (len(seeds),))
+    save_npy(folder / "mask.npy", "b", [v % 3 != 1 for v in range(nodes)], (nodes,))
     links = [rng.randrange(max(1, end)) for _ in range(40) for end in (nodes // 2, nodes)]
     save_npy(folder / "links.npy", "q", links, (len(links) // 2, 2))
     save_npy(folder / "labels.npy", "q", [rng.randrange(4) for _ in range(40)], (40,))

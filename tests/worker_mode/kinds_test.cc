@@ -1,5 +1,5 @@
-// Every kind of sampling through worker mode, on a graph of several types: the same bytes as the serial oracle whatever the number
-// of workers and partitions, and after a worker's death.
+// Every kind of sampling through worker mode, on a graph of several types: the same bytes as one process makes of one partition, whatever
+// the number of workers and partitions, and after a worker's death. That those are right is what tests/core compares with oracles.
 #include <algorithm>
 
 #include "tests/support/typed_dataset.h"
@@ -12,11 +12,12 @@ struct Kind {
   const char* name;
   BatchOptions options;
   std::int64_t batch_size = 16;
+  bool seed_times = false;  // given by hand
 };
 
 class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<Kind> {
  protected:
-  // The first random graph that has weights; times it has anyway. Labels number clusters too, so many that batches are left after
+  // The first random graph that has weights and the reverses that walks go by; times it has anyway. Labels number clusters too, so many that batches are left after
   // a kill.
   static testing::TypedGraph graph() {
     for (std::uint64_t seed = 1;; ++seed) {
@@ -26,7 +27,11 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
           std::any_of(graph.edges.begin(), graph.edges.end(), [&](const testing::TypedEdges& edges) {
             return edges.dst == graph.nodes[0].name && !edges.weight.empty();
           });
-      if (!weighted || graph.nodes[0].count < 200) continue;
+      const auto has = [&](const char* rel) {
+        return std::any_of(graph.edges.begin(), graph.edges.end(),
+                           [&](const testing::TypedEdges& edges) { return edges.rel == rel; });
+      };
+      if (!weighted || !has("rev_r0") || !has("rev_r1") || graph.nodes[0].count < 200) continue;
       graph.nodes[0].num_classes = 24;
       for (std::size_t v = 0; v < graph.nodes[0].y.size(); ++v)
         graph.nodes[0].y[v] = static_cast<std::int64_t>(v % 24);
@@ -43,6 +48,9 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
     o.dataset = dataset.string();
     o.batch = GetParam().options;
     o.batch_size = GetParam().batch_size;
+    if (GetParam().seed_times)
+      for (std::size_t i = 0; i < typed.nodes[0].splits.at("train").size(); ++i)
+        o.seed_times.push_back(static_cast<std::int64_t>(i) * 7 % 40 - 10);
     return o;
   }
 
@@ -63,6 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Kind{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
         Kind{"EdgeFanouts", {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
+        Kind{"Replacement", {.fanouts = {4, 3}, .replace = true, .edge_ids = true}},
+        Kind{"SeedTimes", {.fanouts = {4, 3}, .time = "time", .edge_ids = true}, 16, true},
+        Kind{"LaborOfEachBatch", {.fanouts = {4, 3}, .labor = true}},
         Kind{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
         Kind{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
         Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
