@@ -6,8 +6,12 @@
 #include <fstream>
 #include <map>
 
+#include "core/alias_table.h"
 #include "core/error.h"
 #include "core/npy.h"
+#include "core/sampler_registry.h"
+#include "core/time_codes.h"
+#include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -21,6 +25,10 @@ constexpr std::int64_t kNodes = 3'000'000'000, kEdges = 5'000'000'000;
 constexpr std::int64_t kA = (std::int64_t{1} << 31) + 5, kB = (std::int64_t{1} << 31) + 9, kC = kNodes - 1;
 constexpr std::int64_t kLow = 7, kEdge = (std::int64_t{1} << 31) - 1;  // without in-edges
 constexpr std::int64_t kHub = 100, kHubDegree = 4'400'000'000;         // a row of more than 2^32 edges
+
+/// The weight and the time of an edge by its place in the row; the later the heavier.
+double weight_of(std::size_t i) { return static_cast<double>(i + 1); }
+std::int64_t time_of(std::size_t i) { return 10 * static_cast<std::int64_t>(i); }
 
 /// A file of the dataset: a head, and a hole with a few elements in it.
 class SparseFile {
@@ -37,9 +45,11 @@ class SparseFile {
     head_bytes_ = head.size();
     file_.open(folder / relative, std::ios::binary | std::ios::in | std::ios::out);
   }
+  /// `first` is how many bytes of the item come before the value.
   template <class T>
-  void put(std::int64_t at, T value) {
-    file_.seekp(static_cast<std::streamoff>(head_bytes_ + static_cast<std::size_t>(at) * item_bytes_));
+  void put(std::int64_t at, T value, std::size_t first = 0) {
+    file_.seekp(
+        static_cast<std::streamoff>(head_bytes_ + static_cast<std::size_t>(at) * item_bytes_ + first));
     file_.write(reinterpret_cast<const char*>(&value), sizeof(value));
   }
 
@@ -55,12 +65,17 @@ class LargeIds : public ::testing::Test {
     NodeTypeMeta node{.count = kNodes,
                       .partition_offsets = {0, kNodes},
                       .new_id_type = ElementType::kInt64,
-                      .attrs = {{.name = "x", .shape = {1}, .stride_bytes = 4}}};
+                      .attrs = {{.name = "x", .shape = {1}, .stride_bytes = 4},
+                                {.name = "t", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8}}};
     EdgeTypeMeta edge{.count = kEdges,
                       .partition_edges = {kEdges},
                       .index_type = ElementType::kInt64,
                       .has_edge_ids = true,
-                      .edge_id_type = ElementType::kInt64};
+                      .edge_id_type = ElementType::kInt64,
+                      .attrs = {{.name = "w", .type = ElementType::kFloat64, .shape = {}, .stride_bytes = 8},
+                                {.name = "t", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8}},
+                      .weights = {"w"},
+                      .times = {"t"}};
     DatasetMeta meta{.name = "sparse", .fingerprint = std::string(32, '0'), .made_by = "test"};
     SparseFile new_ids(meta, folder, new_ids_path(node), npy_descr(ElementType::kInt64), {kNodes}, 8);
     SparseFile x(meta, folder, attr_path(0, node, "x"), npy_descr(ElementType::kFloat32), {kNodes, 1}, 4);
@@ -68,8 +83,28 @@ class LargeIds : public ::testing::Test {
     SparseFile rows(meta, folder, rows_path(0, edge), kRowRecordDescr, {kNodes + 1}, sizeof(RowRecord));
     SparseFile indices(meta, folder, indices_path(0, edge), npy_descr(ElementType::kInt64), {kEdges}, 8);
     SparseFile edge_ids(meta, folder, edge_ids_path(0, edge), npy_descr(ElementType::kInt64), {kEdges}, 8);
+    SparseFile node_time(meta, folder, attr_path(0, node, "t"), npy_descr(ElementType::kInt64), {kNodes, 1},
+                         8);
+    const auto of_edges = [&](const std::string& path, ElementType type, std::int64_t columns) {
+      std::vector<std::int64_t> shape{kEdges};
+      if (columns > 0) shape.push_back(columns);
+      return SparseFile(meta, folder, path, npy_descr(type), shape,
+                        static_cast<std::size_t>(std::max<std::int64_t>(columns, 1)) * element_bytes(type));
+    };
+    SparseFile weights = of_edges(edge_attr_path(0, edge, "w"), ElementType::kFloat64, 1),
+               edge_times = of_edges(edge_attr_path(0, edge, "t"), ElementType::kInt64, 1),
+               alias = of_edges(alias_path(0, edge, "w"), ElementType::kUint32, 6),
+               order = of_edges(time_order_path(0, edge, "t"), ElementType::kUint32, 0),
+               times = of_edges(times_path(0, edge, "t"), ElementType::kInt64, 0),
+               codes = of_edges(time_codes_path(0, edge, "t"), ElementType::kInt16, 0),
+               time_indices = of_edges(time_indices_path(0, edge, "t"), ElementType::kInt64, 0);
+    const Ints bounds{0, 10, 20};
+    SparseFile time_bounds(meta, folder, time_bounds_path(edge, "t"), npy_descr(ElementType::kInt64),
+                           {std::ssize(bounds)}, 8);
+    for (std::size_t i = 0; i < bounds.size(); ++i) time_bounds.put(static_cast<std::int64_t>(i), bounds[i]);
     for (const std::int64_t v : {kA, kB, kC, kLow, kEdge, kHub}) {
       new_ids.put(v, v);
+      node_time.put(v, std::int64_t{15});
       x.put(v, static_cast<float>(v % 1'000));
       rows.put(v, RowRecord{.offset = 0, .original_id = v});
     }
@@ -78,9 +113,21 @@ class LargeIds : public ::testing::Test {
       if (v == kC)
         at = kEdges - static_cast<std::int64_t>(sources.size());  // the last row ends with the edges
       rows.put(v, RowRecord{.offset = at, .original_id = v});
-      for (const std::int64_t source : sources) {
-        indices.put(at, source);
+      std::vector<double> row_weights;
+      for (std::size_t i = 0; i < sources.size(); ++i) row_weights.push_back(weight_of(i));
+      const std::vector<AliasEntry> table = alias_table(row_weights);
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        indices.put(at, sources[i]);
         edge_ids.put(at, at);
+        weights.put(at, weight_of(i));
+        alias.put(at, table[i]);
+        alias.put(at, sources[i], 8);
+        alias.put(at, sources[table[i].alias], 16);
+        edge_times.put(at, time_of(i));
+        times.put(at, time_of(i));
+        order.put(at, static_cast<std::uint32_t>(i));  // rows are in the order of time already
+        codes.put(at, time_code(bounds, time_of(i)));
+        time_indices.put(at, sources[i]);
         ids_of_[v].push_back(at++);
       }
       rows.put(v + 1, RowRecord{.offset = at, .original_id = v == kC ? -1 : v + 1});
@@ -94,6 +141,18 @@ class LargeIds : public ::testing::Test {
   testing::Block batch(const Ints& seeds, const BatchOptions& options) {
     dataset_.emplace(folder_.path() / "graph");
     return testing::make_batch(*dataset_, {.seeds = seeds}, options);
+  }
+
+  /// An attribute of the drawn edges is what the place of each in its row says.
+  template <class T>
+  void expect_attr(const BatchView& batch, const char* name, T (*of)(std::size_t)) const {
+    const Ints targets = testing::target_row(batch), e_id = testing::ints(batch.get("e_id", Store::kEdge));
+    const auto values = batch.get(name, Store::kEdge).as<T>();
+    ASSERT_EQ(values.size(), targets.size());
+    for (std::size_t e = 0; e < values.size(); ++e) {
+      const Ints& ids = ids_of_.at(batch.n_id()[static_cast<std::size_t>(targets[e])]);
+      EXPECT_EQ(values[e], of(static_cast<std::size_t>(e_id[e] - ids.front())));
+    }
   }
 
   std::map<std::int64_t, Ints> rows_of_{{kA, {kB, kC, kLow}}, {kB, {kA, kA}}, {kC, {kA, kB, kC, kEdge}}};
@@ -136,9 +195,59 @@ TEST_F(LargeIds, EveryKindOfDraw_TakesRealEdges) {
   induced.subgraph = Subgraph::kInduced;
   for (BatchOptions options :
        {BatchOptions{.fanouts = {2, 2}}, BatchOptions{.fanouts = {2, 2}, .replace = true},
-        BatchOptions{.fanouts = {2, 2}, .disjoint = true}, labor, induced, walk}) {
+        BatchOptions{.fanouts = {2, 2}, .disjoint = true}, labor, induced, walk,
+        BatchOptions{.fanouts = {2, 2}, .weight = "w", .edge_attrs = {"w"}},
+        BatchOptions{.fanouts = {2, 2}, .replace = true, .weight = "w", .edge_attrs = {"w"}}}) {
     options.edge_ids = true;
-    expect_real(batch({kC, kA, kB}, options).view(), rows_of_, ids_of_);
+    const testing::Block block = batch({kC, kA, kB}, options);
+    expect_real(block.view(), rows_of_, ids_of_);
+    if (!options.weight.empty()) expect_attr<double>(block.view(), "w", weight_of);
+  }
+}
+
+// Seeds are at time 15: of each row the edges of times 0 and 10 are of the past.
+TEST_F(LargeIds, DrawsByTime_TakeRealEdgesOfThePast) {
+  for (const TemporalStrategy strategy : {TemporalStrategy::kUniform, TemporalStrategy::kLast}) {
+    for (const std::int64_t fanout : {1, 2, 5}) {
+      const testing::Block block = batch({kC, kA, kB}, {.fanouts = {fanout, 1},
+                                                        .time = "t",
+                                                        .temporal_strategy = strategy,
+                                                        .edge_ids = true,
+                                                        .edge_attrs = {"t"}});
+      expect_real(block.view(), rows_of_, ids_of_);
+      expect_attr<std::int64_t>(block.view(), "t", time_of);
+      for (const std::int64_t time : testing::ints(block.view().get("t", Store::kEdge))) EXPECT_LE(time, 15);
+      EXPECT_EQ(testing::ints(block.view().num_sampled_edges())[0], 3 * std::min<std::int64_t>(fanout, 2));
+    }
+  }
+}
+
+/// Eight parts of the hub's row as often as each other, and nothing beyond it.
+void expect_all_over_the_hub(const std::vector<std::int64_t>& positions) {
+  constexpr std::int64_t kParts = 8;
+  std::vector<std::int64_t> counts(kParts);
+  for (const std::int64_t position : positions) {
+    ASSERT_GE(position, 0);
+    ASSERT_LT(position, kHubDegree);
+    ++counts[static_cast<std::size_t>(position / (kHubDegree / kParts))];
+  }
+  EXPECT_GT(testing::uniform_p_value(counts), 1e-6);
+}
+
+TEST_F(LargeIds, ARowOfMoreThan2To32Edges_IsDrawnFromAllOverIt) {
+  const Dataset dataset(folder_.path() / "graph", {.huge_pages = HugePages::kNever});
+  const std::vector<std::int64_t> seeds{kHub};
+  const TypedSeeds typed{.node_type = 0, .ids = seeds, .times = {}};
+  const SampleRequest request{.key = {.seed = 3, .epoch = 0, .first = 0, .count = 1}, .seeds = {&typed, 1}};
+  BatchOptions walk{.sampler = BatchOptions::kWalkSampler, .edge_attrs = {"t"}};
+  walk.walk = {.length = 1, .per_seed = 120};
+  for (const BatchOptions& options :
+       {BatchOptions{.fanouts = {120}, .edge_attrs = {"t"}},
+        BatchOptions{.fanouts = {120}, .replace = true, .edge_attrs = {"t"}}, walk}) {
+    const std::unique_ptr<Sampler> sampler = make_sampler(dataset, options);
+    const std::vector<std::int64_t> drawn = testing::ints(sampler->sample(request).edges[0].positions);
+    EXPECT_EQ(drawn.size(), 120U) << options.sampler;
+    expect_all_over_the_hub(drawn);
   }
 }
 
