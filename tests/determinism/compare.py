@@ -4,10 +4,11 @@ fused multiply-add variants, with 1 and 4 workers, 1 and 3 partitions, before an
 
 Usage: compare.py NAME=BIN... [--report FILE.xml]
 
-Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Eleven small graphs, one of
-them of several node and edge types, are written as NumPy arrays, imported and cut by each build, and sampled. A row of the table is one set-up, a column one graph, a cell the
-start of the SHA-256 of all that hopfeed-sample printed (a line per batch, with the digest of its bytes). Rows that begin with
-"files" hold the checksums of the dataset's files instead. Exits 1 where a column holds two values.
+Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Thirteen small graphs, one of
+them of several node and edge types, are written as NumPy arrays, imported and cut by each build, two of them with their edges
+made anew in between, and sampled. A row of the table is one set-up, a column one graph, a cell the start of the SHA-256 of all
+that hopfeed-sample printed (a line per batch, with the digest of its bytes). Rows that begin with "files" hold the checksums of
+the dataset's files instead. Exits 1 where a column holds two values.
 """
 import argparse
 import array
@@ -44,8 +45,12 @@ def kind(options, *graphs):
 KINDS = (
     kind("--fanouts 4,3 --e-id"),
     kind("--fanouts 3,-1 --replace"),
-    kind("--fanouts 4,3 --edge-fanouts to=2,1;next=0,-1 --seeds ARRAYS/mask.npy", "typed"),
-    kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-times ARRAYS/seed_t.npy --time t --e-id", "star", "typed"),
+    kind("--fanouts 4,3 --edge-fanouts to=2,1;next=0,-1;holds=0,2", "typed"),
+    kind("--fanouts 4,-1 --edge-fanouts node__to__node=-1,2 --replace", "power-law"),
+    kind("--fanouts 4,3 --seeds ARRAYS/mask.npy", "power-law", "isolated", "typed"),
+    kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-times ARRAYS/seed_t.npy --time t --e-id", "star", "duplicate", "typed"),
+    kind("--fanouts 4,3 --seeds ARRAYS/seeds.npy --seed-times ARRAYS/seed_t.npy --time t --temporal-strategy last --time-window 30",
+         "power-law"),
     kind("--fanouts 4,3 --weight w --edge-attrs w"),
     kind("--fanouts 3,3 --weight w --replace --disjoint"),
     kind("--fanouts 4,3 --time t --time-window 40"),
@@ -63,8 +68,15 @@ KINDS = (
     kind("--link to --links ARRAYS/links.npy --labels ARRAYS/labels.npy --fanouts 4,3 --negatives binary --labor", "power-law", "typed"),
     kind("--link to --links ARRAYS/links.npy --fanouts 4,3 --weight w --negatives triplet --amount 2 --dst-weight t", "power-law", "typed"),
     kind("--link to --links ARRAYS/links.npy --link-times ARRAYS/link_t.npy --time t --fanouts 4,3 --negatives binary", "star", "typed"),
+    kind("--link to --links valid --fanouts 4,3 --weight w --replace", "held-out"),
     kind("--plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3,2", "power-law", "star"),
 )
+
+# What is done to a graph between import and cut. Either leaves rows that weigh nothing, which imports refuse (see write_edges).
+MADE_ANEW = {
+    "weightless": ("deduplicate",),
+    "held-out": ("split-links", "--num-val", "0.3", "--num-test", "0.2", "--seed", "4"),
+}
 
 
 def graphs():
@@ -85,6 +97,8 @@ def graphs():
         "clique": (40, [(u, v) for u in range(40) for v in range(40) if u != v]),
         "path": (n, [(v, v + 1) for v in range(n - 1)]),
         "bipartite": (n, [(pick() // 2, n // 2 + pick() // 2) for _ in range(400)]),
+        "weightless": (n, [edge for edge in few + power[:300] for _ in range(2)]),
+        "held-out": (n, power[:600]),
         "typed": (n, None),  # seeds are nodes of its first type; write_typed_arrays has the rest
     }
 
@@ -99,11 +113,16 @@ def save_npy(path, code, values, shape):
 
 def write_edges(folder, rng, edges, prefix=""):
     save_npy(folder / f"{prefix}edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
-    # Light weights, heavy ones, and some that are zero beside others.
+    # Light weights, heavy ones, and some that are zero beside others; in each third row the last edge alone has a weight, so that
+    # nothing is left where it goes as a duplicate or as a link.
+    last = {v: number for number, (_, v) in enumerate(edges)}
     seen = set()
     weights = []
-    for _, v in edges:
-        weights.append(rng.choice((0.0, 1.0, 1e-6, 1e6, rng.random())) if v in seen else rng.random() + 0.01)
+    for number, (_, v) in enumerate(edges):
+        weight = rng.choice((0.0, 1.0, 1e-6, 1e6, rng.random())) if v in seen else rng.random() + 0.01
+        if v % 3 == 2:
+            weight = 2.5 if number == last[v] else 0.0
+        weights.append(weight)
         seen.add(v)
     save_npy(folder / f"{prefix}w.npy", "f", weights, (len(edges),))
     save_npy(folder / f"{prefix}t.npy", "q", [rng.randrange(100) for _ in edges], (len(edges),))
@@ -190,11 +209,13 @@ def cut_names(nodes):
     return [f"parts{p}" for p in PARTS if p <= nodes]
 
 
-def make_datasets(program, libm, options, target, nodes):
-    """Imports and cuts; returns the checksums of all files of all cuts."""
+def make_datasets(program, libm, options, target, nodes, made_anew):
+    """Imports, makes edges anew and cuts; returns the checksums of all files of all cuts."""
     target.mkdir(parents=True)
-    run(libm, program / "hopfeed-partition", "import", "numpy", target / "parts1", "--fanouts", "4,3", "--batch-size", BATCH,
-        *options)
+    imported = target / ("imported" if made_anew else "parts1")
+    run(libm, program / "hopfeed-partition", "import", "numpy", imported, "--fanouts", "4,3", "--batch-size", BATCH, *options)
+    if made_anew:
+        run(libm, program / "hopfeed-partition", made_anew[0], imported, target / "parts1", *made_anew[1:])
     for name in cut_names(nodes)[1:]:
         run(libm, program / "hopfeed-partition", "partition", target / "parts1", target / name, "--parts", name[5:],
             "--method", "random", "--seed", 3)
@@ -240,7 +261,7 @@ def measure_graph(name, nodes, edges, builds, folder):
     for build, program in builds.items():
         for libm in LIBM:
             target = folder / f"{name}-{build}{libm}"
-            cells[f"files {build}{libm}"] = make_datasets(program, libm, options, target, nodes)
+            cells[f"files {build}{libm}"] = make_datasets(program, libm, options, target, nodes, MADE_ANEW.get(name))
             for cut in cut_names(nodes):
                 for workers in WORKERS:
                     setup = f"{build}{libm} {cut} workers{workers}"

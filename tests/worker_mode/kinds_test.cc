@@ -1,6 +1,9 @@
 // Every kind of sampling through worker mode, on a graph of several types: the same bytes as one process makes of one partition, whatever
 // the number of workers and partitions, and after a worker's death. That those are right is what tests/core compares with oracles.
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
 
 #include "tests/support/typed_dataset.h"
 #include "tests/worker_mode/same_bytes.h"
@@ -10,52 +13,65 @@ namespace {
 
 struct Kind {
   const char* name;
-  BatchOptions options;
+  BatchOptions options = {};
   std::int64_t batch_size = 16;
   bool seed_times = false;  // given by hand
 };
 
 class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<Kind> {
  protected:
-  // The first random graph that has weights and the reverses that walks go by; times it has anyway. Labels number clusters too, so many that batches are left after
-  // a kill.
-  static testing::TypedGraph graph() {
-    for (std::uint64_t seed = 1;; ++seed) {
-      testing::TypedGraph graph =
-          testing::random_typed_graph({.max_nodes = 300, .seed = seed, .reverses = true});
-      const bool weighted =
-          std::any_of(graph.edges.begin(), graph.edges.end(), [&](const testing::TypedEdges& edges) {
-            return edges.dst == graph.nodes[0].name && !edges.weight.empty();
-          });
-      const auto has = [&](const char* rel) {
-        return std::any_of(graph.edges.begin(), graph.edges.end(),
-                           [&](const testing::TypedEdges& edges) { return edges.rel == rel; });
-      };
-      if (!weighted || !has("rev_r0") || !has("rev_r1") || graph.nodes[0].count < 200) continue;
-      graph.nodes[0].num_classes = 24;
-      for (std::size_t v = 0; v < graph.nodes[0].y.size(); ++v)
-        graph.nodes[0].y[v] = static_cast<std::int64_t>(v % 24);
-      return graph;
-    }
+  // Once for all kinds: a dataset is many small files, each synced to the disk.
+  static void SetUpTestSuite() {
+    LoaderTestWithin<>::SetUpTestSuite();
+    for (const int parts : {1, 2, 3})
+      testing::write_typed_dataset(typed(parts), graph(), testing::random_typed_cut(graph(), parts, 5));
   }
 
-  LoaderOptions options_of_kind(int parts) const {
-    const testing::TypedGraph typed = graph();
-    const std::filesystem::path dataset = scratch_.path() / std::to_string(parts);
-    if (!std::filesystem::exists(dataset))
-      testing::write_typed_dataset(dataset, typed, testing::random_typed_cut(typed, parts, 5));
+  static LoaderOptions options_of_kind(int parts) {
     LoaderOptions o = options();
-    o.dataset = dataset.string();
+    o.dataset = typed(parts).string();
     o.batch = GetParam().options;
     o.batch_size = GetParam().batch_size;
-    if (GetParam().seed_times)
-      for (std::size_t i = 0; i < typed.nodes[0].splits.at("train").size(); ++i)
-        o.seed_times.push_back(static_cast<std::int64_t>(i) * 7 % 40 - 10);
+    for (std::int64_t i = 0; GetParam().seed_times && i < graph().nodes[0].count; ++i)
+      o.seed_times.push_back(i * 7 % 40 - 10);
     return o;
   }
 
  private:
-  testing::TempFolder scratch_;
+  static std::filesystem::path typed(int parts) { return folder() / ("typed" + std::to_string(parts)); }
+
+  /// Whether an edge type leads into the seeds' type that is as asked.
+  template <class Is>
+  static bool leads_to_seeds(const testing::TypedGraph& graph, Is is) {
+    return std::ranges::any_of(graph.edges, [&](const testing::TypedEdges& edges) {
+      return edges.dst == graph.nodes[0].name && edges.sources.size() > 100 && is(edges);
+    });
+  }
+
+  /// The first random graph where each kind below has something to do. Labels number clusters too, so many that batches are
+  /// left after a kill.
+  static const testing::TypedGraph& graph() {
+    static const testing::TypedGraph first = [] {
+      for (std::uint64_t seed = 1;; ++seed) {
+        testing::TypedGraph graph =
+            testing::random_typed_graph({.max_nodes = 300, .seed = seed, .reverses = true});
+        testing::TypedNodes& seeds = graph.nodes[0];
+        const testing::TypedEdges &r0 = graph.edges[0], &r1 = graph.edges[1];
+        // The metapath: back and forth along r1, then along r0, which have reverses between two types alone.
+        const bool walks =
+            r0.src == seeds.name && r0.dst != seeds.name && r1.dst == seeds.name && r1.src != seeds.name;
+        if (seeds.count < 200 || !walks ||
+            !leads_to_seeds(graph, [](const auto& edges) { return !edges.weight.empty(); }) ||
+            !leads_to_seeds(graph, [](const auto& edges) { return !edges.time.empty(); }) ||
+            !leads_to_seeds(graph, [](const auto& edges) { return edges.time.empty(); }))  // of their sources
+          continue;
+        seeds.num_classes = 24;
+        for (std::int64_t v = 0; v < seeds.count; ++v) seeds.y[v] = v % 24;
+        return graph;
+      }
+    }();
+    return first;
+  }
 };
 
 TEST_P(KindsThroughWorkers, OneTwoAndFourWorkers_OneTwoAndThreePartitions_GiveTheSameBytes) {
@@ -70,20 +86,27 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, KindsThroughWorkers,
     ::testing::Values(
         Kind{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
+        Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}},
         Kind{"EdgeFanouts", {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
         Kind{"Replacement", {.fanouts = {4, 3}, .replace = true, .edge_ids = true}},
-        Kind{"SeedTimes", {.fanouts = {4, 3}, .time = "time", .edge_ids = true}, 16, true},
-        Kind{"LaborOfEachBatch", {.fanouts = {4, 3}, .labor = true}},
+        Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
+        Kind{"DisjointReplacement", {.fanouts = {4, 3}, .replace = true, .disjoint = true}},
         Kind{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
         Kind{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
         Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
+        Kind{"TemporalReplacement", {.fanouts = {4, 3}, .replace = true, .time = "time"}},
         Kind{"TemporalLast",
              {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
-        Kind{"Labor", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
+        Kind{"SeedTimesOfAnAttribute", {.fanouts = {4, 3}, .time = "time", .seed_time = "y"}},
+        Kind{.name = "SeedTimes",
+             .options = {.fanouts = {4, 3}, .time = "time", .edge_ids = true},
+             .seed_times = true},
+        Kind{"Labor", {.fanouts = {4, 3}, .labor = true}},
+        Kind{"LaborOfManyBatches", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
         Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
         Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
-        Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
-        Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}},
+        Kind{"BidirectionalWithTheDrawn",
+             {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true}},
         Kind{"Metapath",
              {.sampler = BatchOptions::kWalkSampler,
               .walk = {.length = 6, .per_seed = 2, .metapath = {"r1", "rev_r1", "rev_r0", "r0"}},

@@ -30,20 +30,22 @@ testing::TypedGraph link_graph() {
 
 class LinksTest : public LoaderTestWithin<> {
  protected:
-  LoaderOptions link_options(int parts) const {
-    const std::filesystem::path dataset = scratch_.path() / std::to_string(parts);
-    if (!std::filesystem::exists(dataset)) {
-      const testing::TypedGraph graph = link_graph();
-      testing::write_typed_dataset(dataset, graph, testing::random_typed_cut(graph, parts, 5));
-    }
+  // Once for all tests: a dataset is many small files, each synced to the disk.
+  static void SetUpTestSuite() {
+    LoaderTestWithin<>::SetUpTestSuite();
+    const testing::TypedGraph graph = link_graph();
+    for (const int parts : {1, 2, 3})
+      testing::write_typed_dataset(linked(parts), graph, testing::random_typed_cut(graph, parts, 5));
+  }
+  static LoaderOptions link_options(int parts) {
     LoaderOptions o = options();
-    o.dataset = dataset.string();
+    o.dataset = linked(parts).string();
     o.batch.link.edge_type = "r0";
     return o;
   }
 
  private:
-  testing::TempFolder scratch_;
+  static std::filesystem::path linked(int parts) { return folder() / ("linked" + std::to_string(parts)); }
 };
 
 struct LinkKind {
@@ -55,7 +57,7 @@ struct LinkKind {
 
 class LinksThroughWorkers : public LinksTest, public ::testing::WithParamInterface<LinkKind> {
  protected:
-  LoaderOptions options_of_kind(int parts) const {
+  static LoaderOptions options_of_kind(int parts) {
     LoaderOptions o = link_options(parts);
     o.batch = GetParam().options;
     o.batch.link = GetParam().link;
@@ -109,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class BadLinks : public LinksTest {
  protected:
-  std::string refused(const std::function<void(LoaderOptions&)>& change) const {
+  static std::string refused(const std::function<void(LoaderOptions&)>& change) {
     LoaderOptions o = link_options(1);
     change(o);
     const std::string error = error_of([&] { Loader loader(o); });

@@ -237,33 +237,6 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(testing::run_program({testing::program("hopfeed-sample")}), "DIR");
 }
 
-TEST_F(SampleProgram, SeedsOfTheWrongType_AreOneLineThatNamesTheFile) {
-  const testing::TempFolder folder;
-  const std::string file = (folder.path() / "given.npy").string();
-  const auto refused = [&](const char* option, const std::string& part) {
-    expect_refused(sample({option, file}), part);
-  };
-  const auto save = [&]<class T>(const std::vector<T>& values, const std::vector<std::int64_t>& shape) {
-    std::filesystem::remove(file);
-    write_npy<T>(file, values, shape);
-  };
-  save(std::vector<double>{1, 2, 3}, {3});
-  refused("--seeds",
-          "given.npy is no list of seeds (int64 or int32 ids, or a bool per node): it holds '<f8' in 1 "
-          "dimensions");
-  refused("--seed-times", "given.npy is no list of times (int64 or int32): it holds '<f8'");
-  save(std::vector<std::int64_t>{1, 2, 3, 4}, {2, 2});
-  refused("--seeds", "it holds '<i8' in 2 dimensions");
-  refused("--seed-weights", "given.npy");
-  save(std::vector<std::int64_t>{1, 2, -3}, {3});
-  refused("--seeds", "seed -3 (position 2) is no node");
-  save(std::vector<double>{1, -2, 3}, {3});
-  refused("--seed-weights", "there are 3 seed weights for 230 seeds; give one for each");
-  save(std::vector<std::uint8_t>{1, 0}, {2});
-  refused("--seeds", "it holds '|u1'");
-  refused("--node-type", "no node type '" + file + "'");
-}
-
 TEST_F(SampleProgram, OutputInsideADatasetOrInThePlaceOfAnother_IsRefusedAndNothingIsWritten) {
   const std::filesystem::path manifest = std::filesystem::path(path(1)) / "meta.json";
   const auto text = [&] {
