@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/core/made_batch.h"
+#include "tests/core/random_graphs.h"
 #include "tests/core/random_kinds.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
@@ -14,7 +15,7 @@ using Ints = std::vector<std::int64_t>;
 TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
   testing::Rounds rounds(6);
   testing::TempFolder folder;
-  for (int round = 0; round < 1'000; ++round) {
+  for (int round = 0; round < testing::kRandomGraphs; ++round) {
     const auto graph = testing::random_typed_graph({.node_types = 1 + rounds.below(4),
                                                     .edge_types = 1 + rounds.below(6),
                                                     .max_nodes = 1 + rounds.below(150),

@@ -8,6 +8,7 @@
 
 #include "core/keyed_random.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/random_graphs.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -116,7 +117,7 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
   };
   testing::TempFolder folder;
-  for (int round = 0; round < 1'000; ++round) {
+  for (int round = 0; round < testing::kRandomGraphs; ++round) {
     const std::int64_t n = 1 + below(300);
     const auto graph = testing::random_graph({.num_nodes = n,
                                               .num_edges = below(8 * n),

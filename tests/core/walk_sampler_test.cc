@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
+#include "tests/core/random_graphs.h"
 #include "tests/core/walk_oracle.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -45,7 +46,7 @@ std::vector<Ints> named(const BatchView& batch) {
 TEST(Walks, OfRandomGraphs_AreTheOracles) {
   const testing::TempFolder folder;
   std::int64_t compared = 0, ended = 0;
-  for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::kRandomGraphs; ++seed) {
     const testing::TinyGraph graph = testing::random_graph({.num_nodes = 60, .num_edges = 200, .num_train = 10, .seed = seed});
     const WalkOptions walk{.length = static_cast<std::int64_t>(1 + seed % 7),
                            .per_seed = static_cast<std::int64_t>(1 + seed % 3),
