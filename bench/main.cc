@@ -3,6 +3,7 @@
 
 #include "bench/bench_options.h"
 #include "core/batch_options.h"
+#include "core/limits.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/stop_signals.h"
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
     sub.option("--edges", options.edges, "Edges of the generated graph");
     sub.option("--features", options.features, "Features (float32) of the generated graph");
     sub.option("--fanouts", fanouts, "Neighbours per hop, -1 for all");
-    sub.option("--batch-size", options.batch_size, "Seeds per batch", {.positive = true});
+    sub.option("--batch-size", options.batch_size, "Seeds per batch", {.min = 1, .max = kMaxBatchSize});
     sub.option("--seconds", options.seconds, "Length of each measurement", {.positive = true});
     sub.option("--threads,--num-workers", options.threads,
                "Samplers or workers side by side, one per core (channel has one)", {.min = 1, .max = 1024});

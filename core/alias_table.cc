@@ -33,15 +33,14 @@ bool AliasBuilder::to_integers(std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
-      throw Error(
-          ErrorCode::kInvalid,
-          fmt::format("weight {} of the row is {}; weights are zero or above, and finite", i, weights[i]));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("weight {} is {}; weights are zero or above, and finite", i, weights[i]));
     }
     sum += weights[i];
   }
   if (sum == 0) return false;
   if (!std::isfinite(sum))
-    throw Error(ErrorCode::kInvalid, "the weights of the row sum up to infinity; scale them down");
+    throw Error(ErrorCode::kInvalid, "the weights sum up to infinity; scale them down");
   if (weights.size() >= kLongRow) sum = compensated_sum(weights);
   const double whole = static_cast<double>(weights.size()) * static_cast<double>(kColumn);
   const std::uint64_t total = weights.size() * kColumn;

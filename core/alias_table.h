@@ -41,8 +41,7 @@ class AliasBuilder {
 };
 
 /// Why a row is refused where something has to be drawn from it.
-inline constexpr const char* kAllWeightsZero =
-    "all weights of the row are zero, so nothing can be drawn from it";
+inline constexpr const char* kAllWeightsZero = "all weights are zero, so nothing can be drawn from it";
 
 /// Whether the entry of any column says that nothing can be drawn from the row.
 inline bool weighs_nothing(const AliasEntry& entry, std::uint32_t column) {

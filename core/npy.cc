@@ -189,8 +189,9 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
   if (!seen_descr || !seen_order || !seen_shape || !scan.at_end()) corrupt(path, "its header is incomplete");
   header.item_bytes = descr_bytes(header.descr);
   if (header.item_bytes == 0) {
-    throw Error(ErrorCode::kUnsupported, path.string() + " holds elements of type '" + header.descr +
-                                             "'; use little-endian integers or floats");
+    throw Error(ErrorCode::kUnsupported,
+                path.string() + " holds elements of type '" + header.descr +
+                    "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, little-endian");
   }
   std::uint64_t bytes = header.item_bytes;
   for (std::int64_t d : header.shape) {

@@ -162,8 +162,12 @@ std::string find_reversed(const Fields& in, const std::vector<NumpyEdges>& all, 
 }  // namespace
 
 NumpyGraph read_numpy_description(const fs::path& path) {
-  const json document = parse_json(read_text_file(path, kMaxDescriptionBytes));
+  const std::string text = read_text_file(path, kMaxDescriptionBytes);
+  const json document = parse_json(text);
   if (document.is_discarded()) throw Error(ErrorCode::kInvalid, path.string() + " is no valid JSON");
+  if (const std::string key = repeated_key(text); !key.empty())
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{}: '{}' is given twice in one place; say it once", path.string(), key));
   const Fields in(document, path, "the description");
   in.allow({"name", "nodes", "edges"});
   NumpyGraph graph;

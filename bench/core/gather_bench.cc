@@ -4,7 +4,7 @@
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
-#include "bench/core/limits.h"
+#include "bench/core/machine_limits.h"
 #include "bench/measure.h"
 #include "core/error.h"
 #include "core/neighbor_sampler.h"

@@ -14,7 +14,7 @@
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/core/bench_seeds.h"
-#include "bench/core/limits.h"
+#include "bench/core/machine_limits.h"
 #include "bench/core/serial_sampler.h"
 #include "bench/measure.h"
 #include "core/batch_maker.h"

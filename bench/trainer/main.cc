@@ -8,6 +8,7 @@
 #include "bench/trainer/step_batches.h"
 #include "core/batch_options.h"
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 
@@ -28,7 +29,7 @@ void add_options(CommandLine& line, StepArguments& a) {
   line.option("--edges", o.edges, "Edges of the generated graph");
   line.option("--features", o.features, "Features (float32) of the generated graph");
   line.option("--fanouts", a.fanouts, "Neighbours per hop, a layer each; -1 for all");
-  line.option("--batch-size", o.batch_size, "Seeds per batch", {.positive = true});
+  line.option("--batch-size", o.batch_size, "Seeds per batch", {.min = 1, .max = kMaxBatchSize});
   line.option("--batches", a.batches, "Different batches, taken in turn", {.positive = true});
   line.option("--hidden", a.hidden, "Width of the hidden layers", {.positive = true});
   line.option("--dropout", a.dropout, "Share of hidden units dropped");

@@ -426,7 +426,7 @@ TEST_F(NegativesOfLinks, ByWeightsThatCannotBe_AreRefusedByName) {
   };
   EXPECT_EQ(refused(by("x", ""), {0}),
             "negatives cannot be drawn by attribute 'x' of node type 'user': it is not one number per node");
-  EXPECT_NE(refused(by("", "y"), {0}).find("attribute 'y' of node type 'item': weight 1 of the row is -1"),
+  EXPECT_NE(refused(by("", "y"), {0}).find("attribute 'y' of node type 'item': weight 1 is -1"),
             std::string::npos);
   EXPECT_THROW(draw(by("fame", ""), {0}), Error);
 }

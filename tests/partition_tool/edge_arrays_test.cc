@@ -241,7 +241,7 @@ TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsNode) {
     if (typed.edges[0].destinations[e] == node) typed.edges[0].weight[e] = 0;
   RawGraph imported = raw_graph_of(typed);
   imported.edges[0].zero_rows = false;
-  expect_refused(imported, where + "all weights of the row are zero");
+  expect_refused(imported, where + "all weights are zero");
 }
 
 TEST(EdgeArrays, RowsOfADatasetMayWeighNothingAndArePartitionedWithTheRest) {

@@ -97,6 +97,8 @@ TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
     expect_refused([&] { import(); }, part);
   };
   refused("{\"name\": \"music\",", "{\"name\": \"music\"", "graph.json is no valid JSON");
+  refused("\"count\": 2", "\"count\": 2, \"count\": 3",
+          "graph.json: 'count' is given twice in one place; say it once");
   refused("\"nodes\"", "\"node\"",
           "the description has an unknown field 'node'; it may have: name, nodes, edges");
   refused("\"count\": 2", "\"count\": -2", "node type 1 has 'count' = -2");
@@ -178,19 +180,19 @@ TEST_F(ImportNumpyTypes, ArraysThatDoNotFitAreNamed) {
       [](auto& p) {
         save<float>(p, {5, -6, 7, 0});
       },
-      "edge type user__listens__artist: weight 'plays', in-edges of node 1: weight 1 of the row is -6");
+      "edge type user__listens__artist: weight 'plays', in-edges of node 1: weight 1 is -6");
   with(
       "plays.npy",
       [=](auto& p) {
         save<float>(p, {nan, 6, 7, 0});
       },
-      "in-edges of node 1: weight 0 of the row is nan");
+      "in-edges of node 1: weight 0 is nan");
   with(
       "plays.npy",
       [](auto& p) {
         save<float>(p, {0, 0, 7, 0});
       },
-      "in-edges of node 1: all weights of the row are zero");
+      "in-edges of node 1: all weights are zero");
   with(
       "at.npy",
       [](auto& p) {

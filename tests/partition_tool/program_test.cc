@@ -175,7 +175,7 @@ TEST_F(PartitionProgram, AttributesWeightsAndTimesOfEdgesComeInAreShownAndAreKep
   refuse("import numpy bad" + files + " --weight ''", "--weight is ''");
   save<float>("negative.npy", {0, 0, 3, -1, 5}, {5});
   refuse("import numpy bad --edge-index e.npy --edge-attr w=negative.npy --weight w",
-         "in-edges of node 1: weight 3 of the row is -1");
+         "in-edges of node 1: weight 3 is -1");
   save<float>("short.npy", {1, 2}, {2});
   refuse("import numpy bad --edge-index e.npy --edge-attr w=short.npy",
          "short.npy: it has 2 rows, but there are 5 edges");

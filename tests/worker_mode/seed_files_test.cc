@@ -79,7 +79,8 @@ TEST_F(SeedFiles, OfTypesThatNoFileMayHave_AreOneLineThatNamesTheFile) {
     for (const Npy& given : {kUnsigned, kBigEndian, kStrings, kObjects})
       expect_refused(
           option, given,
-          file_ + " holds elements of type '" + given.type + "'; use little-endian integers or floats");
+          file_ + " holds elements of type '" + given.type +
+              "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, little-endian");
     expect_refused(
         option, kCut,
         file_ + " is no valid .npy file: shape and type ask for 72 bytes of data, the file has 24");
@@ -118,14 +119,13 @@ TEST_F(SeedFiles, OfValuesThatCannotBe_AreOneLineThatNamesTheValue) {
   expect_refused("--seed-times", list<std::int64_t>("<i8", {1, 2, 3}),
                  "there are 3 seed times for 230 seeds; give one for each");
   expect_refused("--seed-weights", kFloats, "there are 3 seed weights for 230 seeds; give one for each");
-  const std::string last = "the weights of the seeds: weight 229 of the row is ",
+  const std::string last = "the weights of the seeds: weight 229 is ",
                     rule = "; weights are zero or above, and finite";
   expect_refused("--seed-weights", weights(-2), last + "-2" + rule);
   expect_refused("--seed-weights", weights(std::numeric_limits<double>::quiet_NaN()), last + "nan" + rule);
   expect_refused("--seed-weights", weights(std::numeric_limits<double>::infinity()), last + "inf" + rule);
-  expect_refused(
-      "--seed-weights", list("<f4", std::vector<float>(kSeeds)),
-      "the weights of the seeds: all weights of the row are zero, so nothing can be drawn from it");
+  expect_refused("--seed-weights", list("<f4", std::vector<float>(kSeeds)),
+                 "the weights of the seeds: all weights are zero, so nothing can be drawn from it");
 }
 
 TEST_F(SeedFiles, OfANodeTypeThatIsNotThere_AreOneLineThatSaysWhatThereIs) {

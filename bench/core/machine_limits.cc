@@ -1,5 +1,5 @@
-// See limits.h.
-#include "bench/core/limits.h"
+// See machine_limits.h.
+#include "bench/core/machine_limits.h"
 
 #include <algorithm>
 #include <cstring>
