@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "core/dataset.h"
-#include "core/keyed_random.h"
+#include "core/dataset/dataset.h"
+#include "core/draws/keyed_random.h"
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
 #include "partition_tool/dataset_build.h"
@@ -133,7 +133,8 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
       made_up == MadeUp::kTypes ? typed_graph(generate, progress) : generate_graph(generate, progress);
   if (made_up == MadeUp::kWeights) add_weights(graph);
   if (made_up == MadeUp::kTimes) add_times(graph);
-  // For the same fanouts and batch size whatever is measured: who came first must not decide the order of the nodes.
+  // For the same fanouts and batch size whatever is measured: who came first must not decide the order of the
+  // nodes.
   const HotnessOptions hotness{.fanouts = {15, 10, 5}, .batch_size = 1024, .threads = threads};
   const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
   DatasetWriter writer(folder);

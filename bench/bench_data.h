@@ -6,9 +6,9 @@
 
 namespace hopfeed::bench {
 
-/// What a generated graph has beside features and labels: an edge attribute "weight" to draw by, or node attributes "time",
-/// which rows are ordered by, and "seed_time", from which every seed sees between the half and all of them; or its nodes and
-/// edges in three node types and six edge types.
+/// What a generated graph has beside features and labels: an edge attribute "weight" to draw by, or node
+/// attributes "time", which rows are ordered by, and "seed_time", from which every seed sees between the half
+/// and all of them; or its nodes and edges in three node types and six edge types.
 enum class MadeUp { kNothing, kWeights, kTimes, kTypes };
 
 /// Folder of the dataset; generates it where `options.data` is empty and no run before has.

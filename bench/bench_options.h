@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/huge_pages.h"
+#include "core/base/huge_pages.h"
 
 namespace hopfeed::bench {
 

@@ -1,9 +1,10 @@
-// hopfeed-bench: each subcommand measures one part and prints one JSON line. docs/benchmarks.md says what the keys mean.
+// hopfeed-bench: each subcommand measures one part and prints one JSON line. docs/benchmarks.md says what the
+// keys mean.
 #include <iostream>
 
 #include "bench/bench_options.h"
-#include "core/batch_options.h"
-#include "core/limits.h"
+#include "core/base/limits.h"
+#include "core/batch/batch_options.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/stop_signals.h"

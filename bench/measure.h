@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/program/stop_signals.h"
 
 namespace hopfeed::bench {
@@ -28,8 +28,8 @@ inline double thread_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// What all threads did together. Where others use the machine too, `per_s` says what came out and `per_cpu_s` what would
-/// have come out alone: fractions of a limit are taken between figures of that kind.
+/// What all threads did together. Where others use the machine too, `per_s` says what came out and
+/// `per_cpu_s` what would have come out alone: fractions of a limit are taken between figures of that kind.
 struct Rate {
   double per_s = 0;
   double per_cpu_s = 0;  // threads times the mean over their seconds on a core
@@ -44,8 +44,8 @@ inline Rate mean(const Rate& a, const Rate& b) {
   return {.per_s = (a.per_s + b.per_s) / 2, .per_cpu_s = (a.per_cpu_s + b.per_cpu_s) / 2};
 }
 
-/// Runs `body(thread, repetition)` on each thread until `seconds` are over; the body returns what it did (reads, bytes).
-/// Repetition 0 warms and is not counted. What a body throws is thrown on.
+/// Runs `body(thread, repetition)` on each thread until `seconds` are over; the body returns what it did
+/// (reads, bytes). Repetition 0 warms and is not counted. What a body throws is thrown on.
 template <class Body>
 Rate rate(int threads, double seconds, Body body) {
   std::atomic<int> waiting{threads};

@@ -1,11 +1,12 @@
-// See hotness.h. One hop is one pass over the rows: row u offers t(u) p(u) to each of its in-neighbours. Each thread owns a
-// range of the nodes that are written and reads all rows, so that no two threads touch one value and no order changes.
+// See hotness.h. One hop is one pass over the rows: row u offers t(u) p(u) to each of its in-neighbours. Each
+// thread owns a range of the nodes that are written and reads all rows, so that no two threads touch one
+// value and no order changes.
 #include "cache/hotness.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "cache/parallel_ranges.h"
+#include "core/base/parallel_ranges.h"
 
 namespace hopfeed {
 namespace {
@@ -23,7 +24,8 @@ std::vector<double> seed_probability(const HotnessGraph& graph, std::int64_t bat
 /// 1 - (1 - a)(1 - b), exact to the last bits also where both are small, and 1 where one of them is.
 double either(double a, double b) { return a + b * (1 - a); }
 
-/// What each destination offers to each of its in-neighbours: the share that is taken of them, times its own probability.
+/// What each destination offers to each of its in-neighbours: the share that is taken of them, times its own
+/// probability.
 void offer(const HotnessEdges& edges, std::int64_t fanout, const std::vector<double>& reached, int threads,
            std::vector<double>& offered) {
   offered.resize(std::ssize(edges.indptr) - 1);
@@ -37,8 +39,8 @@ void offer(const HotnessEdges& edges, std::int64_t fanout, const std::vector<dou
   });
 }
 
-/// reached[v] = either(reached[v], offered[u]) for each in-neighbour v of u, in the order of u. `progress(edges)` hears how many
-/// were read.
+/// reached[v] = either(reached[v], offered[u]) for each in-neighbour v of u, in the order of u.
+/// `progress(edges)` hears how many were read.
 void spread(const HotnessEdges& edges, const std::vector<double>& offered, int threads,
             const std::function<void(std::int64_t)>& progress, std::vector<double>& reached) {
   const auto offers = [&](std::int64_t u) { return offered[u] != 0; };

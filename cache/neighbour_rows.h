@@ -1,5 +1,5 @@
-// The in-neighbours of a graph's nodes for passes that read them row after row: held in memory, or made anew by
-// each pass, so that a graph which is a function of its seed never lies in memory.
+// The in-neighbours of a graph's nodes for passes that read them row after row: held in memory, or made anew
+// by each pass, so that a graph which is a function of its seed never lies in memory.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,11 +9,12 @@
 #include <variant>
 #include <vector>
 
-#include "cache/parallel_ranges.h"
+#include "core/base/parallel_ranges.h"
 
 namespace hopfeed {
 
-/// Fills `out` (as long as the row) with the in-neighbours of `row`. Called from several threads, in any order.
+/// Fills `out` (as long as the row) with the in-neighbours of `row`. Called from several threads, in any
+/// order.
 template <class Id>
 using MakeRow = std::function<void(std::int64_t row, std::span<Id> out)>;
 
@@ -24,8 +25,9 @@ using NeighbourRows = std::variant<std::span<const std::int32_t>, std::span<cons
 /// What a pass holds of a graph: consecutive rows, where they begin told by `indptr`.
 inline constexpr std::int64_t kRowBlockEdges = 1 << 20, kRowBlockRows = 1 << 16;
 
-/// Calls body(first, last, ids) for blocks of rows that tile all rows in order; row r of a block is ids[indptr[r] -
-/// indptr[first]) and on. A block has at most kRowBlockEdges edges, or one row. Rows that are not wanted(r) are not made.
+/// Calls body(first, last, ids) for blocks of rows that tile all rows in order; row r of a block is
+/// ids[indptr[r] - indptr[first]) and on. A block has at most kRowBlockEdges edges, or one row. Rows that are
+/// not wanted(r) are not made.
 template <class Wanted, class Body>
 void for_row_blocks(std::span<const std::int64_t> indptr, const NeighbourRows& rows, int threads,
                     const Wanted& wanted, const Body& body) {

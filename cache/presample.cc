@@ -8,11 +8,11 @@
 #include <new>
 #include <numeric>
 
-#include "cache/parallel_ranges.h"
-#include "core/batch_maker.h"
-#include "core/batch_view.h"
-#include "core/deal.h"
-#include "core/seed_list.h"
+#include "core/base/parallel_ranges.h"
+#include "core/batch/batch_view.h"
+#include "core/batch/deal.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 
 namespace hopfeed {
 namespace {
@@ -54,7 +54,7 @@ std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::sp
                                                  const PresampleOptions& options) {
   const BatchOptions batch_options{
       .fanouts = options.fanouts, .dataset_ids = true, .attrs = std::vector<std::string>{}};
-  const SeedList list(seeds, {.node_type = options.node_type});
+  const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.num_seeds = list.size(), .batch_size = options.batch_size});
   std::vector<std::vector<std::int64_t>> counts;
   for (int t = 0; t < dataset.num_node_types(); ++t) counts.emplace_back(dataset.num_nodes(t));

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/batch_options.h"
-#include "core/dataset.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
 
 namespace hopfeed {
 

@@ -5,8 +5,8 @@
 
 #include <new>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
 namespace {

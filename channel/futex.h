@@ -42,18 +42,21 @@ inline std::int64_t monotonic_now() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where somebody sleeps, and
-/// who waits looks a little longer before it sleeps, since going to sleep and being woken costs more than a small batch.
+/// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where
+/// somebody sleeps, and who waits looks a little longer before it sleeps, since going to sleep and being
+/// woken costs more than a small batch.
 struct SharedEvent {
   static constexpr std::chrono::nanoseconds kSpin{20'000};
 
   std::atomic<std::uint32_t> count;
-  /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is all.
+  /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is
+  /// all.
   std::atomic<std::uint32_t> sleepers;
 
   std::uint32_t load() const { return count.load(); }
 
-  /// Both this and wait() are sequentially consistent: either the bump sees the sleeper, or the sleeper's kernel sees the bump.
+  /// Both this and wait() are sequentially consistent: either the bump sees the sleeper, or the sleeper's
+  /// kernel sees the bump.
   void bump(Wake wake = Wake::kAll) {
     count.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;

@@ -16,9 +16,9 @@
 #include <string>
 
 #include "channel/memory.h"
-#include "core/error.h"
-#include "core/failpoint.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/base/owned_fd.h"
 
 namespace hopfeed {
 namespace {

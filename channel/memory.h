@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "core/huge_pages.h"
+#include "core/base/huge_pages.h"
 
 namespace hopfeed {
 

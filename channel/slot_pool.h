@@ -16,7 +16,7 @@
 
 #include "channel/channel_view.h"
 #include "channel/memory.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 
@@ -107,7 +107,8 @@ class SlotPool {
   ChannelView view_;
   SlotPoolOptions options_;
   std::vector<std::uint32_t> free_;  // FREE slots, the last freed at the back
-  // Where each batch was planned: sequence s in slot_of_[s % num_slots], since no more of them have a slot at a time.
+  // Where each batch was planned: sequence s in slot_of_[s % num_slots], since no more of them have a slot at
+  // a time.
   std::vector<std::uint32_t> slot_of_;
   std::uint32_t abandoned_ = 0;  // FILLING and READY slots whose epoch was left
   std::size_t granted_ = 0;      // bytes, over all slots

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "channel/futex.h"
-#include "core/failpoint.h"
+#include "core/base/failpoint.h"
 
 namespace hopfeed {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "channel/channel_view.h"
 #include "channel/slot_pool.h"
-#include "core/error.h"
-#include "core/huge_pages.h"
+#include "core/base/error.h"
+#include "core/base/huge_pages.h"
 
 namespace hopfeed {
 

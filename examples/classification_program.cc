@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
 #include "trainer/layerwise_inference.h"

@@ -1,4 +1,5 @@
-// What the programs that train node classifiers share: options, one run of several models on the same trainers, and its report.
+// What the programs that train node classifiers share: options, one run of several models on the same
+// trainers, and its report.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ struct ModelRun {
 /// The options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);
 
-/// Trains the models one after the other on all trainers, infers each over all nodes, and writes table and summary. The last
-/// is the model that the run is about.
+/// Trains the models one after the other on all trainers, infers each over all nodes, and writes table and
+/// summary. The last is the model that the run is about.
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models);
 
 }  // namespace hopfeed

@@ -17,7 +17,8 @@ EpochMeans means_of(const std::vector<EpochRow>& rows);
 
 /// Loss, times and batches; scores are each report's own.
 nlohmann::json to_json(const EpochRow& row);
-/// Puts how many epochs there were, which was the best and their means into a summary, each name behind `prefix`.
+/// Puts how many epochs there were, which was the best and their means into a summary, each name behind
+/// `prefix`.
 void add_epochs(nlohmann::json& summary, const std::string& prefix, const std::vector<EpochRow>& rows,
                 std::int64_t best_epoch);
 

@@ -1,13 +1,14 @@
-// hetero_classification: trains HeteroSage on a dataset with several node and edge types, beside GraphSAGE on the same
-// nodes without types, itself without some of the edge types (--without), and a model that sees the features alone, all on the
-// same splits for equally many epochs, and reports the exact accuracy of each. Runs alone or as any number of trainers under torchrun.
+// hetero_classification: trains HeteroSage on a dataset with several node and edge types, beside GraphSAGE on
+// the same nodes without types, itself without some of the edge types (--without), and a model that sees the
+// features alone, all on the same splits for equally many epochs, and reports the exact accuracy of each.
+// Runs alone or as any number of trainers under torchrun.
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
 #include "examples/classification_program.h"
 #include "examples/training_process.h"
 

@@ -1,14 +1,14 @@
-// link_prediction: trains a link predictor (two towers of GraphSAGE layers and an edge classifier, link_model.h) on the links of one
-// edge type, beside the same classifier without the graph, and tells ROC-AUC on held-out links after every epoch. Runs alone or as any number of
-// trainers under torchrun.
+// link_prediction: trains a link predictor (two towers of GraphSAGE layers and an edge classifier,
+// link_model.h) on the links of one edge type, beside the same classifier without the graph, and tells
+// ROC-AUC on held-out links after every epoch. Runs alone or as any number of trainers under torchrun.
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
-#include "core/npy.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/npy.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
 #include "trainer/link_trainer.h"

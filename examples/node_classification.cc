@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "examples/classification_program.h"
 #include "examples/training_process.h"
 

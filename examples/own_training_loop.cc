@@ -6,8 +6,8 @@
 
 #include <cstdio>
 
-#include "core/dataset.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/layerwise_inference.h"

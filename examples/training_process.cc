@@ -12,7 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/program/progress_bar.h"
 #include "worker_mode/core_placement.h"
 
@@ -132,8 +132,8 @@ void Summary::write(const nlohmann::json& summary) {
 
 int training_main(CommandLine& line, int argc, char** argv, const std::function<void()>& run) {
   stop_on_signals();
-  // A trainer outlives no launcher: killed ones cannot tell their children. (One that was killed before this line has taken
-  // the store with it, which the trainer then looks for in vain.)
+  // A trainer outlives no launcher: killed ones cannot tell their children. (One that was killed before this
+  // line has taken the store with it, which the trainer then looks for in vain.)
   if (torchrun_environment_is_set()) prctl(PR_SET_PDEATHSIG, SIGTERM);
   // Tensors of a step are as large as those of the step before: keep their pages instead of returning and
   // zeroing them.

@@ -1,5 +1,5 @@
-// What the programs that train share as processes, whatever they train: options, cores, trainers, progress bars, what they
-// leave behind, and main.
+// What the programs that train share as processes, whatever they train: options, cores, trainers, progress
+// bars, what they leave behind, and main.
 #pragma once
 #include <sched.h>
 
@@ -48,8 +48,8 @@ std::string four_decimals(double value);
 /// Ends a run that was asked to stop, on all ranks.
 void leave_if_stopped(bool stopped, const std::filesystem::path& out);
 
-/// summary.json in the folder of --out, which is made, and the file of --json, from rank 0. Opened before the work, so that a path
-/// that cannot be written is said at once.
+/// summary.json in the folder of --out, which is made, and the file of --json, from rank 0. Opened before the
+/// work, so that a path that cannot be written is said at once.
 class Summary {
  public:
   Summary(const std::filesystem::path& out, const ProcessArguments& arguments, const World& world);

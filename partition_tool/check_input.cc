@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
 
 namespace hopfeed {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <numeric>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/memory_limits.h"
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "core/base/parallel_ranges.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/read_dataset.h"
 
@@ -52,7 +52,8 @@ void turn_around(const std::vector<std::int64_t>& begin, const std::vector<Id>& 
   pass([&](Id id, std::int64_t row) { out[next[id]++] = static_cast<Id>(row); });
 }
 
-/// Drops what cannot count (repeats, users of too many items, items of too few users) and ranks the items by falling number of users.
+/// Drops what cannot count (repeats, users of too many items, items of too few users) and ranks the items by
+/// falling number of users.
 template <class Id>
 Ranked<Id> rank_items(const Csc& csc, const std::vector<Id>& sources, std::int64_t num_users,
                       const CoOccurrenceOptions& options, CoOccurrence& result) {

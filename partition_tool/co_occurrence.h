@@ -1,13 +1,15 @@
-// Items that share users: from edges user -> item an edge type item -> item between items that at least N users have in common.
+// Items that share users: from edges user -> item an edge type item -> item between items that at least N
+// users have in common.
 //
-// Counting follows Gustavson (Two Fast Algorithms for Sparse Matrices, TOMS 1978): for each item all items of its users are counted in
-// an array. Items are numbered by falling number of users and each counts only those before it, so that pairs are counted once and most
-// counters lie in the nearest cache. What lies in memory are the edges both ways and the pairs that are kept.
+// Counting follows Gustavson (Two Fast Algorithms for Sparse Matrices, TOMS 1978): for each item all items of
+// its users are counted in an array. Items are numbered by falling number of users and each counts only those
+// before it, so that pairs are counted once and most counters lie in the nearest cache. What lies in memory
+// are the edges both ways and the pairs that are kept.
 #pragma once
 #include <cstdint>
 #include <string>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -33,9 +35,10 @@ struct CoOccurrence {
 };
 
 /// Adds the edge type, with the number of users in common as the int64 edge attribute "users". The edges
-/// that count are those of the graph: links that were held out are not among them. Parallel edges count once. Throws kInvalid where
-/// the edge type has no edge split "train" (test links that an import gave do not say that no others will be held out), or where the
-/// name is taken; kNoSpace where the pairs do not fit into memory.
+/// that count are those of the graph: links that were held out are not among them. Parallel edges count once.
+/// Throws kInvalid where the edge type has no edge split "train" (test links that an import gave do not say
+/// that no others will be held out), or where the name is taken; kNoSpace where the pairs do not fit into
+/// memory.
 CoOccurrence co_occurrence(const Dataset& dataset, const CoOccurrenceOptions& options,
                            const Progress& progress);
 

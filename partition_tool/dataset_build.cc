@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/fingerprint.h"
-#include "core/nonfinite.h"
+#include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
+#include "core/batch/nonfinite.h"
+#include "core/dataset/fingerprint.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/link_arrays.h"
 #include "partition_tool/row_blocks.h"

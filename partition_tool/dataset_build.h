@@ -1,12 +1,13 @@
-// The shared last stage of import, generate and partition: a graph and the orders of its nodes to the files of a dataset
-// folder, streamed block by block, so that beside the graph (rows that it makes are not held) only a few megabytes are in memory.
+// The shared last stage of import, generate and partition: a graph and the orders of its nodes to the files
+// of a dataset folder, streamed block by block, so that beside the graph (rows that it makes are not held)
+// only a few megabytes are in memory.
 #pragma once
 #include <map>
 #include <span>
 #include <string>
 
-#include "core/dataset_meta.h"
-#include "core/dataset_writer.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/dataset_writer.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
@@ -23,10 +24,12 @@ struct DatasetBuildOptions {
 struct DatasetBuildResult {
   DatasetMeta meta;  // as it goes to DatasetWriter::commit
   std::map<std::string, std::int64_t>
-      nonfinite;  // attribute ("<type>/<name>" of edges, and of nodes where there are several types) -> NaN and infinite values in it (float types, where any)
+      nonfinite;  // attribute ("<type>/<name>" of edges, and of nodes where there are several types) -> NaN
+                  // and infinite values in it (float types, where any)
 };
 
-/// Writes every array; the caller commits. `orders` has one for each node type. The bytes do not depend on the number of threads.
+/// Writes every array; the caller commits. `orders` has one for each node type. The bytes do not depend on
+/// the number of threads.
 DatasetBuildResult build_dataset(DatasetWriter& writer, const RawGraph& graph,
                                  std::span<const NodeOrder> orders, const DatasetBuildOptions& options,
                                  const Progress& progress);

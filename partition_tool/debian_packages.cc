@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 extern char** environ;
 

@@ -4,11 +4,9 @@
 //   source      source packages; maintainer: addresses; tag: debtags; each in rising order of names
 //   x of these  the mean of their packages' x, scaled to length 1: no names, which would give sections away
 //
-//   package -> package      pre_depends, depends, recommends, suggests, enhances: from the package that says so
-//   package -> source       built_from
-//   package -> maintainer   maintained_by
-//   package -> tag          tagged
-//   and of each one its reverse, rev_...; each pair once, no loops, sorted by destination, then source
+//   package -> package      pre_depends, depends, recommends, suggests, enhances: from the package that says
+//   so package -> source       built_from package -> maintainer   maintained_by package -> tag tagged and of
+//   each one its reverse, rev_...; each pair once, no loops, sorted by destination, then source
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -44,7 +42,8 @@ RawEdges debian_edges(std::vector<DebianEdge> edges, const EdgeEnds& ends, const
 /// Index of a name in the sorted packages, or -1.
 std::int32_t find_package(const std::vector<DebianPackage>& packages, std::string_view name);
 
-/// `graph` has the packages as its only node type; it gets the names, the other node types and all edge types.
+/// `graph` has the packages as its only node type; it gets the names, the other node types and all edge
+/// types.
 void make_debian_types(const std::vector<DebianPackage>& packages, const DebianFeatures& features,
                        const DebianEdgeOptions& options, const Progress& progress, RawGraph& graph);
 

@@ -7,21 +7,20 @@
 #include <atomic>
 #include <cstring>
 
-#include "cache/parallel_ranges.h"
-#include "core/alias_table.h"
-#include "core/by_id_order.h"
-#include "core/error.h"
-#include "core/limits.h"
-#include "core/nonfinite.h"
-#include "core/time_codes.h"
-#include "core/time_order.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/parallel_ranges.h"
+#include "core/batch/nonfinite.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/row_order.h"
+#include "core/dataset/time_codes.h"
 #include "partition_tool/row_blocks.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 8 << 20;
-constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // time_order.h, by_id_order.h
+constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // row_order.h
 
 template <class Attr>
 const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
@@ -395,7 +394,7 @@ void EdgeArrays::write_time_order(const std::string& time, std::span<const Id> n
         [&](int number, std::int64_t node, std::int64_t begin, std::int64_t end) {
           Worker& worker = workers[number];
           times.read(node, worker.edge_ids, worker.times);
-          order_by_time(worker.times, worker.order);
+          order_row(worker.times, worker.order);
           worker.sources.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.sources));
           std::ranges::copy(worker.order, orders.begin() + begin);
@@ -438,7 +437,7 @@ void EdgeArrays::write_by_id() {
           worker.row.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.row));
           worker.sources.assign(worker.row.begin(), worker.row.end());
-          order_by_id(worker.sources, worker.order);
+          order_row(worker.sources, worker.order);
           std::ranges::copy(worker.order, orders.begin() + begin);
         },
         [&] { file.write<std::uint32_t>(orders); });

@@ -1,5 +1,6 @@
-// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and the orders of rows
-// by times and by source ids. A part of the shared last stage (dataset_build.h), streamed as the rest of it.
+// What a dataset keeps of edges beside their ends: attributes, alias tables of the weights among them, and
+// the orders of rows by times and by source ids. A part of the shared last stage (dataset_build.h), streamed
+// as the rest of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,17 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset_meta.h"
-#include "core/dataset_writer.h"
-#include "core/fingerprint.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/dataset_writer.h"
+#include "core/dataset/fingerprint.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {
 
-/// Throws kInvalid naming the attribute where a weight or a time of an edge type is none of its attributes, is not one number, or
-/// has an element type that does not serve. Needs no edges, so that importers can ask before they read any.
+/// Throws kInvalid naming the attribute where a weight or a time of an edge type is none of its attributes,
+/// is not one number, or has an element type that does not serve. Needs no edges, so that importers can ask
+/// before they read any.
 void check_weights_and_times(const RawGraph& graph);
 
 /// The same, and kUnsupported naming a node whose row is too long for a weight or a time.
@@ -29,13 +31,14 @@ class EdgeArrays {
     int threads = 1;
     const Progress& progress;
   };
-  /// All of them must outlive this. `orders` has one for each node type, `edge` describes the arrays and how many edges each partition has.
+  /// All of them must outlive this. `orders` has one for each node type, `edge` describes the arrays and how
+  /// many edges each partition has.
   EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type, std::span<const NodeOrder> orders,
              const EdgeTypeMeta& edge, const Options& options);
 
-  /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread. `nonfinite(attribute, count)` hears
-  /// of each attribute. The bytes do not depend on the number of threads. Throws kInvalid naming attribute and node where
-  /// weights cannot be drawn by.
+  /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread.
+  /// `nonfinite(attribute, count)` hears of each attribute. The bytes do not depend on the number of threads.
+  /// Throws kInvalid naming attribute and node where weights cannot be drawn by.
   void write(std::span<Fingerprint> fingerprints,
              const std::function<void(const std::string& attr, std::int64_t count)>& nonfinite);
 
@@ -51,8 +54,8 @@ class EdgeArrays {
   template <class Id>
   void write_by_id();
 
-  /// Calls row(worker, node, begin, end) for all rows of a partition, in blocks; begin and end count edges from the block's
-  /// first. `start(edges)` comes before each block, `finish()` behind it.
+  /// Calls row(worker, node, begin, end) for all rows of a partition, in blocks; begin and end count edges
+  /// from the block's first. `start(edges)` comes before each block, `finish()` behind it.
   template <class Start, class Row, class Finish>
   void for_rows(int partition, const std::string& step, std::int64_t edge_bytes, const Start& start,
                 const Row& row, const Finish& finish);

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <numeric>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/parallel_ranges.h"
 #include "partition_tool/graph_memory.h"
 
 namespace hopfeed {

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "partition_tool/read_dataset.h"
 #include "partition_tool/rearranged_edges.h"
 
@@ -30,7 +30,8 @@ class Editor {
   RawGraph& graph() { return edited_.graph; }
   EditedGraph finish() { return std::move(edited_); }
 
-  /// Rows of edge type `type` made by `make`, whose edge ids are below `id_bound`; the attributes are those of `of`.
+  /// Rows of edge type `type` made by `make`, whose edge ids are below `id_bound`; the attributes are those
+  /// of `of`.
   RawEdges make_type(const RawEdges& like, int of, std::int64_t id_bound, const char* step,
                      const MakeEntries& make, const std::map<std::string, std::vector<std::byte>>& fill) {
     RawEdges made = like;
@@ -80,7 +81,8 @@ class Editor {
   EditedGraph edited_;
 };
 
-/// The links that splits of an edge type hold out, {source, destination}, rising; not those to train on, nor negatives.
+/// The links that splits of an edge type hold out, {source, destination}, rising; not those to train on, nor
+/// negatives.
 std::vector<std::pair<std::int64_t, std::int64_t>> held_out(const Dataset& dataset, int type) {
   std::vector<std::pair<std::int64_t, std::int64_t>> held;
   for (const auto& [name, size] : dataset.meta().edge_types[type].splits) {

@@ -1,12 +1,12 @@
-// Tools that make edge types of a dataset anew: to-undirected, deduplicate, add-self-loops. Nodes, the other edge types and edge
-// splits stay as they are; edges that stay keep their attributes and their order.
+// Tools that make edge types of a dataset anew: to-undirected, deduplicate, add-self-loops. Nodes, the other
+// edge types and edge splits stay as they are; edges that stay keep their attributes and their order.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -28,10 +28,10 @@ struct EditedGraph {
   std::vector<EditedType> types;
 };
 
-/// Edge types between nodes of one type get the reverse of each edge behind their own, each pair once (the first stays, with its
-/// attributes); others get a type rev_<rel> beside them, in the order of the edge ids, with the same attributes and ids. Types that
-/// have a reverse are left as they are. Throws kInvalid where a name is taken, and where an edge's reverse is a held-out link: it would
-/// be an edge again.
+/// Edge types between nodes of one type get the reverse of each edge behind their own, each pair once (the
+/// first stays, with its attributes); others get a type rev_<rel> beside them, in the order of the edge ids,
+/// with the same attributes and ids. Types that have a reverse are left as they are. Throws kInvalid where a
+/// name is taken, and where an edge's reverse is a held-out link: it would be an edge again.
 EditedGraph to_undirected(const Dataset& dataset, const EditOptions& options, const Progress& progress);
 
 /// Of edges with the same ends the first in the imported order stays.
@@ -41,8 +41,9 @@ struct SelfLoopOptions : EditOptions {
   std::map<std::string, std::string> fill;  // edge attribute -> the number that it has on new edges
 };
 
-/// Nodes without an edge to themselves get one, behind their other in-edges. Throws kInvalid for edge types between two node
-/// types that are named, where a loop is a held-out link, and for an attribute that `fill` says nothing of.
+/// Nodes without an edge to themselves get one, behind their other in-edges. Throws kInvalid for edge types
+/// between two node types that are named, where a loop is a held-out link, and for an attribute that `fill`
+/// says nothing of.
 EditedGraph add_self_loops(const Dataset& dataset, const SelfLoopOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

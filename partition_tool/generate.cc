@@ -1,5 +1,5 @@
-// See generate.h. What lies in memory are the ranks and degrees of the nodes; rows and features are computed whenever
-// they are read.
+// See generate.h. What lies in memory are the ranks and degrees of the nodes; rows and features are computed
+// whenever they are read.
 #include "partition_tool/generate.h"
 
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <memory>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/keyed_random.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/parallel_ranges.h"
+#include "core/draws/keyed_random.h"
 #include "partition_tool/graph_memory.h"
 #include "partition_tool/planted_degrees.h"
 #include "partition_tool/planted_ranks.h"

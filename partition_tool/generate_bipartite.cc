@@ -7,10 +7,10 @@
 #include <cstring>
 #include <memory>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/keyed_random.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/parallel_ranges.h"
+#include "core/draws/keyed_random.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/graph_memory.h"
 #include "partition_tool/planted_degrees.h"

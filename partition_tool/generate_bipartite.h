@@ -1,9 +1,11 @@
-// Made-up interactions of users with items, of any size, with what real ones have: few users and items with very many, times, and
-// tastes that can be learnt. Every number is a pure function of the seed and decided on integers.
+// Made-up interactions of users with items, of any size, with what real ones have: few users and items with
+// very many, times, and tastes that can be learnt. Every number is a pure function of the seed and decided on
+// integers.
 //
-//   user, item            node types; the int64 attribute "taste" is what was planted: rank mod number of tastes
-//   user -interacts-> item    interactions, ids in the order of the users; its reverse is rev_interacts
-//   of a user             as many as the in-degrees of generate.h by rank; with probability `loyalty` an item of the user's own taste, else
+//   user, item            node types; the int64 attribute "taste" is what was planted: rank mod number of
+//   tastes user -interacts-> item    interactions, ids in the order of the users; its reverse is
+//   rev_interacts of a user             as many as the in-degrees of generate.h by rank; with probability
+//   `loyalty` an item of the user's own taste, else
 //                         any; low ranks are preferred as sources are there. Repeats occur
 //   time                  int64 attribute of both edge types, even on [0, span), by which rows are ordered
 #pragma once
@@ -22,8 +24,8 @@ struct BipartiteOptions {
   int threads = 1;
 };
 
-/// Interactions lie in memory by item; by user they are made whenever they are read. Throws kInvalid naming the option that is out of
-/// range, kNoSpace where the memory is not to be had.
+/// Interactions lie in memory by item; by user they are made whenever they are read. Throws kInvalid naming
+/// the option that is out of range, kNoSpace where the memory is not to be had.
 RawGraph generate_bipartite(const BipartiteOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

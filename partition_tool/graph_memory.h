@@ -1,10 +1,10 @@
-// What a graph takes in memory while a dataset is made of it, asked of the machine before any of it is allocated: an overrun is
-// a kill and no error.
+// What a graph takes in memory while a dataset is made of it, asked of the machine before any of it is
+// allocated: an overrun is a kill and no error.
 #pragma once
 #include <cstdint>
 #include <string>
 
-#include "core/memory_limits.h"
+#include "core/base/memory_limits.h"
 
 namespace hopfeed {
 
@@ -19,8 +19,8 @@ struct GraphSize {
 /// Of an id below `bound`.
 std::uint64_t id_bytes(std::int64_t bound);
 
-/// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and labels are
-/// streamed and not in it.
+/// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and
+/// labels are streamed and not in it.
 std::uint64_t graph_bytes(const GraphSize& size);
 
 /// Throws kNoSpace naming `what`, both sizes and `knobs` where the machine or its cgroups have less.

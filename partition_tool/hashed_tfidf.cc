@@ -33,8 +33,8 @@ std::vector<std::uint64_t> word_hashes(std::string_view text) {
   return hashes;
 }
 
-/// std::log differs in its last bit between C libraries and processors; a dataset may not. 2 atanh((m - 1) / (m + 1)) as its
-/// series, for m within a factor of 1.42 of 1, plus the exponent's share.
+/// std::log differs in its last bit between C libraries and processors; a dataset may not. 2 atanh((m - 1) /
+/// (m + 1)) as its series, for m within a factor of 1.42 of 1, plus the exponent's share.
 double natural_log(double value) {
   constexpr double kLog2 = 0.693147180559945309417, kSqrtHalf = 0.70710678118654752440;
   int exponent = 0;

@@ -7,8 +7,8 @@
 #include <map>
 #include <memory>
 
-#include "core/error.h"
-#include "core/mapped_file.h"
+#include "core/base/error.h"
+#include "core/base/mapped_file.h"
 #include "partition_tool/debian_packages.h"
 #include "partition_tool/debian_types.h"
 #include "partition_tool/hashed_tfidf.h"

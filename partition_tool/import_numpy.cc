@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"

@@ -1,5 +1,5 @@
-// Graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits. A graph of several node and edge
-// types is told by a description (numpy_description.h).
+// Graphs that lie in NumPy arrays: an edge index as PyG keeps it, features, labels and splits. A graph of
+// several node and edge types is told by a description (numpy_description.h).
 #pragma once
 #include <filesystem>
 #include <map>

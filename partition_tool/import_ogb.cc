@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/dataset_meta.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/dataset/dataset_meta.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
 #include "partition_tool/text_lines.h"

@@ -5,11 +5,11 @@
 //   raw/node-feat.csv.gz        N lines of F numbers (optional)
 //   raw/edge-feat.csv.gz        E lines of F numbers (optional): the edge attribute "edge_attr"
 //   raw/node-label.csv.gz       N lines of one class number, nan for none (optional)
-//   raw/node_year.csv.gz        N lines of one integer (optional): the attribute "node_year", by which time is told
-//   split/<scheme>/{train,valid,test}.csv.gz             one node id per line
+//   raw/node_year.csv.gz        N lines of one integer (optional): the attribute "node_year", by which time
+//   is told split/<scheme>/{train,valid,test}.csv.gz             one node id per line
 //
-// Datasets of several types have raw/relations instead of raw/edge; docs/importing.md has their files. Each file may also lie there
-// without .gz.
+// Datasets of several types have raw/relations instead of raw/edge; docs/importing.md has their files. Each
+// file may also lie there without .gz.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -20,11 +20,10 @@
 namespace hopfeed {
 
 struct OgbImportOptions {
-  std::filesystem::path raw;  // holds raw/ and split/
-  std::string split_scheme;   // folder under split/; may be empty where there is only one
-  bool add_inverse_edge =
-      false;  // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge); of several types:
-              // an edge type rev_REL behind each
+  std::filesystem::path raw;      // holds raw/ and split/
+  std::string split_scheme;       // folder under split/; may be empty where there is only one
+  bool add_inverse_edge = false;  // edge 2i is line i, edge 2i + 1 its inverse (OGB's add_inverse_edge); of
+                                  // several types: an edge type rev_REL behind each
   bool keep_edge_ids = true;
   int threads = 1;
 };

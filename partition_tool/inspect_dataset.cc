@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "cache/presample.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"
 
 namespace hopfeed {
@@ -38,8 +38,8 @@ struct HotnessCheckOptions {
   std::uint64_t seed = 0;
   int threads = 1;
 };
-/// One per node type. Batches of `epochs` epochs are really made, from the partition's own training nodes (all of them where it has
-/// none) of the first node type that has a split "train".
+/// One per node type. Batches of `epochs` epochs are really made, from the partition's own training nodes
+/// (all of them where it has none) of the first node type that has a split "train".
 std::vector<HotnessCheck> check_hotness(const Dataset& dataset, int partition,
                                         const HotnessCheckOptions& options);
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -1,10 +1,11 @@
-// The edge splits of a dataset: links of each edge type, streamed as the rest of the shared last stage (dataset_build.h).
+// The edge splits of a dataset: links of each edge type, streamed as the rest of the shared last stage
+// (dataset_build.h).
 #pragma once
 #include <functional>
 
-#include "core/dataset_meta.h"
-#include "core/dataset_writer.h"
-#include "core/fingerprint.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/dataset_writer.h"
+#include "core/dataset/fingerprint.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cache/parallel_ranges.h"
-#include "core/keyed_random.h"
+#include "core/base/parallel_ranges.h"
+#include "core/draws/keyed_random.h"
 
 namespace hopfeed {
 namespace {
@@ -165,7 +165,8 @@ std::optional<std::int64_t> latest_links_from(const LinkEdges& edges, const Read
   constexpr int kDigitBits = 16, kDigits = 64 / kDigitBits;
   constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
   using Histogram = std::vector<std::int64_t>;
-  // The time is found digit by digit from the top: `prefix` are its digits so far, `later` the links whose digits are above them.
+  // The time is found digit by digit from the top: `prefix` are its digits so far, `later` the links whose
+  // digits are above them.
   std::uint64_t prefix = 0;
   std::int64_t later = 0;
   for (int digit = kDigits - 1; digit >= 0; --digit) {

@@ -23,8 +23,8 @@ struct LinkNumbers {
   std::int64_t valid = 0, test = 0, supervision = 0;
 };
 
-/// The edges of the type by imported number of their destination; where edges are undirected, those with source <= destination are the
-/// links and the others mirror them.
+/// The edges of the type by imported number of their destination; where edges are undirected, those with
+/// source <= destination are the links and the others mirror them.
 struct LinkEdges {
   const Csc& csc;
   bool undirected = false;
@@ -37,7 +37,8 @@ struct LinkEdges {
 /// Edges that are links.
 std::int64_t count_links(const LinkEdges& edges);
 
-/// Distinct pairs that are links, by row: before[v] in the rows before v; the last entry is the number of all.
+/// Distinct pairs that are links, by row: before[v] in the rows before v; the last entry is the number of
+/// all.
 std::vector<std::int64_t> count_pairs(const LinkEdges& edges);
 
 /// parts[e] of the e-th edge in the rows one after the other; mirrors are left as messages.
@@ -58,8 +59,8 @@ struct LinkTimes {
 /// read(row, times) gives the times of the row's edges.
 using ReadTimes = std::function<void(std::int64_t row, std::vector<std::int64_t>& times)>;
 
-/// The earliest time such that at most `count` links, which is less than all of them, have it or a later one; none where the latest time
-/// alone has more.
+/// The earliest time such that at most `count` links, which is less than all of them, have it or a later one;
+/// none where the latest time alone has more.
 std::optional<std::int64_t> latest_links_from(const LinkEdges& edges, const ReadTimes& read,
                                               std::int64_t count);
 
@@ -83,8 +84,8 @@ void mark_mirrors(const LinkEdges& edges, const HeldPairs& held, std::vector<std
 /// Whether no edge joins two nodes; of edges between nodes of one type.
 bool only_loops(const LinkEdges& edges);
 
-/// A sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same. `swapped`: of the other way round;
-/// `read`: with their times and how often they occur, empty: each pair once.
+/// A sum over all edges that tells, by chance of 2^-64, whether two sets of edges are the same. `swapped`: of
+/// the other way round; `read`: with their times and how often they occur, empty: each pair once.
 std::uint64_t edge_set_sum(const LinkEdges& edges, bool swapped, const ReadTimes& read);
 
 }  // namespace hopfeed

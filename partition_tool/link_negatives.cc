@@ -1,21 +1,22 @@
-// See link_negatives.h. A draw is looked up in the row of its destination from front to back: with destinations drawn evenly that is the
-// mean in-degree, whatever hubs there are.
+// See link_negatives.h. A draw is looked up in the row of its destination from front to back: with
+// destinations drawn evenly that is the mean in-degree, whatever hubs there are.
 #include "partition_tool/link_negatives.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/keyed_random.h"
+#include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
+#include "core/draws/keyed_random.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::uint32_t kMaxDraws = 100;
-// Hops of streams are ours apart from a loader's negatives, whose hops are the ends 0 and 1 (core/negative_rule.h): the same seed, edge
-// type and epoch would give its negatives the numbers of a split's.
+// Hops of streams are ours apart from a loader's negatives, whose hops are the ends 0 and 1
+// (core/draws/negative_rule.h): the same seed, edge type and epoch would give its negatives the numbers of a
+// split's.
 constexpr std::uint32_t kHop = 2, kRetryHop = (1U << 18) + kHop;
 constexpr std::int64_t kTogether = 64;  // draws whose rows are fetched at the same time
 

@@ -1,4 +1,5 @@
-// Negative links: pairs of nodes that are no edge, drawn evenly. Each is a pure function of (seed, edge type, split, its number).
+// Negative links: pairs of nodes that are no edge, drawn evenly. Each is a pure function of (seed, edge type,
+// split, its number).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,8 +20,8 @@ struct NegativeLinkOptions {
   std::string origin;  // named in errors: the edge type
 };
 
-/// {source, destination} of `count` pairs that are neither edges of `csc` nor in `known`, which is sorted. Repeats may occur. Throws
-/// kInvalid where a hundred draws in a row are edges.
+/// {source, destination} of `count` pairs that are neither edges of `csc` nor in `known`, which is sorted.
+/// Repeats may occur. Throws kInvalid where a hundred draws in a row are edges.
 IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& known,
                             std::int64_t count, const NegativeLinkOptions& options);
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

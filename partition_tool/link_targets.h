@@ -1,9 +1,10 @@
-// Which edge types of a dataset are split, with which reverse and by which time: what split_links.h checks before it reads any edge.
+// Which edge types of a dataset are split, with which reverse and by which time: what split_links.h checks
+// before it reads any edge.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "core/dataset_meta.h"
+#include "core/dataset/dataset_meta.h"
 #include "partition_tool/split_links.h"
 
 namespace hopfeed {
@@ -16,7 +17,8 @@ struct LinkTarget {
 /// Throws kInvalid as split_links() does.
 std::vector<LinkTarget> link_targets(const DatasetMeta& meta, const LinkSplitOptions& options);
 
-/// The attribute that tells the time of edges; empty where there is none. Throws kInvalid where the split needs one.
+/// The attribute that tells the time of edges; empty where there is none. Throws kInvalid where the split
+/// needs one.
 std::string link_time(const EdgeTypeMeta& edge, const LinkSplitOptions& options);
 
 }  // namespace hopfeed

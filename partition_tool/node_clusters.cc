@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 

@@ -1,5 +1,5 @@
-// Clusters of the nodes of one type, for batches of whole clusters (core/cluster_sampler.h): made once, of the imported graph, so
-// that they depend on no cut, and stored as an attribute of the nodes.
+// Clusters of the nodes of one type, for batches of whole clusters (core/sampler/cluster_sampler.h): made
+// once, of the imported graph, so that they depend on no cut, and stored as an attribute of the nodes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace hopfeed {
 
-/// The nodes of one type with the edges between them, which are all that a batch of clusters holds: what is to be clustered.
-/// Splits and attributes stay behind. Throws kInvalid where the type has no such edges.
+/// The nodes of one type with the edges between them, which are all that a batch of clusters holds: what is
+/// to be clustered. Splits and attributes stay behind. Throws kInvalid where the type has no such edges.
 RawGraph graph_of_node_type(const RawGraph& graph, int node_type);
 
 struct NodeClusters {

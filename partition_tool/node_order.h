@@ -1,6 +1,6 @@
 // The one order of a dataset: by partition, inside a partition by falling hotness as seen by that partition's
-// own training nodes (all of them where it has none), ties by smaller imported id. Each node type has an order of its own;
-// the hotness is that of the whole graph.
+// own training nodes (all of them where it has none), ties by smaller imported id. Each node type has an
+// order of its own; the hotness is that of the whole graph.
 #pragma once
 #include "cache/hotness.h"
 #include "partition_tool/progress.h"
@@ -16,8 +16,9 @@ struct NodeOrder {
   std::vector<double> hotness;                  // [N] by dataset id
 };
 
-/// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is empty for one
-/// partition. The hotness is computed in the imported numbering, so the order does not depend on how the input was cut.
+/// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is
+/// empty for one partition. The hotness is computed in the imported numbering, so the order does not depend
+/// on how the input was cut.
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress);
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/batch_fields.h"
-#include "core/dataset_meta.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/batch/field_names.h"
+#include "core/dataset/dataset_meta.h"
 #include "partition_tool/labels.h"
 
 namespace hopfeed {

@@ -1,5 +1,6 @@
-// NumPy arrays as what importers make of them: edges, attributes, labels, splits. Everything throws kInvalid naming the file for
-// an array of another shape or element type, kNotFound or kCorrupt where it cannot be read.
+// NumPy arrays as what importers make of them: edges, attributes, labels, splits. Everything throws kInvalid
+// naming the file for an array of another shape or element type, kNotFound or kCorrupt where it cannot be
+// read.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/npy.h"
+#include "core/dataset/npy.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {
@@ -30,13 +31,14 @@ std::int64_t largest_id(const IdSpan& ids);
 /// An array with at least one row, and with `rows` rows where that is above 0; else sets it.
 std::shared_ptr<const NpyArray> open_rows(const std::filesystem::path& path, std::int64_t& rows);
 
-/// "x": [N, F] float16 or float32, kept, or float64, rounded to float32. Rows stay mapped and are read when they are written.
+/// "x": [N, F] float16 or float32, kept, or float64, rounded to float32. Rows stay mapped and are read when
+/// they are written.
 RawAttr feature_attr(std::shared_ptr<const NpyArray> array);
 /// Any element type, kept as it is; the first dimension is the node.
 RawAttr node_attr(const NamedFile& file, std::shared_ptr<const NpyArray> array, std::int64_t num_nodes);
 RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges);
-/// Throws kInvalid where a name is none that a file can have, is that of a batch's field (core/batch_fields.h), is among `taken`, or
-/// comes twice.
+/// Throws kInvalid where a name is none that a file can have, is that of a batch's field
+/// (core/batch/field_names.h), is among `taken`, or comes twice.
 void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what);
 
 /// [N] or [N, 1] integers, or floats with integral values; negative or NaN: unlabelled, -1.

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/dataset_meta.h"
-#include "core/error.h"
-#include "core/json_text.h"
-#include "core/limits.h"
-#include "core/mapped_file.h"
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
+#include "core/base/mapped_file.h"
+#include "core/dataset/dataset_meta.h"
 
 namespace hopfeed {
 namespace {

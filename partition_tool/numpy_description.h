@@ -1,4 +1,5 @@
-// The description of a graph of several node and edge types in NumPy arrays: a JSON file, paths relative to its folder.
+// The description of a graph of several node and edge types in NumPy arrays: a JSON file, paths relative to
+// its folder.
 //
 //   {"name": "music",
 //    "nodes": [{"name": "user", "count": 1892, "features": "user_x.npy", "labels": "user_y.npy",
@@ -7,8 +8,8 @@
 //    "edges": [{"src": "user", "rel": "listens", "dst": "artist", "index": "listens.npy",
 //               "attrs": {"plays": "plays.npy", "at": "at.npy"}, "weights": ["plays"], "times": ["at"]}]}
 //
-// "nodes" and "edges" are in the order that types get their numbers in; the first node type is what a loader takes seeds of where
-// it is told no other. Only the names, "src", "rel", "dst" and "index" are required.
+// "nodes" and "edges" are in the order that types get their numbers in; the first node type is what a loader
+// takes seeds of where it is told no other. Only the names, "src", "rel", "dst" and "index" are required.
 #pragma once
 #include <filesystem>
 

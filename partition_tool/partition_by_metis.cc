@@ -1,4 +1,5 @@
-// See partition_nodes.h. METIS's arrays come from undirected_graph.h; METIS itself runs in a process of its own.
+// See partition_nodes.h. METIS's arrays come from undirected_graph.h; METIS itself runs in a process of its
+// own.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <metis.h>
@@ -16,7 +17,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/undirected_graph.h"
 
@@ -25,9 +26,10 @@ namespace {
 
 static_assert(std::is_same_v<idx_t, std::int32_t>, "built for the METIS of Debian, with 32-bit numbers");
 
-/// What METIS balances, each by itself: the nodes of every type that has a twentieth of all nodes, those of the other types together
-/// where they have as many, and the training nodes. Balancing small types too cuts many more edges for nothing (measured on
-/// Debian's graph in 4 parts, where tags and maintainers are 3% of the nodes: 25% of the edges instead of 19%).
+/// What METIS balances, each by itself: the nodes of every type that has a twentieth of all nodes, those of
+/// the other types together where they have as many, and the training nodes. Balancing small types too cuts
+/// many more edges for nothing (measured on Debian's graph in 4 parts, where tags and maintainers are 3% of
+/// the nodes: 25% of the edges instead of 19%).
 struct Balance {
   idx_t constraints = 0;
   std::vector<idx_t> weights;  // [N][constraints]
@@ -79,9 +81,10 @@ class SharedAnswer {
   void* at_;
 };
 
-/// Runs `work` in a forked copy of this process and calls `wait` now and then meanwhile; where that throws, the copy is killed.
-/// METIS cannot be interrupted, takes many times the memory of the graph, and complains on standard output: all that stays in
-/// the copy. Only for callers that have no other threads at the moment. Returns the status as waitpid gives it.
+/// Runs `work` in a forked copy of this process and calls `wait` now and then meanwhile; where that throws,
+/// the copy is killed. METIS cannot be interrupted, takes many times the memory of the graph, and complains
+/// on standard output: all that stays in the copy. Only for callers that have no other threads at the moment.
+/// Returns the status as waitpid gives it.
 int run_in_copy(const std::function<void()>& work, const std::function<void()>& wait) {
   std::fflush(nullptr);
   const pid_t parent = ::getpid(), copy = ::fork();
@@ -110,8 +113,8 @@ int run_in_copy(const std::function<void()>& work, const std::function<void()>& 
   return status;
 }
 
-/// METIS's generator is the C library's, to which seeds 0 and 1 are the same, and whose first draws from 2^31 - 1 are hardly
-/// random: 1 to 2^31 - 2 are each their own.
+/// METIS's generator is the C library's, to which seeds 0 and 1 are the same, and whose first draws from 2^31
+/// - 1 are hardly random: 1 to 2^31 - 2 are each their own.
 idx_t metis_seed(std::uint64_t seed) {
   constexpr std::uint64_t kSeeds = 0x7FFF'FFFE;
   return static_cast<idx_t>(seed % kSeeds == 0 ? kSeeds : seed % kSeeds);

@@ -26,14 +26,15 @@ struct MetisFit {
   std::uint64_t whole_bytes = 0;  // of memory that the whole graph would take, an estimate
 };
 
-/// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none does.
+/// The largest degree whose graph fits METIS's numbers and `available` bytes. Throws kNoSpace where none
+/// does.
 MetisFit fit_metis(const RawGraph& graph, const PartitionOptions& options, std::uint64_t available);
 
-/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over the nodes and edges
-/// of all types: few edges cut, the nodes of each type and the training nodes balanced. METIS gets the graph of
-/// undirected_graph.h. Another seed makes another cut, unless the two differ by a multiple of 2^31 - 2. It may leave
-/// partitions without a node. Throws kUnsupported where that graph does not fit its 32-bit numbers, kNoSpace where METIS runs out of
-/// memory.
+/// METIS k-way (Karypis and Kumar, "Multilevel k-way Partitioning Scheme for Irregular Graphs", 1998) over
+/// the nodes and edges of all types: few edges cut, the nodes of each type and the training nodes balanced.
+/// METIS gets the graph of undirected_graph.h. Another seed makes another cut, unless the two differ by a
+/// multiple of 2^31 - 2. It may leave partitions without a node. Throws kUnsupported where that graph does
+/// not fit its 32-bit numbers, kNoSpace where METIS runs out of memory.
 std::vector<std::int32_t> partition_by_metis(const RawGraph& graph, const PartitionOptions& options,
                                              const Progress& progress);
 

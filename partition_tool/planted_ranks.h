@@ -1,5 +1,5 @@
-// What made-up graphs share (generate.h, generate_bipartite.h): a rank for each node, dealt at random, which decides its degree, its group
-// (class or taste: rank modulo the number of groups) and how often it is drawn.
+// What made-up graphs share (generate.h, generate_bipartite.h): a rank for each node, dealt at random, which
+// decides its degree, its group (class or taste: rank modulo the number of groups) and how often it is drawn.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/keyed_random.h"
+#include "core/draws/keyed_random.h"
 #include "partition_tool/planted_degrees.h"
 #include "partition_tool/random_permutation.h"
 

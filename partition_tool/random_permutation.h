@@ -1,10 +1,10 @@
-// A random permutation as an array: Fisher-Yates over keyed random numbers (core/keyed_random.h), so that
-// (size, purpose, seed, number) name it on every machine. For offline use; the epoch's shuffle is evaluated
-// per position (core/keyed_shuffle.h).
+// A random permutation as an array: Fisher-Yates over keyed random numbers (core/draws/keyed_random.h), so
+// that (size, purpose, seed, number) name it on every machine. For offline use; the epoch's shuffle is
+// evaluated per position (core/draws/keyed_shuffle.h).
 #pragma once
 #include <cstdint>
 
-#include "core/keyed_random.h"
+#include "core/draws/keyed_random.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {

@@ -1,5 +1,6 @@
-// A graph of any node and edge types as it was imported, in its own numbering: what every importer and generator makes, and
-// what `partition` reads back from a dataset. One shared stage (node_order.h, dataset_build.h) turns it into a dataset.
+// A graph of any node and edge types as it was imported, in its own numbering: what every importer and
+// generator makes, and what `partition` reads back from a dataset. One shared stage (node_order.h,
+// dataset_build.h) turns it into a dataset.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "cache/neighbour_rows.h"
-#include "core/element_type.h"
+#include "core/base/element_type.h"
 
 namespace hopfeed {
 
@@ -102,8 +103,8 @@ struct RawEdgeAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;  // of one edge; empty for a scalar
-  /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` as of Csc::read_edge_ids. Called from
-  /// several threads, in any order.
+  /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` as of
+  /// Csc::read_edge_ids. Called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows)>
       read_rows;
 };
@@ -125,8 +126,8 @@ struct LinkBlock {
 
 struct RawEdges;
 
-/// Links of one edge split. They are asked for while they are written, so that those that are edges of the graph need not lie
-/// in memory a second time.
+/// Links of one edge split. They are asked for while they are written, so that those that are edges of the
+/// graph need not lie in memory a second time.
 struct RawLinks {
   std::int64_t count = 0;
   bool has_labels = false, has_times = false;
@@ -158,8 +159,8 @@ struct RawEdges {
   std::vector<std::string> weights;  // attributes that weighted sampling shall draw by
   std::vector<std::string> times;    // attributes, or else of the source nodes, that rows shall be ordered by
   bool by_id = false;                // rows are stored in the order of source ids too
-  bool zero_rows =
-      false;  // all weights of a row may be zero: an import refuses that, choosing among its edges may come to it
+  bool zero_rows = false;   // all weights of a row may be zero: an import refuses that, choosing among its
+                            // edges may come to it
   std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
   std::map<std::string, RawLinks> splits = {};
 };

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/memory_limits.h"
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "core/base/parallel_ranges.h"
 #include "partition_tool/graph_memory.h"
 
 namespace hopfeed {
@@ -162,7 +162,8 @@ Csc EdgeReader::read(const Progress& progress) {
   return std::move(csc_);
 }
 
-/// Rows of an edge attribute lie as the edges do. EdgeReader has checked the offsets by the time that this is asked.
+/// Rows of an edge attribute lie as the edges do. EdgeReader has checked the offsets by the time that this is
+/// asked.
 auto edge_rows_reader(const Dataset& dataset, int edge_type, const std::string& attr) {
   return [&dataset, view = dataset.edge_attr(edge_type, attr), csc = dataset.csc(edge_type)](
              std::int64_t v, std::span<const std::int64_t>, std::span<std::byte> rows) {

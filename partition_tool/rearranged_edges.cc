@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "cache/parallel_ranges.h"
+#include "core/base/parallel_ranges.h"
 #include "partition_tool/edges_to_csc.h"
 
 namespace hopfeed {

@@ -1,13 +1,14 @@
-// Edge types made anew from those of a dataset: rows that keep, leave out, turn around or add edges, while each edge keeps its
-// attributes and edges keep their order. Edge ids are numbered anew in the old order, so that they are the positions of an edge list
-// again. What lies in memory are the ends, the ids and one number for each edge with attributes.
+// Edge types made anew from those of a dataset: rows that keep, leave out, turn around or add edges, while
+// each edge keeps its attributes and edges keep their order. Edge ids are numbered anew in the old order, so
+// that they are the positions of an edge list again. What lies in memory are the ends, the ids and one number
+// for each edge with attributes.
 #pragma once
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 #include "partition_tool/stored_edges.h"
@@ -26,16 +27,17 @@ struct RearrangeOptions {
   std::map<std::string, std::vector<std::byte>> fill = {};
 };
 
-/// Fills an empty list with the edges of a row in the order that they will have. Called twice for each row, from several threads,
-/// with the same result.
+/// Fills an empty list with the edges of a row in the order that they will have. Called twice for each row,
+/// from several threads, with the same result.
 using MakeEntries = std::function<void(std::int64_t row, std::vector<EdgeEntry>& out)>;
 
-/// Gives `edges` the rows that are made, in place of those it has. `make` may read these. The dataset must outlive `edges`.
+/// Gives `edges` the rows that are made, in place of those it has. `make` may read these. The dataset must
+/// outlive `edges`.
 void rearrange(const RearrangeOptions& options, const MakeEntries& make, const Progress& progress,
                RawEdges& edges);
 
-/// The edges of a type the other way round, one row for each of its source nodes, in the order of their ids: what an import of
-/// the list with its ends exchanged would give.
+/// The edges of a type the other way round, one row for each of its source nodes, in the order of their ids:
+/// what an import of the list with its ends exchanged would give.
 class ReversedRows {
  public:
   ReversedRows(const StoredRows& rows, std::int64_t num_sources, int threads, const Progress& progress);

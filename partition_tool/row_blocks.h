@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/graph_view.h"
+#include "core/dataset/graph_view.h"
 #include "partition_tool/node_order.h"
 
 namespace hopfeed {
@@ -19,8 +19,8 @@ struct RowBlock {
   }
 };
 
-/// Calls body(block) for blocks that tile the partition in order. A block ends behind the row that reaches `block_edges`, so
-/// that it holds less than one row more than that.
+/// Calls body(block) for blocks that tile the partition in order. A block ends behind the row that reaches
+/// `block_edges`, so that it holds less than one row more than that.
 template <class Body>
 void for_blocks_in_order(std::span<const std::int64_t> indptr, const NodeOrder& order, int partition,
                          std::int64_t block_edges, const Body& body) {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <tuple>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
 #include "partition_tool/kept_links.h"
 #include "partition_tool/link_choice.h"
 #include "partition_tool/link_negatives.h"
@@ -91,7 +91,8 @@ ReadTimes LinkSplitter::times_of(int type) const {
   };
 }
 
-/// Edges are there both ways exactly where --is-undirected says so: else v -> u would stay and tell of u -> v.
+/// Edges are there both ways exactly where --is-undirected says so: else v -> u would stay and tell of u ->
+/// v.
 void LinkSplitter::check_symmetry() const {
   if (edges_.src_type != edges_.dst_type) return;
   const ReadTimes read = options_.by == SplitBy::kTime ? times_of(target_.type) : ReadTimes();
@@ -322,7 +323,8 @@ SplitType LinkSplitter::run() {
   return result_;
 }
 
-/// A type that has the same edges the other way round would give away what is held out, whatever it is called.
+/// A type that has the same edges the other way round would give away what is held out, whatever it is
+/// called.
 void refuse_hidden_reverses(const RawGraph& graph, const std::vector<LinkTarget>& targets, int threads) {
   const auto sum = [&](int type, bool swapped) {
     return edge_set_sum({.csc = graph.edges[type].csc, .threads = threads}, swapped, ReadTimes());

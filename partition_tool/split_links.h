@@ -1,21 +1,25 @@
-// Links to predict: training, validation and test edges of an edge type, as PyG's RandomLinkSplit makes them. Validation and test
-// edges leave the graph, and so does every edge that leads back the same way: what is held out cannot be reached in training.
+// Links to predict: training, validation and test edges of an edge type, as PyG's RandomLinkSplit makes them.
+// Validation and test edges leave the graph, and so does every edge that leads back the same way: what is
+// held out cannot be reached in training.
 //
-//   at random   by pairs of nodes: all parallel edges of a pair go together, so that no copy of it stays. Exact numbers of pairs;
-//               a pair's number is its place among the pairs sorted by (destination, source), original ids; those whose keyed random
-//               words are the smallest are held out. So the split is the same for any cut of the dataset and any number of threads.
-//   by time     the latest edges are test, those before them validation; edges of one time go together, so there are at most as many as
+//   at random   by pairs of nodes: all parallel edges of a pair go together, so that no copy of it stays.
+//   Exact numbers of pairs;
+//               a pair's number is its place among the pairs sorted by (destination, source), original ids;
+//               those whose keyed random words are the smallest are held out. So the split is the same for
+//               any cut of the dataset and any number of threads.
+//   by time     the latest edges are test, those before them validation; edges of one time go together, so
+//   there are at most as many as
 //               asked for. A pair may be in several: it is another event.
 //
-// Links come in the order of (destination, imported order). Negatives follow the positives, drawn evenly from the pairs that are no
-// edge of the type, whatever became of it.
+// Links come in the order of (destination, imported order). Negatives follow the positives, drawn evenly from
+// the pairs that are no edge of the type, whatever became of it.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -62,8 +66,9 @@ struct SplitGraph {
   std::vector<SplitType> types;
 };
 
-/// Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges that are undirected where they shall not be or
-/// the other way about, and for an edge type that leads back and is not known as the reverse: it would give away what is held out.
+/// Throws kInvalid for what contradicts itself or leaves nothing to train on, for edges that are undirected
+/// where they shall not be or the other way about, and for an edge type that leads back and is not known as
+/// the reverse: it would give away what is held out.
 SplitGraph split_links(const Dataset& dataset, const LinkSplitOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

@@ -1,11 +1,12 @@
-// Edges of a dataset one by one, with where their attributes lie: what the tools that make edge types anew read.
+// Edges of a dataset one by one, with where their attributes lie: what the tools that make edge types anew
+// read.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/raw_graph.h"
 
 namespace hopfeed {
@@ -27,7 +28,8 @@ class StoredRows {
   const Csc& csc() const { return csc_; }
   /// Place of the row's first edge; the others follow.
   std::int64_t place(std::int64_t row) const { return places_[row]; }
-  /// Appends the in-edges of a row in their order; where no ids are stored, they are positions in the rows one after the other.
+  /// Appends the in-edges of a row in their order; where no ids are stored, they are positions in the rows
+  /// one after the other.
   void read(std::int64_t row, std::vector<EdgeEntry>& out) const;
 
  private:

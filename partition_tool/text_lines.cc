@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

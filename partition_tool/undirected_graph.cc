@@ -1,4 +1,5 @@
-// See undirected_graph.h. Count both ends of every edge that is kept, fill, then sort each row and keep each neighbour once.
+// See undirected_graph.h. Count both ends of every edge that is kept, fill, then sort each row and keep each
+// neighbour once.
 #include "partition_tool/undirected_graph.h"
 
 #include <fmt/format.h>
@@ -8,10 +9,10 @@
 #include <numeric>
 #include <utility>
 
-#include "cache/parallel_ranges.h"
-#include "core/error.h"
-#include "core/keyed_random.h"
-#include "core/memory_limits.h"
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "core/base/parallel_ranges.h"
+#include "core/draws/keyed_random.h"
 
 namespace hopfeed {
 namespace {
@@ -79,7 +80,8 @@ class Thinning {
   }
 
  private:
-  /// 32 bits for the pair, the same in both directions (the finaliser of SplitMix64; Steele et al., OOPSLA 2014).
+  /// 32 bits for the pair, the same in both directions (the finaliser of SplitMix64; Steele et al., OOPSLA
+  /// 2014).
   std::uint64_t draw(std::int32_t v, std::int32_t u) const {
     const auto [low, high] = std::minmax(v, u);
     std::uint64_t z = key_ + (static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint64_t>(high));
@@ -146,8 +148,8 @@ std::int64_t kept_edges(const std::vector<std::int64_t>& by_lower_degree, std::i
 
 }  // namespace
 
-// Measured with 4 parts, 0.3 to 2.4 million nodes and 4 to 115 million directed edges: 47 to 69 bytes an edge, more the larger
-// the graph is, beside 100 a node.
+// Measured with 4 parts, 0.3 to 2.4 million nodes and 4 to 115 million directed edges: 47 to 69 bytes an
+// edge, more the larger the graph is, beside 100 a node.
 std::uint64_t metis_bytes(std::int64_t num_nodes, std::int64_t directed_edges) {
   return static_cast<std::uint64_t>(num_nodes) * 100 + static_cast<std::uint64_t>(directed_edges) * 80;
 }

@@ -1,5 +1,6 @@
-// One row of a learned table: its first values and a step of Adam on it. Free of Torch; compiled for AVX-512, AVX2 and the
-// baseline, chosen at start. Every operation is rounded by itself (no fused ones, no approximations), so each gives the same bits.
+// One row of a learned table: its first values and a step of Adam on it. Free of Torch; compiled for AVX-512,
+// AVX2 and the baseline, chosen at start. Every operation is rounded by itself (no fused ones, no
+// approximations), so each gives the same bits.
 #pragma once
 #include <cstdint>
 

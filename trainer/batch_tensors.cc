@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/batch_fields.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/batch/field_names.h"
 
 namespace hopfeed {
 namespace {
@@ -41,8 +41,8 @@ torch::Tensor find(const BatchView& view, std::string_view name, Store store, in
   return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
 }
 
-/// What a type has beside `fields`, which have a place of their own in its struct: others of edges than of nodes, so that an
-/// edge attribute may be called x.
+/// What a type has beside `fields`, which have a place of their own in its struct: others of edges than of
+/// nodes, so that an edge attribute may be called x.
 std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store store, int type,
                                                   std::initializer_list<std::string_view> fields,
                                                   const Owner& owner) {

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_view.h"
-#include "core/dataset_meta.h"
+#include "core/batch/batch_view.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/compressed_rows.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
 
-// Fields of a batch with n nodes, E edges (of a type), B seed positions and h hops: docs/batch.md. Read-only: the memory is
-// shared with the slot, so no in-place operation on them.
+// Fields of a batch with n nodes, E edges (of a type), B seed positions and h hops: docs/batch.md. Read-only:
+// the memory is shared with the slot, so no in-place operation on them.
 
 /// Nodes of one type.
 struct NodeTensors {
@@ -25,14 +25,16 @@ struct NodeTensors {
   torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
   torch::Tensor n_id;  // int64 [n]
   std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]; empty in a bidirectional batch
-  /// By name: further attributes [n, ...]; of disjoint batches `batch` [n], of the seeds' type `seed_time` [B].
+  /// By name: further attributes [n, ...]; of disjoint batches `batch` [n], of the seeds' type `seed_time`
+  /// [B].
   std::map<std::string, torch::Tensor> node_arrays;
 
   std::int64_t num_nodes() const { return n_id.size(0); }
-  /// Whether all edges between the nodes are there and no hops are told: an induced subgraph (or seeds alone).
+  /// Whether all edges between the nodes are there and no hops are told: an induced subgraph (or seeds
+  /// alone).
   bool is_whole() const { return num_sampled_nodes.size() == 1; }
-  /// The rows that a layer has to compute: nodes whose neighbours were asked for, in the first `hops` hops; of an induced
-  /// subgraph all.
+  /// The rows that a layer has to compute: nodes whose neighbours were asked for, in the first `hops` hops;
+  /// of an induced subgraph all.
   std::int64_t num_expanded(std::int64_t hops) const;
 };
 
@@ -57,17 +59,17 @@ struct SeedTensors {
   torch::Tensor at_seeds(const torch::Tensor& values) const;
 };
 
-/// The links of a batch whose seeds are links: local ids of their ends, among the nodes of the ends' types. What the kind of
-/// negatives does not bring is undefined.
+/// The links of a batch whose seeds are links: local ids of their ends, among the nodes of the ends' types.
+/// What the kind of negatives does not bring is undefined.
 struct LinkTensors {
-  int edge_type = -1;              // of the links; -1: the seeds are nodes
-  torch::Tensor edge_label_index;  // int64 [2, P + N]: source and destination, the positives first
-  torch::Tensor edge_label;        // [P + N] float32; int64 where labels are given
-  torch::Tensor edge_label_time;   // int64 [P + N]
-  torch::Tensor src_index;         // int64 [P]; this and the next in batches of triplets
-  torch::Tensor dst_pos_index;     // int64 [P]
-  torch::Tensor dst_neg_index;     // int64 [P], or [P, amount] of several negatives each
-  torch::Tensor seed_time;         // int64 [P]
+  int edge_type = -1;                     // of the links; -1: the seeds are nodes
+  torch::Tensor edge_label_index;         // int64 [2, P + N]: source and destination, the positives first
+  torch::Tensor edge_label;               // [P + N] float32; int64 where labels are given
+  torch::Tensor edge_label_time;          // int64 [P + N]
+  torch::Tensor src_index;                // int64 [P]; this and the next in batches of triplets
+  torch::Tensor dst_pos_index;            // int64 [P]
+  torch::Tensor dst_neg_index;            // int64 [P], or [P, amount] of several negatives each
+  torch::Tensor seed_time;                // int64 [P]
   std::int64_t num_negative_retries = 0;  // draws that strict negatives threw away
 
   bool any() const { return edge_type >= 0; }
@@ -76,8 +78,8 @@ struct LinkTensors {
 /// A homogeneous batch.
 struct BatchTensors : NodeTensors, EdgeTensors, SeedTensors {
   LinkTensors links;
-  /// The edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid for a bidirectional batch,
-  /// kCorrupt where edge_index does not fit.
+  /// The edges as rows of the expanded nodes, of an induced subgraph as rows of all. Throws kInvalid for a
+  /// bidirectional batch, kCorrupt where edge_index does not fit.
   CompressedRows rows() const;
 };
 
@@ -93,12 +95,13 @@ struct TypedBatchTensors : SeedTensors {
   const NodeTensors& node(const std::string& type) const { return nodes[meta->node_type(type)]; }
   const EdgeTensors& edge(const std::string& type) const { return edges[meta->edge_type(type)]; }
   std::int64_t num_hops() const;
-  /// Edges of a type as rows of the expanded nodes of its destination type. Throws what BatchTensors::rows throws.
+  /// Edges of a type as rows of the expanded nodes of its destination type. Throws what BatchTensors::rows
+  /// throws.
   CompressedRows rows(int edge_type) const;
 };
 
-/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without edges. Throws kInvalid
-/// for links of a dataset of several types.
+/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without
+/// edges. Throws kInvalid for links of a dataset of several types.
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 /// For blocks that lie elsewhere: `owner` keeps the memory behind `view`.

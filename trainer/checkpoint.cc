@@ -13,9 +13,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "core/atomic_file.h"
-#include "core/error.h"
-#include "core/owned_fd.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/owned_fd.h"
 #include "trainer/sparse_embedding.h"
 
 namespace hopfeed {
@@ -31,8 +31,8 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-/// The old file stays until the new one is whole on disk. Torch hands the file over part by part, so that beside the archive's
-/// tensors nothing of it is in memory.
+/// The old file stays until the new one is whole on disk. Torch hands the file over part by part, so that
+/// beside the archive's tensors nothing of it is in memory.
 void replace_file(const std::filesystem::path& path, OutputArchive& archive) {
   AtomicFile file(path);
   std::exception_ptr failure;  // thrown behind Torch's writer, which would write on while it is unwound
@@ -109,9 +109,10 @@ void require_same(const Settings& stored, const Settings& settings, const std::f
   }
   for (const auto& [name, value] : stored) {
     if (settings.contains(name)) continue;
-    throw Error(ErrorCode::kInvalid, "checkpoint '" + path.string() + "' was made with " + name + " " + value +
-                                         ", which this run leaves unset; use the same, or start afresh without "
-                                         "resuming");
+    throw Error(ErrorCode::kInvalid,
+                "checkpoint '" + path.string() + "' was made with " + name + " " + value +
+                    ", which this run leaves unset; use the same, or start afresh without "
+                    "resuming");
   }
 }
 

@@ -31,8 +31,8 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
 TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 
-/// The parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with torch.jit.load(path).state_dict().
-/// Whole or not at all.
+/// The parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with
+/// torch.jit.load(path).state_dict(). Whole or not at all.
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model);
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
 

@@ -1,4 +1,5 @@
-// The edges of a batch as compressed rows: row d holds the sources of the edges into node d, in the order of the batch.
+// The edges of a batch as compressed rows: row d holds the sources of the edges into node d, in the order of
+// the batch.
 #pragma once
 #include <torch/torch.h>
 

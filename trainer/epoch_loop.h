@@ -1,6 +1,6 @@
-// The epochs of a training run, whatever is trained: steps over a loader's batches on all ranks, scores behind each epoch, the best
-// epoch's model, checkpoints, times, and the wish to stop. What a step learns from and what a score is says a TrainingTask
-// (trainer.cc, link_trainer.cc).
+// The epochs of a training run, whatever is trained: steps over a loader's batches on all ranks, scores
+// behind each epoch, the best epoch's model, checkpoints, times, and the wish to stop. What a step learns
+// from and what a score is says a TrainingTask (trainer.cc, link_trainer.cc).
 //
 // A run is a function of its options: killed at any moment and started again by torchrun, it takes its last
 // checkpoint and ends with the same losses, to the last bit.
@@ -23,7 +23,8 @@ namespace hopfeed {
 
 /// When to go on from the checkpoint in the output folder.
 enum class Resume {
-  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes <name>.checkpoint.old
+  kAfterRestart,  // only where the launcher has restarted this run; a checkpoint of an earlier run becomes
+                  // <name>.checkpoint.old
   kAlways,        // wherever there is one
 };
 
@@ -68,8 +69,9 @@ class TrainingTask {
   virtual BatchLoss loss(const Batch& batch) = 0;
   /// Behind the optimizer's step, for what the optimizer does not know.
   virtual void after_step() {}
-  /// Behind an epoch's steps: writes its scores into the row and returns the one of which the best epoch has most; nothing makes the
-  /// last epoch the best. Where stop is agreed on meanwhile, what it returns is not looked at.
+  /// Behind an epoch's steps: writes its scores into the row and returns the one of which the best epoch has
+  /// most; nothing makes the last epoch the best. Where stop is agreed on meanwhile, what it returns is not
+  /// looked at.
   virtual std::optional<double> score(EpochRow& row) = 0;
   /// The epoch that was scored is the best so far.
   virtual void keep_best() {}
@@ -81,10 +83,12 @@ class EpochLoop {
   EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
             torch::nn::Module& model, torch::optim::Optimizer& optimizer);
 
-  /// To the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if there is one to go on from.
+  /// To the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if
+  /// there is one to go on from.
   void run(TrainingTask& task);
-  /// For TrainingTask::score: calls `each` with this rank's share of the loader's batches, the same in each epoch, with the model
-  /// set to evaluate and without gradients. Ends early where this rank is asked to stop; all know of it after their next sum.
+  /// For TrainingTask::score: calls `each` with this rank's share of the loader's batches, the same in each
+  /// epoch, with the model set to evaluate and without gradients. Ends early where this rank is asked to
+  /// stop; all know of it after their next sum.
   void evaluate(Loader& loader, const std::function<void(const Batch&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }

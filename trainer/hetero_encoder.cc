@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/mean_aggregation.h"
 #include "trainer/relu_dropout.h"
 

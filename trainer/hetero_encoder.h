@@ -1,19 +1,22 @@
-// The layers of GraphSAGE on graphs of several node and edge types: a mean aggregation per edge type with weights of its own,
-// summed per node type, which has weights of its own for the node itself (as PyG's HeteroConv of SAGEConv with aggr="sum"):
+// The layers of GraphSAGE on graphs of several node and edge types: a mean aggregation per edge type with
+// weights of its own, summed per node type, which has weights of its own for the node itself (as PyG's
+// HeteroConv of SAGEConv with aggr="sum"):
 //
-//   h_v = W_type(v) * x_v + b_type(v) + sum over edge types r into v's type of W_r * mean(x_u, u in-neighbour of v by r)
+//   h_v = W_type(v) * x_v + b_type(v) + sum over edge types r into v's type of W_r * mean(x_u, u in-neighbour
+//   of v by r)
 //
-// with ReLU and dropout between layers. W_r is as wide as the input of r's source type, so types of different widths need no
-// projection before. A layer has weights for what a later one reads and no more: in the last only the seeds' types and the edge
-// types into them. Classifiers (hetero_sage.h) and link predictors (link_model.h) are made of it.
+// with ReLU and dropout between layers. W_r is as wide as the input of r's source type, so types of different
+// widths need no projection before. A layer has weights for what a later one reads and no more: in the last
+// only the seeds' types and the edge types into them. Classifiers (hetero_sage.h) and link predictors
+// (link_model.h) are made of it.
 #pragma once
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "core/batch_options.h"
-#include "core/dataset_meta.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/node_classifier.h"
 
@@ -42,10 +45,10 @@ class HeteroEncoder {
   HeteroEncoder(torch::nn::Module& owner, const DatasetMeta& dataset, HopTypes types,
                 HeteroEncoderOptions options);
 
-  /// `h` by node type: [nodes, width], undefined where the batch has no such node. Returns what becomes of the seeds' types,
-  /// [nodes of hop 0, out] (of an induced subgraph all nodes); without hops their input. Types that the batch does not reach cost
-  /// nothing; their parameters get a gradient of zero, so that each takes part in every step of every rank. Throws kInvalid where
-  /// hops do not fit.
+  /// `h` by node type: [nodes, width], undefined where the batch has no such node. Returns what becomes of
+  /// the seeds' types, [nodes of hop 0, out] (of an induced subgraph all nodes); without hops their input.
+  /// Types that the batch does not reach cost nothing; their parameters get a gradient of zero, so that each
+  /// takes part in every step of every rank. Throws kInvalid where hops do not fit.
   std::vector<torch::Tensor> forward(const TypedBatchTensors& batch, std::vector<torch::Tensor> h,
                                      bool training);
 

@@ -1,5 +1,5 @@
-// GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type: the layers of hetero_encoder.h
-// on features; node types without features have a learned row per node instead.
+// GraphSAGE on graphs of several node and edge types, as a classifier of the nodes of one type: the layers of
+// hetero_encoder.h on features; node types without features have a learned row per node instead.
 #pragma once
 #include <torch/torch.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/batch_options.h"
-#include "core/dataset_meta.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/hetero_encoder.h"
 #include "trainer/node_classifier.h"
@@ -27,7 +27,8 @@ class HeteroSageImpl : public NodeClassifier {
  public:
   /// Throws kInvalid naming the option.
   explicit HeteroSageImpl(const HeteroOptions& options);
-  /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not fit.
+  /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not
+  /// fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
   /// The same of a batch of the dataset that the model was made for.
   SeedLogits at_seeds(const Batch& batch) override;
@@ -50,8 +51,8 @@ TORCH_MODULE(HeteroSage);
 
 /// The width of what a batch brings for the nodes of each type: of its features, `learned` where it has none.
 std::vector<std::int64_t> input_widths(const DatasetMeta& dataset, std::int64_t learned);
-/// The features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid where they are not as wide as
-/// the dataset says.
+/// The features of the nodes of a batch as `dtype`; no copy where they are stored so. Throws kInvalid where
+/// they are not as wide as the dataset says.
 torch::Tensor input_features(const NodeTypeMeta& type, const NodeTensors& nodes, torch::Dtype dtype);
 
 }  // namespace hopfeed

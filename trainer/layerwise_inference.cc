@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/mean_aggregation.h"
 #include "trainer/tensor_pool.h"
@@ -155,7 +155,8 @@ class Inference {
     });
   }
 
-  /// Whether the first relation reads the destination's own type, so that one pass over the input does for both.
+  /// Whether the first relation reads the destination's own type, so that one pass over the input does for
+  /// both.
   bool self_goes_along(const LayerMaps::Destination& to) const {
     return !to.relations.empty() && dataset_.csc(to.relations.front().edge_type).src_type == to.node_type;
   }

@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "trainer/node_classifier.h"
 
 namespace hopfeed {
@@ -17,9 +17,9 @@ namespace hopfeed {
 /// Called now and then with the rows done and the rows in all.
 using InferenceProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// Logits [nodes, classes] of all nodes of the labelled type, in the order of the dataset (core/dataset.h). Needs
-/// two matrices of nodes x hidden for each type and one of the largest beside the mapped files. Throws kCorrupt where the
-/// graph is damaged, kInvalid where the model does not fit.
+/// Logits [nodes, classes] of all nodes of the labelled type, in the order of the dataset
+/// (core/dataset/dataset.h). Needs two matrices of nodes x hidden for each type and one of the largest beside
+/// the mapped files. Throws kCorrupt where the graph is damaged, kInvalid where the model does not fit.
 torch::Tensor layerwise_inference(NodeClassifier& model, const Dataset& dataset,
                                   const InferenceProgress& progress = {});
 
@@ -28,7 +28,8 @@ struct Accuracy {
   double value() const { return total > 0 ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
 };
 
-/// Of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of a split of a node type.
+/// Of `logits` [nodes, classes] in the order of the dataset, over the labelled nodes of a split of a node
+/// type.
 Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, const std::string& split,
                         int node_type = 0);
 /// Of `logits` [n, classes] against `labels` [n]; -1 is no label.

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "trainer/hetero_sage.h"
 
 namespace hopfeed {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/roc_auc.h"
 
 namespace hopfeed {
@@ -143,7 +143,8 @@ class LinkTraining final : public TrainingTask {
     return valid_loader_ ? std::optional(row.valid_auc) : std::nullopt;
   }
 
-  /// ROC-AUC of a split's links against negatives that are the same in each epoch; every rank scores its share of the batches.
+  /// ROC-AUC of a split's links against negatives that are the same in each epoch; every rank scores its
+  /// share of the batches.
   double auc_of(Loader& loader) {
     std::vector<torch::Tensor> scored{torch::empty({0, 2})};
     loop_.evaluate(loader, [&](const Batch& batch) {

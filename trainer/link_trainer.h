@@ -1,6 +1,7 @@
-// Link prediction from a dataset folder to a trained model: loaders of links with negatives, model, optimizers of parameters and
-// learned rows, gradients, ROC-AUC on validation and test links after each epoch, checkpoints. The counterpart of trainer.h; any
-// number of ranks calls it with the same options, and a run that was killed goes on from its checkpoint as there.
+// Link prediction from a dataset folder to a trained model: loaders of links with negatives, model,
+// optimizers of parameters and learned rows, gradients, ROC-AUC on validation and test links after each
+// epoch, checkpoints. The counterpart of trainer.h; any number of ranks calls it with the same options, and a
+// run that was killed goes on from its checkpoint as there.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/link_model.h"
 #include "trainer/world.h"
@@ -17,8 +18,9 @@
 namespace hopfeed {
 
 struct LinkTrainingOptions {
-  /// Dataset, fanouts, batch size, workers, and the links' type, negatives and exclusion (batch.link); rank, world size and splits
-  /// are filled in here. A split with labels brings its own negatives, which have label 0: for it none are drawn.
+  /// Dataset, fanouts, batch size, workers, and the links' type, negatives and exclusion (batch.link); rank,
+  /// world size and splits are filled in here. A split with labels brings its own negatives, which have label
+  /// 0: for it none are drawn.
   LoaderOptions loader;
   std::string train_split = "train";
   std::string valid_split = "valid",

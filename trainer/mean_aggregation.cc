@@ -3,7 +3,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
 
 namespace hopfeed {

@@ -12,8 +12,8 @@
 
 namespace hopfeed {
 
-/// x [sources, F], float32 or float64 -> [rows, F]. Differentiable in x: for layers of one's own (sage_layer.h has
-/// GraphSAGE's in one piece).
+/// x [sources, F], float32 or float64 -> [rows, F]. Differentiable in x: for layers of one's own
+/// (sage_layer.h has GraphSAGE's in one piece).
 torch::Tensor mean_aggregate(const torch::Tensor& x, const CompressedRows& rows);
 
 }  // namespace hopfeed

@@ -46,8 +46,8 @@ class GraphSageImpl : public NodeClassifier {
 
   /// Throws kInvalid naming the option.
   explicit GraphSageImpl(const ModelOptions& options);
-  /// Logits [batch_size, classes] of the batch's distinct seeds; of an induced subgraph, on which every layer computes all
-  /// nodes, [nodes, classes]. Throws kInvalid where hops or widths do not fit.
+  /// Logits [batch_size, classes] of the batch's distinct seeds; of an induced subgraph, on which every layer
+  /// computes all nodes, [nodes, classes]. Throws kInvalid where hops or widths do not fit.
   torch::Tensor forward(const BatchTensors& batch);
 
   SeedLogits at_seeds(const Batch& batch) override;

@@ -5,7 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 extern "C" c10::intrusive_ptr<c10d::Backend> hopfeed_make_nccl_backend(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int local_rank,

@@ -1,11 +1,12 @@
-// What train() trains and layer-wise inference runs: a model that says of each seed of a batch which class it is of.
+// What train() trains and layer-wise inference runs: a model that says of each seed of a batch which class it
+// is of.
 #pragma once
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "core/dataset_meta.h"
+#include "core/dataset/dataset_meta.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -16,7 +17,8 @@ struct SeedLogits {
 };
 
 /// The linear maps of one layer, as layer-wise inference applies them: what a node of `node_type` becomes is
-///   weight * h_v + bias + sum over relations of weight_r * mean(h_u, u in-neighbour of v by the relation's edge type),
+///   weight * h_v + bias + sum over relations of weight_r * mean(h_u, u in-neighbour of v by the relation's
+///   edge type),
 /// with ReLU behind every layer but the last. The tensors are the model's own.
 struct LayerMaps {
   struct Relation {

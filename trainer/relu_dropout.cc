@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
 
 namespace hopfeed {

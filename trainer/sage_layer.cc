@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
 #include "trainer/relu_dropout.h"
 #include "trainer/tensor_pool.h"
@@ -45,7 +45,8 @@ MatrixView<T> view_of(const torch::Tensor& matrix) {
   return {matrix.const_data_ptr<T>(), matrix.stride(0), matrix.size(1)};
 }
 
-/// Calls body(i) for i in [0, count), shared out to Torch's threads. Inside, Torch's operations record nothing.
+/// Calls body(i) for i in [0, count), shared out to Torch's threads. Inside, Torch's operations record
+/// nothing.
 template <class Body>
 void for_each(std::int64_t count, std::int64_t grain, Body body) {
   at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {

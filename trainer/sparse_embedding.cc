@@ -13,10 +13,10 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/limits.h"
-#include "core/memory_limits.h"
-#include "core/prefetch.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/memory_limits.h"
+#include "core/base/prefetch.h"
 #include "trainer/adam_rows.h"
 
 namespace hopfeed {

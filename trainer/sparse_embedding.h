@@ -1,13 +1,15 @@
-// A learned row for each of very many nodes, of which a step costs what its batch reads, however many rows there are: a dense
-// gradient and optimizer of 320 million weights would take half a second.
+// A learned row for each of very many nodes, of which a step costs what its batch reads, however many rows
+// there are: a dense gradient and optimizer of 320 million weights would take half a second.
 //
-// The optimizer is torch.optim.SparseAdam, to its formula: the rows of a step get their running means and their values moved, all
-// other rows keep both (plain Adam would decay their means and move them too), and the bias corrections count the steps of the whole
-// table, not those of the row. No weight decay, which would move every row.
+// The optimizer is torch.optim.SparseAdam, to its formula: the rows of a step get their running means and
+// their values moved, all other rows keep both (plain Adam would decay their means and move them too), and
+// the bias corrections count the steps of the whole table, not those of the row. No weight decay, which would
+// move every row.
 //
-// Rows lie in memory as [values | running means | running squares], one run of cache lines each, in a mapping whose pages come into
-// being with the first step on a row: before that a row's values are a function of (seed, row) and need no memory. So a checkpoint
-// holds the rows that were learned, and ranks agree about all others without a word.
+// Rows lie in memory as [values | running means | running squares], one run of cache lines each, in a mapping
+// whose pages come into being with the first step on a row: before that a row's values are a function of
+// (seed, row) and need no memory. So a checkpoint holds the rows that were learned, and ranks agree about all
+// others without a word.
 #pragma once
 #include <torch/torch.h>
 
@@ -31,12 +33,14 @@ class SparseEmbeddingImpl : public torch::nn::Module {
   /// Throws kInvalid naming the option, kNoSpace where the machine has not the memory for all rows.
   explicit SparseEmbeddingImpl(const SparseEmbeddingOptions& options);
 
-  /// The rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies. While training, and where gradients are recorded,
-  /// the copy is a leaf, and the next step() takes its gradient. Throws kInvalid for an id that has no row.
+  /// The rows of `ids` (int64 [n], repeats allowed): float32 [n, width], copies. While training, and where
+  /// gradients are recorded, the copy is a leaf, and the next step() takes its gradient. Throws kInvalid for
+  /// an id that has no row.
   torch::Tensor forward(const torch::Tensor& ids);
-  /// Moves the rows that were looked up since the last step. All ranks call it together: their gradients are averaged as
-  /// GradientReducer averages those of dense parameters, row by row in the order of ranks and lookups, so that every rank has the
-  /// same bits whatever its threads. Lookups without a gradient do not count; a step without any row is none.
+  /// Moves the rows that were looked up since the last step. All ranks call it together: their gradients are
+  /// averaged as GradientReducer averages those of dense parameters, row by row in the order of ranks and
+  /// lookups, so that every rank has the same bits whatever its threads. Lookups without a gradient do not
+  /// count; a step without any row is none.
   void step(World& world);
   /// Forgets the lookups since the last step.
   void forget() { lookups_.clear(); }
@@ -47,10 +51,11 @@ class SparseEmbeddingImpl : public torch::nn::Module {
 
   /// The learned rows and the optimizer's state; load() puts back the very bits.
   void save(torch::serialize::OutputArchive& archive) const override;
-  /// The learned rows' values alone, a third of that: "rows" are float32 [n, width] of the nodes "learned". After load() the
-  /// optimizer begins anew.
+  /// The learned rows' values alone, a third of that: "rows" are float32 [n, width] of the nodes "learned".
+  /// After load() the optimizer begins anew.
   void save_values(torch::serialize::OutputArchive& archive) const;
-  /// Takes both. Throws c10::Error or std::runtime_error for what is not of this table, as Torch's own modules do.
+  /// Takes both. Throws c10::Error or std::runtime_error for what is not of this table, as Torch's own
+  /// modules do.
   void load(torch::serialize::InputArchive& archive) override;
 
  private:

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/scratch.h"
+#include "core/base/scratch.h"
 
 namespace hopfeed {
 namespace {
@@ -16,7 +16,8 @@ using Block = ScratchArray<std::byte>;
 
 class Pool {
  public:
-  /// The smallest free block that is large enough, or a new one with room for a batch that is a little larger.
+  /// The smallest free block that is large enough, or a new one with room for a batch that is a little
+  /// larger.
   Block take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     Block block;
@@ -54,7 +55,8 @@ class Pool {
   }
 
  private:
-  /// Unmaps free blocks, the smallest first (a large one can stand in for a small one), until `bytes` more are within the bound.
+  /// Unmaps free blocks, the smallest first (a large one can stand in for a small one), until `bytes` more
+  /// are within the bound.
   void make_room(std::size_t bytes) {
     const std::size_t bound = std::max(peak_, used_ + bytes) * 3 / 2;
     while (!free_.empty() && total_ + bytes > bound) {

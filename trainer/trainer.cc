@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/seed_set.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
+#include "core/seeds/node_set.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
@@ -100,7 +100,7 @@ Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
                     {"weight-decay", to_text(options.weight_decay)}};
   LoaderOptions seeded = options.loader;
   seeded.split = options.train_split;
-  if (const std::unique_ptr<SeedSet> seeds = loader_seeds(seeded, dataset); seeds->given()) {
+  if (const std::unique_ptr<NodeSet> seeds = loader_seeds(seeded, dataset); seeds->given()) {
     const std::vector<std::byte> packed = seeds->pack();
     settings["hash of the given seeds"] = to_text(XXH3_64bits(packed.data(), packed.size()));
   }
@@ -109,7 +109,8 @@ Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
   return settings;
 }
 
-/// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none for these.
+/// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none
+/// for these.
 std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassifier& model,
                                                                 const Dataset& dataset,
                                                                 const torch::optim::AdamOptions& options) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/node_classifier.h"
 #include "trainer/world.h"
@@ -43,8 +43,8 @@ struct TrainingResult {
   bool stopped = false;  // TrainingCallbacks::stop; all else is as far as it came
 };
 
-/// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE"; without fanouts
-/// "features alone", which is GraphSAGE without hops.
+/// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE";
+/// without fanouts "features alone", which is GraphSAGE without hops.
 std::string model_title(const TrainingOptions& options, const Dataset& dataset);
 /// The untrained model of that. Throws kInvalid naming the option.
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset);

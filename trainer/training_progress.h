@@ -10,10 +10,10 @@ namespace hopfeed {
 /// One finished epoch.
 struct EpochRow {
   std::int64_t epoch = 0;
-  double loss = 0;            // mean over the labelled seeds
-  double valid_accuracy = 0;  // sampled; 0 where the dataset has no such split
+  double loss = 0;                     // mean over the labelled seeds
+  double valid_accuracy = 0;           // sampled; 0 where the dataset has no such split
   double valid_auc = 0, test_auc = 0;  // of links, in place of accuracies
-  double seconds = 0;         // training, without validation
+  double seconds = 0;                  // training, without validation
   double valid_seconds = 0;
   std::int64_t batches = 0;  // of all ranks
   double batches_per_s = 0;  // of all ranks
@@ -28,7 +28,7 @@ struct TrainingProgress {
   std::int64_t loss_seeds = 0;
   std::int64_t batches = 0;
   double seconds = 0;
-  WaitTimes waited;  // seconds, of this rank and its workers
+  WaitTimes waited;           // seconds, of this rank and its workers
   double best_accuracy = -1;  // of links the best ROC-AUC
   std::int64_t best_epoch = -1;
   std::int64_t world_size = 1;

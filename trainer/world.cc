@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/nccl_module.h"
 #include "trainer/world_connection.h"
 #include "worker_mode/torchrun_environment.h"

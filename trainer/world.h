@@ -38,13 +38,14 @@ class World {
 
   /// Sums over all ranks, the same on each.
   std::vector<double> sum(std::vector<double> values);
-  /// This rank has been asked to stop. The wish travels with its next sum, so that all ranks know of it after the same sum
-  /// and none waits for one that has left.
+  /// This rank has been asked to stop. The wish travels with its next sum, so that all ranks know of it after
+  /// the same sum and none waits for one that has left.
   void wish_to_stop() { wishes_to_stop_ = true; }
   bool stop_agreed() const { return stop_agreed_; }
   /// A uint8 vector of every rank, equally long on all of them: [ranks, bytes], on every rank.
   torch::Tensor gather(const torch::Tensor& bytes);
-  /// Rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per rank, the same on every rank.
+  /// Rows of every rank, [n, ...] with any n and the rest alike on all of them: a tensor per rank, the same
+  /// on every rank.
   std::vector<torch::Tensor> gather_rows(const torch::Tensor& rows);
   /// Rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "channel/memory.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t kMaxAddressSpace = std::size_t{1}
                                          << 45;  // for the slots of one channel; it costs nothing
 
-// So much is given without being asked for: where batches are so small that memory for all slots costs no more, giving and
-// taking pages back would cost more than the batches.
+// So much is given without being asked for: where batches are so small that memory for all slots costs no
+// more, giving and taking pages back would cost more than the batches.
 constexpr std::size_t kSmallChannel = std::size_t{64} << 20;
 
 std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {

@@ -12,15 +12,15 @@
 #include <sstream>
 #include <utility>
 
-#include "core/batch_maker.h"
-#include "core/cluster_sampler.h"
-#include "core/dataset.h"
-#include "core/deal.h"
-#include "core/error.h"
-#include "core/limits.h"
-#include "core/owned_fd.h"
-#include "core/sampler_plugin.h"
-#include "core/seed_set.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/owned_fd.h"
+#include "core/batch/deal.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/sampler/cluster_sampler.h"
+#include "core/sampler/sampler_plugin.h"
+#include "core/seeds/node_set.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/loader_channel.h"
@@ -103,16 +103,16 @@ std::vector<std::vector<int>> worker_cores(const LoaderOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset) {
+std::unique_ptr<NodeSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset) {
   const int node_type = seed_node_type(dataset.meta(), options.node_type);
-  SeedInput input{.split = options.split,
+  NodeInput input{.split = options.split,
                   .ids = options.seeds,
                   .mask = options.seed_mask,
                   .times = options.seed_times,
                   .weights = options.seed_weights};
   if (options.batch.sampler == BatchOptions::kClusterSampler && !input.ids && !input.mask)
     input.ids = cluster_seeds(dataset, node_type, options.batch.cluster);
-  return std::make_unique<SeedSet>(dataset, node_type, input);
+  return std::make_unique<NodeSet>(dataset, node_type, input);
 }
 
 std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const Dataset& dataset) {
@@ -120,7 +120,7 @@ std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const D
     require_valid(!options.links, "links are given, but not of which edge type; name it (batch.link)");
     return std::make_unique<BatchSource>(
         loader_seeds(options, dataset),
-        SeedSet::ListOptions{.node_type = seed_node_type(dataset.meta(), options.node_type),
+        NodeSet::ListOptions{.node_type = seed_node_type(dataset.meta(), options.node_type),
                              .shuffle = options.shuffle});
   }
   const auto refuse = [](bool given, const char* what) {

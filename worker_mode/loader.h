@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_options.h"
-#include "core/batch_source.h"
-#include "core/batch_view.h"
-#include "core/link_seeds.h"
-#include "core/seed_set.h"
+#include "core/batch/batch_options.h"
+#include "core/batch/batch_view.h"
+#include "core/maker/batch_source.h"
+#include "core/seeds/link_seeds.h"
+#include "core/seeds/node_set.h"
 #include "worker_mode/wait_times.h"
 
 namespace hopfeed {
@@ -45,20 +45,23 @@ struct LoaderOptions {
   std::string dataset;    // the dataset folder
   BatchOptions batch;     // what is sampled and gathered
   std::string node_type;  // empty: the first
-  /// Seeds: a split of the dataset, or these original ids, or the nodes set in a mask; times and weights go with them
-  /// (core/seed_set.h; checked at construction). Sampler "cluster" takes a node of each cluster where neither ids nor mask are given.
+  /// Seeds: a split of the dataset, or these original ids, or the nodes set in a mask; times and weights go
+  /// with them (core/seeds/node_set.h; checked at construction). Sampler "cluster" takes a node of each
+  /// cluster where neither ids nor mask are given.
   std::string split = "train";
   std::optional<std::vector<std::int64_t>> seeds = std::nullopt;
   std::optional<std::vector<std::uint8_t>> seed_mask = std::nullopt;
   std::vector<std::int64_t> seed_times = {};
   std::vector<double> seed_weights = {};
-  /// With batch.link, in place of all of the above but the dataset: a split of its edge type, or these pairs, with labels and times
-  /// (core/link_seeds.h). A batch has batch_size links; where not set, those of split "train".
+  /// With batch.link, in place of all of the above but the dataset: a split of its edge type, or these pairs,
+  /// with labels and times (core/seeds/link_seeds.h). A batch has batch_size links; where not set, those of
+  /// split "train".
   std::optional<LinkInput> links = std::nullopt;
   std::int64_t batch_size = 1024;
   bool shuffle = true;
   bool drop_last = false;
-  /// Workers look through each batch, and next() throws kInvalid for one whose node attributes hold NaN or infinity.
+  /// Workers look through each batch, and next() throws kInvalid for one whose node attributes hold NaN or
+  /// infinity.
   bool check_finite = false;
   std::uint64_t seed = 0;
   std::int64_t rank = 0, world_size = 1;
@@ -71,23 +74,25 @@ struct LoaderOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores;
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every worker
-  /// A worker that fills one batch for longer is killed, and the batch made again. Each deadline is at most a year.
+  /// A worker that fills one batch for longer is killed, and the batch made again. Each deadline is at most a
+  /// year.
   std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
-  /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last cause. Workers
-  /// that are killed together, however many, are started again together.
+  /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last
+  /// cause. Workers that are killed together, however many, are started again together.
   int max_worker_restarts = 10;
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.
   std::function<void(const BatchRecord&)> observer;
-  std::vector<std::string> plugins;  // shared libraries with samplers of one's own (core/sampler_plugin.h)
+  std::vector<std::string>
+      plugins;                 // shared libraries with samplers of one's own (core/sampler/sampler_plugin.h)
   std::string worker_program;  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
 };
 
-/// The seeds that the options name, of a dataset that is open. Throws what SeedSet throws.
-std::unique_ptr<SeedSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset);
-/// The seeds or links that the options name, in their order. Throws what SeedSet and LinkSet throw, and kInvalid for options of nodes
-/// beside links.
+/// The seeds that the options name, of a dataset that is open. Throws what NodeSet throws.
+std::unique_ptr<NodeSet> loader_seeds(const LoaderOptions& options, const Dataset& dataset);
+/// The seeds or links that the options name, in their order. Throws what NodeSet and LinkSet throw, and
+/// kInvalid for options of nodes beside links.
 std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const Dataset& dataset);
 
 /// A batch in its slot. Copies share the slot; it is free again when the last copy is gone. May outlive the

@@ -7,14 +7,14 @@
 #include <algorithm>
 
 #include "channel/futex.h"
-#include "core/memory_limits.h"
+#include "core/base/memory_limits.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::chrono::milliseconds kNap{100};  // the longest that a lost wake-up goes unnoticed
-// next() stays awake so long for a batch that is announced. A core that has slept for the whole of a batch takes up to
-// 300 us to wake; what is left to gather by then (BatchMaker::kLastBytes) takes about as long.
+// next() stays awake so long for a batch that is announced. A core that has slept for the whole of a batch
+// takes up to 300 us to wake; what is left to gather by then (BatchMaker::kLastBytes) takes about as long.
 constexpr std::chrono::milliseconds kAnnouncedSpin{2};
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }

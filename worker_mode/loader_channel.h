@@ -14,9 +14,9 @@
 
 #include "channel/memory.h"
 #include "channel/slot_pool.h"
-#include "core/deal.h"
-#include "core/error.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/owned_fd.h"
+#include "core/batch/deal.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader.h"
 
@@ -45,7 +45,8 @@ class LoaderChannel {
   LoaderStats stats() const;
 
   // ---- any thread
-  /// False in a process that was forked from the loader's: it has none of the threads, and the slots are not its own.
+  /// False in a process that was forked from the loader's: it has none of the threads, and the slots are not
+  /// its own.
   bool in_own_process() const { return getpid() == pid_; }
   void release(std::uint32_t slot) noexcept;
   BatchTimes times(std::uint32_t slot) const;

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "channel/futex.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "channel/channel_view.h"
 #include "channel/memory.h"
-#include "core/owned_fd.h"
+#include "core/base/owned_fd.h"
 #include "worker_mode/wait_times.h"
 
 namespace hopfeed {

@@ -1,4 +1,5 @@
-// See plugin_trial.h. The process says that it came through in a memfd: a library can end it with any exit code.
+// See plugin_trial.h. The process says that it came through in a memfd: a library can end it with any exit
+// code.
 #include "worker_mode/plugin_trial.h"
 
 #include <fmt/format.h>
@@ -9,8 +10,8 @@
 #include <cerrno>
 #include <climits>
 
-#include "core/error.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/owned_fd.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 

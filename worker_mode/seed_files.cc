@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/dataset/npy.h"
 
 namespace hopfeed {
 namespace {

@@ -6,8 +6,8 @@
 
 namespace hopfeed {
 
-/// An int64 or int32 array of original ids, or a bool array with an entry per node: sets options.seeds or options.seed_mask. These
-/// throw kNotFound, kCorrupt or kInvalid naming the file.
+/// An int64 or int32 array of original ids, or a bool array with an entry per node: sets options.seeds or
+/// options.seed_mask. These throw kNotFound, kCorrupt or kInvalid naming the file.
 void read_seeds(const std::filesystem::path& file, LoaderOptions& options);
 /// int64 or int32, one per seed.
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options);

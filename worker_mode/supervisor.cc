@@ -31,8 +31,8 @@ std::optional<Error> reported(const WorkerRecord& record) {
                std::string(record.error, strnlen(record.error, sizeof(record.error))));
 }
 
-/// None after a worker's first death, however many died with it; then 10 ms doubling to a second: a batch that
-/// kills every worker must not melt the machine.
+/// None after a worker's first death, however many died with it; then 10 ms doubling to a second: a batch
+/// that kills every worker must not melt the machine.
 std::chrono::milliseconds backoff(int deaths_in_a_row) {
   if (deaths_in_a_row <= 1) return 0ms;
   return std::min(kMaxBackoff, 10ms * (1 << std::min(deaths_in_a_row - 2, 7)));

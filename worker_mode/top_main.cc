@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/error.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/owned_fd.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "worker_mode/loader_watch.h"
@@ -56,7 +56,8 @@ class Top {
     LoaderSnapshot before;
   };
 
-  /// Those that are gone are dropped, new ones join. A process that dies meanwhile is noticed by sleep_a_second.
+  /// Those that are gone are dropped, new ones join. A process that dies meanwhile is noticed by
+  /// sleep_a_second.
   void find_loaders() {
     std::vector<FoundChannel> found;
     try {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/memory_limits.h"
+#include "core/base/memory_limits.h"
 
 namespace hopfeed {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
 namespace {

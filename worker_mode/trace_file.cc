@@ -9,8 +9,8 @@
 #include <iterator>
 #include <vector>
 
-#include "core/json_text.h"
-#include "core/owned_fd.h"
+#include "core/base/json_text.h"
+#include "core/base/owned_fd.h"
 
 namespace hopfeed {
 namespace {

@@ -1,10 +1,10 @@
 // A Chrome trace of the batches that loaders handed out (JSON array format, complete events; Perfetto and
 // chrome://tracing open it). A process per rank; in it a track for the trainer's thread (`wait`: next() waits
-// for a batch, `use`: until the next one is asked for) and one per worker (`sample`, `gather`). Each batch has
-// one event of each of the four names, with epoch, first and count as arguments.
+// for a batch, `use`: until the next one is asked for) and one per worker (`sample`, `gather`). Each batch
+// has one event of each of the four names, with epoch, first and count as arguments.
 //
-// Events go to a file without a name while the program runs, so memory stays small and a killed run leaves nothing; one rank
-// of the machine then appends the parts of the others to its own, which becomes the trace:
+// Events go to a file without a name while the program runs, so memory stays small and a killed run leaves
+// nothing; one rank of the machine then appends the parts of the others to its own, which becomes the trace:
 //
 //   TraceFile trace({.path = "trace.json"});
 //   Loader loader({..., .observer = trace.observer("train")});
@@ -23,8 +23,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -48,11 +48,11 @@ class TraceFile {
 
   /// For LoaderOptions::observer; `loader` names its workers' tracks. The trace must outlive the batches.
   std::function<void(const BatchRecord&)> observer(const std::string& loader);
-  /// No more events of this rank; its part is there for as long as this object. Throws kIo or kNoSpace where an event could not
-  /// be written.
+  /// No more events of this rank; its part is there for as long as this object. Throws kIo or kNoSpace where
+  /// an event could not be written.
   TracePart close();
-  /// Makes `path` of this rank's closed part and those of the others; its own may be among them. Throws kNotFound where one is
-  /// gone.
+  /// Makes `path` of this rank's closed part and those of the others; its own may be among them. Throws
+  /// kNotFound where one is gone.
   void join(std::span<const TracePart> parts = {});
 
  private:
@@ -77,8 +77,8 @@ class TraceFile {
   std::optional<Error> error_;  // of the first write that failed
 };
 
-/// Where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT with the
-/// machine's first rank.
+/// Where the ranks of one machine write: `path` itself for the machine of rank 0, else NAME.rankN.EXT with
+/// the machine's first rank.
 std::filesystem::path trace_of_machine(const std::filesystem::path& path, std::int64_t first_rank);
 
 }  // namespace hopfeed

@@ -1,5 +1,6 @@
-// Who waited for whom: how long a trainer waited for its next batch, told apart by the stage that the batch was
-// in, and how long the workers waited for a place to put one. From the seven times of a slot (slot_layout.h).
+// Who waited for whom: how long a trainer waited for its next batch, told apart by the stage that the batch
+// was in, and how long the workers waited for a place to put one. From the seven times of a slot
+// (slot_layout.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -33,8 +34,8 @@ struct WaitStages {
   friend bool operator==(const WaitStages&, const WaitStages&) = default;
 };
 /// How a wait from `begin` to `end` falls on the stages of the batch that it ended with: what lies before
-/// times.sampled is sampling, from there to times.gathered gather, the rest handover. Whatever the times are, no
-/// part is negative and their sum is end - begin.
+/// times.sampled is sampling, from there to times.gathered gather, the rest handover. Whatever the times are,
+/// no part is negative and their sum is end - begin.
 WaitStages split_wait(std::int64_t begin, std::int64_t end, const SlotTimes& times);
 
 /// The waits of a loader and its workers so far, running ones of the workers included.

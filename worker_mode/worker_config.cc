@@ -1,8 +1,8 @@
 // See worker_config.h.
 #include "worker_mode/worker_config.h"
 
-#include "core/error.h"
-#include "core/json_text.h"
+#include "core/base/error.h"
+#include "core/base/json_text.h"
 
 namespace hopfeed {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/batch_options.h"
+#include "core/batch/batch_options.h"
 
 namespace hopfeed {
 
@@ -17,8 +17,8 @@ inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;  // memfd of BatchSource::pack(); only with WorkerConfig::seeds_inherited
 
-/// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for kTrialPassed, or for what the
-/// plugin's constructors threw.
+/// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for
+/// kTrialPassed, or for what the plugin's constructors threw.
 inline constexpr int kTrialFd = 3;
 inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
@@ -36,7 +36,7 @@ struct WorkerConfig {
   std::uint32_t worker = 0;         // number of its record in the channel
   std::int64_t parent = 0;          // pid of the loader's process
   std::vector<int> cores;           // it runs on these; empty: anywhere
-  std::string huge_pages = "auto";  // of the dataset, as core/huge_pages.h names them
+  std::string huge_pages = "auto";  // of the dataset, as core/base/huge_pages.h names them
 
   std::string to_json() const;
   /// Throws kCorrupt.

@@ -30,15 +30,15 @@
 #include "channel/futex.h"
 #include "channel/memory.h"
 #include "channel/worker_port.h"
-#include "core/batch_maker.h"
-#include "core/batch_source.h"
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/failpoint.h"
-#include "core/nonfinite.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/base/owned_fd.h"
+#include "core/batch/nonfinite.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/maker/batch_source.h"
 #include "core/program/bus_error.h"
-#include "core/sampler_plugin.h"
+#include "core/sampler/sampler_plugin.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {
@@ -48,7 +48,8 @@ constexpr std::chrono::milliseconds kNap{
     100};  // the longest that a dead parent or a lost wake-up goes unnoticed
 
 /// The loader's process. The kernel's death signal comes at once, but only if the parent lived when it was
-/// asked for; the pidfd is looked at between batches, no more than once in kLook: small batches take less than a look.
+/// asked for; the pidfd is looked at between batches, no more than once in kLook: small batches take less
+/// than a look.
 class Parent {
  public:
   explicit Parent(std::int64_t pid) {
@@ -160,9 +161,9 @@ std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const WorkerCon
   const int node_type = seed_node_type(dataset.meta(), config.node_type);
   return std::make_unique<BatchSource>(
       config.seeds_inherited
-          ? std::make_unique<SeedSet>(inherited_seeds())
-          : std::make_unique<SeedSet>(dataset, node_type, SeedInput{.split = config.split}),
-      SeedSet::ListOptions{.node_type = node_type, .shuffle = config.shuffle});
+          ? std::make_unique<NodeSet>(inherited_seeds())
+          : std::make_unique<NodeSet>(dataset, node_type, NodeInput{.split = config.split}),
+      NodeSet::ListOptions{.node_type = node_type, .shuffle = config.shuffle});
 }
 
 void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/owned_fd.h"
+#include "core/base/owned_fd.h"
 
 namespace hopfeed {
 
@@ -20,8 +20,8 @@ struct InheritedFd {
 
 class WorkerProcess {
  public:
-  /// Starts `program` with these arguments, stdin from /dev/null, stdout going to stderr, and no descriptors but those. Throws
-  /// kNotFound or kIo naming the program.
+  /// Starts `program` with these arguments, stdin from /dev/null, stdout going to stderr, and no descriptors
+  /// but those. Throws kNotFound or kIo naming the program.
   WorkerProcess(const std::string& program, std::vector<std::string> arguments,
                 const std::vector<InheritedFd>& inherited);
   /// Kills it where it still lives, and waits for its end.

@@ -1,8 +1,8 @@
-// hopfeed-bench channel: what the way from a worker's publication to the trainer's view costs, whatever the batch's size; how
-// many small batches pass in a second; and what waiting costs.
+// hopfeed-bench channel: what the way from a worker's publication to the trainer's view costs, whatever the
+// batch's size; how many small batches pass in a second; and what waiting costs.
 //
-// The limits are what the machine takes to wake a thread that sleeps on a futex, and how many of the small batches one thread
-// makes that hands them to nobody; both just before and just after.
+// The limits are what the machine takes to wake a thread that sleeps on a futex, and how many of the small
+// batches one thread makes that hands them to nobody; both just before and just after.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,10 +20,10 @@
 #include "bench/measure.h"
 #include "bench/worker_mode/batch_verifier.h"
 #include "channel/futex.h"
-#include "core/batch_maker.h"
-#include "core/dataset.h"
-#include "core/scratch.h"
-#include "core/seed_list.h"
+#include "core/base/scratch.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {
@@ -63,7 +63,8 @@ LoaderOptions loader_options(const BenchOptions& options) {
   return loader;
 }
 
-// Seeds and their ids only, a block of about a kilobyte; in order, since a shuffle costs more than such a batch.
+// Seeds and their ids only, a block of about a kilobyte; in order, since a shuffle costs more than such a
+// batch.
 LoaderOptions small_batches(const BenchOptions& options) {
   LoaderOptions loader = loader_options(options);
   loader.batch = {.fanouts = {}, .attrs = std::vector<std::string>{}};
@@ -100,7 +101,7 @@ double median_wake_us() {
 // Made one after the other and handed to nobody.
 double batches_made_per_s(const LoaderOptions& options, double seconds) {
   const Dataset dataset(options.dataset, {.huge_pages = options.huge_pages});
-  const SeedList seeds(dataset.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle});
+  const NodeList seeds(dataset.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle});
   BatchMaker maker(dataset, seeds, options.batch);
   ScratchArray<std::byte> block;
   const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / options.batch_size);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <random>
 
-#include "core/error.h"
-#include "core/link_fields.h"
-#include "core/node_fields.h"
+#include "core/base/error.h"
+#include "core/seeds/link_fields.h"
+#include "core/seeds/node_fields.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -50,7 +50,7 @@ BenchSeeds::BenchSeeds(const Dataset& dataset, const BatchOptions& batch, bool s
     pairs_ = random_edges(dataset, type);
     links_.emplace(pairs_, LinkListOptions{.edge_type = type, .shuffle = shuffle});
   } else {
-    nodes_.emplace(dataset.split(0, "train"), SeedListOptions{.shuffle = shuffle});
+    nodes_.emplace(dataset.split(0, "train"), NodeListOptions{.shuffle = shuffle});
   }
 }
 

@@ -1,17 +1,17 @@
-// What the batches of a benchmark start from: the nodes of split "train", or, where the options ask for links, random edges of their
-// type.
+// What the batches of a benchmark start from: the nodes of split "train", or, where the options ask for
+// links, random edges of their type.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/batch_options.h"
-#include "core/dataset.h"
-#include "core/link_seeds.h"
-#include "core/seed_fields.h"
-#include "core/seed_list.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/link_seeds.h"
+#include "core/seeds/node_list.h"
+#include "core/seeds/seed_fields.h"
 
 namespace hopfeed::bench {
 
@@ -32,7 +32,7 @@ class BenchSeeds {
   const Dataset& dataset_;
   const BatchOptions batch_;
   std::vector<std::int64_t> pairs_;  // original ids
-  std::optional<SeedList> nodes_;
+  std::optional<NodeList> nodes_;
   std::optional<LinkList> links_;
 };
 

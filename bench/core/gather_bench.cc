@@ -6,20 +6,20 @@
 #include "bench/bench_options.h"
 #include "bench/core/machine_limits.h"
 #include "bench/measure.h"
-#include "core/error.h"
-#include "core/neighbor_sampler.h"
-#include "core/row_gather.h"
-#include "core/scratch.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
+#include "core/dataset/row_gather.h"
+#include "core/sampler/neighbor_sampler.h"
+#include "core/seeds/node_list.h"
 
 namespace hopfeed::bench {
 namespace {
 
 // The nodes of a few batches, so that the gather sees the skew of real ones.
 std::vector<std::vector<std::int64_t>> sampled_nodes(const Dataset& dataset, const BenchOptions& options) {
-  const SeedList seeds(dataset.split(0, "train"), {});
+  const NodeList seeds(dataset.split(0, "train"), {});
   NeighborSampler sampler(dataset, {.fanouts = options.fanouts});
-  SeedList::Positions positions;
+  NodeList::Positions positions;
   std::vector<std::vector<std::int64_t>> batches;
   const std::int64_t count = std::min(options.batch_size, seeds.size());
   for (std::int64_t epoch = 0; epoch < 8; ++epoch) {

@@ -1,5 +1,5 @@
-// See gpu_limits.h. Each kernel is the shortest loop that does its one thing; addresses come from a hash of a counter, so
-// that no two threads wait for each other.
+// See gpu_limits.h. Each kernel is the shortest loop that does its one thing; addresses come from a hash of a
+// counter, so that no two threads wait for each other.
 #include "bench/core/gpu_limits.h"
 
 #include <algorithm>

@@ -1,8 +1,10 @@
-// What the card and its link to host memory can do at best, and whether the two mechanisms that hopfeed's CUDA design rests
-// on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds with -DHOPFEED_CUDA=ON see.
+// What the card and its link to host memory can do at best, and whether the two mechanisms that hopfeed's
+// CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds
+// with -DHOPFEED_CUDA=ON see.
 //
-// UVA: kernels read pinned host memory in place (unified virtual addressing; the zero-copy sampling of Min et al., "Large
-// Graph Convolutional Network Training with GPU-Oriented Data Communication Architecture", VLDB 2021).
+// UVA: kernels read pinned host memory in place (unified virtual addressing; the zero-copy sampling of Min et
+// al., "Large Graph Convolutional Network Training with GPU-Oriented Data Communication Architecture", VLDB
+// 2021).
 #pragma once
 #include <cstddef>
 #include <string>
@@ -36,8 +38,8 @@ struct GpuLimits {
   std::string ipc_error;               // memory and an event handed to a second process (CUDA IPC)
 };
 
-/// Forks a process for the IPC test before it touches CUDA, so it must be called by a process that has not. Throws kNotFound
-/// where there is no card, kIo naming the call that failed.
+/// Forks a process for the IPC test before it touches CUDA, so it must be called by a process that has not.
+/// Throws kNotFound where there is no card, kIo naming the call that failed.
 GpuLimits measure_gpu_limits(const GpuLimitOptions& options);
 
 }  // namespace hopfeed::bench

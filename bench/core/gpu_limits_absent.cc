@@ -1,6 +1,6 @@
 // Stands in for gpu_limits.cu where hopfeed-bench is built without CUDA.
 #include "bench/core/gpu_limits.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed::bench {
 

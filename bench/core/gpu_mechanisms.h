@@ -1,4 +1,5 @@
-// Whether two mechanisms work on this machine: pinning a mapping of a sealed memfd, and CUDA IPC between two processes.
+// Whether two mechanisms work on this machine: pinning a mapping of a sealed memfd, and CUDA IPC between two
+// processes.
 #pragma once
 #include <sys/types.h>
 
@@ -18,8 +19,8 @@ class IpcPeer {
   ~IpcPeer();
   IpcPeer(const IpcPeer&) = delete;
   IpcPeer& operator=(const IpcPeer&) = delete;
-  /// Empty where the peer saw the bytes that this process wrote, behind the event that it recorded; else what failed. Waits
-  /// for the peer half a minute at most.
+  /// Empty where the peer saw the bytes that this process wrote, behind the event that it recorded; else what
+  /// failed. Waits for the peer half a minute at most.
   std::string try_handover();
 
  private:

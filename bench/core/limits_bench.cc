@@ -1,12 +1,13 @@
-// hopfeed-bench limits: this machine's own figures, one core and all, on 4 KiB and on 2 MiB pages; the card's with --gpu.
+// hopfeed-bench limits: this machine's own figures, one core and all, on 4 KiB and on 2 MiB pages; the card's
+// with --gpu.
 #include <thread>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/core/gpu_limits.h"
 #include "bench/core/machine_limits.h"
-#include "core/dataset.h"
-#include "core/scratch.h"
+#include "core/base/scratch.h"
+#include "core/dataset/dataset.h"
 
 namespace hopfeed::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/scratch.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -43,7 +43,8 @@ Xorshift generator(int thread, std::int64_t repetition) {
           static_cast<std::uint64_t>(repetition)};
 }
 
-// The indices of all partitions. The reads of a group go to one of them, which comes as often as its share of the edges says.
+// The indices of all partitions. The reads of a group go to one of them, which comes as often as its share of
+// the edges says.
 class Indices {
  public:
   explicit Indices(const CscView& csc) : csc_(csc) {

@@ -1,10 +1,10 @@
 // hopfeed-bench sampler: sampled edges per second, against what the machine's random reads allow.
 //
-// The limit is random reads per second over the dataset's own `indices` (of the first edge type, all partitions), divided by the
-// accesses per edge: one for the neighbour, one for its relabel slot, one row record per expanded node ((2E + F) / E), and one
-// more per edge with edge ids.
-// Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just after; links against
-// nodes in batches of as many seeds.
+// The limit is random reads per second over the dataset's own `indices` (of the first edge type, all
+// partitions), divided by the accesses per edge: one for the neighbour, one for its relabel slot, one row
+// record per expanded node ((2E + F) / E), and one more per edge with edge ids. Kinds other than uniform are
+// also held against uniform sampling of the same dataset, just before and just after; links against nodes in
+// batches of as many seeds.
 #include <algorithm>
 #include <new>
 #include <optional>
@@ -17,10 +17,10 @@
 #include "bench/core/machine_limits.h"
 #include "bench/core/serial_sampler.h"
 #include "bench/measure.h"
-#include "core/batch_maker.h"
-#include "core/batch_view.h"
-#include "core/error.h"
-#include "core/sampler_registry.h"
+#include "core/base/error.h"
+#include "core/batch/batch_view.h"
+#include "core/maker/batch_maker.h"
+#include "core/sampler/sampler_registry.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -138,7 +138,8 @@ class Workload {
   Workload(const BenchOptions& bench, const Dataset& dataset, BatchOptions batch)
       : bench_(bench),
         batch_(std::move(batch)),
-        // A batch of one is a call of a serving system, which names its seed; the keyed shuffle would be most of its time.
+        // A batch of one is a call of a serving system, which names its seed; the keyed shuffle would be most
+        // of its time.
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
       workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_));

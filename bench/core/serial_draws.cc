@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "core/alias_table.h"
-#include "core/labor_rule.h"
-#include "core/weighted_rule.h"
+#include "core/dataset/alias_table.h"
+#include "core/draws/labor_rule.h"
+#include "core/draws/weighted_rule.h"
 
 namespace hopfeed::bench {
 namespace {

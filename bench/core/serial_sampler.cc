@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "bench/core/serial_draws.h"
-#include "core/error.h"
-#include "core/keyed_random.h"
-#include "core/labor_rule.h"
-#include "core/row_reader.h"
+#include "core/base/error.h"
+#include "core/draws/keyed_random.h"
+#include "core/draws/labor_rule.h"
+#include "core/sampler/row_reader.h"
 
 namespace hopfeed::bench {
 namespace {

@@ -1,14 +1,14 @@
-// hopfeed-bench-trainer: the cost of a training step on batches in memory, one JSON line. docs/benchmarks.md says what the
-// keys mean; sage_step_pyg.py runs PyG on the batches and first parameters that --dump stores.
+// hopfeed-bench-trainer: the cost of a training step on batches in memory, one JSON line. docs/benchmarks.md
+// says what the keys mean; sage_step_pyg.py runs PyG on the batches and first parameters that --dump stores.
 #include <filesystem>
 #include <iostream>
 #include <string>
 
 #include "bench/trainer/sage_step.h"
 #include "bench/trainer/step_batches.h"
-#include "core/batch_options.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/batch/batch_options.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 

@@ -1,5 +1,5 @@
-// One step of training GraphSAGE, taken apart: what forward, loss, backward and optimizer cost in CPU time of all threads
-// and on the clock.
+// One step of training GraphSAGE, taken apart: what forward, loss, backward and optimizer cost in CPU time of
+// all threads and on the clock.
 #pragma once
 #include <torch/torch.h>
 
@@ -30,8 +30,8 @@ struct StepReport {
   std::int64_t steps = 0;      // measured
 };
 
-/// Trains on the batches in turn until `seconds` are over, each batch at least twice; the first round warms and is not
-/// counted.
+/// Trains on the batches in turn until `seconds` are over, each batch at least twice; the first round warms
+/// and is not counted.
 StepReport measure_steps(GraphSage& model, const std::vector<BatchTensors>& batches, double seconds);
 
 }  // namespace hopfeed::bench

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "bench/bench_data.h"
-#include "core/batch_maker.h"
-#include "core/block_file.h"
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/npy.h"
-#include "core/scratch.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
+#include "core/batch/block_file.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/npy.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 
 namespace hopfeed::bench {
 
@@ -24,7 +24,7 @@ StepBatches make_batches(const BenchOptions& options, std::int64_t count,
   for (const AttrMeta& attr : nodes.attrs) {
     if (attr.name == "x") result.features = attr.row_elements();
   }
-  const SeedList seeds(dataset.split(0, "train"), {});
+  const NodeList seeds(dataset.split(0, "train"), {});
   BatchMaker maker(dataset, seeds, {.fanouts = options.fanouts});
   const std::int64_t size = std::min(options.batch_size, seeds.size());
   for (std::int64_t i = 0; i < std::min(count, seeds.size() / size); ++i) {

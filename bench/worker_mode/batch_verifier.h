@@ -1,11 +1,11 @@
 // --verify of what comes out of a loader: the same batch by one thread and no channel.
 #pragma once
-#include "core/batch_maker.h"
-#include "core/batch_view.h"
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/scratch.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
+#include "core/batch/batch_view.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {
@@ -30,7 +30,7 @@ class BatchVerifier {
 
  private:
   Dataset dataset_;
-  SeedList seeds_;
+  NodeList seeds_;
   BatchMaker maker_;
   ScratchArray<std::byte> block_;
   std::int64_t checked_ = 0;

@@ -1,8 +1,10 @@
-// hopfeed-bench loader: whole batches, features included, from sampling worker processes to a trainer that only takes them.
+// hopfeed-bench loader: whole batches, features included, from sampling worker processes to a trainer that
+// only takes them.
 //
-// The limit is what the workers would reach if they did nothing but `sampler --output batch` and `gather`: both are measured
-// in the same run, before and after, with as many threads as there are workers. One worker and all of them run by turns,
-// since a shared machine drifts: the ratio is the median over the rounds, each against the turns of one worker beside it.
+// The limit is what the workers would reach if they did nothing but `sampler --output batch` and `gather`:
+// both are measured in the same run, before and after, with as many threads as there are workers. One worker
+// and all of them run by turns, since a shared machine drifts: the ratio is the median over the rounds, each
+// against the turns of one worker beside it.
 #include <algorithm>
 #include <vector>
 
@@ -10,9 +12,9 @@
 #include "bench/bench_options.h"
 #include "bench/measure.h"
 #include "bench/worker_mode/batch_verifier.h"
-#include "core/batch_maker.h"
-#include "core/error.h"
-#include "core/scratch.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
+#include "core/maker/batch_maker.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {
@@ -57,7 +59,8 @@ struct LoaderRun {
   }
 };
 
-/// Epoch after epoch until the time is over; the first rounds of all slots warm caches and pages and do not count.
+/// Epoch after epoch until the time is over; the first rounds of all slots warm caches and pages and do not
+/// count.
 LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) {
   Loader loader(options);
   std::optional<BatchVerifier> verifier;

@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "core/dataset_meta.h"
-#include "core/error.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/npy.h"
 
 namespace hopfeed::bench {
 namespace fs = std::filesystem;

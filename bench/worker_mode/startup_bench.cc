@@ -1,5 +1,6 @@
-// hopfeed-bench startup: how long until a worker is ready, what another worker costs the machine in memory, and how long a
-// dataset of 100 GB takes to open. The limit is what the system takes to start and end the worker's program when it does nothing.
+// hopfeed-bench startup: how long until a worker is ready, what another worker costs the machine in memory,
+// and how long a dataset of 100 GB takes to open. The limit is what the system takes to start and end the
+// worker's program when it does nothing.
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@
 #include "bench/measure.h"
 #include "bench/worker_mode/batch_verifier.h"
 #include "bench/worker_mode/sparse_dataset.h"
-#include "core/dataset.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "core/mapped_ranges.h"
+#include "core/base/mapped_ranges.h"
 
 namespace hopfeed {
 namespace {

@@ -1,11 +1,12 @@
-// A file that is truncated while a program has it mapped: one line that names it, instead of a death by SIGBUS. Installed by
-// programs only; a process that hopfeed is a library of may have its own handler.
+// A file that is truncated while a program has it mapped: one line that names it, instead of a death by
+// SIGBUS. Installed by programs only; a process that hopfeed is a library of may have its own handler.
 #pragma once
 
 namespace hopfeed {
 
-/// From now on SIGBUS at an address inside a mapped file calls `report` with the file's path and then leaves with exit code 2.
-/// Anywhere else it does what it did before: it kills. `report` may only do what a signal handler may.
+/// From now on SIGBUS at an address inside a mapped file calls `report` with the file's path and then leaves
+/// with exit code 2. Anywhere else it does what it did before: it kills. `report` may only do what a signal
+/// handler may.
 void on_truncated_file(void (*report)(const char* path));
 
 /// The same, with a line "NAME: PATH was truncated ..." on stderr.

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/dataset_writer.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset_writer.h"
 #include "core/program/parse_option.h"
 
 namespace hopfeed {
@@ -31,13 +31,15 @@ T whole_number(const std::string& text, const std::string& name, const OptionRul
   }
 }
 
-/// What --help shows of a default. One that the option would refuse is none: it stands for a choice made later.
+/// What --help shows of a default. One that the option would refuse is none: it stands for a choice made
+/// later.
 std::string shown(std::int64_t value, const OptionRules& rules) {
   const bool accepted = value >= (rules.positive ? 1 : rules.min) && value <= rules.max;
   return accepted ? std::to_string(value) : "";
 }
 
-/// Where a file or folder of that name comes to lie. A link there would be replaced itself, so links count in the folder alone.
+/// Where a file or folder of that name comes to lie. A link there would be replaced itself, so links count in
+/// the folder alone.
 fs::path place_of(const fs::path& path) {
   const fs::path whole = fs::absolute(path.has_filename() ? path : path.parent_path());
   std::error_code ignored;
@@ -56,7 +58,8 @@ int times_named(const fs::path& file, const std::vector<std::string>& words) {
   return times;
 }
 
-/// An empty text where an empty value stands for an option that was not given: a variable of a script that is not set.
+/// An empty text where an empty value stands for an option that was not given: a variable of a script that is
+/// not set.
 void refuse_empty(const std::string& text, const std::string& name) {
   if (text.empty())
     throw Error(ErrorCode::kInvalid, fmt::format("{} is ''; give a value or leave it out", name));

@@ -1,5 +1,5 @@
-// The options and commands of a program. CLI11 stands behind it and is seen by command_line.cc alone: it costs as much to
-// compile as all the rest of a program, and its own conversions let numbers wrap and clamp.
+// The options and commands of a program. CLI11 stands behind it and is seen by command_line.cc alone: it
+// costs as much to compile as all the rest of a program, and its own conversions let numbers wrap and clamp.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -23,8 +23,9 @@ struct OptionRules {
   bool dataset = false;  // a folder that the program makes a dataset of, so that no output may lie in it
 };
 
-/// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the value holds when
-/// the option is added is its default, and --help shows it (std::optional: none; a number that the option would refuse: none).
+/// Names are as in CLI11: "--seed", "--threads,--num-workers", "DIR" for an argument without a name. What the
+/// value holds when the option is added is its default, and --help shows it (std::optional: none; a number
+/// that the option would refuse: none).
 class CommandLine {
  public:
   CommandLine(const std::string& program, const std::string& description);
@@ -51,7 +52,8 @@ class CommandLine {
   /// Numbers of cores: 0,2-3.
   void cores_option(const std::string& names, std::vector<int>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
-  /// An option that may be given again and again; `take` gets each text, in order. `type` is what --help shows: "NAME=FILE".
+  /// An option that may be given again and again; `take` gets each text, in order. `type` is what --help
+  /// shows: "NAME=FILE".
   void repeatable_option(const std::string& names, const char* type, const std::string& help,
                          std::function<void(const std::string& text)> take);
 
@@ -63,8 +65,8 @@ class CommandLine {
   const std::string& name() const { return name_; }
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
-  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a dataset, in the place of
-  /// another, or of a file that is named besides, as what is read.
+  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a
+  /// dataset, in the place of another, or of a file that is named besides, as what is read.
   void run();
 
  private:

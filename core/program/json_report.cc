@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/json_text.h"
+#include "core/base/error.h"
+#include "core/base/json_text.h"
 
 namespace hopfeed {
 namespace fs = std::filesystem;

@@ -1,12 +1,13 @@
-// The file of `--json`: tried before the work, so that a bad path is told at once, and there whole or not at all.
+// The file of `--json`: tried before the work, so that a bad path is told at once, and there whole or not at
+// all.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/owned_fd.h"
+#include "core/base/atomic_file.h"
+#include "core/base/owned_fd.h"
 
 namespace hopfeed {
 

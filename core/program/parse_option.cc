@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -1,5 +1,5 @@
-// Option values as text -> numbers, sizes, lists. One place, so that every program refuses the same things with the same
-// words: a value that does not fit into its type is an error and never another value.
+// Option values as text -> numbers, sizes, lists. One place, so that every program refuses the same things
+// with the same words: a value that does not fit into its type is an error and never another value.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -17,7 +17,8 @@ T parse_whole(const std::string& text, const std::string& option, T min = std::n
 /// A finite number.
 double parse_real(const std::string& text, const std::string& option);
 
-/// Bytes: a whole number, or one followed by K, M, G or T (powers of 1024; "4G", "4GB" and "4GiB" are the same).
+/// Bytes: a whole number, or one followed by K, M, G or T (powers of 1024; "4G", "4GB" and "4GiB" are the
+/// same).
 std::size_t parse_size(const std::string& text, const std::string& option);
 
 /// "0,5,16" -> {0, 5, 16}.

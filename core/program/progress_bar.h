@@ -1,5 +1,5 @@
-// A progress bar on stderr: one line that redraws itself on a terminal, a line now and then where stderr is a file.
-// Only programs use it.
+// A progress bar on stderr: one line that redraws itself on a terminal, a line now and then where stderr is a
+// file. Only programs use it.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Ctrl-C, SIGTERM and SIGHUP end a program the way an error does: what it made so far is taken back, nothing stays half-written.
+// Ctrl-C, SIGTERM and SIGHUP end a program the way an error does: what it made so far is taken back, nothing
+// stays half-written.
 #pragma once
 #include <string>
 
@@ -9,8 +10,9 @@ struct Interrupted {
   std::string what_stays = "nothing half-written is left";
 };
 
-/// From now on the first of the signals is only noted, and the program has 20 seconds to come to its end. One that comes more
-/// than two seconds later ends it at once (two in quick succession are one wish: `timeout` and launchers send them so).
+/// From now on the first of the signals is only noted, and the program has 20 seconds to come to its end. One
+/// that comes more than two seconds later ends it at once (two in quick succession are one wish: `timeout`
+/// and launchers send them so).
 void stop_on_signals();
 
 /// True after a signal.

@@ -1,20 +1,21 @@
-// A sampler of one's own in thirty lines: of each row it takes neighbours that are evenly spaced over the imported order, from a start
-// that is drawn. It is built as a shared library, which loaders and workers load:
+// A sampler of one's own in thirty lines: of each row it takes neighbours that are evenly spaced over the
+// imported order, from a start that is drawn. It is built as a shared library, which loaders and workers
+// load:
 //
 //   hopfeed-sample DATASET --plugin libspaced_sampler.so --sampler spaced --sampler-options 10,5
 //
 // --sampler-options are the neighbours that a row gives at most, hop by hop.
 #include <algorithm>
 
-#include "core/hop_sampler.h"
-#include "core/sampler_plugin.h"
+#include "core/sampler/row_by_row_sampler.h"
+#include "core/sampler/sampler_plugin.h"
 
 namespace {
 
-class SpacedSampler : public hopfeed::HopSampler {
+class SpacedSampler : public hopfeed::RowByRowSampler {
  public:
   SpacedSampler(const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)
-      : HopSampler(dataset, hopfeed::parse_fanouts(options.sampler_options)) {}
+      : RowByRowSampler(dataset, hopfeed::parse_fanouts(options.sampler_options)) {}
 
   // Draws are keyed by batch, hop, edge type and node: the same wherever and whenever the batch is made.
   void pick(const hopfeed::HopRow& row, std::vector<std::uint64_t>& picks) override {

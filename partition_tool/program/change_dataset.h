@@ -1,4 +1,5 @@
-// hopfeed-partition split-links, to-undirected, deduplicate, add-self-loops and co-occurrence: a dataset to one with other edges.
+// hopfeed-partition split-links, to-undirected, deduplicate, add-self-loops and co-occurrence: a dataset to
+// one with other edges.
 #pragma once
 #include <string>
 
@@ -13,8 +14,9 @@ struct ChangeOptions : WriteOptions {  // fanouts and batch size: those of the i
   std::string input;
 };
 
-// Each makes a dataset of one partition, however the input was cut, and says what became of the edges. They throw kCorrupt, and leave
-// nothing behind, where the input is damaged: its content gets another fingerprint, so that nobody would notice later.
+// Each makes a dataset of one partition, however the input was cut, and says what became of the edges. They
+// throw kCorrupt, and leave nothing behind, where the input is damaged: its content gets another fingerprint,
+// so that nobody would notice later.
 void split_links_of(const ChangeOptions& options, const LinkSplitOptions& how);
 void make_undirected(const ChangeOptions& options, const EditOptions& how);
 void deduplicate_edges(const ChangeOptions& options, const EditOptions& how);

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "partition_tool/node_clusters.h"
 #include "partition_tool/numpy_arrays.h"
 #include "partition_tool/read_dataset.h"

@@ -13,8 +13,8 @@ struct ClusterOptions : WriteOptions, CutChoice {  // fanouts and batch size: th
   std::int64_t clusters = 1;
 };
 
-/// Makes a dataset of one partition, however the input was cut. Throws kCorrupt, and leaves nothing behind, where the input
-/// is damaged: its content gets another fingerprint, so that nobody would notice later.
+/// Makes a dataset of one partition, however the input was cut. Throws kCorrupt, and leaves nothing behind,
+/// where the input is damaged: its content gets another fingerprint, so that nobody would notice later.
 void cluster_dataset(const ClusterOptions& options);
 
 }  // namespace hopfeed

@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "core/error.h"
-#include "core/memory_limits.h"
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
 
 namespace hopfeed {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/program/program_main.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/generate_bipartite.h"

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "core/batch_options.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/batch/batch_options.h"
 #include "partition_tool/node_order.h"
 
 namespace hopfeed {

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/read_dataset.h"
 

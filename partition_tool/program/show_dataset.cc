@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/inspect_dataset.h"
 #include "partition_tool/program/tool.h"
 

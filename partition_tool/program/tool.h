@@ -1,4 +1,5 @@
-// What the commands of hopfeed-partition share: progress on stderr, which is also where they notice that they shall stop.
+// What the commands of hopfeed-partition share: progress on stderr, which is also where they notice that they
+// shall stop.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace hopfeed {
 
-/// One bar for each step, on stderr. Reports throw Interrupted after Ctrl-C, so that temporary files go the way of any error.
+/// One bar for each step, on stderr. Reports throw Interrupted after Ctrl-C, so that temporary files go the
+/// way of any error.
 class Bars {
  public:
   Progress progress() {

@@ -83,7 +83,8 @@ TEST(Hotness, FanoutMinusOneTakesAllNeighbours) {
   for (int v = 0; v < 4; ++v) EXPECT_NEAR(p[v], expected[v], 1e-15) << v;
 }
 
-// GLT 0.2 starts each seed at probability 1: then all that training nodes reach is certain, and there is no order.
+// GLT 0.2 starts each seed at probability 1: then all that training nodes reach is certain, and there is no
+// order.
 TEST(Hotness, SeedsStartAtBatchSizeOverTrainingNodes_AndKeepTheOrderOfTheirDegrees) {
   constexpr std::int64_t kHubs = 10, kTrain = 100;
   Graph graph{.indptr = std::vector<std::int64_t>(kHubs + 1, 0), .indices = {}};
@@ -186,8 +187,8 @@ TEST(Hotness, RowsThatAreMadeGiveTheSameBits) {
 }
 
 TEST(Hotness, EachEdgeTypeDrawsItsFanout) {
-  // Types a = {0, 1} and b = {2, 3, 4}. Node 0 has the in-neighbours 2, 3, 4 under the first edge type and 2 under the second; node 2
-  // has 1 under the third.
+  // Types a = {0, 1} and b = {2, 3, 4}. Node 0 has the in-neighbours 2, 3, 4 under the first edge type and 2
+  // under the second; node 2 has 1 under the third.
   const std::vector<std::int64_t> from_b{0, 3, 3}, mixed{0, 1, 1}, to_b{0, 1, 1, 1}, train{0};
   const std::vector<std::int32_t> b_nodes{0, 1, 2}, first_b{0}, second_a{1};
   const HotnessGraph graph{

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "channel/futex.h"
-#include "core/failpoint.h"
+#include "core/base/failpoint.h"
 #include "tests/channel/conformance_fixture.h"
 
 namespace hopfeed {

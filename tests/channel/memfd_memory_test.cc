@@ -13,8 +13,8 @@
 #include <string>
 
 #include "channel/memory.h"
-#include "core/error.h"
-#include "core/failpoint.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
 #include "tests/support/watchdog.h"
 
 namespace hopfeed {

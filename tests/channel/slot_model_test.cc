@@ -1,7 +1,7 @@
-// F36: all interleavings of a small pool: workers that may die between any two steps, a loader that plans, grants,
-// hands out, takes back and leaves an epoch. The states are explored depth first with the real SlotPool and
-// WorkerPort over heap memory; a state is the bytes of the channel, the pool and where each worker stands. In
-// each of them
+// F36: all interleavings of a small pool: workers that may die between any two steps, a loader that plans,
+// grants, hands out, takes back and leaves an epoch. The states are explored depth first with the real
+// SlotPool and WorkerPort over heap memory; a state is the bytes of the channel, the pool and where each
+// worker stands. In each of them
 //   - a word has changed only as the table says (slot_transitions.h),
 //   - every batch that is planned and not taken lies in exactly one slot,
 //   - the memory granted is within channel_size + allowance,

@@ -1,7 +1,7 @@
-// F36: the protocol of the slots, access by access. slot_model_test.cc runs the real SlotPool and WorkerPort, but
-// each of their calls in one piece; here every single load, store and compare-and-swap of both sides is a step of
-// its own, and a worker may die before any of them. All interleavings of a loader and two workers are explored,
-// each state once. In each of them
+// F36: the protocol of the slots, access by access. slot_model_test.cc runs the real SlotPool and WorkerPort,
+// but each of their calls in one piece; here every single load, store and compare-and-swap of both sides is a
+// step of its own, and a worker may die before any of them. All interleavings of a loader and two workers are
+// explored, each state once. In each of them
 //   - a word changes only as the table says (slot_transitions.h),
 //   - every batch that is planned and not taken lies in exactly one slot,
 //   - what is handed out is the batch whose turn it is, whole,

@@ -1,5 +1,6 @@
-// What the model of slot_protocol.h remembers of each side: the words and records of the slots, and how far each worker and the
-// loader have come. All of it is bytes without padding, so that a state is known by the hash of its bytes.
+// What the model of slot_protocol.h remembers of each side: the words and records of the slots, and how far
+// each worker and the loader have come. All of it is bytes without padding, so that a state is known by the
+// hash of its bytes.
 #pragma once
 #include <array>
 #include <cstdint>

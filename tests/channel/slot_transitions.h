@@ -1,5 +1,5 @@
-// The table of docs/architecture.md: which word of a slot may become which, and by whom. Both models of the channel check every
-// change against it.
+// The table of docs/architecture.md: which word of a slot may become which, and by whom. Both models of the
+// channel check every change against it.
 #pragma once
 #include <algorithm>
 #include <iterator>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <fstream>
 
-#include "core/huge_pages.h"
+#include "core/base/huge_pages.h"
 
 namespace hopfeed::testing {
 

@@ -1,4 +1,5 @@
-// Alias tables in a dataset's files: read in the layouts of all versions, verified, and errors of the sampler where they are damaged.
+// Alias tables in a dataset's files: read in the layouts of all versions, verified, and errors of the sampler
+// where they are damaged.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -6,8 +7,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/alias_table.h"
-#include "core/dataset.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/dataset.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"

@@ -1,5 +1,5 @@
-// One case of every kind of sampling and the graphs that all of them run on, of one node type and of two: for what has to hold for each
-// kind.
+// One case of every kind of sampling and the graphs that all of them run on, of one node type and of two: for
+// what has to hold for each kind.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_options.h"
-#include "core/hop_sampler.h"
-#include "core/sampler_registry.h"
+#include "core/batch/batch_options.h"
+#include "core/sampler/row_by_row_sampler.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -22,9 +22,9 @@ struct Kind {
 };
 
 /// A sampler of a user's own, "own": takes every other neighbour.
-class EveryOther : public HopSampler {
+class EveryOther : public RowByRowSampler {
  public:
-  EveryOther(const Dataset& dataset, const BatchOptions& /*options*/) : HopSampler(dataset, {5, 5}) {}
+  EveryOther(const Dataset& dataset, const BatchOptions& /*options*/) : RowByRowSampler(dataset, {5, 5}) {}
   void pick(const HopRow& row, std::vector<std::uint64_t>& picks) override {
     for (std::uint64_t i = 0; i < row.degree && picks.size() < row.most; i += 2) picks.push_back(i);
   }

@@ -1,5 +1,5 @@
 // Files that are there whole or not at all, whatever ends their writer.
-#include "core/atomic_file.h"
+#include "core/base/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,8 +13,8 @@
 #include <functional>
 #include <set>
 
-#include "core/error.h"
-#include "core/failpoint.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -1,12 +1,13 @@
-// The batch block: a golden file, and every byte of a head changed must be refused or leave a block that stays in its bounds.
+// The batch block: a golden file, and every byte of a head changed must be refused or leave a block that
+// stays in its bounds.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "core/block_file.h"
-#include "core/block_writer.h"
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/batch/block_file.h"
+#include "core/batch/block_writer.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
@@ -138,7 +139,8 @@ TEST(BatchBlock, LongerThanAnyBlockMayBe_IsRefused) {
   }
 }
 
-// Bounds of samplers saturate far above what blocks can hold; a planned size must stay there and not wrap to a small one.
+// Bounds of samplers saturate far above what blocks can hold; a planned size must stay there and not wrap to
+// a small one.
 TEST(BatchBlock, SizesThatAreOnlyPlannedDoNotWrap) {
   const std::int64_t many = std::int64_t{1} << 50, odd = many + 1;
   for (const BlockShape& shape :

@@ -1,5 +1,5 @@
 // BatchMaker's own promises; what is in a batch is told in kinds_oracle_test.cc.
-#include "core/batch_maker.h"
+#include "core/maker/batch_maker.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
-#include "core/batch_fields.h"
-#include "core/error.h"
-#include "core/sampler_registry.h"
+#include "core/base/error.h"
+#include "core/batch/field_names.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -19,7 +19,8 @@
 namespace hopfeed {
 namespace {
 
-/// A batch of all nodes: how often its maker said that it is nearly done, and how much of the features was there by then.
+/// A batch of all nodes: how often its maker said that it is nearly done, and how much of the features was
+/// there by then.
 struct Announced {
   int calls = 0;
   std::size_t rows_before = 0, rows = 0;
@@ -34,7 +35,7 @@ Announced write_all(std::int64_t num_nodes, std::int64_t width) {
   const Dataset dataset(folder.path() / "data");
   std::vector<std::int64_t> seeds(static_cast<std::size_t>(num_nodes));
   std::iota(seeds.begin(), seeds.end(), 0);
-  const SeedList list(seeds, {});
+  const NodeList list(seeds, {});
   BatchMaker maker(dataset, list, {.fanouts = {2}});
   const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = num_nodes};
   const testing::Block plain = testing::make_block(maker, key);
@@ -82,7 +83,7 @@ TEST(BatchMaker, TwoFieldsOfOneName_AreRefused) {
   const testing::TempFolder folder;
   testing::write_tiny_dataset(folder.path() / "data", testing::labelled_ring());
   const Dataset dataset(folder.path() / "data");
-  const SeedList list(dataset.split(0, "train"), {});
+  const NodeList list(dataset.split(0, "train"), {});
   BatchOptions options{.sampler = "shadowing"};
   try {
     const BatchMaker maker(dataset, list, options);

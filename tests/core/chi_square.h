@@ -1,5 +1,5 @@
-// Chi-square goodness of fit for tests of draws. The p-value comes from the Wilson-Hilferty approximation, good to three
-// digits for the degrees of freedom used here.
+// Chi-square goodness of fit for tests of draws. The p-value comes from the Wilson-Hilferty approximation,
+// good to three digits for the degrees of freedom used here.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Batches of whole clusters.
-#include "core/cluster_sampler.h"
+#include "core/sampler/cluster_sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -65,7 +65,7 @@ TEST_F(Clusters, TheWorstCaseIsTheLargestClusters) {
   EXPECT_EQ(index.largest(2), 5);
   EXPECT_EQ(index.largest(100), 6);
   const Ints seeds = cluster_seeds(dataset, 0, "time");
-  const SeedList list(seeds, {});
+  const NodeList list(seeds, {});
   BatchMaker maker(dataset, list, options());
   for (std::int64_t first = 0; first < 3; ++first) {
     EXPECT_LE(maker.sample({.seed = 1, .epoch = 0, .first = first, .count = 1}), maker.max_block_bytes(1));
@@ -82,7 +82,7 @@ TEST_F(Clusters, OfTwoNodeTypes_AreThoseOfTheSeedsType) {
                  {.src = "b", .rel = "in", .dst = "b", .sources = {0, 1, 2}, .destinations = {2, 3, 1}}}});
   const Ints seeds = cluster_seeds(dataset, 1, "time");
   EXPECT_EQ(seeds, (Ints{1, 0}));
-  const SeedList list(seeds, {.node_type = 1, .shuffle = false});
+  const NodeList list(seeds, {.node_type = 1, .shuffle = false});
   BatchMaker maker(dataset, list, options());
   EXPECT_GE(maker.scratch(1).tables, 5 * sizeof(std::int64_t)) << "which counts in each worker";
   const testing::Block one = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
@@ -98,7 +98,7 @@ TEST_F(Clusters, OfAnotherTypeThanTheSeeds_AreRefusedByTheirTypes) {
                                           {.name = "b", .count = 2, .time = {1, 0}},
                                           {.name = "c", .count = 2}}});
   const Ints seeds{0};
-  const SeedList list(seeds, {.node_type = 2});
+  const NodeList list(seeds, {.node_type = 2});
   try {
     const BatchMaker maker(dataset, list, options());
     ADD_FAILURE() << "not refused";

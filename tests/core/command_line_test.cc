@@ -8,8 +8,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/owned_fd.h"
+#include "core/base/error.h"
+#include "core/base/owned_fd.h"
 #include "core/program/command_line.h"
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"

@@ -1,5 +1,5 @@
-// Every request for memory of the program that counted_allocations.cc is linked into, counted, and refused on demand: operator new
-// and mmap (but for ThreadSanitizer), by which hopfeed gets all of it.
+// Every request for memory of the program that counted_allocations.cc is linked into, counted, and refused on
+// demand: operator new and mmap (but for ThreadSanitizer), by which hopfeed gets all of it.
 #pragma once
 #include <cstdint>
 

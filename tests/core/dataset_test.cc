@@ -1,6 +1,6 @@
-// The dataset folder: written whole or not at all, checked at the door, verified to the last byte; damaged graphs are errors
-// of the sampler and never wild reads.
-#include "core/dataset.h"
+// The dataset folder: written whole or not at all, checked at the door, verified to the last byte; damaged
+// graphs are errors of the sampler and never wild reads.
+#include "core/dataset/dataset.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/dataset_writer.h"
-#include "core/limits.h"
+#include "core/base/limits.h"
+#include "core/dataset/dataset_writer.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"

@@ -1,11 +1,11 @@
 // The deal of seeds to ranks: hand-written cases and the rules over every small combination.
-#include "core/deal.h"
+#include "core/batch/deal.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

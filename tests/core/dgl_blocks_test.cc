@@ -1,9 +1,9 @@
 // DGL's blocks of a batch, against answers by hand.
-#include "core/dgl_blocks.h"
+#include "core/batch/dgl_blocks.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -47,7 +47,7 @@ TEST(DglBlocks, OfTwoNodeTypes) {
                  {.src = "paper", .rel = "by", .dst = "author", .sources = {0, 2}, .destinations = {0, 0}}}});
   const Dataset dataset(folder.path() / "graph");
   const Ints seeds{0};
-  const SeedList list(seeds, {.node_type = 1, .shuffle = false});
+  const NodeList list(seeds, {.node_type = 1, .shuffle = false});
   BatchMaker maker(dataset, list, {.fanouts = {-1, -1}});
   const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
   const std::vector<DglBlock> blocks = dgl_blocks(block.view());
@@ -67,7 +67,8 @@ TEST(DglBlocks, OfTwoNodeTypes) {
   EXPECT_TRUE(blocks[0].edges[1].e_id.empty()) << "not asked for";
 }
 
-// What makes a block DGL's: on any graph sources begin with the destinations, and every end lies within its own.
+// What makes a block DGL's: on any graph sources begin with the destinations, and every end lies within its
+// own.
 TEST(DglBlocks, OfRandomGraphs_HaveTheirEndsInBounds) {
   const testing::TempFolder folder;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -1,10 +1,11 @@
-// Version 5 of the dataset: edge types that know their reverse, and edge splits. What is new is checked at the door and by verify;
-// a dataset that uses none of it, nor times, is of version 4, to the byte (dataset_test.cc has its golden files).
+// Version 5 of the dataset: edge types that know their reverse, and edge splits. What is new is checked at
+// the door and by verify; a dataset that uses none of it, nor times, is of version 4, to the byte
+// (dataset_test.cc has its golden files).
 #include <gtest/gtest.h>
 
-#include "core/dataset.h"
-#include "core/dataset_writer.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_writer.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -19,7 +20,8 @@ using testing::file_bytes;
 using testing::verify;
 using testing::write_bytes;
 
-/// Users that buy items, the reverse of it, and three splits: with labels and times, with times, with neither.
+/// Users that buy items, the reverse of it, and three splits: with labels and times, with times, with
+/// neither.
 testing::TypedGraph shop() {
   return {.nodes = {{.name = "user", .count = 3}, {.name = "item", .count = 4}},
           .edges = {{.src = "user",

@@ -1,6 +1,6 @@
-// Excluded edges: the sets themselves, stars with one, many and all edges excluded, chances of what is left, parallel edges, samplers
-// of one's own, and damaged weights.
-#include "core/excluded_edges.h"
+// Excluded edges: the sets themselves, stars with one, many and all edges excluded, chances of what is left,
+// parallel edges, samplers of one's own, and damaged weights.
+#include "core/pickers/excluded_edges.h"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +13,11 @@
 #include <random>
 #include <set>
 
-#include "core/custom_sampler.h"
-#include "core/error.h"
-#include "core/excluded_rows.h"
-#include "core/hop_sampler.h"
-#include "core/sampler_registry.h"
+#include "core/base/error.h"
+#include "core/pickers/excluded_rows.h"
+#include "core/sampler/custom_sampler.h"
+#include "core/sampler/row_by_row_sampler.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/chi_square.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -264,7 +264,8 @@ TEST(ExcludedPairs, TakeAllParallelEdges_AtEveryHopAndInEveryTree) {
   }
 }
 
-/// Takes all neighbours, as a sampler does that a user has made; `heeds` says whether it reads rows with what is excluded.
+/// Takes all neighbours, as a sampler does that a user has made; `heeds` says whether it reads rows with what
+/// is excluded.
 class OnesOwn : public CustomSampler {
  public:
   OnesOwn(const Dataset& dataset, bool heeds) : reader_(dataset, 0), heeds_(heeds) {}
@@ -316,9 +317,9 @@ TEST_F(Stars, SamplersOfOnesOwn_HeedWhatIsExcluded_OrAreRefused) {
 }
 
 /// Takes the first neighbours of each row.
-class First : public HopSampler {
+class First : public RowByRowSampler {
  public:
-  explicit First(const Dataset& dataset) : HopSampler(dataset, {3}) {}
+  explicit First(const Dataset& dataset) : RowByRowSampler(dataset, {3}) {}
   void pick(const HopRow& row, std::vector<std::uint64_t>& picks) override {
     for (std::uint64_t i = 0; i < std::min(row.degree, row.most); ++i) picks.push_back(i);
   }

@@ -1,13 +1,13 @@
-// Excluded edges under every kind of sampling, on random typed graphs: what is sampled is what the serial oracle samples from the graph
-// without them, array by array.
+// Excluded edges under every kind of sampling, on random typed graphs: what is sampled is what the serial
+// oracle samples from the graph without them, array by array.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/batch_fields.h"
-#include "core/excluded_edges.h"
-#include "core/sampler_registry.h"
+#include "core/batch/field_names.h"
+#include "core/pickers/excluded_edges.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/random_kinds.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"

@@ -1,5 +1,5 @@
 // Page policies of mapped files, and what the kernel says about them.
-#include "core/huge_pages.h"
+#include "core/base/huge_pages.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <vector>
 
-#include "core/error.h"
-#include "core/mapped_file.h"
-#include "core/scratch.h"
+#include "core/base/error.h"
+#include "core/base/mapped_file.h"
+#include "core/base/scratch.h"
 
 namespace hopfeed {
 namespace {

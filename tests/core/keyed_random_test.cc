@@ -1,5 +1,5 @@
 // The generator against Random123's published answers, and the exactness of bounded draws.
-#include "core/keyed_random.h"
+#include "core/draws/keyed_random.h"
 
 #include <gtest/gtest.h>
 

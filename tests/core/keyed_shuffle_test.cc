@@ -1,5 +1,5 @@
 // The keyed shuffle: a bijection for every size, pairs of positions uniform where small-domain ciphers fail.
-#include "core/keyed_shuffle.h"
+#include "core/draws/keyed_shuffle.h"
 
 #include <gtest/gtest.h>
 

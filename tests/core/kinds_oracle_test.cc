@@ -1,4 +1,5 @@
-// Every kind of sampling on random typed graphs, cut and ordered at random, against the serial oracle: each field of each batch.
+// Every kind of sampling on random typed graphs, cut and ordered at random, against the serial oracle: each
+// field of each batch.
 #include <gtest/gtest.h>
 
 #include "tests/core/made_batch.h"
@@ -34,7 +35,7 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
       Ints seeds;
       for (std::int64_t count = 1 + rounds.below(30); count > 0; --count)
         seeds.push_back(rounds.below(graph.nodes[type].count));
-      const SeedList list(seeds, {.node_type = type, .shuffle = false});
+      const NodeList list(seeds, {.node_type = type, .shuffle = false});
       const BatchKey key = rounds.key(list.size());
       SCOPED_TRACE("round " + std::to_string(round) + ", batch " + std::to_string(batch) + ", options " +
                    options.to_json());
@@ -59,7 +60,7 @@ TEST(KindsOracle, TheCutIsInvisible) {
     for (int batch = 0; batch < 12; ++batch) {
       const BatchOptions options = rounds.options(graph, 0);
       cuts.expect_same(options, [&](const Dataset& dataset) {
-        const SeedList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+        const NodeList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
         BatchMaker maker(dataset, list, options);
         return testing::make_block(maker, {.seed = 3, .epoch = 1, .first = 0, .count = list.size()})
             .view()

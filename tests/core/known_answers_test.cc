@@ -1,10 +1,10 @@
-// Cases with answers that other libraries' own tests know (docs/batch.md, pyg-lib's cycle of six and cuGraph's), and the faults
-// of those libraries as tests of ours.
+// Cases with answers that other libraries' own tests know (docs/batch.md, pyg-lib's cycle of six and
+// cuGraph's), and the faults of those libraries as tests of ours.
 #include <gtest/gtest.h>
 
-#include "core/deal.h"
-#include "core/error.h"
-#include "core/neighbor_sampler.h"
+#include "core/base/error.h"
+#include "core/batch/deal.h"
+#include "core/sampler/neighbor_sampler.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/sampled_graphs.h"
 
@@ -208,8 +208,9 @@ TEST_F(KnownAnswers, Hetero_PapersAndTheirAuthors) {
   EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 2, 3, 3, 0, 0, 1, 2, 3, 4, 5}));
 }
 
-// pyg-lib's seeds of two types at times of their own, the latest neighbours of each. Its class for types has two new nodes B in the last
-// hop and not one: from A0 it goes on to B1 beside the later B0, though one neighbour is asked for.
+// pyg-lib's seeds of two types at times of their own, the latest neighbours of each. Its class for types has
+// two new nodes B in the last hop and not one: from A0 it goes on to B1 beside the later B0, though one
+// neighbour is asked for.
 TEST_F(KnownAnswers, Hetero_LatestNeighboursOfSeedsOfTwoTypes) {
   const testing::TypedGraph graph{
       .nodes = {{.name = "A", .count = 3, .time = {1, 0, 3}}, {.name = "B", .count = 2, .time = {2, 1}}},

@@ -1,5 +1,5 @@
 // Links that are known are found, and no others, however destinations are spread over the buckets.
-#include "core/known_links.h"
+#include "core/seeds/known_links.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
-// What rows have taken under variates that batches share: kept as it was taken, found until the variates change, and given in
-// place of the row.
+// What rows have taken under variates that batches share: kept as it was taken, found until the variates
+// change, and given in place of the row.
 #include <gtest/gtest.h>
 
 #include <new>
 #include <numeric>
 #include <random>
 
-#include "core/labor_kept.h"
-#include "core/labor_memory.h"
-#include "core/labor_picker.h"
+#include "core/pickers/labor_kept.h"
+#include "core/pickers/labor_memory.h"
+#include "core/pickers/labor_picker.h"
 #include "tests/core/address_limit.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
@@ -173,7 +173,8 @@ testing::TypedGraph two_types(std::mt19937_64& random) {
   return graph;
 }
 
-// Batches of two windows in any order, made by one sampler: all are what a serial sampler that keeps nothing gives.
+// Batches of two windows in any order, made by one sampler: all are what a serial sampler that keeps nothing
+// gives.
 TEST(LaborShared, BatchesOfAWindowInAnyOrder_AreTheSameFieldByField) {
   std::mt19937_64 random(5);
   testing::TempFolder folder;
@@ -186,7 +187,7 @@ TEST(LaborShared, BatchesOfAWindowInAnyOrder_AreTheSameFieldByField) {
     Ints seeds(300);
     std::iota(seeds.begin(), seeds.end(), 0);
     std::ranges::shuffle(seeds, random);
-    const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+    const NodeList list(seeds, {.node_type = 0, .shuffle = false});
     BatchOptions options{.fanouts = {3, 4, 2}, .labor = true, .labor_seeds = 150};
     if (round % 2 == 0) options.edge_fanouts["s"] = {2, -1, 5};
     options.edge_ids = round % 4 < 2;
@@ -206,7 +207,8 @@ TEST(LaborShared, BatchesOfAWindowInAnyOrder_AreTheSameFieldByField) {
   }
 }
 
-// What a loader asks memory for before the first batch: a subgraph of the drawn nodes or edges takes nothing of it away.
+// What a loader asks memory for before the first batch: a subgraph of the drawn nodes or edges takes nothing
+// of it away.
 TEST(LaborShared, TablesToComeCountForEverySubgraph) {
   std::mt19937_64 random(6);
   testing::TempFolder folder;
@@ -215,7 +217,7 @@ TEST(LaborShared, TablesToComeCountForEverySubgraph) {
   testing::write_typed_dataset(folder.path() / "graph", graph, testing::random_typed_cut(graph, 1, random()));
   const Dataset dataset(folder.path() / "graph");
   const Ints seeds{0, 1, 2};
-  const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+  const NodeList list(seeds, {.node_type = 0, .shuffle = false});
   for (const Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kBidirectional, Subgraph::kInduced}) {
     SCOPED_TRACE(to_string(subgraph));
     const auto tables = [&](bool labor, std::int64_t labor_seeds) {

@@ -1,13 +1,14 @@
-// Layer-dependent sampling where it is most entangled: more hops than share a hash of the nodes, tables that one batch leaves to
-// the next, cuts whose parts end anywhere. Against the rule, node by node, and against the serial oracle, field by field.
+// Layer-dependent sampling where it is most entangled: more hops than share a hash of the nodes, tables that
+// one batch leaves to the next, cuts whose parts end anywhere. Against the rule, node by node, and against
+// the serial oracle, field by field.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "core/labor_rule.h"
-#include "core/labor_variates.h"
+#include "core/draws/labor_rule.h"
+#include "core/pickers/labor_variates.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
@@ -74,7 +75,8 @@ TEST_F(LaborTables, OfEveryNodeOfEveryPart_AreThoseOfTheRule) {
       expect_rule({.node_type = type, .key = 77 + hop / kLaborHops, .first_hop = hop, .end_hop = 6});
 }
 
-// In a later batch under the same key an earlier hop may need them, or another node type, or a batch in between has another key.
+// In a later batch under the same key an earlier hop may need them, or another node type, or a batch in
+// between has another key.
 TEST_F(LaborTables, WhateverWasAskedBefore_AreThoseOfTheRule) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 40; ++round) {
@@ -113,8 +115,8 @@ TEST_F(LaborTables, OfTheHopsToCome_AreMadeAtOnceAndKept) {
 
 constexpr std::int64_t kLayers = 9, kWidth = 50;
 
-// Every in-edge of layer l comes from layer l + 1, so that a hop has its frontier however deep it is. Two edge types share a
-// source type, and one has sources without in-edges.
+// Every in-edge of layer l comes from layer l + 1, so that a hop has its frontier however deep it is. Two
+// edge types share a source type, and one has sources without in-edges.
 testing::TypedGraph layers(std::mt19937_64& random) {
   testing::TypedGraph graph{
       .nodes = {{.name = "a", .count = kLayers * kWidth, .y = Ints(kLayers * kWidth, 1)},
@@ -168,7 +170,7 @@ TEST(LaborOracle, MoreHopsThanShareAHash_GiveTheSameBatchFieldByField) {
     testing::write_typed_dataset(folder.path() / "graph", graph, cut);
     const Dataset dataset(folder.path() / "graph");
     const Ints& seeds = graph.nodes[0].splits.at("train");
-    const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+    const NodeList list(seeds, {.node_type = 0, .shuffle = false});
     for (int kind = 0; kind < 4; ++kind) {
       const BatchOptions options = deep_options(random);
       BatchMaker maker(dataset, list, options);

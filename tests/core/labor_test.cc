@@ -1,11 +1,12 @@
-// Layer-dependent sampling: each edge with the probability that it should have, sources shared between destinations and, where
-// asked for, between batches. That it is the rule to the letter is what kinds_oracle_test.cc shows.
+// Layer-dependent sampling: each edge with the probability that it should have, sources shared between
+// destinations and, where asked for, between batches. That it is the rule to the letter is what
+// kinds_oracle_test.cc shows.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -30,7 +31,7 @@ class Labor : public ::testing::Test {
     }
     testing::write_typed_dataset(folder_.path() / "data", graph);
     dataset_.emplace(folder_.path() / "data");
-    list_.emplace(seeds_, SeedListOptions{.node_type = 0, .shuffle = false});
+    list_.emplace(seeds_, NodeListOptions{.node_type = 0, .shuffle = false});
   }
 
   // The sources that each destination takes.
@@ -48,7 +49,7 @@ class Labor : public ::testing::Test {
   testing::TempFolder folder_;
   Ints seeds_;
   std::optional<Dataset> dataset_;
-  std::optional<SeedList> list_;
+  std::optional<NodeList> list_;
 };
 
 TEST_F(Labor, EachEdgeIsTakenWithFanoutOverDegree) {

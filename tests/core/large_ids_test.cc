@@ -1,16 +1,16 @@
-// No 32-bit truncation anywhere: a graph of three billion nodes and five billion edges, of which a few are there and the rest is a
-// hole in the files.
+// No 32-bit truncation anywhere: a graph of three billion nodes and five billion edges, of which a few are
+// there and the rest is a hole in the files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 
-#include "core/alias_table.h"
-#include "core/error.h"
-#include "core/npy.h"
-#include "core/sampler_registry.h"
-#include "core/time_codes.h"
+#include "core/base/error.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/npy.h"
+#include "core/dataset/time_codes.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"

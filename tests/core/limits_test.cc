@@ -1,18 +1,18 @@
 // One above each limit is refused with a line that names it; the limit itself is not.
-#include "core/limits.h"
+#include "core/base/limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "core/alias_table.h"
-#include "core/batch_options.h"
-#include "core/block_writer.h"
-#include "core/dataset_meta.h"
-#include "core/deal.h"
-#include "core/error.h"
-#include "core/labor_picker.h"
-#include "core/relabel_table.h"
-#include "core/weighted_picker.h"
+#include "core/base/error.h"
+#include "core/batch/batch_options.h"
+#include "core/batch/block_writer.h"
+#include "core/batch/deal.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/pickers/labor_picker.h"
+#include "core/pickers/weighted_picker.h"
+#include "core/relabel/relabel_table.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

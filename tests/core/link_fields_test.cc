@@ -1,5 +1,6 @@
-// What a batch of links carries: cases with answers that are known from PyG and cuGraph (docs/batch.md), written out.
-#include "core/link_fields.h"
+// What a batch of links carries: cases with answers that are known from PyG and cuGraph (docs/batch.md),
+// written out.
+#include "core/seeds/link_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +8,9 @@
 #include <numeric>
 #include <string>
 
-#include "core/dgl_blocks.h"
-#include "core/error.h"
-#include "core/sampler_registry.h"
+#include "core/base/error.h"
+#include "core/batch/dgl_blocks.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/sampled_graphs.h"
 #include "tests/support/expect_refused.h"
@@ -197,7 +198,8 @@ TEST_F(LinkBatches, ScratchOfLinks_IsCounted) {
   const Ints nodes = ints(testing::make_block(maker, key).view().n_id());
   const TypedSeeds seeds{.node_type = 0, .ids = nodes, .times = {}};
   sampler->sample({.key = key, .seeds = {&seeds, 1}});
-  // Positions and ends of the links, also by dataset id; negatives; all ends and their locals; pairs that are excluded.
+  // Positions and ends of the links, also by dataset id; negatives; all ends and their locals; pairs that are
+  // excluded.
   const std::size_t numbers = (3 + 2 + 2 + 4 + 4 + 3) * kLinks;
   EXPECT_GE(maker.scratch_bytes(), sampler->scratch_bytes() + tables + numbers * sizeof(std::int64_t));
   EXPECT_LE(maker.scratch_bytes(), maker.scratch(kLinks).at_most);
@@ -205,7 +207,8 @@ TEST_F(LinkBatches, ScratchOfLinks_IsCounted) {
 
 // ---- triplets
 
-// 0 is joined to 1 and 5; that it is to be linked to 2, 3 and 4 no graph says where these links were held out of it.
+// 0 is joined to 1 and 5; that it is to be linked to 2, 3 and 4 no graph says where these links were held out
+// of it.
 TEST_F(LinkBatches, StrictNegatives_AreNoLinksOfOtherBatchesEither) {
   const Dataset& dataset = open(cycle_of_six());
   const Ints pairs{0, 2, 0, 3, 0, 4};

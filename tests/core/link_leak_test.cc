@@ -1,11 +1,12 @@
-// No link of a batch is among the edges that its model sees, in no direction that was to be left out, whatever the kind of sampling.
+// No link of a batch is among the edges that its model sees, in no direction that was to be left out,
+// whatever the kind of sampling.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/excluded_edges.h"
-#include "core/neighbor_sampler.h"
+#include "core/pickers/excluded_edges.h"
+#include "core/sampler/neighbor_sampler.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/random_kinds.h"
 #include "tests/support/tiny_dataset.h"

@@ -1,6 +1,6 @@
-// Negatives have the chances that they ought to have: uniform, by weight, strict, of the nodes that exist; and links that have none are
-// refused, each by its cause.
-#include "core/negative_draws.h"
+// Negatives have the chances that they ought to have: uniform, by weight, strict, of the nodes that exist;
+// and links that have none are refused, each by its cause.
+#include "core/seeds/negative_draws.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/chi_square.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
@@ -25,7 +25,8 @@ using Pair = std::pair<std::int64_t, std::int64_t>;
 
 constexpr std::int64_t kUsers = 5, kItems = 7;
 
-/// Users like items: user u items u, u + 1 and u + 2, the first of them twice; of item 6 there is a user less.
+/// Users like items: user u items u, u + 1 and u + 2, the first of them twice; of item 6 there is a user
+/// less.
 testing::TypedGraph likes() {
   testing::TypedGraph graph{.nodes = {{.name = "user", .count = kUsers, .y = {0, 1, 2, 3, 4}},
                                       {.name = "item", .count = kItems, .y = {5, 0, 1, 1, 2, 0, 3}}},
@@ -64,8 +65,8 @@ class NegativesOfLinks : public ::testing::Test {
         .draw({.key = key, .sources = sources, .times = times, .input_id = input_id}, out);
     return out;
   }
-  /// Draws many pairs, of links of a time where it is given, and tests each one's share, which is in proportion to what `weight` says.
-  /// Returns how many draws were thrown away.
+  /// Draws many pairs, of links of a time where it is given, and tests each one's share, which is in
+  /// proportion to what `weight` says. Returns how many draws were thrown away.
   template <class Weight>
   std::int64_t expect_shares(const NegativeOptions& negatives, const Weight& weight,
                              std::optional<std::int64_t> time = {}) const {
@@ -143,7 +144,8 @@ TEST_F(NegativesOfLinks, StrictByWeight_HaveTheSharesOfWhatIsLeft) {
                 });
 }
 
-// Draws find these three of thirty-five pairs a time in two thousand and so: the others come from what is weighed end to end.
+// Draws find these three of thirty-five pairs a time in two thousand and so: the others come from what is
+// weighed end to end.
 testing::TypedGraph nearly_complete(std::int64_t users = kUsers, std::int64_t items = kItems) {
   testing::TypedGraph graph = likes();
   graph.nodes[0].count = users;
@@ -262,7 +264,8 @@ TEST_F(NegativesOfLinks, StrictOfNodesThatExist_HaveTheSharesOfWhatIsLeft) {
       35);
 }
 
-// Of three pairs that are no edge one does not exist yet, and another is a link: what is weighed end to end leaves them out too.
+// Of three pairs that are no edge one does not exist yet, and another is a link: what is weighed end to end
+// leaves them out too.
 TEST_F(NegativesOfLinks, WeighedEndToEnd_ExistAndAreNoLinks) {
   testing::TypedGraph graph = nearly_complete(50, 60);
   graph.nodes[0].time.assign(50, 5);
@@ -373,7 +376,8 @@ TEST_F(NegativesOfLinks, OfADamagedRowFile_AreRefusedByFileAndRow) {
   }
 }
 
-// A position of an epoch has the same negatives in whatever batch covers it, so that a resumed run goes on as it would have.
+// A position of an epoch has the same negatives in whatever batch covers it, so that a resumed run goes on as
+// it would have.
 TEST_F(NegativesOfLinks, DoNotDependOnTheBatch) {
   open(likes());
   const BatchOptions twice = options({.mode = NegativeMode::kBinary, .amount = 2});

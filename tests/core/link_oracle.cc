@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "core/alias_table.h"
-#include "core/negative_rule.h"
+#include "core/dataset/alias_table.h"
+#include "core/draws/negative_rule.h"
 #include "tests/core/made_batch.h"
 
 namespace hopfeed::testing {
@@ -55,7 +55,8 @@ class Negatives {
   const NegativeOptions& negatives() const { return options_.link.negatives; }
   bool triplet() const { return negatives().mode == NegativeMode::kTriplet; }
 
-  /// One end of the negatives: its nodes, whether their times count, and by weight their alias table and what it means.
+  /// One end of the negatives: its nodes, whether their times count, and by weight their alias table and what
+  /// it means.
   struct End {
     const TypedNodes& nodes;
     bool timed;
@@ -74,7 +75,8 @@ class Negatives {
     return end;
   }
 
-  /// Whether nodes of a type have times: not where rows at it are in the order of the edges' and none in that of nodes'.
+  /// Whether nodes of a type have times: not where rows at it are in the order of the edges' and none in that
+  /// of nodes'.
   bool timed(const TypedGraph& graph, const std::string& type) const {
     if (options_.time.empty() || graph.nodes[graph.node_type(type)].time.empty()) return false;
     int by_edges = 0, by_nodes = 0;

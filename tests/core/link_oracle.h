@@ -1,13 +1,14 @@
-// A serial maker of link batches that is obviously right: negatives drawn one by one and checked against the list of all edges, seeds
-// put together by the table of docs/batch.md, and sampled by the serial sampler of every kind (typed_oracle.h).
+// A serial maker of link batches that is obviously right: negatives drawn one by one and checked against the
+// list of all edges, seeds put together by the table of docs/batch.md, and sampled by the serial sampler of
+// every kind (typed_oracle.h).
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "core/batch_layout.h"
-#include "core/batch_options.h"
-#include "core/batch_view.h"
+#include "core/batch/batch_layout.h"
+#include "core/batch/batch_options.h"
+#include "core/batch/batch_view.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 

@@ -1,5 +1,6 @@
-// Links as seeds on random typed graphs, cut and ordered at random, under every kind of sampling, with every kind of negatives, against
-// the serial oracle: each field of each batch. Kinds that make no sense with the links are refused.
+// Links as seeds on random typed graphs, cut and ordered at random, under every kind of sampling, with every
+// kind of negatives, against the serial oracle: each field of each batch. Kinds that make no sense with the
+// links are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/link_oracle.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/random_kinds.h"
@@ -146,7 +147,8 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
     const testing::TypedGraph graph = rounds.graph();
     testing::TypedCut cut = rounds.cut(graph, 3);
     cut.by_id = rounds.below(2) == 1;
-    // Each in a folder of its own: where files have just been deleted, the file system is slow to make new ones.
+    // Each in a folder of its own: where files have just been deleted, the file system is slow to make new
+    // ones.
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut);
     const Dataset dataset(path);

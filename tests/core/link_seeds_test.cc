@@ -1,5 +1,6 @@
-// What the links of a loader can be: pairs, splits, with labels and times; and options of links that are refused.
-#include "core/link_seeds.h"
+// What the links of a loader can be: pairs, splits, with labels and times; and options of links that are
+// refused.
+#include "core/seeds/link_seeds.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"

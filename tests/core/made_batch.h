@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/batch_view.h"
+#include "core/batch/batch_view.h"
+#include "core/maker/batch_maker.h"
 
 namespace hopfeed::testing {
 
@@ -38,7 +38,7 @@ struct SeedOrder {
 /// The batch of all `seeds` in one.
 inline Block make_batch(const Dataset& dataset, const SeedOrder& seeds, const BatchOptions& options,
                         std::uint64_t seed = 1) {
-  const SeedList list(seeds.seeds, {.node_type = 0, .shuffle = seeds.shuffle});
+  const NodeList list(seeds.seeds, {.node_type = 0, .shuffle = seeds.shuffle});
   BatchMaker maker(dataset, list, options);
   return make_block(maker, {.seed = seed, .epoch = 0, .first = 0, .count = list.size()});
 }

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "core/error.h"
-#include "core/memory_limits.h"
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -1,12 +1,13 @@
-// Memory that ends at any point of a batch: the batch fails, and once there is memory again the same sampler makes it, and those it
-// has made before, as one that never was short of any. A worker may so be told of a shortage and go on.
+// Memory that ends at any point of a batch: the batch fails, and once there is memory again the same sampler
+// makes it, and those it has made before, as one that never was short of any. A worker may so be told of a
+// shortage and go on.
 #include <gtest/gtest.h>
 
 #include <new>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/scratch.h"
+#include "core/base/scratch.h"
+#include "core/maker/batch_maker.h"
 #include "tests/core/all_kinds.h"
 #include "tests/core/counted_allocations.h"
 
@@ -67,7 +68,7 @@ class MemoryShortage : public ::testing::TestWithParam<testing::Kind> {
   void expect_to_outlive(const Dataset& dataset, const BatchOptions& options) {
     std::vector<std::int64_t> ids;
     for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
-    const SeedList seeds(ids, {});
+    const NodeList seeds(ids, {});
     expect_to_outlive_shortages([&] { return std::make_unique<BatchMaker>(dataset, seeds, options); });
   }
   const testing::TempFolder folder_;

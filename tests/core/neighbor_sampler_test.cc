@@ -1,11 +1,11 @@
 // Small graphs with known answers (docs/batch.md): pyg-lib's cycle of six, and the faults of the peers.
-#include "core/neighbor_sampler.h"
+#include "core/sampler/neighbor_sampler.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 

@@ -1,5 +1,5 @@
 // Which bits are NaN or infinity, for every type that has them.
-#include "core/nonfinite.h"
+#include "core/batch/nonfinite.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // .npy files: round trips, NumPy's own headers, and every kind of damage.
-#include "core/npy.h"
+#include "core/dataset/npy.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <numeric>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -1,12 +1,13 @@
-// A batch is a pure function: not of the cut, the width of the ids on disk, the history of the maker or its relabel table.
+// A batch is a pure function: not of the cut, the width of the ids on disk, the history of the maker or its
+// relabel table.
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/one_tree_relabel.h"
-#include "core/relabel_table.h"
-#include "core/seed_places.h"
-#include "core/time_codes.h"
+#include "core/dataset/time_codes.h"
+#include "core/pickers/seed_places.h"
+#include "core/relabel/one_tree_relabel.h"
+#include "core/relabel/relabel_table.h"
 #include "tests/core/address_limit.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -15,7 +16,7 @@ namespace hopfeed {
 namespace {
 
 std::vector<std::uint64_t> digests(const Dataset& dataset, const BatchOptions& options) {
-  const SeedList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+  const NodeList list(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
   BatchMaker maker(dataset, list, options);
   std::vector<std::uint64_t> out;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -65,7 +66,7 @@ TEST(Purity, TheHistoryOfAMakerIsInvisible) {
   testing::write_tiny_dataset(folder.path() / "graph",
                               testing::random_graph({.num_nodes = 300, .num_edges = 3'000, .seed = 4}));
   const Dataset dataset(folder.path() / "graph");
-  const SeedList list(dataset.split(0, "train"), {});
+  const NodeList list(dataset.split(0, "train"), {});
   BatchMaker used(dataset, list, {.fanouts = {5, 5}}), fresh(dataset, list, {.fanouts = {5, 5}});
   const BatchKey key{.seed = 1, .epoch = 0, .first = 64, .count = 20};
   for (std::int64_t i = 0; i < 1'000; ++i)
@@ -78,7 +79,7 @@ TEST(Purity, OtherKeysAndOptionsGiveOtherBatches) {
   testing::write_tiny_dataset(folder.path() / "graph",
                               testing::random_graph({.num_nodes = 300, .num_edges = 6'000, .seed = 4}));
   const Dataset dataset(folder.path() / "graph");
-  const SeedList list(dataset.split(0, "train"), {});
+  const NodeList list(dataset.split(0, "train"), {});
   BatchMaker maker(dataset, list, {.fanouts = {3, 3}});
   const BatchKey base{.seed = 1, .epoch = 0, .first = 0, .count = 20};
   const auto digest = [&](BatchKey key) { return testing::make_block(maker, key).view().digest(); };
@@ -268,7 +269,8 @@ TEST(TimeBracket, HoldsMostOfWhatIsSearchedForFromTheBeginning) {
   EXPECT_GE(found, kRows * 2 / 3);
 }
 
-// A worker tells its trainer of a batch that memory was too short for, and makes the next with the same table.
+// A worker tells its trainer of a batch that memory was too short for, and makes the next with the same
+// table.
 TEST(RelabelTable, ABatchAfterAShortageOfMemory_HasItsLocalIds) {
   if (!testing::kLimitsAddresses) GTEST_SKIP() << "a limit of addresses is none under a sanitizer";
   constexpr std::size_t kTooMany = 1 << 21;  // their entries: 64 MB

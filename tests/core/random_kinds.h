@@ -1,4 +1,5 @@
-// What oracles are compared under, at random: options of every kind of sampling for a graph of any types, cuts of it, and batches.
+// What oracles are compared under, at random: options of every kind of sampling for a graph of any types,
+// cuts of it, and batches.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_layout.h"
-#include "core/batch_options.h"
-#include "core/dataset.h"
+#include "core/batch/batch_layout.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 

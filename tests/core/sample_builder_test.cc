@@ -1,5 +1,5 @@
 // A custom sampler that does what it must not: one clear line, never a wild write.
-#include "core/sample_builder.h"
+#include "core/sampler/sample_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 
 #include <functional>
 
-#include "core/built_sampler.h"
-#include "core/error.h"
-#include "core/limits.h"
-#include "core/sampler_registry.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/sampler/custom_sampler_adapter.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
@@ -40,7 +40,7 @@ class WrongSamplers : public ::testing::Test {
     auto custom = std::make_unique<Custom>();
     change(*custom);
     try {
-      BuiltSampler sampler("wrong", *dataset_, {}, std::move(custom));
+      CustomSamplerAdapter sampler("wrong", *dataset_, {}, std::move(custom));
       const SeedCount two{.node_type = 0, .count = 2};
       sampler.bounds({&two, 1});
       const std::vector<std::int64_t> seeds{1, 2};
@@ -100,7 +100,7 @@ TEST_F(WrongSamplers, EndsThatAreNotTheEdges_AreNamed) {
 // Its bounds did not tell of it, so the names were not found to clash at start.
 TEST_F(WrongSamplers, AnArrayThatTheBatchHasAlready_IsNamed) {
   const std::vector<std::int64_t> seeds{1, 2};
-  const SeedList list(seeds, {});
+  const NodeList list(seeds, {});
   for (const std::string name : {"n_id", "num_sampled_nodes", "own"}) {
     register_sampler(name, [](const Dataset&, const BatchOptions& options) -> std::unique_ptr<CustomSampler> {
       auto custom = std::make_unique<Custom>();

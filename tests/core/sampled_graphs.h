@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"

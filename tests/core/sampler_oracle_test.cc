@@ -1,12 +1,12 @@
-// A serial sampler that is obviously right, written on original ids and COO edges alone, against the pipeline: random graphs
-// by the thousand, every field of the batch compared.
+// A serial sampler that is obviously right, written on original ids and COO edges alone, against the
+// pipeline: random graphs by the thousand, every field of the batch compared.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <set>
 
-#include "core/keyed_random.h"
+#include "core/draws/keyed_random.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/random_graphs.h"
 #include "tests/support/tiny_dataset.h"
@@ -134,7 +134,7 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       for (std::int64_t hops = below(4); hops > 0; --hops) options.fanouts.push_back(choices[below(9)]);
       Ints seeds;
       for (std::int64_t count = 1 + below(40); count > 0; --count) seeds.push_back(below(n));
-      const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+      const NodeList list(seeds, {.node_type = 0, .shuffle = false});
       BatchMaker maker(dataset, list, options);
       const std::int64_t first = below(list.size());
       const BatchKey key{
@@ -157,7 +157,7 @@ TEST(SamplerOracle, ShuffledEpochsCoverEachSeedOnceAndInputIdNamesItsPosition) {
   testing::write_tiny_dataset(folder.path() / "graph", graph);
   const Dataset dataset(folder.path() / "graph");
   const auto train = dataset.split(0, "train");
-  const SeedList list(train, {.node_type = 0, .shuffle = true});
+  const NodeList list(train, {.node_type = 0, .shuffle = true});
   BatchMaker maker(dataset, list, {.fanouts = {3}});
   std::set<std::int64_t> seen;
   for (std::int64_t first = 0; first < list.size(); first += 23) {

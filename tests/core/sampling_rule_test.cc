@@ -1,12 +1,13 @@
-// The sampling rule: exactness by chi-square at the degrees where peers fail, and Floyd's rule against a literal one.
-#include "core/sampling_rule.h"
+// The sampling rule: exactness by chi-square at the degrees where peers fail, and Floyd's rule against a
+// literal one.
+#include "core/draws/sampling_rule.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/pick_set.h"
+#include "core/pickers/pick_set.h"
 #include "tests/core/chi_square.h"
 
 namespace hopfeed {
@@ -83,7 +84,8 @@ TEST_P(Uniformity, OfNeighboursByChiSquare) {
       ++counts[std::uint64_t{p} * bins / degree];
     }
   }
-  // Without replacement the counts of one node repel each other: the statistic shrinks by the finite population factor.
+  // Without replacement the counts of one node repel each other: the statistic shrinks by the finite
+  // population factor.
   double total = 0, statistic = 0;
   for (std::int64_t c : counts) total += static_cast<double>(c);
   for (std::uint32_t b = 0; b < bins; ++b) {

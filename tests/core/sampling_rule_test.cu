@@ -1,26 +1,31 @@
-// The sampling rules compiled by nvcc: the same text as on the CPU. The kernel's body is a function that the host runs too,
-// so a machine without a GPU still executes its logic; where a GPU is, both must give the same picks.
+// The sampling rules compiled by nvcc: the same text as on the CPU. The kernel's body is a function that the
+// host runs too, so a machine without a GPU still executes its logic; where a GPU is, both must give the same
+// picks.
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "core/labor_rule.h"
-#include "core/sampling_rule.h"
-#include "core/weighted_rule.h"
+#include "core/draws/labor_rule.h"
+#include "core/draws/sampling_rule.h"
+#include "core/draws/weighted_rule.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::uint32_t kFanout = 15, kRoom = 32, kNodes = 10'000, kTable = 65;
 
-HOPFEED_HOST_DEVICE std::uint32_t degree_of(std::uint32_t node) { return kFanout + 1 + node * 2'654'435'761u % 100'000u; }
+HOPFEED_HOST_DEVICE std::uint32_t degree_of(std::uint32_t node) {
+  return kFanout + 1 + node * 2'654'435'761u % 100'000u;
+}
 
 struct Keys {
   std::uint64_t draws, retries, labor;
 };
 
-/// Of a node: its draws without replacement, weighted draws from one table, and its variate in four hops, halves apart.
-HOPFEED_HOST_DEVICE void draw_row(std::uint32_t node, Keys keys, const AliasEntry* table, std::uint32_t* out) {
+/// Of a node: its draws without replacement, weighted draws from one table, and its variate in four hops,
+/// halves apart.
+HOPFEED_HOST_DEVICE void draw_row(std::uint32_t node, Keys keys, const AliasEntry* table,
+                                  std::uint32_t* out) {
   LinearSeen seen;
   const NodeStream stream{keys.draws, keys.retries, node, 0};
   pick_without_replacement(stream, degree_of(node), kFanout, out, seen);
@@ -66,9 +71,11 @@ class OnDevice {
 };
 
 TEST(SamplingRuleCuda, TheDeviceDrawsWhatTheHostDraws) {
-  const Keys keys{stream_key({.seed = 5}), stream_key({.purpose = Purpose::kRetries, .seed = 5}), stream_key({.purpose = Purpose::kLabor, .seed = 5})};
-  std::vector<AliasEntry> table;   // every fifth edge weighs nothing
-  for (std::uint32_t i = 0; i < kTable; ++i) table.push_back({i % 5 == 0 ? 0 : i << 25 | 1, i % 5 == 4 ? i - 1 : i + 1});
+  const Keys keys{stream_key({.seed = 5}), stream_key({.purpose = Purpose::kRetries, .seed = 5}),
+                  stream_key({.purpose = Purpose::kLabor, .seed = 5})};
+  std::vector<AliasEntry> table;  // every fifth edge weighs nothing
+  for (std::uint32_t i = 0; i < kTable; ++i)
+    table.push_back({i % 5 == 0 ? 0 : i << 25 | 1, i % 5 == 4 ? i - 1 : i + 1});
   std::vector<std::uint32_t> host(kNodes * kRoom);
   for (std::uint32_t node = 0; node < kNodes; ++node) {
     const std::uint32_t* row = host.data() + node * kRoom;
@@ -77,14 +84,16 @@ TEST(SamplingRuleCuda, TheDeviceDrawsWhatTheHostDraws) {
     for (std::uint32_t t = 0; t < 9; ++t) ASSERT_NE(row[kFanout + t] % 5, 0u) << "an edge of weight zero";
   }
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU here: only the host ran the kernel's body";
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    GTEST_SKIP() << "no GPU here: only the host ran the kernel's body";
   OnDevice<AliasEntry> device_table(table);
   OnDevice<std::uint32_t> out(std::vector<std::uint32_t>(host.size()));
   draw_rows_on_device<<<(kNodes + 127) / 128, 128>>>(keys, device_table.data(), out.data());
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   const std::vector<std::uint32_t> back = out.back();
   for (std::uint32_t node = 0; node < kNodes; ++node) {
-    for (std::uint32_t j = 0; j < kRoom; ++j) ASSERT_EQ(back[node * kRoom + j], host[node * kRoom + j]) << "node " << node << ", number " << j;
+    for (std::uint32_t j = 0; j < kRoom; ++j)
+      ASSERT_EQ(back[node * kRoom + j], host[node * kRoom + j]) << "node " << node << ", number " << j;
   }
 }
 

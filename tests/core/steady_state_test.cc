@@ -1,12 +1,12 @@
 // After it has seen the batches once, a sampler makes them again without asking anybody for memory.
 #include <gtest/gtest.h>
 
-#include "core/batch_maker.h"
-#include "core/error.h"
-#include "core/excluded_edges.h"
-#include "core/row_reader.h"
-#include "core/sampler_registry.h"
-#include "core/scratch.h"
+#include "core/base/error.h"
+#include "core/base/scratch.h"
+#include "core/maker/batch_maker.h"
+#include "core/pickers/excluded_edges.h"
+#include "core/sampler/row_reader.h"
+#include "core/sampler/sampler_registry.h"
 #include "tests/core/all_kinds.h"
 #include "tests/core/counted_allocations.h"
 
@@ -37,7 +37,7 @@ std::int64_t allocated_in_steady_state(BatchMaker& maker, std::int64_t positions
 std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOptions& options) {
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < 500; ++i) ids.push_back(i % 400);  // some seeds repeat
-  const SeedList seeds(ids, {});
+  const NodeList seeds(ids, {});
   BatchMaker maker(dataset, seeds, options);
   return allocated_in_steady_state(maker, seeds.size());
 }
@@ -135,7 +135,7 @@ TEST_P(SteadyState, Scratch_DoesNotGrowOnceItHasSeenTheBatches) {
   sample_all();
   EXPECT_EQ(sampler->scratch_bytes(), bytes);
   EXPECT_GT(bytes, 500u * sizeof(std::uint32_t));
-  const SeedList list(seeds, {});
+  const NodeList list(seeds, {});
   const BatchMaker maker(dataset, list, GetParam().options);
   const BatchMaker::Scratch scratch = maker.scratch(64);
   EXPECT_LE(bytes, scratch.at_most) << "what memory is checked for at start";

@@ -1,10 +1,11 @@
-// Temporal draws: each neighbour of the past as often as another, none of the future, and a search instead of a scan.
+// Temporal draws: each neighbour of the past as often as another, none of the future, and a search instead of
+// a scan.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 
-#include "core/temporal_picker.h"
+#include "core/pickers/temporal_picker.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -93,7 +94,8 @@ class Zeros {
   const T* data_;
 };
 
-// GraphBolt's scan of the whole row would read all of 16,384 pages. Where the codes leave all of the row open, its times are searched.
+// GraphBolt's scan of the whole row would read all of 16,384 pages. Where the codes leave all of the row
+// open, its times are searched.
 TEST(TemporalDraws, OfAHub_SearchItsTimesAndReadNoMore) {
   constexpr std::uint64_t kDegree = std::uint64_t{1} << 23;
   for (const bool open : {false, true}) {

@@ -1,4 +1,5 @@
-// F27: a file that shrinks while it is mapped ends a program in one line that names it; any other bus error kills as ever.
+// F27: a file that shrinks while it is mapped ends a program in one line that names it; any other bus error
+// kills as ever.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -6,7 +7,7 @@
 
 #include <fstream>
 
-#include "core/mapped_file.h"
+#include "core/base/mapped_file.h"
 #include "core/program/bus_error.h"
 #include "tests/support/tiny_dataset.h"
 

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <set>
 
-#include "core/alias_table.h"
-#include "core/keyed_random.h"
-#include "core/labor_rule.h"
-#include "core/weighted_rule.h"
+#include "core/dataset/alias_table.h"
+#include "core/draws/keyed_random.h"
+#include "core/draws/labor_rule.h"
+#include "core/draws/weighted_rule.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/walk_oracle.h"
 
@@ -203,7 +203,8 @@ class Sampling {
     }
   }
 
-  // The drawn edges and such reverses as are not absent by (target, source), under the id of the first that was drawn so, or else against it.
+  // The drawn edges and such reverses as are not absent by (target, source), under the id of the first that
+  // was drawn so, or else against it.
   void reverse_all() {
     const auto sources = out_.drawn_sources = out_.sources, targets = out_.drawn_targets = out_.targets,
                ids = out_.e_id;

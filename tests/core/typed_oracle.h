@@ -1,14 +1,14 @@
-// A serial sampler of every kind that is obviously right, written on original ids and edge lists alone: what the pipeline, the
-// partitions and the relabelling must come to, field by field.
+// A serial sampler of every kind that is obviously right, written on original ids and edge lists alone: what
+// the pipeline, the partitions and the relabelling must come to, field by field.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <set>
 #include <vector>
 
-#include "core/batch_layout.h"
-#include "core/batch_options.h"
-#include "core/batch_view.h"
+#include "core/batch/batch_layout.h"
+#include "core/batch/batch_options.h"
+#include "core/batch/batch_view.h"
 #include "tests/support/typed_dataset.h"
 
 namespace hopfeed::testing {
@@ -38,8 +38,8 @@ TypedBatch serial_sample(const TypedGraph& graph, const std::vector<SerialSeeds>
 TypedBatch serial_sample(const TypedGraph& graph, int seed_type, const std::vector<std::int64_t>& seeds,
                          const BatchOptions& options, const BatchKey& key);
 
-/// What edge type has the reverses of type `e`: that of the reversed relation ("rev_to" of "to"), or itself between nodes of one
-/// type; -1 where neither is.
+/// What edge type has the reverses of type `e`: that of the reversed relation ("rev_to" of "to"), or itself
+/// between nodes of one type; -1 where neither is.
 int reverse_type(const TypedGraph& graph, std::size_t e);
 
 /// Every field of `batch` against what it should be (EXPECTs).

@@ -1,15 +1,16 @@
-// Draws in vector lanes against core/sampling_rule.h, one number after the other, on every instruction set of this machine.
-#include "core/vector_draws.h"
+// Draws in vector lanes against core/draws/sampling_rule.h, one number after the other, on every instruction
+// set of this machine.
+#include "core/draws/vector_draws.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
 #include <random>
 
-#include "core/keyed_shuffle.h"
-#include "core/labor_rule.h"
-#include "core/sampling_rule.h"
-#include "core/weighted_rule.h"
+#include "core/draws/keyed_shuffle.h"
+#include "core/draws/labor_rule.h"
+#include "core/draws/sampling_rule.h"
+#include "core/draws/weighted_rule.h"
 
 namespace hopfeed {
 namespace {
@@ -30,7 +31,8 @@ NodeStream keys_of(std::uint64_t seed) {
           .tree = 0};
 }
 
-// Draws for `count` made-up rows both ways. Rows that the lanes leave to the serial rule must be the doubtful ones.
+// Draws for `count` made-up rows both ways. Rows that the lanes leave to the serial rule must be the doubtful
+// ones.
 void expect_serial_draws(std::mt19937_64& random, std::uint32_t count, std::uint32_t k,
                          std::uint64_t max_degree, Replacement replacement) {
   const NodeStream keys = keys_of(random());

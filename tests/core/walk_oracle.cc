@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/keyed_random.h"
-#include "core/walk_sampler.h"
+#include "core/draws/keyed_random.h"
+#include "core/sampler/walk_sampler.h"
 
 namespace hopfeed::testing {
 namespace {

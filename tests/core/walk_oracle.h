@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/batch_layout.h"
-#include "core/batch_options.h"
+#include "core/batch/batch_layout.h"
+#include "core/batch/batch_options.h"
 #include "tests/core/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 

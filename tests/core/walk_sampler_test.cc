@@ -1,11 +1,11 @@
 // Random walks: against a serial oracle, by their chances, and where they cannot go.
-#include "core/walk_sampler.h"
+#include "core/sampler/walk_sampler.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/random_graphs.h"
@@ -47,7 +47,8 @@ TEST(Walks, OfRandomGraphs_AreTheOracles) {
   const testing::TempFolder folder;
   std::int64_t compared = 0, ended = 0;
   for (std::uint64_t seed = 1; seed <= testing::kRandomGraphs; ++seed) {
-    const testing::TinyGraph graph = testing::random_graph({.num_nodes = 60, .num_edges = 200, .num_train = 10, .seed = seed});
+    const testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = 60, .num_edges = 200, .num_train = 10, .seed = seed});
     const WalkOptions walk{.length = static_cast<std::int64_t>(1 + seed % 7),
                            .per_seed = static_cast<std::int64_t>(1 + seed % 3),
                            .p = seed % 4 == 0   ? 1000.0
@@ -112,7 +113,8 @@ TEST(Walks, FromHubs_AreTheOraclesBeforeAndAfterTheirRowsAreSorted) {
 // Each step is an edge of the batch, under its imported position, and the edges are grouped as everywhere.
 TEST(Walks, EdgesAreThoseThatWereWalked) {
   const testing::TempFolder folder;
-  const testing::TinyGraph graph = testing::random_graph({.num_nodes = 80, .num_edges = 900, .num_train = 10, .seed = 4});
+  const testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 80, .num_edges = 900, .num_train = 10, .seed = 4});
   testing::write_tiny_dataset(folder.path() / "graph", graph, testing::random_cut(graph, 2, 4));
   const Dataset dataset(folder.path() / "graph");
   const testing::Block block =
@@ -155,7 +157,8 @@ TEST(Walks, OnTheRing_StepOneOrThreeOfFour) {  // pyg-lib's random_walk
   }
 }
 
-// From t = 0 by v = 1: back to 0 weighs 1/p, node 2 is in 0's row, nodes 3 and 4 are not. 0's row is {1, 2}, 1's {0, 2, 3, 4}.
+// From t = 0 by v = 1: back to 0 weighs 1/p, node 2 is in 0's row, nodes 3 and 4 are not. 0's row is {1, 2},
+// 1's {0, 2, 3, 4}.
 std::vector<std::int64_t> second_steps(double p, double q, std::int64_t per_seed) {
   const testing::TempFolder folder;
   const testing::TinyGraph graph{.num_nodes = 5, .src = {1, 2, 0, 2, 3, 4}, .dst = {0, 0, 1, 1, 1, 1}};
@@ -194,7 +197,8 @@ TEST(Walks, Node2vecsSteps_HaveTheirChances) {
   expect_chances(second_steps(4, 0.5, 1'000), {0.25, 0, 1, 2, 2});
 }
 
-// A leaf's only neighbour is where the walk came from, and 1/p is next to nothing: proposals are refused, the sums decide.
+// A leaf's only neighbour is where the walk came from, and 1/p is next to nothing: proposals are refused, the
+// sums decide.
 TEST(Walks, NoWayButBack_IsTaken) {
   const testing::TempFolder folder;
   const testing::TinyGraph graph{.num_nodes = 2, .src = {1, 0}, .dst = {0, 1}};
@@ -214,7 +218,7 @@ TEST(Walks, BackToAHub_SortItsRowInTheScratchThatWasToldAtStart) {
   testing::write_tiny_dataset(folder.path() / "graph", graph);
   const Dataset dataset(folder.path() / "graph");
   const Ints ids{0};
-  const SeedList seeds(ids, {});
+  const NodeList seeds(ids, {});
   BatchMaker maker(dataset, seeds, walks({.length = 2, .p = 1e9}));
   const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
   EXPECT_EQ(named(block.view()), (std::vector<Ints>{{0, 1, 0}}));

@@ -1,13 +1,13 @@
-// Alias tables and weighted draws: integers that sum up, chances that are right with and without replacement, and rows that a few
-// heavy edges would make slow.
+// Alias tables and weighted draws: integers that sum up, chances that are right with and without replacement,
+// and rows that a few heavy edges would make slow.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "core/alias_table.h"
-#include "core/error.h"
-#include "core/neighbor_sampler.h"
+#include "core/base/error.h"
+#include "core/dataset/alias_table.h"
+#include "core/sampler/neighbor_sampler.h"
 #include "tests/core/chi_square.h"
 #include "tests/core/made_batch.h"
 #include "tests/support/tiny_dataset.h"
@@ -43,7 +43,8 @@ TEST(AliasTable, IntegersAreInProportionAndSumUp) {
   }
 }
 
-// A plain sum of these is off by so much that the first edge, which takes up the difference, has two units too many for each edge.
+// A plain sum of these is off by so much that the first edge, which takes up the difference, has two units
+// too many for each edge.
 TEST(AliasTable, OfALongRowTheSumIsExact) {
   constexpr std::uint64_t kEdges = 1 << 24;
   const auto integers = integers_of(std::vector<double>(kEdges, 0.1));
@@ -106,7 +107,7 @@ class Draws : public ::testing::Test {
     testing::write_typed_dataset(folder_.path() / "star", graph);
     const Dataset dataset(folder_.path() / "star");
     const std::vector<std::int64_t> seeds(kTrees, 0);
-    const SeedList list(seeds, {.node_type = 0, .shuffle = false});
+    const NodeList list(seeds, {.node_type = 0, .shuffle = false});
     BatchMaker maker(
         dataset, list,
         {.fanouts = {fanout}, .replace = replace, .weight = "weight", .disjoint = true, .edge_ids = true});
@@ -211,7 +212,8 @@ TEST_F(Draws, ARowWithFewerWeightsThanDrawsGivesThemAll) {
   for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(taken_[i], weights[i] > 0 ? kTrees : 0) << i;
 }
 
-/// How many of the rows of 40 edges that are drawn from are summed up: each cost O(degree), the others O(fanout).
+/// How many of the rows of 40 edges that are drawn from are summed up: each cost O(degree), the others
+/// O(fanout).
 std::uint64_t rows_summed(const std::vector<double>& weights, std::int64_t fanout, bool replace) {
   constexpr std::int64_t kRows = 500;
   testing::TypedEdges edges{.src = "n", .rel = "to", .dst = "n"};
@@ -234,8 +236,9 @@ std::uint64_t rows_summed(const std::vector<double>& weights, std::int64_t fanou
   return sampler.rows_summed();
 }
 
-// At most 2k + 16 draws for k edges, and sums only where a few weights leave nothing to the others. Of the first rows' weights those
-// that have been drawn are never more than half: to come to 2k + 16 draws is less likely than 1e-6.
+// At most 2k + 16 draws for k edges, and sums only where a few weights leave nothing to the others. Of the
+// first rows' weights those that have been drawn are never more than half: to come to 2k + 16 draws is less
+// likely than 1e-6.
 TEST(WeightedCost, RowsAreSummedOnlyWhereAFewWeightsAreMostOfThem) {
   std::vector<double> ordinary, heavy(40, 1e-3);
   for (int i = 0; i < 40; ++i) ordinary.push_back(1 + i % 5);
@@ -261,7 +264,7 @@ TEST(WeightedScratch, OfAHubThatIsSummed_IsAsLargeAsWasToldAtStart) {
                                {.nodes = {{.name = "n", .count = 2}}, .edges = {edges}});
   const Dataset dataset(folder.path() / "data");
   const std::vector<std::int64_t> ids{0};
-  const SeedList seeds(ids, {});
+  const NodeList seeds(ids, {});
   BatchMaker maker(dataset, seeds, {.fanouts = {2}, .weight = "weight"});
   const testing::Block block = testing::make_block(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 1});
   EXPECT_EQ(block.view().num_edges(), 2);

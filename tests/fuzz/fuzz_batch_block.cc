@@ -6,8 +6,8 @@
 #include <memory>
 #include <new>
 
-#include "core/batch_view.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/batch/batch_view.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
-// Any bytes in the place of one file of a dataset: the first byte says which (0: the manifest, whose checksum is then put
-// right, or nothing behind it would ever be reached), the rest is its content. Opening, verifying and sampling refuse it with
-// an Error or work.
+// Any bytes in the place of one file of a dataset: the first byte says which (0: the manifest, whose checksum
+// is then put right, or nothing behind it would ever be reached), the rest is its content. Opening, verifying
+// and sampling refuse it with an Error or work.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/link_seeds.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/link_seeds.h"
+#include "core/seeds/node_list.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -98,7 +98,7 @@ void sample(const Dataset& dataset, const List& seeds, const BatchOptions& optio
 }
 
 void sample_every_kind(const Dataset& dataset) {
-  const SeedList seeds(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
+  const NodeList seeds(dataset.split(0, "train"), {.node_type = 0, .shuffle = true});
   for (const BatchOptions& options :
        {BatchOptions{.fanouts = {2, -1}, .edge_ids = true},
         BatchOptions{.fanouts = {1, 2}, .weight = "weight", .edge_attrs = {"weight"}},

@@ -1,6 +1,6 @@
-// Any bytes as options, seeds and a small graph: what the sampler makes of them is what the serial oracle makes, field by field, or
-// both were refused at the door. The first kHead bytes are the options and the seeds, the rest is the graph, so that one graph
-// serves many options.
+// Any bytes as options, seeds and a small graph: what the sampler makes of them is what the serial oracle
+// makes, field by field, or both were refused at the door. The first kHead bytes are the options and the
+// seeds, the rest is the graph, so that one graph serves many options.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/dataset.h"
-#include "core/error.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 #include "tests/core/link_oracle.h"
 #include "tests/core/made_batch.h"
 #include "tests/core/typed_oracle.h"
@@ -187,7 +187,8 @@ Batch batch_of(Bytes& bytes, const testing::TypedGraph& graph) {
   return batch;
 }
 
-/// Links of an edge type beside negatives of any kind, sampled as `options` says; these get what is told of links.
+/// Links of an edge type beside negatives of any kind, sampled as `options` says; these get what is told of
+/// links.
 testing::SerialLinks links_of(Bytes& bytes, const testing::TypedGraph& graph, BatchOptions& options) {
   constexpr double kAmounts[] = {1, 2, 0.5, 1.5};
   testing::SerialLinks links{.edge_type = static_cast<int>(bytes.below(std::ssize(graph.edges)))};
@@ -225,7 +226,7 @@ std::unique_ptr<BatchMaker> make(const Dataset& dataset, const List& list, const
 }
 
 void compare(const Written& written, const BatchOptions& options, const Batch& batch) {
-  const SeedList list(batch.seeds, {.node_type = batch.seed_type, .shuffle = false});
+  const NodeList list(batch.seeds, {.node_type = batch.seed_type, .shuffle = false});
   const std::unique_ptr<BatchMaker> maker = make(*written.dataset, list, options);
   if (!maker) return;
   SCOPED_TRACE(fmt::format("seeds {} of type {}, batch {} {} {} {}, options {}", fmt::join(batch.seeds, ","),

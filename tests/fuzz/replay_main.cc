@@ -1,5 +1,5 @@
-// The main of a fuzz target in a build without libFuzzer: runs each file of the folders that it is given once, and as a little
-// fuzzing of its own each with one byte changed, at a hundred places.
+// The main of a fuzz target in a build without libFuzzer: runs each file of the folders that it is given
+// once, and as a little fuzzing of its own each with one byte changed, at a hundred places.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

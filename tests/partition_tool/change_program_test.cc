@@ -1,11 +1,11 @@
-// The commands that change edges, through the real program: what they make, what they say, and that bad input is one line and nothing left
-// behind.
+// The commands that change edges, through the real program: what they make, what they say, and that bad input
+// is one line and nothing left behind.
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "core/failpoint.h"
-#include "core/json_text.h"
+#include "core/base/failpoint.h"
+#include "core/base/json_text.h"
 #include "tests/partition_tool/run_program.h"
 
 namespace hopfeed {
@@ -127,7 +127,8 @@ TEST_F(ChangeProgram, ADamagedInputIsFoundBeforeItGetsAnotherFingerprint) {
   refuse("split-links made out", "indices.npy is damaged");
 }
 
-// F28 for what reads a dataset and makes another: after a kill at any moment the same command makes what it makes anywhere, and sweeps up.
+// F28 for what reads a dataset and makes another: after a kill at any moment the same command makes what it
+// makes anywhere, and sweeps up.
 class KilledChange : public ChangeProgram {
  protected:
   /// The commands under test, on graphs of about `edges` edges; each makes the folder "out".

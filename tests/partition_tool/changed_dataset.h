@@ -1,4 +1,5 @@
-// What the tests of tools that change edges share: typed test graphs as datasets of any cut, and their edges read back one by one.
+// What the tests of tools that change edges share: typed test graphs as datasets of any cut, and their edges
+// read back one by one.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -9,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/dataset.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/read_dataset.h"
 #include "tests/partition_tool/typed_raw_graph.h"
 #include "tests/support/dataset_files.h"
@@ -74,7 +75,8 @@ inline std::string complaint_of(const std::function<void()>& action, ErrorCode c
   }
 }
 
-/// Users that buy items, often several times, and the reverse; the time of an edge is its id, so that it can be told again anywhere.
+/// Users that buy items, often several times, and the reverse; the time of an edge is its id, so that it can
+/// be told again anywhere.
 inline TypedGraph shop_graph(std::int64_t users, std::int64_t items, std::int64_t edges, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TypedGraph graph{

@@ -1,7 +1,8 @@
-// hopfeed-partition cluster: clusters that METIS finds, made once, kept by every cut, and read by the cluster sampler.
+// hopfeed-partition cluster: clusters that METIS finds, made once, kept by every cut, and read by the cluster
+// sampler.
 #include <gtest/gtest.h>
 
-#include "core/json_text.h"
+#include "core/base/json_text.h"
 #include "partition_tool/node_clusters.h"
 #include "tests/partition_tool/run_program.h"
 #include "tests/partition_tool/typed_raw_graph.h"

@@ -1,5 +1,5 @@
-// F26: every file of a small dataset cut short, with bits flipped, swapped or missing: open or verify refuses and names the
-// file, and for the manifest the field.
+// F26: every file of a small dataset cut short, with bits flipped, swapped or missing: open or verify refuses
+// and names the file, and for the manifest the field.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <functional>
 
-#include "core/error.h"
-#include "core/json_text.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
 #include "tests/partition_tool/made_dataset.h"
 #include "tests/support/processes.h"
 
@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TempFolder;
 
-/// Other bytes in a file's place, for a scope. They lie in memory: a disk would make a flush of each of thousands.
+/// Other bytes in a file's place, for a scope. They lie in memory: a disk would make a flush of each of
+/// thousands.
 class Replaced {
  public:
   Replaced(const fs::path& path, const std::string& bytes)
@@ -101,8 +102,8 @@ void say_how_many_bits() {
               testing::long_tests() ? "every bit" : "one bit of each byte (all with HOPFEED_LONG_TESTS=1)");
 }
 
-// F26: opening, which reads no more than the headers, notices each bit of them but the minor version of the format, which
-// NumPy has never used; verify notices that too.
+// F26: opening, which reads no more than the headers, notices each bit of them but the minor version of the
+// format, which NumPy has never used; verify notices that too.
 TEST_F(Damage, EveryFlippedBitOfAHeaderIsNoticedAndNamed) {
   say_how_many_bits();
   for (const auto& [path, file] : meta_.files) {
@@ -238,7 +239,8 @@ void for_each_field(const json& value, const json::json_pointer& path,
   }
 }
 
-// A manifest whose checksum is right and whose content is not: by a program that writes it wrongly, or by malice.
+// A manifest whose checksum is right and whose content is not: by a program that writes it wrongly, or by
+// malice.
 TEST_F(Damage, EveryFieldOfTheManifestThatIsMissingOrOfAnotherKind_IsNamed) {
   const json good = parse_json(testing::file_bytes(folder_.path() / "d/meta.json"));
   int fields = 0;

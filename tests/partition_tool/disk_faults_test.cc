@@ -1,11 +1,11 @@
-// F28: a disk that is full, fails, has a quota, or a writer that is killed. The old dataset is there or the new one is, whole;
-// the complaint is one line; and what is left over is gone after the next run.
+// F28: a disk that is full, fails, has a quota, or a writer that is killed. The old dataset is there or the
+// new one is, whole; the complaint is one line; and what is left over is gone after the next run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "core/failpoint.h"
+#include "core/base/failpoint.h"
 #include "tests/partition_tool/run_program.h"
 #include "tests/support/processes.h"
 

@@ -1,12 +1,12 @@
-// Attributes, weights and times of edges on their way through the shared stage: against the obvious serial writer, through cuts,
-// and with input that cannot be served.
+// Attributes, weights and times of edges on their way through the shared stage: against the obvious serial
+// writer, through cuts, and with input that cannot be served.
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <random>
 
-#include "core/batch_maker.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/maker/batch_maker.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
@@ -120,7 +120,7 @@ TEST(EdgeArrays, BatchesAreTheSameBytesWhateverTheCut) {
     const fs::path whole_path = folder.path() / (edge_times ? "edges" : "nodes");
     const DatasetMeta meta = testing::write_dataset(whole_path, raw_graph_of(timed_graph(edge_times)));
     const Dataset whole(whole_path);
-    const SeedList seeds(whole.split(0, "train"), {});
+    const NodeList seeds(whole.split(0, "train"), {});
     fs::path from = whole_path;  // each cut is made of the one before
     for (const int partitions : {3, 2, 1}) {
       const Dataset input(from);
@@ -133,7 +133,7 @@ TEST(EdgeArrays, BatchesAreTheSameBytesWhateverTheCut) {
       verify(to);
       EXPECT_EQ(cut.fingerprint, meta.fingerprint);
       const Dataset dataset(to);
-      const SeedList own_seeds(dataset.split(0, "train"), {});
+      const NodeList own_seeds(dataset.split(0, "train"), {});
       for (const BatchOptions& options : kinds()) {
         BatchMaker maker(whole, seeds, options), own_maker(dataset, own_seeds, options);
         for (const std::int64_t first : {0, 64, 200}) {

@@ -1,4 +1,5 @@
-// to-undirected, deduplicate, add-self-loops, co-occurrence and made-up interactions, each against what an obvious program says.
+// to-undirected, deduplicate, add-self-loops, co-occurrence and made-up interactions, each against what an
+// obvious program says.
 #include "partition_tool/edit_edges.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +46,8 @@ class EditEdges : public ::testing::Test {
   int number_ = 0;
 };
 
-/// Nodes of one type with parallel edges, loops, weights and times. The row of 4 weighs nothing, nor will those that 18 and 19 have
-/// once edges are turned around.
+/// Nodes of one type with parallel edges, loops, weights and times. The row of 4 weighs nothing, nor will
+/// those that 18 and 19 have once edges are turned around.
 TypedGraph web(std::uint64_t seed) {
   TypedGraph graph{.nodes = {{.name = "p", .count = 20}},
                    .edges = {{.src = "p", .rel = "links", .dst = "p"}}};
@@ -82,7 +83,8 @@ Ints first_of_pairs(const testing::TypedEdges& edges) {
   return numbers;
 }
 
-// The fingerprint covers neighbours, ids and attributes of every row: one list of edges, imported, is what the tool must make.
+// The fingerprint covers neighbours, ids and attributes of every row: one list of edges, imported, is what
+// the tool must make.
 TEST_F(EditEdges, DeduplicateIsAnImportOfTheFirstEdgeOfEachPair) {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     const TypedGraph graph = web(seed);
@@ -217,7 +219,8 @@ TEST_F(EditEdges, LoopsThatMakeNoSenseAreOneLine) {
             std::string::npos);
 }
 
-// Where u -> v is held out and v -> u is an edge, to-undirected would make u -> v one again; a loop may be held out too.
+// Where u -> v is held out and v -> u is an edge, to-undirected would make u -> v one again; a loop may be
+// held out too.
 TEST_F(EditEdges, EdgesThatAreHeldOutLinksAreNotAdded) {
   TypedGraph graph{.nodes = {{.name = "p", .count = 9}},
                    .edges = {{.src = "p",

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/partition_tool/made_dataset.h"
 
 namespace hopfeed {

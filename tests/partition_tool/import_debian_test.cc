@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "partition_tool/debian_packages.h"
 #include "partition_tool/hashed_tfidf.h"
 #include "tests/partition_tool/made_dataset.h"
@@ -135,8 +135,8 @@ std::vector<float> features_of(const RawNodes& nodes, std::int64_t v) {
 TEST(ImportDebian, WithTypes_PackagesStayAsTheyAreAndEachEdgeTypeHasItsReverse) {
   const RawGraph plain = import_debian({.dump = dump(), .min_class_size = 2}, no_progress),
                  graph = import_debian({.dump = dump(), .hetero = true, .min_class_size = 2}, no_progress);
-  // alpha 0, delta 1, epsilon 2, gamma 3, libbeta1 4; sources alpha-tools, delta, epsilon, gamma; maintainers "The Team", Ada; tags
-  // interface::x11, role::program, use::editing.
+  // alpha 0, delta 1, epsilon 2, gamma 3, libbeta1 4; sources alpha-tools, delta, epsilon, gamma; maintainers
+  // "The Team", Ada; tags interface::x11, role::program, use::editing.
   std::vector<std::pair<std::string, std::int64_t>> nodes;
   for (const RawNodes& type : graph.nodes) nodes.emplace_back(type.name, type.count);
   EXPECT_EQ(nodes, (std::vector<std::pair<std::string, std::int64_t>>{

@@ -84,7 +84,8 @@ TEST_F(ImportNumpyTypes, ATypeMayBeTheReverseOfAnother) {
 
 TEST_F(ImportNumpyTypes, WithoutRowsOrACountTheEdgesOfAllTypesTell) {
   write(R"({"nodes": [{"name": "a"}, {"name": "b"}], "edges": [
-      {"src": "a", "rel": "to", "dst": "b", "index": "listens.npy"}, {"src": "b", "rel": "to", "dst": "a", "index": "heard_by.npy"}]})");
+      {"src": "a", "rel": "to", "dst": "b", "index": "listens.npy"},
+        {"src": "b", "rel": "to", "dst": "a", "index": "heard_by.npy"}]})");
   const RawGraph graph = import();
   EXPECT_EQ(graph.name, "graph");
   EXPECT_EQ(graph.nodes[0].count, 3);

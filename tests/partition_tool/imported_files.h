@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/npy.h"
+#include "core/dataset/npy.h"
 #include "partition_tool/import_numpy.h"
 #include "partition_tool/import_ogb.h"
 #include "tests/partition_tool/made_dataset.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/node_order.h"

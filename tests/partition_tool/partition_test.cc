@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cache/hotness.h"
-#include "core/batch_maker.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/maker/batch_maker.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
@@ -86,7 +86,7 @@ TEST_F(PartitionTest, NothingIsLostAndTheFingerprintStays) {
 
 TEST_F(PartitionTest, BatchesAreTheSameBytesWhateverTheCut) {
   const Dataset whole(folder_.path() / "whole");
-  const SeedList seeds(whole.split(0, "train"), {});
+  const NodeList seeds(whole.split(0, "train"), {});
   BatchOptions options;
   options.fanouts = {5, 3};
   options.edge_ids = true;
@@ -94,7 +94,7 @@ TEST_F(PartitionTest, BatchesAreTheSameBytesWhateverTheCut) {
   for (const Cut& cut : kCuts) {
     recut(folder_.path() / "whole", cut_folder(cut), cut);
     const Dataset dataset(cut_folder(cut));
-    const SeedList own_seeds(dataset.split(0, "train"), {});
+    const NodeList own_seeds(dataset.split(0, "train"), {});
     BatchMaker own_maker(dataset, own_seeds, options);
     for (std::int64_t first : {0, 64, 500}) {
       const BatchKey key{.seed = 9, .epoch = 2, .first = first, .count = 64};

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <random>
 
-#include "core/json_text.h"
-#include "core/npy.h"
+#include "core/base/json_text.h"
+#include "core/dataset/npy.h"
 #include "tests/partition_tool/run_program.h"
 
 namespace hopfeed {
@@ -84,12 +84,9 @@ TEST_F(PartitionProgram, EveryCommandHasHelp) {
 }
 
 TEST_F(PartitionProgram, GenerateInspectPartitionVerify) {
-  succeed(
-      "generate whole --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 1 --json "
-      "whole.json");
-  succeed(
-      "generate same --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1 --threads 2 --json "
-      "same.json");
+  const std::string sizes = " --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1";
+  succeed("generate whole --threads 1 --json whole.json" + sizes);
+  succeed("generate same --threads 2 --json same.json" + sizes);
   const std::string fingerprint = read_json("whole.json")["fingerprint"];
   EXPECT_EQ(read_json("same.json")["fingerprint"], fingerprint);
   const ToolResult inspected = succeed("inspect whole --presample 2 --json inspect.json");
@@ -121,7 +118,8 @@ TEST_F(PartitionProgram, AGraphOfSeveralTypesIsImportedCutShownAndVerified) {
   std::ofstream(work() / "graph.json")
       << R"({"nodes": [{"name": "artist"}, {"name": "user", "splits": {"train": "train.npy"}}],
       "edges": [{"src": "user", "rel": "listens", "dst": "artist", "index": "listens.npy"},
-                {"src": "artist", "rel": "heard_by", "dst": "user", "index": "heard.npy", "attrs": {"w": "w.npy"}, "weights": ["w"]}]})";
+                {"src": "artist", "rel": "heard_by", "dst": "user", "index": "heard.npy",
+                  "attrs": {"w": "w.npy"}, "weights": ["w"]}]})";
   const ToolResult made = succeed("import numpy whole --hetero graph.json --json whole.json");
   EXPECT_NE(made.out.find("9 nodes of 2 types, 12 edges of 2 types"), std::string::npos) << made.out;
   succeed("partition whole cut --parts 2 --method random --json cut.json");
@@ -407,7 +405,8 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   refuse("verify d", "version 9");
 }
 
-// F35: at any moment, by any of the signals; two in quick succession (launchers and `timeout` send them so) are one wish.
+// F35: at any moment, by any of the signals; two in quick succession (launchers and `timeout` send them so)
+// are one wish.
 TEST_F(PartitionProgram, StopSignalsAtRandomMoments_LeaveNothing) {
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);

@@ -38,8 +38,8 @@ inline ToolResult run_shell(const std::filesystem::path& scratch, std::string co
   const std::string out = (scratch / "stdout").string(), err = (scratch / "stderr").string();
   const int status = std::system(("( " + command + " ) >" + out + " 2>" + err + " </dev/null").c_str());
   ToolResult result{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-                       .out = file_bytes(out),
-                       .err = file_bytes(err)};
+                    .out = file_bytes(out),
+                    .err = file_bytes(err)};
   std::filesystem::remove(out);
   std::filesystem::remove(err);
   return result;

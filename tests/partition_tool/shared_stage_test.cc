@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/partition_tool/made_dataset.h"
 
 namespace hopfeed {

@@ -1,4 +1,5 @@
-// What the tests of split-links share: a graph is written, cut, split and written again; pairs of edges; people who know each other.
+// What the tests of split-links share: a graph is written, cut, split and written again; pairs of edges;
+// people who know each other.
 #pragma once
 #include <gtest/gtest.h>
 

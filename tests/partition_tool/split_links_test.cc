@@ -1,11 +1,11 @@
-// split-links: what is held out cannot be reached in training, every edge is somewhere, and the split is the same whatever the cut and the
-// threads.
+// split-links: what is held out cannot be reached in training, every edge is somewhere, and the split is the
+// same whatever the cut and the threads.
 #include <map>
 #include <ranges>
 #include <variant>
 #include <vector>
 
-#include "core/negative_rule.h"
+#include "core/draws/negative_rule.h"
 #include "partition_tool/link_negatives.h"
 #include "tests/partition_tool/split_links_fixture.h"
 
@@ -65,7 +65,8 @@ TEST_F(SplitLinks, EveryEdgeIsInOnePlace) {
   EXPECT_EQ(types_[0].reverse_removed, types_[0].valid + types_[0].test);
 }
 
-// Of each row one edge weighs something; where it is held out, what stays weighs nothing and is no reason to refuse the graph.
+// Of each row one edge weighs something; where it is held out, what stays weighs nothing and is no reason to
+// refuse the graph.
 TEST_F(SplitLinks, ARowMayLoseAllThatItWeighs) {
   TypedGraph graph = testing::shop_graph(20, 15, 250, 3);
   testing::TypedEdges& edges = graph.edges[0];

@@ -1,12 +1,12 @@
-// Graphs of several node and edge types through the shared stage, cuts and back: against the obvious serial writer, and with the
-// same batches whatever the cut.
+// Graphs of several node and edge types through the shared stage, cuts and back: against the obvious serial
+// writer, and with the same batches whatever the cut.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "core/batch_maker.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/maker/batch_maker.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
@@ -50,7 +50,8 @@ testing::TypedCut slow_cut(const TypedGraph& typed, const RawGraph& graph,
   return cut;
 }
 
-// Two types of 400 and 200 nodes, one of 10, which is too small to be worth cut edges; half of the second type is trained on.
+// Two types of 400 and 200 nodes, one of 10, which is too small to be worth cut edges; half of the second
+// type is trained on.
 TEST(TypedGraph, MetisBalancesEachTypeByItself) {
   TypedGraph typed{
       .nodes = {{.name = "a", .count = 400}, {.name = "b", .count = 200}, {.name = "c", .count = 10}},
@@ -138,7 +139,7 @@ TEST(TypedGraph, BatchesAreTheSameBytesWhateverTheCut) {
     EXPECT_EQ(cut.fingerprint, meta.fingerprint);
     const Dataset dataset(to);
     for (int type = 0; type < 3; ++type) {
-      const SeedList seeds(whole.split(type, "train"), {.node_type = type}),
+      const NodeList seeds(whole.split(type, "train"), {.node_type = type}),
           own_seeds(dataset.split(type, "train"), {.node_type = type});
       for (const BatchOptions& options : kinds) {
         BatchMaker maker(whole, seeds, options), own_maker(dataset, own_seeds, options);
@@ -184,7 +185,8 @@ TypedGraph small_graph() {
   return typed;
 }
 
-// Edge splits and reverses go through every cut; the fingerprint, which covers them, says that they are the same.
+// Edge splits and reverses go through every cut; the fingerprint, which covers them, says that they are the
+// same.
 TEST(TypedGraph, EdgeSplitsAndReversesAreKeptByEveryCut) {
   TypedGraph typed = small_graph();
   typed.edges[1].rev_of = "b__in__a";
@@ -211,7 +213,8 @@ TEST(TypedGraph, EdgeSplitsAndReversesAreKeptByEveryCut) {
 
 TEST(TypedGraph, MetisSeesTheEdgesOfAllTypesBetweenNodesNumberedThrough) {
   const UndirectedGraph graph = symmetrise(raw_graph_of(small_graph()), {});
-  // 0 = a0, 1 = a1, 2 = b0, 3 = b1, 4 = b2: {0, 4} thrice, {0, 2}, {1, 2} and {0, 1} once; the loop is no edge.
+  // 0 = a0, 1 = a1, 2 = b0, 3 = b1, 4 = b2: {0, 4} thrice, {0, 2}, {1, 2} and {0, 1} once; the loop is no
+  // edge.
   EXPECT_EQ(graph.offsets, (std::vector<std::int32_t>{0, 3, 5, 7, 7, 8}));
   EXPECT_EQ(graph.neighbours, (std::vector<std::int32_t>{1, 2, 4, 0, 2, 0, 1, 0}));
   EXPECT_EQ(graph.weights, (std::vector<std::int32_t>{1, 1, 3, 1, 1, 1, 1, 3}));

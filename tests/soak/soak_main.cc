@@ -1,6 +1,7 @@
-// hopfeed-soak: a loader and whole sampling processes under thousands of random faults: workers killed, several at once,
-// stopped; samplers killed with all they have; a consumer that dawdles, holds batches, leaves epochs. Every batch is held
-// against the serial oracle, and how long each fault is felt is measured. The seed of the faults comes first.
+// hopfeed-soak: a loader and whole sampling processes under thousands of random faults: workers killed,
+// several at once, stopped; samplers killed with all they have; a consumer that dawdles, holds batches,
+// leaves epochs. Every batch is held against the serial oracle, and how long each fault is felt is measured.
+// The seed of the faults comes first.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -16,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"

@@ -8,7 +8,9 @@ import pathlib
 import re
 import sys
 
-# Folder -> folders it may include.
+# The rooms of the core, lowest first: each may include those before it.
+ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "sampler", "seeds", "maker")
+# Folder -> folders it may include. Who may use the core may use all of its rooms.
 ARROWS = {
     "core": set(),
     "cache": {"core"},
@@ -21,6 +23,7 @@ ARROWS = {
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
 # use the folder, what the folder may use, and core/program, which all programs share.
 PROGRAMS = {f"{folder}/program": below | {folder, "core/program"} for folder, below in ARROWS.items()}
+CORE_ROOMS = {f"core/{room}": {f"core/{lower}" for lower in ROOMS[:i]} for i, room in enumerate(ROOMS)}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
 
@@ -37,15 +40,16 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 def folder_of(path):
     """The folder of the tables above that a path belongs to, or None."""
-    for folder in (*PROGRAMS, *ARROWS, *USERS):
+    for folder in (*PROGRAMS, *CORE_ROOMS, *ARROWS, *USERS):
         if path.startswith(folder + "/"):
             return folder
     return None
 
 
 def allowed(folder):
-    below = {**ARROWS, **PROGRAMS}
-    return {folder} | (below[folder] if folder in below else set(below))
+    below = {**ARROWS, **PROGRAMS, **CORE_ROOMS}
+    may = {folder} | (below[folder] if folder in below else set(below))
+    return may | set(CORE_ROOMS) if "core" in may else may
 
 
 def include_fault(path, folder, quote, target, root):
@@ -68,6 +72,8 @@ def file_faults(path, text, root):
     folder = folder_of(path)
     if folder in ARROWS and MAIN.search(text):
         folder += "/program"
+    if folder == "core":
+        yield 1, f"files of the core lie in one of its rooms: {', '.join(ROOMS)}"
     if not lines or not lines[0].startswith("//"):
         yield 1, "a source opens with a banner comment: what it is, and what it relies on"
     if len(lines) > MAX_LINES:

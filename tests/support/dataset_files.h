@@ -1,4 +1,5 @@
-// A dataset's files as tests see them: read, damaged, verified, and compared with the golden ones of tests/core/data.
+// A dataset's files as tests see them: read, damaged, verified, and compared with the golden ones of
+// tests/core/data.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 #include <map>
 #include <string>
 
-#include "core/dataset.h"
-#include "core/npy.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/npy.h"
 
 namespace hopfeed::testing {
 

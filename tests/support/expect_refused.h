@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 extern char** environ;
 
@@ -82,7 +82,8 @@ std::size_t entries(const char* folder) {
   return count;
 }
 
-/// A file of /proc; empty where its process has ended, before or meanwhile (an iterator over the stream would throw then).
+/// A file of /proc; empty where its process has ended, before or meanwhile (an iterator over the stream would
+/// throw then).
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -42,9 +42,11 @@ class BackgroundProgram {
   int pid_ = -1, out_ = -1;
 };
 
-/// A mark for the environment of a program, which all that it starts inherit: "HOPFEED_TEST_MARK=...", new at each call.
+/// A mark for the environment of a program, which all that it starts inherit: "HOPFEED_TEST_MARK=...", new at
+/// each call.
 std::string new_mark();
-/// Pids of the living processes that carry it, also of one that was forked a moment ago and not yet become its program.
+/// Pids of the living processes that carry it, also of one that was forked a moment ago and not yet become
+/// its program.
 std::vector<int> marked(const std::string& mark);
 /// True once there is none any more; false where that takes longer than `limit`.
 bool none_marked(const std::string& mark, std::chrono::milliseconds limit);

@@ -1,5 +1,6 @@
-// What nearly every test includes, compiled once per build: GoogleTest and the library's larger headers. Tests still
-// include what they use, so that one built without it (CMAKE_DISABLE_PRECOMPILE_HEADERS) compiles too.
+// What nearly every test includes, compiled once per build: GoogleTest and the library's larger headers.
+// Tests still include what they use, so that one built without it (CMAKE_DISABLE_PRECOMPILE_HEADERS) compiles
+// too.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>

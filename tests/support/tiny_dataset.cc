@@ -9,10 +9,10 @@
 #include <random>
 #include <utility>
 
-#include "core/dataset_writer.h"
-#include "core/error.h"
-#include "core/fingerprint.h"
-#include "core/graph_view.h"
+#include "core/base/error.h"
+#include "core/dataset/dataset_writer.h"
+#include "core/dataset/fingerprint.h"
+#include "core/dataset/graph_view.h"
 
 namespace hopfeed::testing {
 namespace {

@@ -47,7 +47,8 @@ TinyGraph random_graph(const RandomGraphOptions& options);
 /// The ring of n nodes (pyg-lib's cycle graph): in-neighbours of i are i - 1 and i + 1, in that order; split
 /// "train": all.
 TinyGraph ring_graph(std::int64_t num_nodes);
-/// The ring of 6 with three features, labels of three classes (one unknown), and splits "train" (4, 1, 0) and "valid" (2, 5).
+/// The ring of 6 with three features, labels of three classes (one unknown), and splits "train" (4, 1, 0) and
+/// "valid" (2, 5).
 TinyGraph labelled_ring();
 
 /// A cut that deals the nodes at random to `partitions` and orders them at random inside each.

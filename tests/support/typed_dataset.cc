@@ -1,4 +1,5 @@
-// See typed_dataset.h. Everything here is the obvious serial way, so that it can serve as an oracle of the layout.
+// See typed_dataset.h. Everything here is the obvious serial way, so that it can serve as an oracle of the
+// layout.
 #include "tests/support/typed_dataset.h"
 
 #include <algorithm>
@@ -6,12 +7,12 @@
 #include <random>
 #include <span>
 
-#include "core/alias_table.h"
-#include "core/dataset_writer.h"
-#include "core/error.h"
-#include "core/fingerprint.h"
-#include "core/graph_view.h"
-#include "core/time_codes.h"
+#include "core/base/error.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/dataset_writer.h"
+#include "core/dataset/fingerprint.h"
+#include "core/dataset/graph_view.h"
+#include "core/dataset/time_codes.h"
 
 namespace hopfeed::testing {
 namespace {

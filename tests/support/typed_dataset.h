@@ -1,5 +1,5 @@
-// Small datasets of any node and edge types for tests: edges and attributes by original id, cut and ordered as the test says.
-// Written with DatasetWriter, so that what a test reads is what a program would read.
+// Small datasets of any node and edge types for tests: edges and attributes by original id, cut and ordered
+// as the test says. Written with DatasetWriter, so that what a test reads is what a program would read.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,8 @@ struct TypedNodes {
   std::map<std::string, std::vector<std::int64_t>> splits;  // original ids, in the order given
 };
 
-/// An edge split: {source, destination} of each link, original ids; labels and times are stored where not empty.
+/// An edge split: {source, destination} of each link, original ids; labels and times are stored where not
+/// empty.
 struct TypedLinks {
   std::vector<std::int64_t> pairs, labels, times;
 };
@@ -67,11 +68,13 @@ struct RandomTypedOptions {
   std::int64_t node_types = 3, edge_types = 5;
   std::int64_t max_nodes = 120;  // of a type
   std::uint64_t seed = 1;
-  /// Beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without weights and times.
+  /// Beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without weights
+  /// and times.
   bool reverses = false;
 };
-/// Random multigraphs between random types, with hubs and empty rows; weights (some zero), times, features, labels; some node
-/// types without in-edges. Each row of a weighted edge type has a weight above zero. Split "train" in every node type.
+/// Random multigraphs between random types, with hubs and empty rows; weights (some zero), times, features,
+/// labels; some node types without in-edges. Each row of a weighted edge type has a weight above zero. Split
+/// "train" in every node type.
 TypedGraph random_typed_graph(const RandomTypedOptions& options);
 
 }  // namespace hopfeed::testing

@@ -5,8 +5,8 @@
 
 #include <numeric>
 
-#include "core/block_writer.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/batch/block_writer.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
 #include "trainer/mean_aggregation.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "trainer/model.h"
 

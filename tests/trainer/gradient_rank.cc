@@ -1,16 +1,16 @@
 // One trainer of world_test: `gradient_rank DATASET SEEDS OUT` deals the first SEEDS training nodes to all
 // ranks, makes one step's gradient with all neighbours and no dropout, and lets rank 0 write it to OUT as raw
-// float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and every rank writes its table
-// to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies where the others wait for
-// it.
+// float32. `gradient_rank --embedding STEPS OUT` steps a table with gradients that differ by rank, and every
+// rank writes its table to OUT.RANK. `gradient_rank --die RANK` joins, makes one sum, and then that rank dies
+// where the others wait for it.
 #include <signal.h>
 
 #include <cstdio>
 #include <fstream>
 #include <string>
 
-#include "core/deal.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/batch/deal.h"
 #include "tests/trainer/test_batches.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/model.h"
@@ -45,7 +45,8 @@ void write_gradient(World& world, const std::string& folder, std::int64_t num_se
   }
 }
 
-/// In step s rank r reads rows s to s + 10 * r - 1 and row 7 twice (rank 0 alone nothing else), with gradients of r + 1 everywhere.
+/// In step s rank r reads rows s to s + 10 * r - 1 and row 7 twice (rank 0 alone nothing else), with
+/// gradients of r + 1 everywhere.
 void write_table(World& world, std::int64_t steps, const std::string& out) {
   SparseEmbedding table(SparseEmbeddingOptions{.rows = 100, .width = 6, .seed = 4, .lr = 0.1});
   for (std::int64_t step = 0; step < steps; ++step) {

@@ -1,4 +1,5 @@
-// hetero_classification as a user starts it, on a tiny typed graph: alone, as two trainers, interrupted, and with bad input.
+// hetero_classification as a user starts it, on a tiny typed graph: alone, as two trainers, interrupted, and
+// with bad input.
 #include <signal.h>
 
 #include <thread>

@@ -1,11 +1,11 @@
-// HeteroSage and its layer-wise inference against the formula written edge by edge with Torch's own operations, forward and
-// backward.
+// HeteroSage and its layer-wise inference against the formula written edge by edge with Torch's own
+// operations, forward and backward.
 #include "trainer/hetero_sage.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
 #include "tests/trainer/typed_training_graph.h"

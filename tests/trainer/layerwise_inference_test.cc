@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/test_batches.h"
 #include "trainer/model.h"

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "trainer/roc_auc.h"
 
 namespace hopfeed {

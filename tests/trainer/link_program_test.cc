@@ -1,5 +1,5 @@
-// link_prediction as a user starts it, on a small graph of users, artists and planted tastes: alone, as two trainers, interrupted,
-// and with bad input.
+// link_prediction as a user starts it, on a small graph of users, artists and planted tastes: alone, as two
+// trainers, interrupted, and with bad input.
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "core/npy.h"
+#include "core/dataset/npy.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/support/watchdog.h"
 #include "tests/trainer/program_fixture.h"
@@ -153,7 +153,8 @@ TEST_F(LinkProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeBeginAlike) {
   EXPECT_NEAR(one[5], two[5], 0.05);
 }
 
-// Which rank scores which batch is all that differs: 120 links in batches of 30 are whole rounds of one trainer and of two.
+// Which rank scores which batch is all that differs: 120 links in batches of 30 are whole rounds of one
+// trainer and of two.
 TEST_F(LinkProgram, OneTrainerAndTwoScoreTheSameModelAlikeToTheLastBit) {
   LinkTrainingOptions one_epoch = options("one");
   one_epoch.loader.batch_size = 30;

@@ -1,4 +1,5 @@
-// What the tests of the training programs share: runs as a user starts them, what they leave, and what they say to bad input.
+// What the tests of the training programs share: runs as a user starts them, what they leave, and what they
+// say to bad input.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -43,8 +44,8 @@ inline void expect_refused(const ProgramResult& result, const std::string& progr
   EXPECT_NE(result.output.find(what), std::string::npos) << result.output;
 }
 
-/// Starts two trainers of `command` with --trace and checks that the one file in the empty folder `out` has the track of each
-/// trainer, and of a worker for the training and the validation of each of `models`.
+/// Starts two trainers of `command` with --trace and checks that the one file in the empty folder `out` has
+/// the track of each trainer, and of a worker for the training and the validation of each of `models`.
 inline void expect_trace_of_two_trainers(std::vector<std::string> command, const std::filesystem::path& out,
                                          const std::vector<std::string>& models) {
   std::filesystem::create_directory(out);

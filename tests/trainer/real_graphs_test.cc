@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/dataset.h"
+#include "core/dataset/dataset.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"

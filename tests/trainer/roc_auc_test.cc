@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -1,5 +1,5 @@
-// The learned table against torch.optim.SparseAdam, and what it promises beside: rows that no batch reads cost nothing and stay as
-// they are, the same bits on every number of threads and after a checkpoint.
+// The learned table against torch.optim.SparseAdam, and what it promises beside: rows that no batch reads
+// cost nothing and stay as they are, the same bits on every number of threads and after a checkpoint.
 #include "trainer/sparse_embedding.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"
@@ -53,7 +53,8 @@ class SparseEmbeddingTest : public ::testing::Test {
 /// Python's own SparseAdam over the same rows and gradients; raw float32 and int64 in, raw float32 out.
 constexpr const char* kSparseAdam = R"(
 import sys, numpy, torch
-folder, steps, read, width, lr = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+folder, steps, read, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+lr = float(sys.argv[5])
 table = numpy.fromfile(folder + "/table", numpy.float32).reshape(-1, width)
 ids = torch.from_numpy(numpy.fromfile(folder + "/ids", numpy.int64).reshape(steps, read))
 gradients = torch.from_numpy(numpy.fromfile(folder + "/gradients", numpy.float32).reshape(steps, read, width))

@@ -1,5 +1,5 @@
-// Runs that are ended from outside: docs/faults.md, F5 (the launcher dies) and F35 (a signal asks for the end). Real
-// node_classification processes with their workers, found by a mark in their environment.
+// Runs that are ended from outside: docs/faults.md, F5 (the launcher dies) and F35 (a signal asks for the
+// end). Real node_classification processes with their workers, found by a mark in their environment.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/batch_view.h"
-#include "core/dataset.h"
-#include "core/seed_list.h"
+#include "core/batch/batch_view.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 #include "trainer/batch_tensors.h"
 
 namespace hopfeed::testing {
@@ -29,7 +29,7 @@ struct TestSlot {
 
 inline std::shared_ptr<TestSlot> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                            const BatchOptions& options, BatchKey key) {
-  const SeedList list(seeds, {.shuffle = false});
+  const NodeList list(seeds, {.shuffle = false});
   BatchMaker maker(dataset, list, options);
   auto slot = std::make_shared<TestSlot>(maker.sample(key));
   maker.write(slot->block());

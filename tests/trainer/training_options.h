@@ -1,4 +1,5 @@
-// A training run that takes a second, and one that is interrupted: what training_test, its ranks and the tests of programs agree on.
+// A training run that takes a second, and one that is interrupted: what training_test, its ranks and the
+// tests of programs agree on.
 #pragma once
 #include <xxhash.h>
 

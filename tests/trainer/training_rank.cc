@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/trainer/training_options.h"
 #include "trainer/trainer.h"
 #include "trainer/world.h"

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"

@@ -1,4 +1,5 @@
-// A typed graph whose labels can be learned, small enough to train on in a second: what the tests of typed training share.
+// A typed graph whose labels can be learned, small enough to train on in a second: what the tests of typed
+// training share.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,9 +10,9 @@
 
 namespace hopfeed::testing {
 
-/// Papers (features, labels of 3 classes, splits) cite papers; authors, who have no features, write papers of one class
-/// mostly, the last of them none; venues have features of another width. "rev_" types lead back. A name with a dot, and a type that no path from a
-/// paper reaches.
+/// Papers (features, labels of 3 classes, splits) cite papers; authors, who have no features, write papers of
+/// one class mostly, the last of them none; venues have features of another width. "rev_" types lead back. A
+/// name with a dot, and a type that no path from a paper reaches.
 inline TypedGraph typed_training_graph(std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::int64_t n) {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/trainer/processes.h"

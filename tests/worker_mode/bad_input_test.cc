@@ -1,7 +1,7 @@
 // Input that the loader refuses: one line that names the thing and says what to do, and nothing left behind.
 #include <fstream>
 
-#include "core/limits.h"
+#include "core/base/limits.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/failpoint.h"
+#include "core/base/failpoint.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {

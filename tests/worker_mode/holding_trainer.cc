@@ -1,4 +1,5 @@
-// holding_trainer DATASET VIEWS: a trainer that takes so many batches, says so in a line, and keeps them until it is killed.
+// holding_trainer DATASET VIEWS: a trainer that takes so many batches, says so in a line, and keeps them
+// until it is killed.
 #include <unistd.h>
 
 #include <cstdio>

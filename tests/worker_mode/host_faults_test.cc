@@ -1,5 +1,6 @@
-// What the machine does to a program: docs/faults.md, F7, F27, F29, F31, F33 and F35, through hopfeed-sample as a user
-// runs it. Each ends with the right batches or with one line, never with a signal, and leaves nothing.
+// What the machine does to a program: docs/faults.md, F7, F27, F29, F31, F33 and F35, through hopfeed-sample
+// as a user runs it. Each ends with the right batches or with one line, never with a signal, and leaves
+// nothing.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -102,7 +103,8 @@ TEST_F(HostFaults, ChannelAboveTheMemoryCgroup_IsOneLineAndNoKill) {
   EXPECT_EQ(fits.out, whole_epoch()) << fits.err;
 }
 
-// F31, F1: the kernel kills a worker for the memory that its group does not have; the next one is outside of the group.
+// F31, F1: the kernel kills a worker for the memory that its group does not have; the next one is outside of
+// the group.
 TEST_F(HostFaults, WorkerKilledByAMemoryCgroup_TrainerGetsTheSameBytes) {
   const MemoryGroup group(1 << 20);
   if (!group.made()) GTEST_SKIP() << "needs the right to make a memory cgroup";

@@ -1,5 +1,6 @@
-// Every kind of sampling through worker mode, on a graph of several types: the same bytes as one process makes of one partition, whatever
-// the number of workers and partitions, and after a worker's death. That those are right is what tests/core compares with oracles.
+// Every kind of sampling through worker mode, on a graph of several types: the same bytes as one process
+// makes of one partition, whatever the number of workers and partitions, and after a worker's death. That
+// those are right is what tests/core compares with oracles.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -48,8 +49,8 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
     });
   }
 
-  /// The first random graph where each kind below has something to do. Labels number clusters too, so many that batches are
-  /// left after a kill.
+  /// The first random graph where each kind below has something to do. Labels number clusters too, so many
+  /// that batches are left after a kill.
   static const testing::TypedGraph& graph() {
     static const testing::TypedGraph first = [] {
       for (std::uint64_t seed = 1;; ++seed) {

@@ -1,5 +1,5 @@
-// Links as seeds through worker mode: the same bytes as one process makes whatever the number of workers and partitions, and after a
-// worker's death; and what the loader refuses of links.
+// Links as seeds through worker mode: the same bytes as one process makes whatever the number of workers and
+// partitions, and after a worker's death; and what the loader refuses of links.
 #include <algorithm>
 
 #include "tests/support/typed_dataset.h"
@@ -8,7 +8,8 @@
 namespace hopfeed {
 namespace {
 
-/// Links of the first edge type, which joins two node types and has a reverse; half of them are its split "train", with times.
+/// Links of the first edge type, which joins two node types and has a reverse; half of them are its split
+/// "train", with times.
 testing::TypedGraph link_graph() {
   for (std::uint64_t seed = 1;; ++seed) {
     testing::TypedGraph graph =

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/dataset.h"
-#include "core/deal.h"
-#include "core/error.h"
-#include "core/seed_list.h"
+#include "core/base/error.h"
+#include "core/batch/deal.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/watchdog.h"

@@ -66,8 +66,8 @@ TEST_F(LoaderTest, ResumedRun_GivesWhatWasLeft) {
   EXPECT_EQ(resumed.next_position(), 230);
 }
 
-/// Takes `steps` batches of each rank of `world` from `start` on (all that are left where it is negative), counts their seeds
-/// by original id, and gives the position where a checkpoint would resume.
+/// Takes `steps` batches of each rank of `world` from `start` on (all that are left where it is negative),
+/// counts their seeds by original id, and gives the position where a checkpoint would resume.
 std::int64_t count_seeds(LoaderOptions options, std::int64_t world, std::int64_t start, std::int64_t steps,
                          std::map<std::int64_t, int>& seen) {
   std::int64_t next = start;
@@ -317,7 +317,7 @@ TEST_F(LoaderTest, ChannelOfAlmostNothing_GivesTheSameBytesWithinOneBatchMore) {
   o.num_workers = 3;
   Loader loader(o);
   const Dataset dataset(o.dataset);
-  const SeedList seeds(dataset.split(0, "train"), {});
+  const NodeList seeds(dataset.split(0, "train"), {});
   const std::size_t worst = BatchMaker(dataset, seeds, o.batch).max_block_bytes(o.batch_size);
   const std::vector<std::string> want = expected(o);
   loader.begin_epoch(0);

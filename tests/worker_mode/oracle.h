@@ -1,5 +1,6 @@
-// What a loader's batches must be: each as a line with the digest of all its bytes, and the oracle that makes the same lines
-// the obvious way: one thread deals, samples and hashes batch after batch in this process, with no channel and no workers.
+// What a loader's batches must be: each as a line with the digest of all its bytes, and the oracle that makes
+// the same lines the obvious way: one thread deals, samples and hashes batch after batch in this process,
+// with no channel and no workers.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -8,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_maker.h"
-#include "core/dataset.h"
-#include "core/deal.h"
+#include "core/batch/deal.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {

@@ -1,4 +1,5 @@
-// What every kind of sampling has to do through worker mode: the bytes of the oracle, whatever cuts, workers and deaths.
+// What every kind of sampling has to do through worker mode: the bytes of the oracle, whatever cuts, workers
+// and deaths.
 #pragma once
 #include <signal.h>
 
@@ -24,7 +25,8 @@ inline void expect_same_bytes_of_workers_and_partitions(const OptionsOfParts& op
   }
 }
 
-/// All workers at once, with batches in every state, in epoch after epoch until one of them had a batch in hand: it is made again.
+/// All workers at once, with batches in every state, in epoch after epoch until one of them had a batch in
+/// hand: it is made again.
 inline void expect_same_bytes_after_a_kill(const OptionsOfParts& options) {
   const LoaderOptions o = options(2);
   Loader loader(o);

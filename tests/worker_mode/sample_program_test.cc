@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/batch_view.h"
-#include "core/npy.h"
+#include "core/batch/batch_view.h"
+#include "core/dataset/npy.h"
 #include "tests/worker_mode/loader_fixture.h"
 #include "tests/worker_mode/trace_check.h"
 

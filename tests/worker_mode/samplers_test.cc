@@ -1,12 +1,13 @@
-// Samplers beside the neighbour sampler, and seeds that are no split, through worker mode: the same bytes as in one process, whatever
-// the number of workers and partitions, and after a worker's death. Plugins that cannot be used.
+// Samplers beside the neighbour sampler, and seeds that are no split, through worker mode: the same bytes as
+// in one process, whatever the number of workers and partitions, and after a worker's death. Plugins that
+// cannot be used.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
 
-#include "core/limits.h"
-#include "core/sampler_plugin.h"
+#include "core/base/limits.h"
+#include "core/sampler/sampler_plugin.h"
 #include "tests/worker_mode/faults_fixture.h"
 #include "tests/worker_mode/same_bytes.h"
 

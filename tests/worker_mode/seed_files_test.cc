@@ -1,4 +1,5 @@
-// Files of seeds, their times and their weights that cannot be what they should: exit code 2 and one line that says why.
+// Files of seeds, their times and their weights that cannot be what they should: exit code 2 and one line
+// that says why.
 #include <fmt/format.h>
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Tables of pure arithmetic: which cores whom, how large a channel.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 

@@ -1,7 +1,7 @@
 // A plugin that fails: where it is made with the options "make", in every batch with "batch".
 #include <stdexcept>
 
-#include "core/sampler_plugin.h"
+#include "core/sampler/sampler_plugin.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include "channel/channel_view.h"
 #include "channel/memory.h"
-#include "core/owned_fd.h"
+#include "core/base/owned_fd.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {
@@ -38,7 +38,8 @@ class TopProgram : public LoaderTestWithin<120> {
   }
 };
 
-/// The channel was full all the time. A worker that is looked at between two of its waits has waited for less.
+/// The channel was full all the time. A worker that is looked at between two of its waits has waited for
+/// less.
 bool all_waited(const nlohmann::json& loader) {
   const nlohmann::json& workers = loader["workers"];
   return loader["workers_waited_for_slot"] > 0.9 &&

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {

@@ -1,5 +1,5 @@
-// What every trace must be: JSON, each batch in it by all of its four events, and no two events of a track at the
-// same time.
+// What every trace must be: JSON, each batch in it by all of its four events, and no two events of a track at
+// the same time.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ struct TraceSummary {
   std::set<std::int64_t> epochs, ranks;
 };
 
-/// Checks a trace and says what is in it. A batch is told from another by rank, epoch, first and the loader that
-/// made it; `trainer` tracks do not name the loader, so there batches are only counted.
+/// Checks a trace and says what is in it. A batch is told from another by rank, epoch, first and the loader
+/// that made it; `trainer` tracks do not name the loader, so there batches are only counted.
 inline TraceSummary check_trace(const std::filesystem::path& path) {
   std::ifstream file(path);
   const nlohmann::json trace = nlohmann::json::parse(file);

@@ -1,5 +1,5 @@
-// The process that a loader lives in comes to harm: docs/faults.md, F4 to F6 and F32. Whatever it had started is gone,
-// and so is the memory.
+// The process that a loader lives in comes to harm: docs/faults.md, F4 to F6 and F32. Whatever it had started
+// is gone, and so is the memory.
 #include <sys/wait.h>
 
 #include <random>
@@ -31,8 +31,8 @@ class TrainerDies : public Faults {
     void wait_for_processes(std::size_t count) const {
       while (testing::marked(mark).size() < count) std::this_thread::sleep_for(2ms);
     }
-    /// SIGKILL; true where all that it had started is gone soon after. The promise is a second; a loaded machine may need
-    /// more, and what is told here is whether anything is left.
+    /// SIGKILL; true where all that it had started is gone soon after. The promise is a second; a loaded
+    /// machine may need more, and what is told here is whether anything is left.
     bool nothing_is_left_after_kill() {
       program.kill();
       return testing::none_marked(mark, 20s);
@@ -60,8 +60,8 @@ TEST_F(TrainerDies, KilledWhileItHoldsSeveralViews_ItsWorkersAreGone) {
   }
 }
 
-/// Files in a folder. ThreadSanitizer copies its own read-only data into a file there while a process starts, and one that is killed
-/// in that instant leaves it behind; it is not ours.
+/// Files in a folder. ThreadSanitizer copies its own read-only data into a file there while a process starts,
+/// and one that is killed in that instant leaves it behind; it is not ours.
 std::vector<std::string> left_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -71,7 +71,8 @@ std::vector<std::string> left_in(const std::filesystem::path& folder) {
   return names;
 }
 
-// F6: by the mark in the environment, which a worker has that was spawned an instant before; no name, no file.
+// F6: by the mark in the environment, which a worker has that was spawned an instant before; no name, no
+// file.
 TEST_F(TrainerDies, KilledAtRandomMoments_NothingIsLeft) {
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -121,7 +122,8 @@ int failures_in_fork(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// F32: a fork has neither the loader's threads nor any right to its slots; it is told so, and the loader goes on.
+// F32: a fork has neither the loader's threads nor any right to its slots; it is told so, and the loader goes
+// on.
 TEST_F(TrainerDies, LoaderUsedInAFork_IsRefusedThereAndGoesOnHere) {
   const LoaderOptions o = options();
   std::optional<Loader> loader(o);

@@ -1,5 +1,5 @@
-// The loader when its workers come to harm: docs/faults.md, F1 to F3, F7, F11, F12 and F31. The oracle is always
-// the serial one, so "the same bytes" is meant literally.
+// The loader when its workers come to harm: docs/faults.md, F1 to F3, F7, F11, F12 and F31. The oracle is
+// always the serial one, so "the same bytes" is meant literally.
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -43,7 +43,8 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 2'000));
     }
   });
-  // How many kills find a batch in hand is the machine's affair; the test's watchdog bounds the wait for a few.
+  // How many kills find a batch in hand is the machine's affair; the test's watchdog bounds the wait for a
+  // few.
   const auto enough = [&] { return loader.stats().worker_deaths > 50 && loader.stats().batches_remade > 5; };
   for (std::int64_t epoch = 0; epoch < 200 || !enough(); ++epoch) {
     const std::vector<std::string> lines = loaded(loader, {.epoch = epoch});
@@ -57,7 +58,8 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
               loader.stats().batches_remade);
 }
 
-// F2: the one worker of a loader, killed at its n-th hit of a failpoint; n rises until the epoch is over before.
+// F2: the one worker of a loader, killed at its n-th hit of a failpoint; n rises until the epoch is over
+// before.
 TEST_F(Faults, WorkerKilledAtTheNthHitOfEachFailpoint_EpochHasTheSameBytes) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
@@ -155,7 +157,8 @@ TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   EXPECT_EQ(loader.stats().worker_deaths, 2);
 }
 
-// F3: a stopped worker that has nothing in hand holds nobody up, but it is one worker less; it is replaced, too.
+// F3: a stopped worker that has nothing in hand holds nobody up, but it is one worker less; it is replaced,
+// too.
 TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
   LoaderOptions o = options();
   o.batch_deadline = 5s;
@@ -168,7 +171,8 @@ TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
   EXPECT_EQ(loader.stats().worker_deaths, 1);
 }
 
-// F3: stopped where it waits for memory, and the epoch is left meanwhile: nobody will grant it anything any more.
+// F3: stopped where it waits for memory, and the epoch is left meanwhile: nobody will grant it anything any
+// more.
 TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
@@ -243,7 +247,8 @@ TEST_F(Faults, BatchThatKillsEveryWorker_EndsInPeerDiedWithTheCause) {
   EXPECT_EQ(error_of([&] { loader.next(); }), error);
 }
 
-// Nobody counts those that go at one blow, of which a machine of many cores has more than may be started again in a row.
+// Nobody counts those that go at one blow, of which a machine of many cores has more than may be started
+// again in a row.
 TEST_F(Faults, WorkersKilledTogether_AreStartedAgainHoweverMany) {
   LoaderOptions o = options();
   o.num_workers = 4;

@@ -1,0 +1,68 @@
+// Element types of arrays on disk and in a batch block. The numbers are part of both formats: append, never
+// renumber.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hopfeed {
+
+enum class ElementType : std::uint16_t {
+  kUint8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kBfloat16 = 7,
+  kFloat32 = 8,
+  kFloat64 = 9,
+  kBool = 10,
+  kUint32 = 11,
+};
+
+/// Bytes of one element; 0 for a number that is no ElementType.
+std::size_t element_bytes(ElementType type);
+/// "int64", "bfloat16", ...: the names in meta.json; "?" for a number that is no ElementType.
+const char* to_string(ElementType type);
+/// The inverse of to_string; throws kInvalid for an unknown name.
+ElementType element_type_from(std::string_view name);
+/// NumPy's type string ("<i8"); bfloat16, which NumPy lacks, is stored as "<u2" and named in meta.json.
+const char* npy_descr(ElementType type);
+/// The number at an address, of type float32, float64, int32 or int64: what weights are stored as.
+inline double number_at(const std::byte* at, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return *reinterpret_cast<const float*>(at);
+    case ElementType::kFloat64:
+      return *reinterpret_cast<const double*>(at);
+    case ElementType::kInt32:
+      return *reinterpret_cast<const std::int32_t*>(at);
+    default:
+      return static_cast<double>(*reinterpret_cast<const std::int64_t*>(at));
+  }
+}
+
+template <class T>
+inline constexpr ElementType element_type_of = ElementType{0};
+template <>
+inline constexpr ElementType element_type_of<std::uint8_t> = ElementType::kUint8;
+template <>
+inline constexpr ElementType element_type_of<std::int8_t> = ElementType::kInt8;
+template <>
+inline constexpr ElementType element_type_of<std::int16_t> = ElementType::kInt16;
+template <>
+inline constexpr ElementType element_type_of<std::int32_t> = ElementType::kInt32;
+template <>
+inline constexpr ElementType element_type_of<std::uint32_t> = ElementType::kUint32;
+template <>
+inline constexpr ElementType element_type_of<std::int64_t> = ElementType::kInt64;
+template <>
+inline constexpr ElementType element_type_of<float> = ElementType::kFloat32;
+template <>
+inline constexpr ElementType element_type_of<double> = ElementType::kFloat64;
+template <>
+inline constexpr ElementType element_type_of<bool> = ElementType::kBool;
+
+}  // namespace hopfeed

@@ -1,0 +1,58 @@
+// See error.h.
+#include "core/base/error.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace hopfeed {
+
+const char* to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kCorrupt:
+      return "corrupt";
+    case ErrorCode::kVersion:
+      return "version";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kNoSpace:
+      return "no space";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kPeerDied:
+      return "peer died";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+  }
+  return "unknown";
+}
+
+namespace {
+
+/// What to do about it, where the operating system's word alone does not tell.
+const char* advice(int errno_value) {
+  switch (errno_value) {
+    case EMFILE:
+      return "; raise the limit on open files (ulimit -n)";
+    case EFBIG:
+      return "; raise the limit on the size of files (ulimit -f)";
+    case EAGAIN:
+      return "; raise the limit on processes (ulimit -u) or end some";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void throw_errno(const std::string& what, int errno_value) {
+  ErrorCode code = ErrorCode::kIo;
+  if (errno_value == ENOSPC || errno_value == EDQUOT || errno_value == ENOMEM) code = ErrorCode::kNoSpace;
+  if (errno_value == ENOENT) code = ErrorCode::kNotFound;
+  throw Error(code, what + ": " + std::strerror(errno_value) + advice(errno_value));
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,43 @@
+// The one exception type of hopfeed: a code for programs, a message for people. The message names the thing
+// that is wrong (file, option, peer, slot) and says what to do. The library throws; only programs print and
+// exit.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace hopfeed {
+
+enum class ErrorCode {
+  kInvalid,      // an argument or option that cannot be served
+  kNotFound,     // a file, split or attribute that does not exist
+  kCorrupt,      // bytes that contradict themselves or their checksum
+  kVersion,      // a format that another version of hopfeed wrote
+  kIo,           // the operating system refused a read or write
+  kNoSpace,      // memory or disk would not suffice
+  kTimeout,      // a deadline passed
+  kPeerDied,     // a process that was relied on is gone
+  kUnsupported,  // valid, but not offered
+};
+
+/// "invalid", "not found", ... : the words that programs put into their JSON reports.
+const char* to_string(ErrorCode code);
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// Throws kInvalid with `message` unless `holds`.
+inline void require_valid(bool holds, const std::string& message) {
+  if (!holds) throw Error(ErrorCode::kInvalid, message);
+}
+
+/// Throws kIo (kNoSpace for ENOSPC, EDQUOT and ENOMEM, kNotFound for ENOENT) with `what` and the text of
+/// `errno_value`.
+[[noreturn]] void throw_errno(const std::string& what, int errno_value);
+
+}  // namespace hopfeed

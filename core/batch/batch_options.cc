@@ -1,0 +1,334 @@
+// See batch_options.h.
+#include "core/batch/batch_options.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
+
+namespace hopfeed {
+
+namespace {
+
+enum class Zero { kRefused, kAllowed };
+
+void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero) {
+  if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} hops are asked for; at most {} are sampled", fanouts.size(), kMaxHops));
+  }
+  for (std::int64_t fanout : fanouts) {
+    if (fanout == -1 || (fanout >= (zero == Zero::kAllowed ? 0 : 1) && fanout <= kMaxFanout)) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("fanout {} is not between {} and {}; use -1 for all neighbours", fanout,
+                            zero == Zero::kAllowed ? 0 : 1, kMaxFanout));
+  }
+}
+
+void check_walk(const WalkOptions& walk) {
+  if (walk.length < 1 || walk.length > kMaxWalkLength)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("the walk length is {}; choose 1 to {} steps", walk.length, kMaxWalkLength));
+  if (walk.per_seed < 1 || walk.per_seed > kMaxWalksPerSeed)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} walks per seed; choose 1 to {}", walk.per_seed, kMaxWalksPerSeed));
+  for (const double parameter : {walk.p, walk.q}) {
+    if (parameter > 0 && std::isfinite(parameter) && std::isfinite(1 / parameter)) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} cannot be node2vec's p or q; choose a number above zero", parameter));
+  }
+}
+
+/// Options that only some samplers know.
+void check_sampler(const BatchOptions& o) {
+  const bool neighbor = o.sampler == BatchOptions::kNeighborSampler,
+             walk = o.sampler == BatchOptions::kWalkSampler,
+             cluster = o.sampler == BatchOptions::kClusterSampler;
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("sampler '{}' knows no {}; leave it out or choose another", o.sampler, option));
+  };
+  refuse(!walk && (o.walk.length != 0 || o.walk.per_seed != 1 || o.walk.p != 1 || o.walk.q != 1 ||
+                   !o.walk.metapath.empty()),
+         "walks");
+  refuse(!cluster && !o.cluster.empty(), "cluster");
+  refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
+  const bool fanouts = !neighbor && o.fanouts != BatchOptions{}.fanouts;
+  refuse(fanouts && o.subgraph != Subgraph::kInduced, "fanouts");
+  if (fanouts && std::ranges::any_of(o.fanouts, [](std::int64_t fanout) { return fanout != -1; }))
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("sampler '{}' draws nothing by fanouts; of an induced subgraph they count a model's "
+                    "layers, each over all edges: give -1 for each",
+                    o.sampler));
+  refuse(!neighbor && !o.edge_fanouts.empty(), "edge fanouts");
+  refuse(!neighbor && o.replace, "replace");
+  refuse(!neighbor && !o.weight.empty(), "weight");
+  refuse(!neighbor && o.disjoint, "disjoint");
+  refuse(!neighbor && o.labor, "labor");
+  refuse(!neighbor && !o.time.empty(), "time");
+  if (walk) check_walk(o.walk);
+  if (cluster && o.subgraph != Subgraph::kInduced)
+    throw Error(
+        ErrorCode::kInvalid,
+        "sampler 'cluster' draws no edges of its own; ask for those between its nodes (subgraph induced)");
+  if (cluster && o.cluster.empty())
+    throw Error(ErrorCode::kInvalid, "sampler 'cluster' needs the node attribute that numbers clusters");
+}
+
+void check_named_once(const char* option, const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name)
+      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", option, *name));
+}
+
+}  // namespace
+
+const char* to_string(TemporalStrategy strategy) {
+  return strategy == TemporalStrategy::kUniform ? "uniform" : "last";
+}
+
+TemporalStrategy temporal_strategy_from(const std::string& name) {
+  for (TemporalStrategy strategy : {TemporalStrategy::kUniform, TemporalStrategy::kLast})
+    if (name == to_string(strategy)) return strategy;
+  throw Error(ErrorCode::kInvalid, fmt::format("temporal strategy '{}' is neither uniform nor last", name));
+}
+
+const char* to_string(Subgraph subgraph) {
+  switch (subgraph) {
+    case Subgraph::kDirectional:
+      return "directional";
+    case Subgraph::kBidirectional:
+      return "bidirectional";
+    case Subgraph::kInduced:
+      break;
+  }
+  return "induced";
+}
+
+Subgraph subgraph_from(const std::string& name) {
+  for (Subgraph subgraph : {Subgraph::kDirectional, Subgraph::kBidirectional, Subgraph::kInduced})
+    if (name == to_string(subgraph)) return subgraph;
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("subgraph '{}' is none of directional, bidirectional and induced", name));
+}
+
+bool BatchOptions::bounded() const {
+  if (subgraph == Subgraph::kInduced) return false;
+  if (sampler != kNeighborSampler) return sampler != kClusterSampler;
+  if (labor) return false;
+  const auto none_is_all = [](const std::vector<std::int64_t>& hops) {
+    return std::find(hops.begin(), hops.end(), -1) == hops.end();
+  };
+  return none_is_all(fanouts) && std::all_of(edge_fanouts.begin(), edge_fanouts.end(),
+                                             [&](const auto& type) { return none_is_all(type.second); });
+}
+
+void BatchOptions::validate() const {
+  check_sampler(*this);
+  check_fanouts(fanouts, Zero::kRefused);
+  for (const auto& [type, hops] : edge_fanouts) {
+    check_fanouts(hops, Zero::kAllowed);
+    if (hops.size() == fanouts.size()) continue;
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("edge type '{}' has {} fanouts and the others {}; give one per hop", type,
+                            hops.size(), fanouts.size()));
+  }
+  check_named_once("attrs", attrs.value_or(std::vector<std::string>{}));
+  check_named_once("edge_attrs", edge_attrs);
+  if (subgraph == Subgraph::kInduced && trees())
+    throw Error(ErrorCode::kInvalid,
+                "the induced subgraph has all edges between nodes, so it excludes disjoint and time");
+  require_valid(
+      !keep_orig_edges || subgraph == Subgraph::kBidirectional,
+      "keep_orig_edges keeps the edges that a bidirectional subgraph replaces; choose that, or leave it out");
+  if (labor && (replace || !weight.empty() || trees()))
+    throw Error(ErrorCode::kInvalid,
+                "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
+  if (labor_seeds < 0 || (labor_seeds > 0 && !labor))
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("labor_seeds is {}; give 0 or more, and more only with labor", labor_seeds));
+  if (!weight.empty() && !time.empty())
+    throw Error(ErrorCode::kInvalid,
+                "weight and time exclude each other: draws among neighbours of the past are uniform");
+  if (time.empty() && temporal_strategy == TemporalStrategy::kLast)
+    throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time");
+  if (time.empty() && (!seed_time.empty() || time_window != 0))
+    throw Error(ErrorCode::kInvalid, "seed_time and time_window need times: say which attribute is the time");
+  link.validate();
+  require_valid(!link.on() || seed_time.empty(),
+                "links have times of their own, so seed_time is not read; leave it out");
+  if (time_window < 0)
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("time_window is {}; give 0 (no limit) or more", time_window));
+  if (temporal_strategy == TemporalStrategy::kLast && replace)
+    throw Error(ErrorCode::kInvalid, "the strategy last draws nothing, so replace has no meaning for it");
+}
+
+std::string BatchOptions::to_json() const {
+  nlohmann::json json = {{"fanouts", fanouts},
+                         {"edge_fanouts", nlohmann::json::object()},
+                         {"replace", replace},
+                         {"weight", weight},
+                         {"time", time},
+                         {"seed_time", seed_time},
+                         {"temporal_strategy", to_string(temporal_strategy)},
+                         {"time_window", time_window},
+                         {"disjoint", trees()},
+                         {"edge_ids", edge_ids},
+                         {"dataset_ids", dataset_ids},
+                         {"attrs", nullptr},
+                         {"edge_attrs", edge_attrs}};
+  for (const auto& [type, hops] : edge_fanouts) json["edge_fanouts"][type] = hops;
+  if (attrs) json["attrs"] = *attrs;
+  // Younger options are told only where they are set, so that the text of older ones, and with it a batch's
+  // bytes, stays.
+  if (labor) json["labor"] = labor;
+  if (labor_seeds != 0) json["labor_seeds"] = labor_seeds;
+  if (subgraph != Subgraph::kDirectional) json["subgraph"] = to_string(subgraph);
+  if (keep_orig_edges) json["keep_orig_edges"] = keep_orig_edges;
+  if (sampler != kNeighborSampler) json["sampler"] = sampler;
+  if (!sampler_options.empty()) json["sampler_options"] = sampler_options;
+  if (!cluster.empty()) json["cluster"] = cluster;
+  if (walk.length != 0)
+    json["walk"] = {{"length", walk.length},
+                    {"per_seed", walk.per_seed},
+                    {"p", walk.p},
+                    {"q", walk.q},
+                    {"metapath", walk.metapath}};
+  if (link.on())
+    json["link"] = {{"edge_type", link.edge_type},
+                    {"negatives", to_string(link.negatives.mode)},
+                    {"amount", link.negatives.amount},
+                    {"strict", link.negatives.strict},
+                    {"src_weight", link.negatives.src_weight},
+                    {"dst_weight", link.negatives.dst_weight},
+                    {"exclude", to_string(link.exclude)}};
+  return json_text(json);  // keys sorted, no spaces: one text per value
+}
+
+namespace {
+
+WalkOptions walk_from(const nlohmann::json& json) {
+  WalkOptions walk{
+      .length = json.at("length"), .per_seed = json.at("per_seed"), .p = json.at("p"), .q = json.at("q")};
+  walk.metapath = json.at("metapath").get<std::vector<std::string>>();
+  return walk;
+}
+
+LinkOptions link_from(const nlohmann::json& json) {
+  LinkOptions link{.edge_type = json.at("edge_type"),
+                   .negatives = {.mode = negative_mode_from(json.at("negatives")),
+                                 .amount = json.at("amount"),
+                                 .strict = json.at("strict"),
+                                 .src_weight = json.at("src_weight"),
+                                 .dst_weight = json.at("dst_weight")},
+                   .exclude = exclude_from(json.at("exclude"))};
+  return link;
+}
+
+}  // namespace
+
+BatchOptions BatchOptions::from_json(const std::string& text) {
+  try {
+    const nlohmann::json json = parse_json(text);
+    BatchOptions options;
+    options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
+    for (const auto& [type, hops] : json.at("edge_fanouts").items())
+      options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
+    options.replace = json.at("replace");
+    options.labor = json.value("labor", false);
+    options.labor_seeds = json.value("labor_seeds", std::int64_t{0});
+    options.weight = json.at("weight");
+    options.time = json.at("time");
+    options.seed_time = json.at("seed_time");
+    options.temporal_strategy = temporal_strategy_from(json.at("temporal_strategy"));
+    options.time_window = json.at("time_window");
+    options.disjoint = json.at("disjoint");
+    if (json.contains("subgraph")) options.subgraph = subgraph_from(json.at("subgraph"));
+    options.keep_orig_edges = json.value("keep_orig_edges", false);
+    options.edge_ids = json.at("edge_ids");
+    options.dataset_ids = json.at("dataset_ids");
+    if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();
+    options.edge_attrs = json.at("edge_attrs").get<std::vector<std::string>>();
+    options.sampler = json.value("sampler", options.sampler);
+    options.sampler_options = json.value("sampler_options", "");
+    options.cluster = json.value("cluster", "");
+    if (json.contains("walk")) options.walk = walk_from(json.at("walk"));
+    if (json.contains("link")) options.link = link_from(json.at("link"));
+    options.validate();
+    return options;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalid, std::string("bad batch options: ") + error.what());
+  }
+}
+
+std::uint64_t BatchOptions::hash() const {
+  const std::string text = to_json();
+  return XXH3_64bits(text.data(), text.size());
+}
+
+std::vector<std::int64_t> parse_fanouts(const std::string& text) {
+  std::vector<std::int64_t> fanouts;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size()) {
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("'{}' in fanouts '{}' is no number; write them like 15,10,5", part, text));
+    }
+    fanouts.push_back(value);
+    if (part.size() == rest.size()) break;
+    rest.remove_prefix(part.size() + 1);
+    if (rest.empty())
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("fanouts '{}' end with a comma; write them like 15,10,5", text));
+  }
+  return fanouts;
+}
+
+std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::string& text) {
+  std::map<std::string, std::vector<std::int64_t>> fanouts;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format(
+              "'{}' in edge fanouts '{}' is no TYPE=FANOUTS; write them like depends=15,10;tagged=5,5", part,
+              text));
+    }
+    const std::string type(part.substr(0, equals));
+    if (!fanouts.emplace(type, parse_fanouts(std::string(part.substr(equals + 1)))).second)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("edge fanouts '{}' name edge type '{}' twice", text, type));
+  }
+  return fanouts;
+}
+
+std::vector<std::string> parse_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    if (part.empty() || part.size() + 1 == rest.size())
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("'{}' has an empty name; write names like weight,time", text));
+    names.emplace_back(part);
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return names;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,41 @@
+// How the seeds of an epoch are dealt to ranks: rounds of W batches, rank r takes the r-th of each round. All
+// rounds are full but the last, whose seeds are spread over W batches that differ by at most one seed, the
+// larger ones first; fewer than W seeds left for it: the last two rounds are spread together. So every rank
+// makes the same number of steps, and after each whole round the positions consumed are one range. Pure
+// arithmetic: any process computes any batch.
+#pragma once
+#include <cstdint>
+
+namespace hopfeed {
+
+struct DealOptions {
+  std::int64_t num_seeds = 0;
+  std::int64_t start = 0;  // the first position still to be dealt (a resumed run)
+  std::int64_t batch_size = 1024;
+  std::int64_t world_size = 1;
+  bool drop_last = false;  // drop the incomplete round instead of spreading it
+};
+
+class Deal {
+ public:
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  /// Throws kInvalid where an option is out of range or some rank would get an empty batch (the message says
+  /// which knob). start == num_seeds is valid and deals zero steps.
+  explicit Deal(const DealOptions& options);
+
+  std::int64_t steps() const { return steps_; }             // batches per rank
+  Range batch(std::int64_t step, std::int64_t rank) const;  // 0 <= step < steps(), 0 <= rank < world_size
+  /// The first position not consumed after `step` whole rounds; `position_after(steps())` ends the epoch.
+  std::int64_t position_after(std::int64_t step) const;
+
+ private:
+  DealOptions options_;
+  std::int64_t full_rounds_ = 0;     // rounds of W batches of batch_size
+  std::int64_t spread_batches_ = 0;  // 0, W or 2W batches that share the rest
+  std::int64_t spread_seeds_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace hopfeed

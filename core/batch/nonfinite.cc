@@ -1,0 +1,69 @@
+// See nonfinite.h. In every one of the types all bits of the exponent are set in NaN and infinity and in
+// nothing else.
+#include "core/batch/nonfinite.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "core/base/error.h"
+
+namespace hopfeed {
+namespace {
+
+template <class Word>
+Word load(std::span<const std::byte> values, std::size_t i) {
+  Word bits;
+  std::memcpy(&bits, values.data() + i * sizeof bits, sizeof bits);
+  return bits;
+}
+
+template <class Word>
+std::int64_t count(std::span<const std::byte> values, std::type_identity_t<Word> exponent) {
+  std::int64_t found = 0;
+  for (std::size_t i = 0; i < values.size() / sizeof(Word); ++i)
+    found += (load<Word>(values, i) & exponent) == exponent;
+  return found;
+}
+
+[[noreturn]] void report(const BatchView& batch, const ArrayView& array) {
+  const std::size_t width = element_bytes(array.type);
+  std::size_t at = 0;
+  while (count_nonfinite(array.type, array.bytes.subspan(at * width, width)) == 0) ++at;
+  const std::size_t columns = array.bytes.size() / width / static_cast<std::size_t>(array.shape[0]);
+  const auto n_id = batch.get("n_id", Store::kNode, array.type_number).as<std::int64_t>();
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format("batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
+                  "column {}; clean the data (--reject-nonfinite refuses it at the import) or leave out "
+                  "check_finite",
+                  batch.key().epoch, batch.key().first, batch.key().count, array.name, n_id[at / columns],
+                  at % columns));
+}
+
+}  // namespace
+
+std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values) {
+  switch (type) {
+    case ElementType::kFloat16:
+      return count<std::uint16_t>(values, 0x7C00);
+    case ElementType::kBfloat16:
+      return count<std::uint16_t>(values, 0x7F80);
+    case ElementType::kFloat32:
+      return count<std::uint32_t>(values, 0x7F800000);
+    case ElementType::kFloat64:
+      return count<std::uint64_t>(values, 0x7FF0000000000000);
+    default:
+      return 0;
+  }
+}
+
+void require_finite(const BatchView& batch) {
+  for (int i = 0; i < batch.num_arrays(); ++i) {
+    const ArrayView array = batch.array(i);
+    if (array.store == Store::kNode && count_nonfinite(array.type, array.bytes) > 0) report(batch, array);
+  }
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,18 @@
+// NaN and infinities. They pass through hopfeed bit by bit; whoever does not want them asks here.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "core/base/element_type.h"
+#include "core/batch/batch_view.h"
+
+namespace hopfeed {
+
+/// How many of the values are NaN or infinite; 0 for types that know neither. `values` need not be aligned.
+std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values);
+
+/// Throws kInvalid where a node attribute of the batch has such a value: names the batch, the node as in
+/// `n_id`, attribute and column.
+void require_finite(const BatchView& batch);
+
+}  // namespace hopfeed

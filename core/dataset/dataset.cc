@@ -1,0 +1,439 @@
+// See dataset.h. Opening touches headers and a few records only; verify (dataset_verify.cc) reads every byte.
+#include "core/dataset/dataset.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/prefetch.h"
+#include "core/dataset/row_gather.h"
+#include "core/dataset/time_codes.h"
+
+namespace hopfeed {
+namespace {
+
+[[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
+}
+
+void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape) {
+  if (array.header().shape != shape) {
+    std::string expected, found;
+    for (std::int64_t d : shape) expected += fmt::format("{},", d);
+    for (std::int64_t d : array.header().shape) found += fmt::format("{},", d);
+    corrupt(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
+  }
+}
+
+const std::string& name_of(const std::string& name) { return name; }
+const std::string& name_of(const AttrMeta& attr) { return attr.name; }
+
+/// Where `name` is in the list; throws kNotFound: what is missing, and what there is.
+template <class Item, class Missing>
+std::size_t find(const std::vector<Item>& list, const std::string& name, Missing missing) {
+  std::string known;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (name_of(list[i]) == name) return i;
+    known += (i ? ", " : "") + name_of(list[i]);
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{} '{}'; it has: {}", missing(), name, known.empty() ? "none" : known));
+}
+
+}  // namespace
+
+Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
+    : folder_(folder), options_(options) {
+  const std::filesystem::path meta_path = folder_ / "meta.json";
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(folder_, error);
+  if (error && error.value() != ENOENT && error.value() != ENOTDIR)
+    throw_errno("cannot open the dataset folder " + folder_.string(), error.value());
+  if (!is_folder) throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
+  const bool has_meta = std::filesystem::exists(meta_path, error);
+  if (error && error.value() != ENOENT) throw_errno("cannot open " + meta_path.string(), error.value());
+  if (!has_meta) {
+    throw Error(ErrorCode::kNotFound,
+                folder_.string() +
+                    " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
+  }
+  meta_ = parse_meta(read_text_file(meta_path, kMaxMetaBytes), meta_path.string());
+  nodes_.resize(meta_.node_types.size());
+  edges_.resize(meta_.edge_types.size());
+  edge_type_into_.assign(meta_.node_types.size(), -1);
+  for (int t = 0; t < num_node_types(); ++t) open_nodes(t);
+  for (int t = 0; t < num_edge_types(); ++t) open_edges(t);
+}
+
+NpyArray Dataset::open_array(const std::string& relative) const {
+  const auto known = meta_.files.find(relative);
+  if (known == meta_.files.end()) corrupt(folder_ / "meta.json", "'files' does not list " + relative);
+  NpyArray array(folder_ / relative, options_.huge_pages);
+  const std::uint64_t bytes = array.header().data_offset + array.bytes().size();
+  if (bytes != known->second.bytes)
+    corrupt(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
+  return array;
+}
+
+NpyArray Dataset::open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const {
+  NpyArray array = open_array(relative);
+  array.require_descr(npy_descr(attr.type));
+  require_shape(array, {rows, attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type))});
+  return array;
+}
+
+void Dataset::open_nodes(int node_type) {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  NodeFiles& files = nodes_[node_type];
+  files.new_ids = open_array(new_ids_path(node));
+  files.new_ids.require_descr(npy_descr(node.new_id_type));
+  require_shape(files.new_ids, {node.count});
+  for (const auto& [name, count] : node.splits) {
+    files.splits.push_back(open_array(split_path(node, name)));
+    files.splits.back().require_descr(npy_descr(ElementType::kInt64));
+    require_shape(files.splits.back(), {count});
+  }
+  files.attrs.resize(node.attrs.size());
+  files.attr_parts.resize(node.attrs.size());
+  for (int p = 0; p < meta_.partitions; ++p) {
+    const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
+    for (std::size_t a = 0; a < node.attrs.size(); ++a) {
+      files.attrs[a].push_back(open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
+      files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
+    }
+    if (!meta_.has_rows(node)) {
+      files.original_ids.push_back(open_array(original_ids_path(p, node)));
+      files.original_ids.back().require_descr(npy_descr(ElementType::kInt64));
+      require_shape(files.original_ids.back(), {rows});
+    }
+    files.hotness.push_back(open_array(hotness_path(p, node)));
+    files.hotness.back().require_descr(npy_descr(ElementType::kFloat64));
+    require_shape(files.hotness.back(), {rows});
+  }
+}
+
+void Dataset::open_edges(int edge_type) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  EdgeFiles& files = edges_[edge_type];
+  const int dst = meta_.edge_dst_type(edge);
+  const NodeTypeMeta& node = meta_.node_types[dst];
+  for (int p = 0; p < meta_.partitions; ++p) {
+    CscPart part;
+    part.num_rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
+    part.num_edges = edge.partition_edges[p];
+    part.first_edge = p == 0 ? 0 : files.parts.back().first_edge + files.parts.back().num_edges;
+    files.rows.push_back(open_array(rows_path(p, edge)));
+    require_shape(files.rows.back(), {part.num_rows + 1});
+    part.rows = files.rows.back().as<RowRecord>().data();
+    if (part.rows[0].offset != 0 || part.rows[part.num_rows].offset != part.num_edges) {
+      corrupt(files.rows.back().path(), fmt::format("its rows do not span 0 to {} edges", part.num_edges));
+    }
+    files.indices.push_back(open_array(indices_path(p, edge)));
+    files.indices.back().require_descr(npy_descr(edge.index_type));
+    require_shape(files.indices.back(), {part.num_edges});
+    part.indices = files.indices.back().bytes().data();
+    if (edge.has_edge_ids) {
+      files.edge_ids.push_back(open_array(edge_ids_path(p, edge)));
+      files.edge_ids.back().require_descr(npy_descr(edge.edge_id_type));
+      require_shape(files.edge_ids.back(), {part.num_edges});
+      part.edge_ids = files.edge_ids.back().bytes().data();
+    }
+    files.parts.push_back(part);
+    files.partition_offsets.push_back(part.first_edge + part.num_edges);
+    open_edge_extras(edge_type, p);
+  }
+  if (edge_type_into_[dst] < 0) edge_type_into_[dst] = edge_type;
+  for (const std::string& time : edge.times) {
+    const NpyArray& bounds = files.time_bounds.emplace_back(open_array(time_bounds_path(edge, time)));
+    bounds.require_descr(npy_descr(ElementType::kInt64));
+    const std::int64_t count = bounds.header().count();
+    require_shape(bounds, {count});
+    if (count > static_cast<std::int64_t>(kMaxTimeBounds))
+      corrupt(bounds.path(), fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
+  }
+  open_links(edge_type);
+}
+
+void Dataset::open_links(int edge_type) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const auto open = [&](const std::string& relative, const std::vector<std::int64_t>& shape) {
+    NpyArray array = open_array(relative);
+    array.require_descr(npy_descr(ElementType::kInt64));
+    require_shape(array, shape);
+    return array;
+  };
+  for (const auto& [name, count] : edge.splits) {
+    LinkFiles& files = edges_[edge_type].splits.emplace_back();
+    files.pairs = open(link_pairs_path(edge, name), {count, 2});
+    if (const std::string path = link_labels_path(edge, name); meta_.files.contains(path))
+      files.labels = open(path, {count});
+    if (const std::string path = link_times_path(edge, name); meta_.files.contains(path))
+      files.times = open(path, {count});
+  }
+}
+
+void Dataset::open_edge_extras(int edge_type, int p) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::int64_t num_edges = edge.partition_edges[p];
+  EdgeFiles& files = edges_[edge_type];
+  files.attrs.resize(edge.attrs.size());
+  files.attr_parts.resize(edge.attrs.size());
+  for (std::size_t a = 0; a < edge.attrs.size(); ++a) {
+    files.attrs[a].push_back(
+        open_attr(edge_attr_path(p, edge, edge.attrs[a].name), edge.attrs[a], num_edges));
+    files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
+  }
+  files.aliases.resize(edge.weights.size());
+  files.alias_parts.resize(edge.weights.size());
+  for (std::size_t w = 0; w < edge.weights.size(); ++w) {
+    files.aliases[w].push_back(open_array(alias_path(p, edge, edge.weights[w])));
+    const NpyArray& tables = files.aliases[w].back();
+    const auto words = tables.as<std::uint32_t>();
+    // Before version 7 entries came without sources.
+    if (files.alias_bytes == 0)
+      files.alias_bytes = tables.header().shape == std::vector<std::int64_t>{num_edges, 2}
+                              ? sizeof(AliasEntry)
+                              : alias_entry_bytes(element_bytes(edge.index_type));
+    require_shape(tables, {num_edges, static_cast<std::int64_t>(files.alias_bytes / sizeof(std::uint32_t))});
+    files.alias_parts[w].push_back(reinterpret_cast<const std::byte*>(words.data()));
+  }
+  if (edge.has_by_id) {
+    files.by_id.push_back(open_array(by_id_path(p, edge)));
+    files.by_id_parts.push_back(files.by_id.back().as<std::uint32_t>().data());
+    require_shape(files.by_id.back(), {num_edges});
+  }
+  files.time_orders.resize(edge.times.size());
+  files.time_order_parts.resize(edge.times.size());
+  files.times.resize(edge.times.size());
+  files.time_parts.resize(edge.times.size());
+  files.time_codes.resize(edge.times.size());
+  files.time_code_parts.resize(edge.times.size());
+  files.time_indices.resize(edge.times.size());
+  files.time_index_parts.resize(edge.times.size());
+  for (std::size_t t = 0; t < edge.times.size(); ++t) {
+    files.time_orders[t].push_back(open_array(time_order_path(p, edge, edge.times[t])));
+    files.times[t].push_back(open_array(times_path(p, edge, edge.times[t])));
+    require_shape(files.time_orders[t].back(), {num_edges});
+    require_shape(files.times[t].back(), {num_edges});
+    files.time_codes[t].push_back(open_array(time_codes_path(p, edge, edge.times[t])));
+    require_shape(files.time_codes[t].back(), {num_edges});
+    files.time_code_parts[t].push_back(files.time_codes[t].back().as<std::int16_t>().data());
+    files.time_indices[t].push_back(open_array(time_indices_path(p, edge, edge.times[t])));
+    files.time_indices[t].back().require_descr(npy_descr(edge.index_type));
+    require_shape(files.time_indices[t].back(), {num_edges});
+    files.time_index_parts[t].push_back(files.time_indices[t].back().bytes().data());
+    files.time_order_parts[t].push_back(files.time_orders[t].back().as<std::uint32_t>().data());
+    files.time_parts[t].push_back(files.times[t].back().as<std::int64_t>().data());
+  }
+}
+
+CscView Dataset::csc(int edge_type) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const int src = meta_.edge_src_type(edge), dst = meta_.edge_dst_type(edge);
+  return {.parts = edges_[edge_type].parts,
+          .partition_offsets = meta_.node_types[dst].partition_offsets,
+          .num_src_nodes = meta_.node_types[src].count,
+          .num_dst_nodes = meta_.node_types[dst].count,
+          .num_edges = edge.count,
+          .src_type = src,
+          .dst_type = dst,
+          .index_type = edge.index_type,
+          .edge_id_type = edge.edge_id_type,
+          .has_edge_ids = edge.has_edge_ids};
+}
+
+namespace {
+
+AttrView view_of(const AttrMeta& attr, std::span<const std::byte* const> parts,
+                 std::span<const std::int64_t> offsets) {
+  return {.parts = parts,
+          .partition_offsets = offsets,
+          .type = attr.type,
+          .row_bytes = attr.row_bytes(),
+          .stride_bytes = attr.stride_bytes};
+}
+
+}  // namespace
+
+AttrView Dataset::attr(int node_type, const std::string& name) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  const std::size_t a = find(node.attrs, name, [&] {
+    return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string());
+  });
+  return view_of(node.attrs[a], nodes_[node_type].attr_parts[a], node.partition_offsets);
+}
+
+AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t a = find(edge.attrs, name, [&] {
+    return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string());
+  });
+  return view_of(edge.attrs[a], edges_[edge_type].attr_parts[a], edges_[edge_type].partition_offsets);
+}
+
+WeightView Dataset::weight(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t w = find(edge.weights, name, [&] {
+    return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(),
+                       folder_.string());
+  });
+  return {.parts = edges_[edge_type].alias_parts[w], .entry_bytes = edges_[edge_type].alias_bytes};
+}
+
+TimeView Dataset::time(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const std::size_t t = find(edge.times, name, [&] {
+    return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(),
+                       folder_.string());
+  });
+  const EdgeFiles& files = edges_[edge_type];
+  return {.bounds = files.time_bounds[t].as<std::int64_t>(),
+          .codes = files.time_code_parts[t],
+          .order = files.time_order_parts[t],
+          .times = files.time_parts[t],
+          .indices = files.time_index_parts[t]};
+}
+
+std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  std::string known;
+  std::size_t i = 0;
+  for (const auto& [split, count] : node.splits) {
+    if (split == name) return nodes_[node_type].splits[i].as<std::int64_t>();
+    known += (i++ ? ", " : "") + split;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(),
+                          name, known.empty() ? "none" : known));
+}
+
+LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  const auto numbers = [](const NpyArray& array) {
+    return array.path().empty() ? std::span<const std::int64_t>() : array.as<std::int64_t>();
+  };
+  std::string known;
+  std::size_t i = 0;
+  for (const auto& [split, count] : edge.splits) {
+    const LinkFiles& files = edges_[edge_type].splits[i];
+    if (split == name)
+      return {.pairs = numbers(files.pairs),
+              .labels = numbers(files.labels),
+              .times = numbers(files.times),
+              .path = files.pairs.path()};
+    known += (i++ ? ", " : "") + split;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(),
+                          folder_.string(), name, known.empty() ? "none" : known));
+}
+
+std::span<const double> Dataset::hotness(int node_type, int partition) const {
+  return nodes_[node_type].hotness[partition].as<double>();
+}
+
+PageUse Dataset::page_use() const {
+  std::vector<std::span<const std::byte>> ranges;
+  const auto add = [&](const std::vector<NpyArray>& arrays) {
+    for (const NpyArray& array : arrays) ranges.push_back(array.bytes());
+  };
+  for (const NodeFiles& files : nodes_) {
+    ranges.push_back(files.new_ids.bytes());
+    for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
+    add(files.splits);
+    add(files.hotness);
+    add(files.original_ids);
+  }
+  for (const EdgeFiles& files : edges_) {
+    add(files.rows);
+    add(files.indices);
+    add(files.edge_ids);
+    add(files.by_id);
+    add(files.time_bounds);
+    for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times,
+                              &files.time_codes, &files.time_indices}) {
+      for (const std::vector<NpyArray>& list : *lists) add(list);
+    }
+    for (const LinkFiles& split : files.splits)
+      for (const NpyArray* array : {&split.pairs, &split.labels, &split.times})
+        ranges.push_back(array->bytes());
+  }
+  return hopfeed::page_use(ranges);
+}
+
+std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const {
+  std::int64_t id = 0;
+  dataset_ids(node_type, {&original_id, 1}, {&id, 1});
+  return id;
+}
+
+void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
+                          std::span<std::int64_t> out) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  const NpyArray& array = nodes_[node_type].new_ids;
+  const auto look_up = [&]<class Id>(const Id* ids) {
+    for (std::int64_t original_id :
+         original_ids) {  // checked first, so that all look-ups can be under way at once
+      if (original_id < 0 || original_id >= node.count) {
+        throw Error(ErrorCode::kInvalid,
+                    fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id,
+                                node.name, folder_.string(), node.count));
+      }
+      prefetch_line(ids + original_id);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = ids[original_ids[i]];
+      if (out[i] < 0 || out[i] >= node.count)
+        corrupt(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
+    }
+  };
+  if (node.new_id_type == ElementType::kInt32)
+    look_up(reinterpret_cast<const std::int32_t*>(array.bytes().data()));  // checked when it was opened
+  else
+    look_up(reinterpret_cast<const std::int64_t*>(array.bytes().data()));
+}
+
+std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const {
+  std::int64_t id = 0;
+  original_ids(node_type, {&dataset_id, 1}, &id);
+  return id;
+}
+
+std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id) const {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  const std::int64_t id = original_id(node_type, dataset_id);
+  if (id >= 0 && id < node.count) return id;
+  const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
+  corrupt(folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
+          fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
+                      "verify",
+                      dataset_id - node.partition_offsets[p], id, node.name, node.count));
+}
+
+void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,
+                           std::int64_t* out) const {
+  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
+  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0)
+    return gather_original_ids(csc(edge_type), dataset_ids, out);
+  for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
+    const int p = partition_of(offsets, dataset_ids[i]);
+    out[i] = reinterpret_cast<const std::int64_t*>(
+        nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] -
+                                                          offsets[p]];  // checked when it was opened
+  }
+}
+
+OriginalIds Dataset::original_ids(int node_type, int partition) const {
+  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
+  const std::int64_t count = offsets[partition + 1] - offsets[partition];
+  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0) {
+    return {.first = &edges_[edge_type].parts[partition].rows->original_id,
+            .count = count,
+            .stride = sizeof(RowRecord) / sizeof(std::int64_t)};
+  }
+  return {.first = nodes_[node_type].original_ids[partition].as<std::int64_t>().data(), .count = count};
+}
+
+}  // namespace hopfeed

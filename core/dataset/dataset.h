@@ -1,0 +1,134 @@
+// A dataset folder opened for reading: everything mapped, nothing copied, headers, sizes and types checked at
+// the door (microseconds per file, whatever its size). What the arrays hold is checked where it is read, or
+// all at once by verify().
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/graph_view.h"
+#include "core/dataset/npy.h"
+
+namespace hopfeed {
+
+/// Links of an edge split, in the order that they were given in.
+struct LinkSplit {
+  std::span<const std::int64_t> pairs;   // [2 P]: source and destination of each link, original ids
+  std::span<const std::int64_t> labels;  // [P]; empty: none
+  std::span<const std::int64_t> times;   // [P]; empty: none
+  std::filesystem::path path;            // of the pairs' file
+  std::int64_t count() const { return std::ssize(pairs) / 2; }
+};
+
+struct DatasetOptions {
+  HugePages huge_pages = HugePages::kAuto;  // of every mapped array
+};
+
+class Dataset {
+ public:
+  /// Throws kNotFound, kCorrupt or kVersion naming the file and the field; kUnsupported where
+  /// HugePages::kAlways cannot be had.
+  explicit Dataset(const std::filesystem::path& folder, DatasetOptions options = {});
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const DatasetMeta& meta() const { return meta_; }
+  int num_node_types() const { return static_cast<int>(meta_.node_types.size()); }
+  int num_edge_types() const { return static_cast<int>(meta_.edge_types.size()); }
+  std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
+
+  CscView csc(int edge_type) const;
+  /// Throws kNotFound naming the attributes that exist.
+  AttrView attr(int node_type, const std::string& name) const;
+  /// The same of edges; rows are in the dataset's order (CscPart::first_edge + position in the partition).
+  AttrView edge_attr(int edge_type, const std::string& name) const;
+  /// Alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
+  WeightView weight(int edge_type, const std::string& name) const;
+  /// Rows in the order of a time. Throws kNotFound naming the times that exist.
+  TimeView time(int edge_type, const std::string& name) const;
+  /// Rows in the order of source ids; empty where the dataset has none.
+  ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id_parts}; }
+  /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
+  std::span<const std::int64_t> split(int node_type, const std::string& name) const;
+  /// Links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
+  LinkSplit edge_split(int edge_type, const std::string& name) const;
+  /// float64 per node of a partition, in dataset order.
+  std::span<const double> hotness(int node_type, int partition) const;
+
+  /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the
+  /// table is.
+  std::int64_t dataset_id(int node_type, std::int64_t original_id) const;
+  /// out[i] = dataset id of original_ids[i].
+  void dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
+                   std::span<std::int64_t> out) const;
+  /// The inverse.
+  std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
+
+  /// The same; throws kCorrupt naming file and row where what the file has is no node: for those who index by
+  /// it.
+  std::int64_t checked_original_id(int node_type, std::int64_t dataset_id) const;
+
+  /// out[i] = original id of dataset_ids[i], which are in range.
+  void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
+
+  /// All of a partition.
+  OriginalIds original_ids(int node_type, int partition) const;
+
+  /// How the mapped arrays lie in memory, as the kernel tells it now.
+  PageUse page_use() const;
+
+  /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees
+  /// with the row records, split ids, links, labels, and the fingerprint recomputed. `progress(done, total)`
+  /// in bytes. Throws kCorrupt.
+  void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
+
+ private:
+  struct NodeFiles {
+    NpyArray new_ids;
+    std::vector<std::vector<NpyArray>> attrs;               // [attr][partition]
+    std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
+    std::vector<NpyArray> splits;                           // in the order of meta's map
+    std::vector<NpyArray> hotness;                          // [partition]
+    std::vector<NpyArray> original_ids;                     // [partition]; empty where row records name them
+  };
+  struct LinkFiles {
+    NpyArray pairs, labels, times;  // without a path: not there
+  };
+  struct EdgeFiles {
+    std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
+    std::vector<NpyArray> by_id;                    // [partition], or none
+    std::vector<CscPart> parts;
+    std::vector<std::int64_t> partition_offsets{0};  // of the edges
+    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_codes,
+        time_indices;                                                         // [name][partition]
+    std::vector<NpyArray> time_bounds;                                        // [name]
+    std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;  // as in the above
+    std::vector<std::vector<const std::byte*>> alias_parts;
+    std::size_t alias_bytes = 0;  // from entry to entry, in all of them
+    std::vector<std::vector<const std::uint32_t*>> time_order_parts;
+    std::vector<std::vector<const std::int64_t*>> time_parts;
+    std::vector<std::vector<const std::int16_t*>> time_code_parts;
+    std::vector<const std::uint32_t*> by_id_parts;
+    std::vector<LinkFiles> splits;  // in the order of meta's map
+  };
+  void open_nodes(int node_type);
+  void open_edges(int edge_type);
+  void open_edge_extras(int edge_type, int partition);
+  void open_links(int edge_type);
+  NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
+  NpyArray open_array(const std::string& relative) const;
+
+  std::filesystem::path folder_;
+  DatasetOptions options_;
+  DatasetMeta meta_;
+  std::vector<NodeFiles> nodes_;
+  std::vector<EdgeFiles> edges_;
+  std::vector<int> edge_type_into_;  // per node type: an edge type whose rows name its original ids, or -1
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,102 @@
+// See dataset_meta.h. meta.json's text is read and written in dataset_meta_text.cc.
+#include "core/dataset/dataset_meta.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+
+namespace hopfeed {
+
+std::int64_t AttrMeta::row_elements() const {
+  std::int64_t n = 1;
+  for (std::int64_t d : shape) n *= d;
+  return n;
+}
+
+std::int64_t AttrMeta::row_bytes() const {
+  return row_elements() * static_cast<std::int64_t>(element_bytes(type));
+}
+
+const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
+  const auto found = std::ranges::find(attrs, name, &AttrMeta::name);
+  return found == attrs.end() ? nullptr : &*found;
+}
+
+bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name) {
+  const AttrMeta* attr = find_attr(attrs, name);
+  return attr && attr->type == ElementType::kInt64 && attr->row_elements() == 1;
+}
+
+int DatasetMeta::node_type(const std::string& type_name) const {
+  std::string known;
+  for (std::size_t i = 0; i < node_types.size(); ++i) {
+    if (node_types[i].name == type_name) return static_cast<int>(i);
+    known += (i ? ", " : "") + node_types[i].name;
+  }
+  throw Error(ErrorCode::kNotFound, "no node type '" + type_name + "'; the dataset has: " + known);
+}
+
+int DatasetMeta::edge_type(const std::string& name) const {
+  std::string known, named;
+  int found = -1, matches = 0;
+  const auto list = [](std::string& names, const std::string& another) {
+    names += (names.empty() ? "" : ", ") + another;
+  };
+  for (std::size_t i = 0; i < edge_types.size(); ++i) {
+    const std::string folder = edge_types[i].folder();
+    if (folder == name) return static_cast<int>(i);
+    list(known, folder);
+    if (edge_types[i].rel != name) continue;
+    found = static_cast<int>(i), ++matches;
+    list(named, folder);
+  }
+  if (matches == 1) return found;
+  throw Error(ErrorCode::kNotFound, matches == 0
+                                        ? "no edge type '" + name + "'; the dataset has: " + known
+                                        : "several edge types are named '" + name + "'; say which: " + named);
+}
+
+int DatasetMeta::reverse_edge_type(int edge_type) const {
+  const EdgeTypeMeta& edge = edge_types[edge_type];
+  for (std::size_t i = 0; i < edge_types.size(); ++i) {
+    if (edge_types[i].rev_of == edge.folder() || edge.rev_of == edge_types[i].folder())
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int EdgeTypeMeta::version() const {
+  if (!weights.empty()) return kWeightsDatasetVersion;
+  if (!times.empty()) return kTimesDatasetVersion;
+  return has_links() ? kLinksDatasetVersion : kPlainDatasetVersion;
+}
+
+int DatasetMeta::version() const {
+  int version = kPlainDatasetVersion;
+  for (const EdgeTypeMeta& edge : edge_types) version = std::max(version, edge.version());
+  return version;
+}
+
+bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {
+  return std::any_of(edge_types.begin(), edge_types.end(),
+                     [&](const EdgeTypeMeta& edge) { return edge.dst == node.name; });
+}
+
+void check_name(const std::string& name, const char* what) {
+  const bool valid = !name.empty() && name.size() < kMaxNameBytes && name[0] != '.' &&
+                     name.find("__") == std::string::npos &&
+                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                       return std::isalnum(c) || c == '_' || c == '.' || c == '-';
+                     });
+  if (!valid) {
+    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is no valid name: use 1 to {} of letters, digits, "
+                                                 "'_', '.', '-' (no leading '.', no '__')",
+                                                 what, name.substr(0, 64), kMaxNameBytes - 1));
+  }
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,169 @@
+// What meta.json says: the manifest of a dataset folder, and the names of the files beside it.
+//
+//   meta.json                                       written last; without it the folder is no dataset
+//   nodes/<type>/new_ids.npy                        [N]    int32|int64   original id -> dataset id
+//   splits/<type>/<split>.npy                       [S]    int64         original ids, in the imported order
+//   edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source, destination},
+//   original ids edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
+//   edge_splits/<...>/<split>/times.npy             [P]    int64         optional
+//   time_bounds/<src>__<rel>__<dst>/<attr>.npy      [B]    int64         what the codes of times count
+//   (time_codes.h) part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
+//   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
+//   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import
+//   (optional) part-0000/edges/<...>/attrs/<attr>.npy          [e, stride / element]  one row per edge
+//   part-0000/edges/<...>/alias/<attr>.npy          [e, 4|6] uint32      {threshold, alias, their sources}:
+//   weighted draws (alias_table.h) part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the
+//   row's edges by rising time: positions in the row part-0000/edges/<...>/times/<attr>.npy          [e]
+//   int64         their times part-0000/edges/<...>/time_codes/<attr>.npy     [e]    int16         codes of
+//   their times part-0000/edges/<...>/time_indices/<attr>.npy   [e]    int32|int64   their source nodes:
+//   `indices` in that order part-0000/edges/<...>/by_id.npy                 [e]    uint32        the row's
+//   edges by rising original id of the source (optional) part-0000/nodes/<type>/original_ids.npy         [n]
+//   int64         only where no edge type ends at the node type part-0000/nodes/<type>/<attr>.npy [n, stride
+//   / element]  one row per node, padded to the stride part-0000/nodes/<type>/hotness.npy              [n]
+//   float64       expected reads per mini-batch (VIP), falling
+//
+// Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
+// hotness, ties by smaller original id. docs/architecture.md has the table of meta.json.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/element_type.h"
+
+namespace hopfeed {
+
+inline constexpr int kDatasetVersion = 7;
+/// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 7 brought
+/// the sources in alias tables; those of earlier versions, without them, are read.
+inline constexpr int kWeightsDatasetVersion = 7;
+/// The codes of times; times without them are not read.
+inline constexpr int kTimesDatasetVersion = 6;
+/// `rev_of`, edge splits and `by_id`.
+inline constexpr int kLinksDatasetVersion = 5;
+inline constexpr int kPlainDatasetVersion = 4;
+inline constexpr int kOldestDatasetVersion = 3;
+
+struct AttrMeta {
+  std::string name;  // "x", "y", ...
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::int64_t> shape;    // of one row; empty for a scalar
+  std::int64_t stride_bytes = 0;      // from row to row in the file
+  std::int64_t row_elements() const;  // product of shape
+  std::int64_t row_bytes() const;
+};
+
+/// The attribute of that name, or null.
+const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name);
+/// Whether there is one of that name that can be a time: one int64 for each node or edge.
+bool has_time(const std::vector<AttrMeta>& attrs, const std::string& name);
+
+struct NodeTypeMeta {
+  std::string name = "node";
+  std::int64_t count = 0;
+  std::vector<std::int64_t> partition_offsets;  // [P + 1], first 0, last count
+  ElementType new_id_type = ElementType::kInt32;
+  std::vector<AttrMeta> attrs;
+  std::map<std::string, std::int64_t> splits;  // name -> number of nodes
+  std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
+};
+
+struct EdgeTypeMeta {
+  std::string src = "node", rel = "to", dst = "node";
+  std::int64_t count = 0;
+  std::vector<std::int64_t> partition_edges;     // [P]
+  ElementType index_type = ElementType::kInt32;  // int32 where every source id fits, else int64
+  bool has_edge_ids = true;
+  ElementType edge_id_type = ElementType::kInt32;
+  std::vector<AttrMeta> attrs;
+  std::vector<std::string> weights;  // attributes of these edges that have alias tables
+  std::vector<std::string>
+      times;  // attributes of these edges, or else of their source nodes, that rows are ordered by
+  std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
+  std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
+  bool has_by_id = false;                           // rows have the order of source ids too
+  std::string folder() const { return src + "__" + rel + "__" + dst; }
+  /// Whether there is something of version 5 in it.
+  bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
+  /// The oldest that holds it.
+  int version() const;
+};
+
+/// How the dataset was cut and ordered. Changes nothing in a batch (dataset ids aside).
+struct CutMeta {
+  std::string method = "none";                   // none | random | metis
+  std::vector<std::int64_t> fanouts{15, 10, 5};  // that the hotness was computed for
+  std::int64_t batch_size = 1024;
+  std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
+  std::uint64_t seed = 0;
+  std::int64_t metis_degree = 0;  // METIS saw about this many neighbours of each node; 0: all, or not METIS
+};
+
+struct FileMeta {
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;  // XXH3-64 of the whole file
+};
+
+struct DatasetMeta {
+  std::string name;
+  std::string fingerprint;  // 32 hex digits: the imported content, whatever the cut (fingerprint.h)
+  std::string made_by;      // the command line
+  std::vector<std::string> class_names;  // optional, of the labels of the first node type
+  int partitions = 1;
+  CutMeta cut;
+  std::vector<NodeTypeMeta> node_types;
+  std::vector<EdgeTypeMeta> edge_types;
+  std::map<std::string, FileMeta> files;  // relative path -> size and checksum; DatasetWriter fills it
+
+  int node_type(const std::string& name) const;  // number of a type; throws kNotFound listing what there is
+  /// Number of an edge type by "src__rel__dst", or by "rel" where only one type has it; throws kNotFound
+  /// listing what there is.
+  int edge_type(const std::string& name) const;
+  /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
+  int reverse_edge_type(int edge_type) const;
+  /// Of the format that meta.json says it is in.
+  int version() const;
+  /// Whether an edge type ends at the node type, so that row records name its original ids.
+  bool has_rows(const NodeTypeMeta& node) const;
+  int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
+  int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
+};
+
+/// Reads and validates meta.json (types, limits, sums, names); throws kCorrupt or kVersion naming file and
+/// field.
+DatasetMeta parse_meta(const std::string& json, const std::string& path);
+std::string format_meta(const DatasetMeta& meta);
+/// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that
+/// field.
+std::string seal_meta(std::string json);
+
+/// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without
+/// "__".
+void check_name(const std::string& name, const char* what);
+
+// Paths relative to the dataset folder.
+std::string part_folder(int partition);  // "part-0000"
+std::string rows_path(int partition, const EdgeTypeMeta& edge);
+std::string indices_path(int partition, const EdgeTypeMeta& edge);
+std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);
+std::string edge_attr_path(int partition, const EdgeTypeMeta& edge, const std::string& attr);
+std::string alias_path(int partition, const EdgeTypeMeta& edge, const std::string& weight);
+std::string time_order_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string times_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string time_codes_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string time_bounds_path(const EdgeTypeMeta& edge, const std::string& time);
+std::string time_indices_path(int partition, const EdgeTypeMeta& edge, const std::string& time);
+std::string by_id_path(int partition, const EdgeTypeMeta& edge);
+std::string original_ids_path(int partition, const NodeTypeMeta& node);
+std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
+std::string hotness_path(int partition, const NodeTypeMeta& node);
+std::string new_ids_path(const NodeTypeMeta& node);
+std::string split_path(const NodeTypeMeta& node, const std::string& split);
+std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
+std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
+std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
+/// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids.
+bool is_derived_path(const std::string& path);
+
+}  // namespace hopfeed

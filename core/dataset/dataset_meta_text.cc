@@ -1,0 +1,304 @@
+// meta.json to a DatasetMeta and back; see dataset_meta.h.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/meta_json.h"
+
+namespace hopfeed {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormatName = "hopfeed-dataset";
+
+std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+// The manifest's checksum covers the text itself, its own digits taken as zeros. It is the first field, so
+// its place is known.
+constexpr std::string_view kChecksumHead = "{\n \"checksum\": \"", kNoChecksum = "0000000000000000";
+
+void check_checksum(const std::string& text, const std::string& path) {
+  if (seal_meta(text) == text) return;
+  throw Error(
+      ErrorCode::kCorrupt,
+      path +
+          " was changed after it was written: its 'checksum' is missing or another; make the dataset again");
+}
+
+AttrMeta read_attr(const MetaFields& in) {
+  AttrMeta attr;
+  attr.name = in.name("name");
+  attr.type = in.element("element_type");
+  attr.shape = in.integers("shape", 1, kMaxRowBytes, 3);
+  attr.stride_bytes = in.integer("stride_bytes", 1, kMaxRowBytes);
+  std::uint64_t row = element_bytes(attr.type);
+  for (std::int64_t d : attr.shape) {
+    if (__builtin_mul_overflow(row, static_cast<std::uint64_t>(d), &row) ||
+        row > static_cast<std::uint64_t>(kMaxRowBytes))
+      in.fail("has rows that are too wide");
+  }
+  const auto stride = static_cast<std::uint64_t>(attr.stride_bytes);
+  if (stride < row || stride % element_bytes(attr.type) != 0)
+    in.fail("has a stride that is shorter than a row or no multiple of its element");
+  return attr;
+}
+
+std::vector<AttrMeta> read_attrs(const MetaFields& in, const std::string& of) {
+  std::vector<AttrMeta> attrs;
+  for (const json& item : in.array("attrs", kMaxAttrs)) {
+    attrs.push_back(read_attr(in.child(item, of + ", attribute " + std::to_string(attrs.size()))));
+    for (std::size_t i = 0; i + 1 < attrs.size(); ++i) {
+      if (attrs[i].name == attrs.back().name) in.fail("names attribute '" + attrs[i].name + "' twice");
+    }
+  }
+  return attrs;
+}
+
+/// {name: count}.
+std::map<std::string, std::int64_t> read_splits(const MetaFields& in, const std::string& of,
+                                                std::int64_t max_count) {
+  std::map<std::string, std::int64_t> splits;
+  const json& named = in.at("splits");
+  const MetaFields counts = in.child(named, of + ", splits");
+  for (const auto& [name, count] : named.items()) {
+    try {
+      check_name(name, "split");
+    } catch (const Error& error) {
+      in.fail(error.what());
+    }
+    splits[name] = counts.integer(name.c_str(), 0, max_count);
+  }
+  return splits;
+}
+
+NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
+  NodeTypeMeta node;
+  node.name = in.name("name");
+  node.count = in.integer("count", 0, kMaxNodes);
+  node.partition_offsets = in.integers("partition_offsets", 0, kMaxNodes, kMaxPartitions + 1);
+  if (node.partition_offsets.size() != static_cast<std::size_t>(partitions) + 1)
+    in.fail("has partition_offsets that do not match the number of partitions");
+  if (node.partition_offsets.front() != 0 || node.partition_offsets.back() != node.count ||
+      !std::is_sorted(node.partition_offsets.begin(), node.partition_offsets.end())) {
+    in.fail("has partition_offsets that do not rise from 0 to the number of nodes");
+  }
+  node.new_id_type = in.index("new_id_type");
+  node.num_classes = in.integer("num_classes", 0, kMaxNodes);
+  node.attrs = read_attrs(in, "node type " + node.name);
+  for (const AttrMeta& attr : node.attrs) {
+    if (attr.name == "hotness" || attr.name == "original_ids")
+      in.fail("has an attribute '" + attr.name + "', which is the name of a file of its own");
+  }
+  node.splits = read_splits(in, "node type " + node.name, kMaxNodes);
+  return node;
+}
+
+EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
+  EdgeTypeMeta edge;
+  edge.src = in.name("src");
+  edge.rel = in.name("rel");
+  edge.dst = in.name("dst");
+  edge.count = in.integer("count", 0, kMaxEdges);
+  edge.partition_edges = in.integers("partition_edges", 0, kMaxEdges, kMaxPartitions);
+  std::int64_t sum = 0;
+  for (std::int64_t n : edge.partition_edges) sum += n;  // at most 2^12 * 2^48: no overflow
+  if (edge.partition_edges.size() != static_cast<std::size_t>(partitions) || sum != edge.count)
+    in.fail("has partition_edges that do not add up to its edges");
+  edge.index_type = in.index("index_type");
+  edge.has_edge_ids = in.boolean("has_edge_ids");
+  edge.edge_id_type = in.index("edge_id_type");
+  edge.attrs = read_attrs(in, "edge type " + edge.folder());
+  edge.weights = in.names("weights", kMaxAttrs);
+  edge.times = in.names("times", kMaxAttrs);
+  if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
+  if (in.has("has_by_id")) edge.has_by_id = in.boolean("has_by_id");
+  if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
+  return edge;
+}
+
+json attrs_json(const std::vector<AttrMeta>& attrs) {
+  json list = json::array();
+  for (const AttrMeta& attr : attrs) {
+    list.push_back({{"name", attr.name},
+                    {"element_type", to_string(attr.type)},
+                    {"shape", attr.shape},
+                    {"stride_bytes", attr.stride_bytes}});
+  }
+  return list;
+}
+
+bool is_hex(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
+// What weights and times name is a number per edge (of times: or per source node), each named once.
+void check_weights_and_times(const MetaFields& in, const DatasetMeta& meta, const EdgeTypeMeta& edge) {
+  using enum ElementType;
+  const auto check = [&](const std::vector<std::string>& names, std::size_t i, const AttrMeta* attr,
+                         std::initializer_list<ElementType> types) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(i))
+      in.fail("names '" + names[i] + "' twice for edge type " + edge.folder());
+    if (attr && attr->shape.empty() && std::find(types.begin(), types.end(), attr->type) != types.end())
+      return;
+    in.fail("has no attribute '" + names[i] + "' of one fitting number for edge type " + edge.folder());
+  };
+  for (std::size_t i = 0; i < edge.weights.size(); ++i)
+    check(edge.weights, i, find_attr(edge.attrs, edge.weights[i]), {kFloat32, kFloat64, kInt32, kInt64});
+  for (std::size_t i = 0; i < edge.times.size(); ++i) {
+    const AttrMeta* attr = find_attr(edge.attrs, edge.times[i]);
+    if (!attr) attr = find_attr(meta.node_types[meta.edge_src_type(edge)].attrs, edge.times[i]);
+    check(edge.times, i, attr, {kInt64});
+  }
+}
+
+/// A reverse leads back between the same node types, is the only one of its type and has none itself.
+void check_reverses(const MetaFields& in, const DatasetMeta& meta) {
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
+    if (edge.rev_of.empty()) continue;
+    const auto of = std::ranges::find(meta.edge_types, edge.rev_of, &EdgeTypeMeta::folder);
+    if (of == meta.edge_types.end() || of->src != edge.dst || of->dst != edge.src || !of->rev_of.empty())
+      in.fail("has an edge type " + edge.folder() + " that cannot be the reverse of '" + edge.rev_of + "'");
+    if (std::ranges::count(meta.edge_types, edge.rev_of, &EdgeTypeMeta::rev_of) > 1)
+      in.fail("has several reverses of edge type " + edge.rev_of);
+  }
+}
+
+}  // namespace
+
+std::string seal_meta(std::string text) {
+  if (!text.starts_with(kChecksumHead) || text.size() < kChecksumHead.size() + kNoChecksum.size()) return "";
+  text.replace(kChecksumHead.size(), kNoChecksum.size(), kNoChecksum);
+  text.replace(kChecksumHead.size(), kNoChecksum.size(), hex64(XXH3_64bits(text.data(), text.size())));
+  return text;
+}
+
+DatasetMeta parse_meta(const std::string& text, const std::string& path) {
+  const json document = parse_json(text);
+  if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
+  const MetaFields in(document, path, "");
+  if (in.text("format") != kFormatName)
+    throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
+  const std::int64_t version = in.integer("version", 0, INT64_MAX);
+  const auto refuse_version = [&](const char* what) {
+    throw Error(
+        ErrorCode::kVersion,
+        fmt::format("{} has dataset version {}{}, this hopfeed reads version {}: import the data again", path,
+                    version, what, kDatasetVersion));
+  };
+  if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version("");
+  check_checksum(text, path);
+  DatasetMeta meta;
+  meta.name = in.text("name");
+  meta.fingerprint = in.text("fingerprint");
+  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
+    in.fail("has a 'fingerprint' that is not 32 hex digits");
+  meta.made_by = in.text("made_by");
+  for (const json& item : in.array("class_names", kMaxNodes)) {
+    if (!item.is_string()) in.fail("has a class name that is no text");
+    meta.class_names.push_back(item.get<std::string>());
+  }
+  meta.partitions = static_cast<int>(in.integer("partitions", 1, kMaxPartitions));
+  const MetaFields cut = in.child(in.at("cut"), "cut");
+  meta.cut.method = cut.text("method");
+  meta.cut.fanouts = cut.integers("fanouts", -1, kMaxFanout, kMaxHops);
+  meta.cut.batch_size = cut.integer("batch_size", 1, kMaxBatchSize);
+  meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
+  meta.cut.seed = cut.hex("seed");
+  if (cut.has("metis_degree")) meta.cut.metis_degree = cut.integer("metis_degree", 1, kMaxEdges);
+  for (const json& item : in.array("node_types", kMaxTypes)) {
+    meta.node_types.push_back(read_node_type(
+        in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
+    for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
+      if (meta.node_types[i].name == meta.node_types.back().name) in.fail("names a node type twice");
+    }
+  }
+  for (const json& item : in.array("edge_types", kMaxTypes)) {
+    meta.edge_types.push_back(read_edge_type(
+        in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
+    const EdgeTypeMeta& edge = meta.edge_types.back();
+    for (std::size_t i = 0; i + 1 < meta.edge_types.size(); ++i) {
+      if (meta.edge_types[i].folder() == edge.folder()) in.fail("names an edge type twice");
+    }
+    for (const std::string& end : {edge.src, edge.dst}) {
+      if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
+                       [&](const NodeTypeMeta& node) { return node.name == end; })) {
+        in.fail("has an edge type with unknown node type '" + end + "'");
+      }
+    }
+    check_weights_and_times(in, meta, edge);
+    if (version < kTimesDatasetVersion && !edge.times.empty()) refuse_version(" with times");
+  }
+  if (meta.node_types.empty()) in.fail("has no node type");
+  check_reverses(in, meta);
+  if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
+    in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
+  const json& files = in.at("files");
+  if (!files.is_object()) in.fail("has no object 'files'");
+  for (const auto& [name, value] : files.items()) {
+    const MetaFields file = in.child(value, "file " + name);
+    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
+                        .xxh3 = file.hex("xxh3")};
+  }
+  return meta;
+}
+
+std::string format_meta(const DatasetMeta& meta) {
+  json document = {{"checksum", kNoChecksum},
+                   {"format", kFormatName},
+                   {"version", meta.version()},
+                   {"name", meta.name},
+                   {"fingerprint", meta.fingerprint},
+                   {"made_by", meta.made_by},
+                   {"class_names", meta.class_names},
+                   {"partitions", meta.partitions},
+                   {"cut",
+                    {{"method", meta.cut.method},
+                     {"fanouts", meta.cut.fanouts},
+                     {"batch_size", meta.cut.batch_size},
+                     {"edges_cut", meta.cut.edges_cut},
+                     {"seed", hex64(meta.cut.seed)}}}};
+  if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
+  json& nodes = document["node_types"] = json::array();
+  for (const NodeTypeMeta& node : meta.node_types) {
+    nodes.push_back({{"name", node.name},
+                     {"count", node.count},
+                     {"partition_offsets", node.partition_offsets},
+                     {"new_id_type", to_string(node.new_id_type)},
+                     {"attrs", attrs_json(node.attrs)},
+                     {"splits", json(node.splits)},
+                     {"num_classes", node.num_classes}});
+    if (node.splits.empty()) nodes.back()["splits"] = json::object();
+  }
+  json& edges = document["edge_types"] = json::array();
+  for (const EdgeTypeMeta& edge : meta.edge_types) {
+    edges.push_back({{"src", edge.src},
+                     {"rel", edge.rel},
+                     {"dst", edge.dst},
+                     {"count", edge.count},
+                     {"partition_edges", edge.partition_edges},
+                     {"index_type", to_string(edge.index_type)},
+                     {"has_edge_ids", edge.has_edge_ids},
+                     {"edge_id_type", to_string(edge.edge_id_type)},
+                     {"attrs", attrs_json(edge.attrs)},
+                     {"weights", edge.weights},
+                     {"times", edge.times}});
+    if (!edge.rev_of.empty()) edges.back()["rev_of"] = edge.rev_of;
+    if (!edge.splits.empty()) edges.back()["splits"] = json(edge.splits);
+    if (edge.has_by_id) edges.back()["has_by_id"] = true;
+  }
+  json& files = document["files"] = json::object();
+  for (const auto& [name, file] : meta.files)
+    files[name] = {{"bytes", file.bytes}, {"xxh3", hex64(file.xxh3)}};
+  return seal_meta(json_text(document, 1) + "\n");
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,368 @@
+// Dataset::verify: reads every byte once for its checksum and once more for its meaning.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/dataset/alias_table.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/fingerprint.h"
+#include "core/dataset/row_order.h"
+#include "core/dataset/time_codes.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 32 << 20;
+
+[[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
+}
+
+std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
+  return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
+                                     : static_cast<const std::int64_t*>(ids)[i];
+}
+
+class Verifier {
+ public:
+  Verifier(const Dataset& dataset, std::function<void(std::uint64_t, std::uint64_t)> progress)
+      : dataset_(dataset),
+        meta_(dataset.meta()),
+        progress_(std::move(progress)),
+        originals_(meta_.node_types.size()) {
+    for (const auto& [name, file] : meta_.files)
+      total_ += 2 * file.bytes;  // once for checksums, once for meaning
+  }
+
+  void run() {
+    for (const auto& [name, file] : meta_.files) check_file(name, file);
+    for (int t = 0; t < dataset_.num_node_types(); ++t) {
+      check_ids(t);
+      check_splits(t);
+      for (std::size_t a = 0; a < meta_.node_types[t].attrs.size(); ++a) check_attr(t, static_cast<int>(a));
+      for (int p = 0; p < meta_.partitions; ++p) check_hotness(t, p);
+      if (!meta_.has_rows(meta_.node_types[t]))
+        for (int p = 0; p < meta_.partitions; ++p) check_original_ids(t, p);
+    }
+    for (int e = 0; e < dataset_.num_edge_types(); ++e) {
+      check_links(e);
+      for (int p = 0; p < meta_.partitions; ++p) {
+        check_rows(e, p);
+        for (std::size_t a = 0; a < meta_.edge_types[e].attrs.size(); ++a)
+          check_edge_attr(e, p, static_cast<int>(a));
+        for (const std::string& weight : meta_.edge_types[e].weights) check_weight(e, p, weight);
+        for (const std::string& time : meta_.edge_types[e].times) check_time(e, p, time);
+        if (meta_.edge_types[e].has_by_id) check_by_id(e, p);
+      }
+    }
+    if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
+      corrupt(path("meta.json"),
+              "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
+    }
+    progress_(total_, total_);
+  }
+
+ private:
+  std::filesystem::path path(const std::string& relative) const { return dataset_.folder() / relative; }
+  void advance(std::uint64_t bytes) { progress_(done_ += bytes, total_); }
+  void advance_file(const std::string& relative) { advance(meta_.files.at(relative).bytes); }
+
+  void check_file(const std::string& name, const FileMeta& expected) {
+    const MappedFile file(path(name));
+    if (file.bytes().size() != expected.bytes)
+      corrupt(file.path(),
+              fmt::format("it has {} bytes, meta.json says {}", file.bytes().size(), expected.bytes));
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+    XXH3_64bits_reset(state.get());
+    for (std::size_t at = 0; at < file.bytes().size(); at += kPieceBytes) {
+      const auto piece =
+          file.bytes().subspan(at, std::min<std::size_t>(kPieceBytes, file.bytes().size() - at));
+      XXH3_64bits_update(state.get(), piece.data(), piece.size());
+      advance(piece.size());
+    }
+    const std::uint64_t digest = XXH3_64bits_digest(state.get());
+    if (digest != expected.xxh3)
+      corrupt(file.path(),
+              fmt::format("its checksum is {:016x}, meta.json says {:016x}", digest, expected.xxh3));
+  }
+
+  // new_ids must be a permutation; its inverse is what rows are checked against.
+  void check_ids(int t) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    std::vector<std::int64_t>& originals = originals_[t];
+    originals.assign(static_cast<std::size_t>(node.count), -1);
+    for (std::int64_t original = 0; original < node.count; ++original) {
+      const std::int64_t id = dataset_.dataset_id(t, original);
+      if (originals[id] != -1)
+        corrupt(path(new_ids_path(node)),
+                fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
+      originals[id] = original;
+    }
+    advance_file(new_ids_path(node));
+  }
+
+  void check_splits(int t) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    for (const auto& [name, count] : node.splits) {
+      const auto ids = dataset_.split(t, name);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] < 0 || ids[i] >= node.count)
+          corrupt(path(split_path(node, name)),
+                  fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
+      }
+      fingerprint_.add_split(t, name, ids);
+      advance_file(split_path(node, name));
+    }
+  }
+
+  void check_links(int e) {
+    using enum Fingerprint::LinkArray;
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const std::int64_t ends[2] = {meta_.node_types[meta_.edge_src_type(edge)].count,
+                                  meta_.node_types[meta_.edge_dst_type(edge)].count};
+    for (const auto& [name, count] : edge.splits) {
+      const LinkSplit links = dataset_.edge_split(e, name);
+      const auto add = [&](Fingerprint::LinkArray array, std::span<const std::int64_t> numbers,
+                           const std::string& file) {
+        if (!meta_.files.contains(file)) return;
+        fingerprint_.add_links(e, name, array, XXH3_128bits(numbers.data(), numbers.size_bytes()));
+        advance_file(file);
+      };
+      for (std::size_t i = 0; i < links.pairs.size(); ++i) {
+        if (links.pairs[i] < 0 || links.pairs[i] >= ends[i % 2])
+          corrupt(path(link_pairs_path(edge, name)),
+                  fmt::format("link {} has {} node {}, but there are {}", i / 2,
+                              i % 2 == 0 ? "source" : "destination", links.pairs[i], ends[i % 2]));
+      }
+      add(kPairs, links.pairs, link_pairs_path(edge, name));
+      add(kLabels, links.labels, link_labels_path(edge, name));
+      add(kTimes, links.times, link_times_path(edge, name));
+    }
+  }
+
+  void check_attr(int t, int a) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    const AttrView view = dataset_.attr(t, node.attrs[a].name);
+    const bool labels = node.attrs[a].name == "y" && view.type == ElementType::kInt64 && node.num_classes > 0;
+    for (int p = 0; p < meta_.partitions; ++p) {
+      const std::string file = attr_path(p, node, node.attrs[a].name);
+      const std::int64_t begin = node.partition_offsets[p], rows = node.partition_offsets[p + 1] - begin;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::byte* row = view.parts[p] + i * view.stride_bytes;
+        const std::int64_t label = labels ? *reinterpret_cast<const std::int64_t*>(row) : 0;
+        if (labels && (label < -1 || label >= node.num_classes))
+          corrupt(path(file),
+                  fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
+        fingerprint_.add_attr(t, originals_[t][begin + i], a,
+                              {row, static_cast<std::size_t>(view.row_bytes)});
+      }
+      advance_file(file);
+    }
+  }
+
+  void check_hotness(int t, int p) {
+    const auto hot = dataset_.hotness(t, p);
+    const std::string file = hotness_path(p, meta_.node_types[t]);
+    for (std::size_t i = 0; i < hot.size(); ++i) {
+      if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1]))
+        corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
+    }
+    advance_file(file);
+  }
+
+  void check_original_ids(int t, int p) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    for (std::int64_t id = node.partition_offsets[p]; id < node.partition_offsets[p + 1]; ++id) {
+      if (dataset_.original_id(t, id) != originals_[t][id])
+        corrupt(path(original_ids_path(p, node)),
+                fmt::format("entry {} says original id {}, new_ids says {}", id - node.partition_offsets[p],
+                            dataset_.original_id(t, id), originals_[t][id]));
+    }
+    advance_file(original_ids_path(p, node));
+  }
+
+  void check_edge_attr(int e, int p, int a) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const AttrView view = dataset_.edge_attr(e, edge.attrs[a].name);
+    const CscPart part = dataset_.csc(e).parts[p];
+    std::vector<std::byte> rows;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      rows.clear();
+      for (std::int64_t i = part.rows[row].offset; i < part.rows[row + 1].offset; ++i) {
+        const std::byte* at = view.parts[p] + i * view.stride_bytes;
+        rows.insert(rows.end(), at, at + view.row_bytes);
+      }
+      fingerprint_.add_edge_attr(e, part.rows[row].original_id, a, rows);
+    }
+    advance_file(edge_attr_path(p, edge, edge.attrs[a].name));
+  }
+
+  // Alias tables are made again: only the same weights give the same.
+  void check_weight(int e, int p, const std::string& name) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const AttrView weights = dataset_.edge_attr(e, name);
+    const WeightView tables = dataset_.weight(e, name);
+    const CscView csc = dataset_.csc(e);
+    const CscPart& part = csc.parts[p];
+    AliasBuilder builder;
+    std::vector<double> row_weights;
+    std::vector<AliasEntry> made;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      row_weights.clear();
+      for (std::int64_t i = begin; i < end; ++i)
+        row_weights.push_back(number_at(weights.parts[p] + i * weights.stride_bytes, weights.type));
+      made.resize(row_weights.size());
+      try {
+        builder.build(row_weights, made);
+      } catch (const Error& error) {
+        corrupt(path(edge_attr_path(p, edge, name)), fmt::format("row {}: {}", row, error.what()));
+      }
+      const AliasTableView table = tables.table(static_cast<std::size_t>(p), begin, made.size());
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        if (table[i] != made[i])
+          corrupt(path(alias_path(p, edge, name)),
+                  fmt::format("row {} is not what the weights of its edges give", row));
+        if (table.entry_bytes == sizeof(AliasEntry)) continue;
+        const auto* sources = reinterpret_cast<const std::byte*>(&table[i] + 1);
+        if (id_at(sources, csc.index_type, 0) !=
+                id_at(part.indices, csc.index_type, begin + static_cast<std::int64_t>(i)) ||
+            id_at(sources, csc.index_type, 1) != id_at(part.indices, csc.index_type, begin + made[i].alias))
+          corrupt(path(alias_path(p, edge, name)), fmt::format("row {} has other neighbours", row));
+      }
+    }
+    advance_file(alias_path(p, edge, name));
+  }
+
+  void check_time(int e, int p, const std::string& name) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const TimeView view = dataset_.time(e, name);
+    const CscView csc = dataset_.csc(e);
+    const CscPart& part = csc.parts[p];
+    if (std::ranges::adjacent_find(view.bounds, std::greater<>()) != view.bounds.end())
+      corrupt(path(time_bounds_path(edge, name)), "its bounds are not in order");
+    std::vector<std::int64_t> times;
+    std::vector<std::uint32_t> order;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      read_times(e, p, name, begin, end, times);
+      order_row(times, order);
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (view.order[p][i] != order[i - begin] || view.times[p][i] != times[order[i - begin]])
+          corrupt(path(time_order_path(p, edge, name)),
+                  fmt::format("row {} is not in the order of time", row));
+        if (view.codes[p][i] != time_code(view.bounds, view.times[p][i]))
+          corrupt(path(time_codes_path(p, edge, name)),
+                  fmt::format("row {} has other codes than its times have", row));
+        if (id_at(view.indices[p], csc.index_type, i) !=
+            id_at(part.indices, csc.index_type, begin + order[i - begin]))
+          corrupt(path(time_indices_path(p, edge, name)),
+                  fmt::format("row {} has other neighbours than its order of time says", row));
+      }
+    }
+    advance_file(time_order_path(p, edge, name));
+    advance_file(times_path(p, edge, name));
+    advance_file(time_codes_path(p, edge, name));
+    if (p == 0) advance_file(time_bounds_path(edge, name));
+    advance_file(time_indices_path(p, edge, name));
+  }
+
+  void check_by_id(int e, int p) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView csc = dataset_.csc(e);
+    const CscPart& part = csc.parts[p];
+    const std::uint32_t* stored = dataset_.by_id(e).order[p];
+    std::vector<std::uint32_t> order;
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      sources_.clear();
+      for (std::int64_t i = begin; i < end; ++i)
+        sources_.push_back(originals_[csc.src_type][id_at(part.indices, csc.index_type, i)]);
+      order_row(sources_, order);
+      if (!std::equal(order.begin(), order.end(), stored + begin))
+        corrupt(path(by_id_path(p, edge)), fmt::format("row {} is not in the order of its source ids", row));
+    }
+    advance_file(by_id_path(p, edge));
+  }
+
+  // Of the partition's edges [begin, end): their own, or else of their source nodes.
+  void read_times(int e, int p, const std::string& name, std::int64_t begin, std::int64_t end,
+                  std::vector<std::int64_t>& times) const {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView view = dataset_.csc(e);
+    times.clear();
+    if (find_attr(edge.attrs, name)) {
+      const AttrView attr = dataset_.edge_attr(e, name);
+      for (std::int64_t i = begin; i < end; ++i)
+        times.push_back(id_at(attr.parts[p] + i * attr.stride_bytes, attr.type, 0));
+      return;
+    }
+    const AttrView attr = dataset_.attr(view.src_type, name);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
+      const int q = partition_of(attr.partition_offsets, source);
+      times.push_back(
+          id_at(attr.parts[q] + (source - attr.partition_offsets[q]) * attr.stride_bytes, attr.type, 0));
+    }
+  }
+
+  void check_rows(int e, int p) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const CscView view = dataset_.csc(e);
+    const CscPart& part = view.parts[p];
+    for (std::int64_t row = 0; row < part.num_rows; ++row) {
+      const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
+      if (begin > end || end > part.num_edges)
+        corrupt(path(rows_path(p, edge)),
+                fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
+      const std::int64_t original = part.rows[row].original_id,
+                         expected = originals_[view.dst_type][view.partition_offsets[p] + row];
+      if (original != expected)
+        corrupt(path(rows_path(p, edge)),
+                fmt::format("row {} says original id {}, new_ids says {}", row, original, expected));
+      read_neighbours(view, edge, p, begin, end);
+      fingerprint_.add_row(e, original, sources_, edge_ids_);
+    }
+    advance_file(rows_path(p, edge));
+    advance_file(indices_path(p, edge));
+    if (view.has_edge_ids) advance_file(edge_ids_path(p, edge));
+  }
+
+  void read_neighbours(const CscView& view, const EdgeTypeMeta& edge, int p, std::int64_t begin,
+                       std::int64_t end) {
+    sources_.clear();
+    edge_ids_.clear();
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
+      if (source < 0 || source >= view.num_src_nodes)
+        corrupt(path(indices_path(p, edge)),
+                fmt::format("entry {} is node {}, but there are {}", i, source, view.num_src_nodes));
+      sources_.push_back(originals_[view.src_type][source]);
+      if (!view.has_edge_ids) continue;
+      const std::int64_t id = id_at(view.parts[p].edge_ids, view.edge_id_type, i);
+      if (id < 0 || id >= view.num_edges)
+        corrupt(path(edge_ids_path(p, edge)),
+                fmt::format("entry {} is edge {}, but there are {}", i, id, view.num_edges));
+      edge_ids_.push_back(id);
+    }
+  }
+
+  const Dataset& dataset_;
+  const DatasetMeta& meta_;
+  const std::function<void(std::uint64_t, std::uint64_t)> progress_;
+  std::vector<std::vector<std::int64_t>> originals_;  // per node type: dataset id -> original id
+  std::vector<std::int64_t> sources_, edge_ids_;      // of the row under way
+  Fingerprint fingerprint_;
+  std::uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+void Dataset::verify(const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {
+  Verifier(*this, progress).run();
+}
+
+}  // namespace hopfeed

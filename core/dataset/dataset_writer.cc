@@ -1,0 +1,105 @@
+// See dataset_writer.h.
+#include "core/dataset/dataset_writer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/base/limits.h"
+#include "core/base/temporary_owner.h"
+
+namespace hopfeed {
+namespace fs = std::filesystem;
+
+void refuse_inside_dataset(const fs::path& target, const std::string& prefix) {
+  std::error_code ignored;
+  const fs::path beside = fs::weakly_canonical(fs::absolute(target).parent_path(), ignored);
+  for (fs::path folder = beside; folder != folder.parent_path(); folder = folder.parent_path()) {
+    if (!fs::is_regular_file(folder / "meta.json", ignored)) continue;
+    std::ifstream file(folder / "meta.json");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (text.find("\"hopfeed-dataset\"") == std::string::npos) continue;
+    throw Error(ErrorCode::kInvalid, prefix + target.string() + " lies inside the dataset " +
+                                         folder.string() + "; choose a place outside of it");
+  }
+}
+
+DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options) : options_(options) {
+  if (folder.empty()) throw Error(ErrorCode::kInvalid, "the dataset folder has no name; give one");
+  target_ = fs::absolute(folder).lexically_normal();
+  if (!target_.has_filename()) target_ = target_.parent_path();  // "dir/"
+  const std::string name = target_.string();
+  std::error_code error;
+  const bool exists = fs::exists(target_, error);
+  if (exists && !fs::is_directory(target_))
+    throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
+  if (exists && !fs::is_empty(target_)) {
+    if (!options_.overwrite)
+      throw Error(ErrorCode::kInvalid, name + " exists; choose another folder or pass --overwrite");
+    if (!fs::exists(target_ / "meta.json"))
+      throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
+  }
+  refuse_inside_dataset(target_);
+  fs::create_directories(target_.parent_path(), error);
+  if (error) throw_errno("cannot create " + target_.parent_path().string(), error.value());
+  sweep_abandoned(target_);
+  temporary_ = temporary_beside(target_);
+  fs::create_directory(temporary_, error);
+  if (error) throw_errno("cannot create " + temporary_.string(), error.value());
+  FAILPOINT("dataset.write");
+}
+
+DatasetWriter::~DatasetWriter() {
+  std::error_code ignored;  // a destructor can do no more; the next writer sweeps
+  if (!committed_) fs::remove_all(temporary_, ignored);
+}
+
+NpyWriter DatasetWriter::open(const std::string& relative, const std::string& descr,
+                              const std::vector<std::int64_t>& shape) {
+  const fs::path path = temporary_ / relative;
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error) throw_errno("cannot create " + path.parent_path().string(), error.value());
+  return NpyWriter(path, descr, shape);
+}
+
+void DatasetWriter::close(const std::string& relative, NpyWriter writer) {
+  const NpyWriter::Result result = writer.finish();
+  const std::lock_guard lock(mutex_);
+  files_[relative] = {.bytes = result.bytes, .xxh3 = result.xxh3};
+}
+
+void DatasetWriter::commit(DatasetMeta meta) {
+  meta.files = files_;
+  const std::string text = format_meta(meta);
+  if (text.size() > kMaxMetaBytes)
+    throw Error(ErrorCode::kInvalid,
+                "meta.json would be larger than " + std::to_string(kMaxMetaBytes) + " bytes");
+  parse_meta(text, (target_ / "meta.json").string());  // what we write, we can read
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
+    if (entry.is_directory()) sync_folder(entry.path());
+  }
+  AtomicFile manifest(temporary_ / "meta.json");
+  FAILPOINT("dataset.write");
+  manifest.write(text);
+  manifest.commit();
+  if (FAILPOINT("dataset.write")) throw_errno("cannot write " + target_.string(), ENOSPC);
+  // Exchange, so that at no moment a reader finds nothing; without an old dataset a plain rename does.
+  const bool replaces = fs::exists(target_);
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+                  replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
+    throw_errno("cannot rename " + temporary_.string() + " to " + target_.string(), errno);
+  }
+  committed_ = true;
+  FAILPOINT("dataset.write");
+  sync_folder(target_.parent_path());
+  // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
+  sweep_abandoned(target_);
+}
+
+}  // namespace hopfeed

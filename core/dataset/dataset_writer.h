@@ -1,0 +1,63 @@
+// Writes a dataset folder so that it appears whole or not at all: everything goes into a hidden folder beside
+// the final one, is fsynced, the manifest comes last, and one rename makes it visible. What a killed writer
+// left is swept by the next.
+#pragma once
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/npy.h"
+
+namespace hopfeed {
+
+/// Whatever else is written inside a dataset's folder would be part of it by accident: removed with it, never
+/// verified, or in the place of one of its files. Throws kInvalid, `prefix` ("--json: ") before it, where a
+/// folder that `target` will lie in holds a dataset's meta.json; symbolic links are followed.
+void refuse_inside_dataset(const std::filesystem::path& target, const std::string& prefix = "");
+
+struct DatasetWriterOptions {
+  bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename
+};
+
+class DatasetWriter {
+ public:
+  /// Throws kInvalid where `folder` exists (unless overwrite is set and it is a hopfeed dataset or empty),
+  /// kIo where its parent cannot be written. Sweeps temporary folders of dead writers of the same target.
+  explicit DatasetWriter(const std::filesystem::path& folder, DatasetWriterOptions options = {});
+  /// Removes the temporary folder unless committed.
+  ~DatasetWriter();
+  DatasetWriter(const DatasetWriter&) = delete;
+  DatasetWriter& operator=(const DatasetWriter&) = delete;
+
+  /// Opens one array for writing; folders are made on the way. Hand it back with `close`.
+  NpyWriter open(const std::string& relative, const std::string& descr,
+                 const std::vector<std::int64_t>& shape);
+  /// Finishes the array and notes size and checksum. May be called from several threads for different arrays.
+  void close(const std::string& relative, NpyWriter writer);
+  template <class T>
+  void write(const std::string& relative, std::span<const T> items, const std::vector<std::int64_t>& shape) {
+    NpyWriter writer =
+        open(relative, std::is_same_v<T, RowRecord> ? kRowRecordDescr : npy_descr(element_type_of<T>), shape);
+    writer.write(items);
+    close(relative, std::move(writer));
+  }
+
+  /// Validates `meta` (files are filled in here), writes meta.json, syncs and renames. Afterwards the dataset
+  /// is there.
+  void commit(DatasetMeta meta);
+
+  /// Where the arrays lie until commit: for a writer that wants to read back what it wrote.
+  const std::filesystem::path& temporary_folder() const { return temporary_; }
+
+ private:
+  std::filesystem::path target_, temporary_;
+  DatasetWriterOptions options_;
+  std::mutex mutex_;  // guards files_
+  std::map<std::string, FileMeta> files_;
+  bool committed_ = false;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,34 @@
+// See keyed_shuffle.h.
+#include "core/draws/keyed_shuffle.h"
+
+#include <bit>
+#include <numeric>
+
+#include "core/draws/keyed_random.h"
+#include "core/draws/vector_draws.h"
+
+namespace hopfeed {
+
+KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t epoch)
+    : size_(static_cast<std::uint64_t>(size)),
+      key_(stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0})),
+      rounds_(kBaseRounds + kRoundsPerBit * std::bit_width(size_)) {
+  const NodeStream partners{
+      .key = stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1}),
+      .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .epoch = epoch, .hop = 1}),
+      .node = 0,
+      .tree = 0};
+  for (int round = 0; round < rounds_; ++round)
+    partner_[static_cast<std::size_t>(round)] =
+        draw_below_wide(partners, static_cast<std::uint32_t>(round), size_);
+}
+
+void KeyedShuffle::positions(std::int64_t first, std::span<std::int64_t> out) const {
+  std::iota(out.begin(), out.end(), first);
+  const std::span<std::uint64_t> positions(reinterpret_cast<std::uint64_t*>(out.data()), out.size());
+  // Rounds outside, positions inside: the positions are independent, so they go side by side.
+  for (std::uint32_t round = 0; round < static_cast<std::uint32_t>(rounds_); ++round)
+    shuffle_round({.partner = partner_[round], .size = size_, .key = key_, .round = round}, positions);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,57 @@
+// batch = f(dataset, options, key): sampling, then the block. Two calls, because the size is known only after
+// sampling and the place for the block is granted by somebody else:
+//
+//   BatchMaker maker(dataset, seeds, options);
+//   std::size_t bytes = maker.sample(key);
+//   maker.write(block);                        // exactly `bytes` bytes at a multiple of 64
+//
+// One maker per thread; scratch is kept between batches, so a steady state allocates nothing.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/batch/batch_layout.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
+#include "core/seeds/link_seeds.h"
+#include "core/seeds/node_list.h"
+
+namespace hopfeed {
+
+class BatchMaker {
+ public:
+  /// `dataset` and `seeds` must outlive the maker. Throws kInvalid, kNotFound or kUnsupported.
+  BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options);
+  /// The same of links: with options.link, whose edge type the list is of.
+  BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options);
+  ~BatchMaker();
+
+  /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the list,
+  /// kCorrupt naming file and row where the graph is damaged.
+  std::size_t sample(const BatchKey& key);
+  /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered
+  /// attributes. `nearly_done` is called once where more than kLastBytes are gathered, when that many are
+  /// left.
+  static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
+  void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {});
+  /// No batch of at most `batch_size` seeds (or links) is larger than this: from fanouts, node and edge
+  /// counts.
+  std::size_t max_block_bytes(std::int64_t batch_size) const;
+
+  /// Memory of its own: tables that the graph bounds, held from the start on or (layer-dependent draws')
+  /// later, and at most so much once it has made batches of `batch_size` seeds.
+  struct Scratch {
+    std::size_t tables = 0, at_most = 0;
+  };
+  Scratch scratch(std::int64_t batch_size) const;
+  /// What it holds now.
+  std::size_t scratch_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,39 @@
+// What the batches of a loader start from: nodes or links, in the order of an epoch. The loader and each of
+// its workers have one; a worker's views what the loader packed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/maker/batch_maker.h"
+#include "core/seeds/link_seeds.h"
+#include "core/seeds/node_set.h"
+
+namespace hopfeed {
+
+class BatchSource {
+ public:
+  /// Throws what the sets' list() throws.
+  BatchSource(std::unique_ptr<const NodeSet> nodes, const NodeSet::ListOptions& options);
+  BatchSource(std::unique_ptr<const LinkSet> links, const LinkSet::ListOptions& options);
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
+
+  /// Positions of an epoch.
+  std::int64_t size() const { return links_ ? link_list_->size() : node_list_->size(); }
+  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  bool given() const { return links_ ? links_->given() : nodes_->given(); }
+  std::vector<std::byte> pack() const { return links_ ? links_->pack() : nodes_->pack(); }
+  /// `dataset` and this must outlive it. Throws what BatchMaker's constructors throw.
+  BatchMaker maker(const Dataset& dataset, const BatchOptions& options) const;
+
+ private:
+  std::unique_ptr<const NodeSet> nodes_;
+  std::unique_ptr<const LinkSet> links_;
+  std::optional<NodeList> node_list_;
+  std::optional<LinkList> link_list_;
+};
+
+}  // namespace hopfeed

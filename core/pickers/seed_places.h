@@ -1,0 +1,43 @@
+// Where the times of a batch's seeds fall among those of an edge type: found once, searched for in every row
+// (temporal_picker.h).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/scratch.h"
+#include "core/dataset/time_codes.h"
+
+namespace hopfeed {
+
+class SeedPlaces {
+ public:
+  /// `window`: neighbours are later than the seed's time less it; 0: however early.
+  void find(std::span<const std::int64_t> bounds, std::span<const std::int64_t> times, std::int64_t window) {
+    count_ = times.size();
+    has_begins_ = window > 0;
+    places_.reserve(most(count_, window));
+    for (std::size_t i = 0; i < count_; ++i) {
+      places_[i] = TimePlace(bounds, times[i]);
+      if (!has_begins_) continue;
+      // Where no time can be too early, none is.
+      const bool has_begin = times[i] >= INT64_MIN + window;
+      places_[count_ + i] = has_begin ? TimePlace(bounds, times[i] - window) : TimePlace();
+    }
+  }
+  std::span<const TimePlace> ends() const { return {places_.data(), count_}; }
+  /// Empty without a window.
+  std::span<const TimePlace> begins() const {
+    return {places_.data() + (has_begins_ ? count_ : 0), has_begins_ ? count_ : 0};
+  }
+  /// How many places so many seeds take.
+  static std::size_t most(std::size_t seeds, std::int64_t window) { return window > 0 ? 2 * seeds : seeds; }
+  std::size_t bytes() const { return places_.bytes(); }
+
+ private:
+  ScratchArray<TimePlace> places_;
+  std::size_t count_ = 0;
+  bool has_begins_ = false;
+};
+
+}  // namespace hopfeed

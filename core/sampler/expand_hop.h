@@ -1,0 +1,64 @@
+// The rows of one edge type in one hop, expanded by whichever picker: finds the form of row_pipeline.h for
+// the index type and the relabel table.
+//
+// Each form is compiled for each picker, and most time goes into that, so those of pickers that exclude edges
+// have a unit of their own (expand_hop.cc).
+#pragma once
+#include <cstdint>
+#include <type_traits>
+#include <variant>
+
+#include "core/pickers/excluding_picker.h"
+#include "core/pickers/labor_picker.h"
+#include "core/pickers/temporal_picker.h"
+#include "core/pickers/uniform_picker.h"
+#include "core/pickers/weighted_picker.h"
+#include "core/relabel/one_tree_relabel.h"
+#include "core/relabel/relabel_table.h"
+#include "core/sampler/row_pipeline.h"
+
+namespace hopfeed {
+
+using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel>;
+
+/// Destinations with local ids [lo, hi).
+struct HopRows {
+  const ExpandEnds& ends;
+  const ExpandOptions& options;
+  SamplerRelabel& relabel;  // of the sources
+  ExpandScratch& scratch;
+  std::uint32_t lo, hi;
+};
+
+template <class Picker>
+inline constexpr bool kWantsTrees = false;
+template <>
+inline constexpr bool kWantsTrees<TemporalPicker> = true;
+template <>
+inline constexpr bool kWantsTrees<ExcludingPicker<TemporalPicker>> = true;
+
+/// Throws DamagedRow, and what the picker throws.
+template <class Picker>
+void expand_hop(const HopRows& rows, const Picker& picker) {
+  const auto run = [&]<class Index>(Index, auto& relabel) {
+    using Relabel = std::decay_t<decltype(relabel)>;
+    if constexpr (Relabel::kTrees || !kWantsTrees<Picker>)
+      RowPipeline<Index, Relabel, Picker>(rows.ends, rows.options, picker, relabel, rows.scratch)
+          .expand(rows.lo, rows.hi);
+  };
+  std::visit(
+      [&](auto& relabel) {
+        if (rows.ends.csc.index_type == ElementType::kInt32)
+          run(std::int32_t{}, relabel);
+        else
+          run(std::int64_t{}, relabel);
+      },
+      rows.relabel);
+}
+
+extern template void expand_hop(const HopRows&, const ExcludingPicker<UniformPicker>&);
+extern template void expand_hop(const HopRows&, const ExcludingPicker<WeightedPicker>&);
+extern template void expand_hop(const HopRows&, const ExcludingPicker<TemporalPicker>&);
+extern template void expand_hop(const HopRows&, const ExcludingPicker<LaborPicker>&);
+
+}  // namespace hopfeed

@@ -1,0 +1,59 @@
+// A user's own sampler in a shared library, which `hopfeed-worker --plugin FILE` loads. In the library, once,
+// outside of any namespace:
+//
+//   HOPFEED_SAMPLER_PLUGIN("my_sampler", MySampler)
+//
+// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&). It is built
+// against the hopfeed that loads it (find_package(hopfeed), hopfeed::core): the interface is C++, so another
+// version or compiler is refused.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/sampler/custom_sampler.h"
+#include "core/sampler/sampler_registry.h"
+
+namespace hopfeed {
+
+/// What both sides have to agree in; compared before anything else of the plugin is used.
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 4, g++ ABI " __VERSION__;
+
+/// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
+inline constexpr std::size_t kSamplerPluginLayout =
+    (((((sizeof(BatchOptions) * 1009 + sizeof(SampleBuilder)) * 1009 + sizeof(Sample)) * 1009 +
+       sizeof(SampleRequest)) *
+          1009 +
+      sizeof(SampleBounds)) *
+         1009 +
+     sizeof(Dataset)) *
+        1009 +
+    sizeof(Row);
+
+/// What a plugin exports under the name hopfeed_sampler_plugin.
+struct SamplerPlugin {
+  const char* version;
+  std::size_t layout;  // kSamplerPluginLayout
+  const char* name;
+  CustomSamplerFactory make;
+};
+
+/// The absolute path of a plugin; whether it is there is not asked. Throws kInvalid for an empty name.
+std::filesystem::path plugin_path(const std::filesystem::path& library);
+
+/// Loads the library for the life of the process and registers its sampler; again is no error. Returns the
+/// sampler's name. Throws kNotFound where there is no such file, kInvalid where it has no name, does not
+/// load, was cut short or is no plugin, kVersion where it was built for another hopfeed or by another
+/// compiler. A constructor of the library that throws ends the process (dlopen lets no exception through),
+/// with a message that names the library; of our programs it is one line, and a loader has another process
+/// try first. Not to be called by two threads at once.
+std::string load_sampler_plugin(const std::filesystem::path& library);
+
+}  // namespace hopfeed
+
+#define HOPFEED_SAMPLER_PLUGIN(NAME, CLASS)                                                              \
+  extern "C" __attribute__((visibility("default"))) const hopfeed::SamplerPlugin hopfeed_sampler_plugin; \
+  const hopfeed::SamplerPlugin hopfeed_sampler_plugin{                                                   \
+      hopfeed::kSamplerPluginVersion, hopfeed::kSamplerPluginLayout, NAME,                               \
+      [](const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)                          \
+          -> std::unique_ptr<hopfeed::CustomSampler> { return std::make_unique<CLASS>(dataset, options); }};

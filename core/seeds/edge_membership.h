@@ -1,0 +1,54 @@
+// Whether two nodes are joined by an edge of a type: what strict negatives must not be. Searched in a long
+// row by the order of source ids where the dataset has it (row_order.h), read in others.
+#pragma once
+#include <cstdint>
+
+#include "core/dataset/damaged_row.h"
+#include "core/dataset/dataset.h"
+#include "core/sampler/row_reader.h"
+
+namespace hopfeed {
+
+class EdgeMembership {
+ public:
+  /// `dataset` must outlive it.
+  EdgeMembership(const Dataset& dataset, int edge_type) : dataset_(dataset), reader_(dataset, edge_type) {}
+  /// Dataset ids in range: O(log degree) where the order is stored, else O(degree). Throws kCorrupt naming
+  /// file and row, or the node, where the destination's row is damaged.
+  bool contains(std::int64_t source, std::int64_t destination) const {
+    constexpr std::uint64_t kShortRow =
+        256;  // read faster than searched: each step of a search waits for memory
+    const Row row = reader_.row(destination);
+    const ByIdView by_id = dataset_.by_id(reader_.edge_type());
+    if (by_id.order.empty() || row.degree <= kShortRow) {
+      for (std::uint64_t i = 0; i < row.degree; ++i)
+        if (row.neighbor(i) == source) return true;
+      return false;
+    }
+    const CscView& csc = reader_.csc();
+    const auto part = static_cast<std::size_t>(partition_of(csc.partition_offsets, destination));
+    const std::uint32_t* order = by_id.order[part] + (row.position(0) - csc.parts[part].first_edge);
+    const std::int64_t wanted = dataset_.original_id(csc.src_type, source);
+    std::uint64_t lo = 0, hi = row.degree;
+    while (lo < hi) {
+      const std::uint64_t mid = (lo + hi) / 2;
+      if (order[mid] >= row.degree)
+        throw damage_error(dataset_, reader_.edge_type(),
+                           {DamagedRow::What::kPosition, 0, 0, row.original_id});
+      const std::int64_t node = reader_.neighbor(row, order[mid]);
+      if (node == source) return true;
+      if (dataset_.original_id(csc.src_type, node) < wanted)
+        lo = mid + 1;
+      else
+        hi = mid;
+    }
+    return false;
+  }
+  const RowReader& reader() const { return reader_; }
+
+ private:
+  const Dataset& dataset_;
+  RowReader reader_;
+};
+
+}  // namespace hopfeed

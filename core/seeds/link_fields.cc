@@ -1,0 +1,256 @@
+// See link_fields.h.
+#include "core/seeds/link_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/batch/field_names.h"
+
+namespace hopfeed {
+namespace {
+
+namespace field = batch_field;
+
+void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void sort_out(std::vector<std::int64_t>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+/// Where each id is among the sorted ones.
+void find_all(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& sorted,
+              std::vector<std::int64_t>& out) {
+  out.resize(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    out[i] = std::ranges::lower_bound(sorted, ids[i]) - sorted.begin();
+}
+
+}  // namespace
+
+LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const BatchOptions& options)
+    : dataset_(dataset),
+      list_(list),
+      options_(options.link),
+      trees_(options.trees()),
+      timed_(!options.time.empty()),
+      src_type_(dataset.csc(list.edge_type()).src_type),
+      dst_type_(dataset.csc(list.edge_type()).dst_type) {
+  require_valid(options_.on(),
+                "the options ask for nodes as seeds, and links are given; name their edge type (link)");
+  check();
+  if (options_.exclude == Exclude::kReverse) find_reverse();
+  if (options_.negatives.mode == NegativeMode::kNone) return;
+  if (options_.negatives.strict) check_links(dataset, list.edge_type(), list.pairs(), list.file());
+  negatives_.emplace(dataset, list.edge_type(), options, list.pairs());
+}
+
+void LinkFields::check() const {
+  require_valid(!timed_ || list_.has_times(),
+                "sampling by time needs the time of each link; give link times, or a split that has them");
+  require_valid(!triplet() || !list_.has_labels(),
+                "triplets have no labels, since their destinations are told apart by name; leave the labels "
+                "out, or choose binary");
+  require_valid(options_.negatives.mode != NegativeMode::kBinary || list_.smallest_label() >= 0,
+                "a label of the links is below 0, and negatives have label 0; give labels of 0 or more");
+}
+
+// Against a damaged file: its links were checked by nobody yet.
+void LinkFields::check_batch() const {
+  const std::int64_t sources = dataset_.num_nodes(src_type_), destinations = dataset_.num_nodes(dst_type_);
+  const auto outside = [](std::int64_t id, std::int64_t count) { return id < 0 || id >= count; };
+  for (std::size_t i = 0; i < positions_.sources.size(); ++i)
+    if (outside(positions_.sources[i], sources) || outside(positions_.destinations[i], destinations))
+      check_links(dataset_, list_.edge_type(), list_.pairs(), list_.file());  // throws, and names the first
+}
+
+void LinkFields::find_reverse() {
+  reverse_type_ = dataset_.meta().reverse_edge_type(list_.edge_type());
+  if (reverse_type_ < 0 && src_type_ == dst_type_) reverse_type_ = list_.edge_type();
+  const std::string name = dataset_.meta().edge_types[list_.edge_type()].folder();
+  require_valid(reverse_type_ >= 0,
+                fmt::format("edge type '{}' has no reverse in {}, so exclude reverse has no meaning; name it "
+                            "where it is imported "
+                            "(rev_of), make one with hopfeed-partition to-undirected, or choose exclude self",
+                            name, dataset_.folder().string()));
+}
+
+bool LinkFields::labelled() const {
+  return !triplet() && (list_.has_labels() || options_.negatives.mode == NegativeMode::kBinary);
+}
+
+std::span<const TypedSeeds> LinkFields::seeds(const BatchKey& key) {
+  list_.links(key, positions_);
+  check_batch();
+  if (negatives_)
+    negatives_->draw(
+        {.key = key,
+         .sources = positions_.sources,
+         .times = timed_ ? std::span<const std::int64_t>(positions_.times) : std::span<const std::int64_t>(),
+         .input_id = positions_.input_id},
+        drawn_);
+  sources_ = positions_.sources;
+  sources_.insert(sources_.end(), drawn_.sources.begin(), drawn_.sources.end());
+  destinations_ = positions_.destinations;
+  destinations_.insert(destinations_.end(), drawn_.destinations.begin(), drawn_.destinations.end());
+  trees_ ? seed_apart() : seed_together();
+  if (options_.exclude != Exclude::kNone) exclude_links();
+  const std::size_t num_entries = src_type_ == dst_type_ ? 1 : 2;
+  for (std::size_t i = 0; i < num_entries; ++i) {
+    Entry& entry = entries_[i];
+    const int type = i == 0 ? src_type_ : dst_type_;
+    entry.ids.resize(entry.originals.size());
+    dataset_.dataset_ids(type, entry.originals, entry.ids);
+    seeds_[i] = {.node_type = type, .ids = entry.ids, .times = entry.times};
+  }
+  return {seeds_, num_entries};
+}
+
+void LinkFields::exclude_links() {
+  link_sources_.resize(positions_.sources.size());
+  link_destinations_.resize(positions_.sources.size());
+  dataset_.dataset_ids(src_type_, positions_.sources, link_sources_);
+  dataset_.dataset_ids(dst_type_, positions_.destinations, link_destinations_);
+  excluded_.begin(dataset_.num_edge_types());
+  for (std::size_t i = 0; i < link_sources_.size(); ++i) {
+    excluded_.add(list_.edge_type(), link_sources_[i], link_destinations_[i]);
+    if (reverse_type_ >= 0) excluded_.add(reverse_type_, link_destinations_[i], link_sources_[i]);
+  }
+  excluded_.finish();
+}
+
+// Each node once, in the order of original ids.
+void LinkFields::seed_together() {
+  Entry &of_sources = entries_[0], &of_destinations = src_type_ == dst_type_ ? entries_[0] : entries_[1];
+  of_sources.originals = sources_;
+  if (src_type_ != dst_type_) of_destinations.originals.clear();
+  append(destinations_, of_destinations.originals);
+  sort_out(of_sources.originals);
+  if (src_type_ != dst_type_) sort_out(of_destinations.originals);
+  find_all(sources_, of_sources.originals, source_locals_);
+  find_all(destinations_, of_destinations.originals, destination_locals_);
+}
+
+// Each end in a tree of its own; times go with the links, round and round over their negatives.
+void LinkFields::seed_apart() {
+  Entry &of_sources = entries_[0], &of_destinations = src_type_ == dst_type_ ? entries_[0] : entries_[1];
+  for (Entry& entry : entries_) {
+    entry.originals.clear();
+    entry.times.clear();
+  }
+  const std::size_t links = positions_.sources.size();
+  const auto add = [&](const Ids& ids, Entry& entry, Ids& locals) {
+    locals.resize(ids.size());
+    std::iota(locals.begin(), locals.end(), std::ssize(entry.originals));
+    append(ids, entry.originals);
+    for (std::size_t l = 0; timed_ && l < ids.size(); ++l) entry.times.push_back(positions_.times[l % links]);
+  };
+  add(sources_, of_sources, source_locals_);
+  add(destinations_, of_destinations, destination_locals_);
+}
+
+void LinkFields::write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const {
+  const std::int64_t sources = std::ssize(sources_), links = std::ssize(positions_.sources);
+  for (const std::int64_t tree : trees) *out++ = (tree < sources ? tree : tree - sources) % links;
+}
+
+std::vector<SeedCount> LinkFields::most_seeds(std::int64_t positions) const {
+  const std::int64_t negatives = options_.negatives.count(positions),
+                     sources = positions + (triplet() ? 0 : negatives), destinations = positions + negatives;
+  if (src_type_ == dst_type_) return {{.node_type = src_type_, .count = sources + destinations}};
+  return {{.node_type = src_type_, .count = sources}, {.node_type = dst_type_, .count = destinations}};
+}
+
+void LinkFields::lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out,
+                         SeedArrays& at) const {
+  if (store != Store::kEdge || type != list_.edge_type()) return;
+  const auto add = [&](std::string_view name, const BlockShape& shape,
+                       ElementType element = ElementType::kInt64) {
+    return out.add({.name = name, .store = store, .type = type, .element = element, .shape = shape});
+  };
+  const std::int64_t links = room.positions, all = links + options_.negatives.count(links);
+  at.input_id = add(field::kInputId, {links});
+  if (triplet()) {
+    at.src_index = add(field::kSrcIndex, {links});
+    at.dst_pos_index = add(field::kDstPosIndex, {links});
+    at.dst_neg_index = all == 2 * links ? add(field::kDstNegIndex, {links})
+                                        : add(field::kDstNegIndex, {links, (all - links) / links});
+    if (timed_) at.seed_time = add(field::kSeedTime, {links});
+  } else {
+    at.edge_label_index = add(field::kEdgeLabelIndex, {2, all});
+    if (labelled())
+      at.edge_label =
+          add(field::kEdgeLabel, {all}, list_.has_labels() ? ElementType::kInt64 : ElementType::kFloat32);
+    if (timed_) at.edge_label_time = add(field::kEdgeLabelTime, {all});
+  }
+  if (options_.negatives.strict) at.num_negative_retries = add(field::kNumNegativeRetries, {});
+}
+
+void LinkFields::write(const Sample& /*sample*/, const SeedArrays& at, BlockWriter& out) const {
+  std::ranges::copy(positions_.input_id, out.data<std::int64_t>(at.input_id));
+  if (at.num_negative_retries >= 0) *out.data<std::int64_t>(at.num_negative_retries) = drawn_.retries;
+  triplet() ? write_triplets(at, out) : write_labels(at, out);
+}
+
+void LinkFields::write_labels(const SeedArrays& at, BlockWriter& out) const {
+  auto* index = out.data<std::int64_t>(at.edge_label_index);
+  std::ranges::copy(destination_locals_, std::ranges::copy(source_locals_, index).out);
+  const std::size_t links = positions_.sources.size(), all = sources_.size();
+  if (at.edge_label_time >= 0) {
+    auto* times = out.data<std::int64_t>(at.edge_label_time);
+    for (std::size_t l = 0; l < all; ++l) times[l] = positions_.times[l % links];
+  }
+  if (at.edge_label < 0) return;
+  if (!list_.has_labels()) {
+    auto* labels = out.data<float>(at.edge_label);
+    std::fill_n(std::fill_n(labels, links, 1.0F), all - links, 0.0F);
+    return;
+  }
+  // Label 0 is that of negatives: where a user has it too, all of his move up by one, as PyG's do.
+  const bool shift = options_.negatives.mode == NegativeMode::kBinary && list_.smallest_label() == 0;
+  auto* labels = out.data<std::int64_t>(at.edge_label);
+  for (std::size_t l = 0; l < links; ++l) labels[l] = positions_.labels[l] + (shift ? 1 : 0);
+  std::fill_n(labels + links, all - links, 0);
+}
+
+// A row of `dst_neg_index` has the negatives of its link.
+void LinkFields::write_triplets(const SeedArrays& at, BlockWriter& out) const {
+  const std::size_t links = positions_.sources.size(), each = destinations_.size() / links - 1;
+  std::ranges::copy(source_locals_, out.data<std::int64_t>(at.src_index));
+  std::copy_n(destination_locals_.begin(), links, out.data<std::int64_t>(at.dst_pos_index));
+  auto* negatives = out.data<std::int64_t>(at.dst_neg_index);
+  for (std::size_t i = 0; i < links; ++i)
+    for (std::size_t k = 0; k < each; ++k) negatives[i * each + k] = destination_locals_[(k + 1) * links + i];
+  if (at.seed_time >= 0) std::ranges::copy(positions_.times, out.data<std::int64_t>(at.seed_time));
+}
+
+std::size_t LinkFields::bytes() const {
+  std::size_t numbers = 0;
+  for (const Ids* list :
+       {&positions_.input_id, &positions_.sources, &positions_.destinations, &positions_.labels,
+        &positions_.times, &link_sources_, &link_destinations_, &drawn_.sources, &drawn_.destinations,
+        &sources_, &destinations_, &source_locals_, &destination_locals_})
+    numbers += list->capacity();
+  for (const Entry& entry : entries_)
+    numbers += entry.originals.capacity() + entry.ids.capacity() + entry.times.capacity();
+  return table_bytes() + excluded_.bytes() + numbers * sizeof(std::int64_t);
+}
+
+std::size_t LinkFields::scratch_bytes(std::int64_t positions) const {
+  std::int64_t numbers = (5 + 2) * positions;  // what the list gives, and the links' ends
+  for (const SeedCount& entry : most_seeds(positions))
+    numbers += 6 * entry.count;  // ends, their locals, negatives, entries
+  std::size_t bytes = 2 * sizeof(std::int64_t) * static_cast<std::size_t>(numbers);  // of vectors that grew
+  if (options_.exclude != Exclude::kNone)
+    bytes += ExcludedEdges::max_bytes(dataset_.num_edge_types(),
+                                      static_cast<std::size_t>(positions) * (reverse_type_ < 0 ? 1 : 2));
+  return bytes;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,200 @@
+// See negative_draws.h.
+#include "core/seeds/negative_draws.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/draws/negative_rule.h"
+
+namespace hopfeed {
+namespace {
+
+using Whole = unsigned __int128;
+
+/// An entry of a list, and how far into it.
+struct Place {
+  std::int64_t index;
+  Whole rest;
+};
+
+/// Where `at` falls among entries that weigh `weight(i)`; `count` where it lies behind them all.
+template <class Weight>
+Place place_of(Whole at, std::int64_t count, const Weight& weight) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Whole here = weight(i);
+    if (at < here) return {i, at};
+    at -= here;
+  }
+  return {count, at};
+}
+
+}  // namespace
+
+NegativeDraws::NegativeDraws(const Dataset& dataset, int edge_type, const BatchOptions& options,
+                             std::span<const std::int64_t> links)
+    : dataset_(dataset),
+      edge_type_(edge_type),
+      src_type_(dataset.csc(edge_type).src_type),
+      dst_type_(dataset.csc(edge_type).dst_type),
+      options_(options.link.negatives),
+      dst_by_time_(nodes_by_time(dataset, dst_type_, options.time)),
+      src_by_time_(!binary()                ? nullptr
+                   : src_type_ == dst_type_ ? dst_by_time_
+                                            : nodes_by_time(dataset, src_type_, options.time)),
+      src_(dataset, {.node_type = src_type_,
+                     .weight = options_.src_weight,
+                     .weighed = options_.strict,
+                     .by_time = src_by_time_}),
+      dst_(dataset, {.node_type = dst_type_,
+                     .weight = options_.dst_weight,
+                     .weighed = options_.strict,
+                     .by_time = dst_by_time_}) {
+  if (!options_.strict) return;
+  edges_.emplace(dataset, edge_type);
+  links_ = KnownLinks(links);
+  if (binary()) marks_.resize(static_cast<std::size_t>(src_.count()));
+}
+
+std::size_t NegativeDraws::bytes() const {
+  std::size_t bytes = src_.bytes() + dst_.bytes() + links_.bytes() + marks_.capacity() / 8;
+  if (dst_by_time_) bytes += dst_by_time_->bytes();
+  if (src_by_time_ && src_by_time_ != dst_by_time_) bytes += src_by_time_->bytes();
+  return bytes;
+}
+
+void NegativeDraws::draw(const Links& links, Negatives& out) {
+  const std::int64_t positives = links.key.count, count = options_.count(positives);
+  out.sources.resize(binary() ? static_cast<std::size_t>(count) : 0);
+  out.destinations.resize(static_cast<std::size_t>(count));
+  out.retries = 0;
+  const NegativeStream sources = negative_stream(links.key, edge_type_, LinkEnd::kSource),
+                       destinations = negative_stream(links.key, edge_type_, LinkEnd::kDestination);
+  for (std::int64_t j = 0; j < count; ++j) {
+    const std::int64_t i = j % positives, position = links.key.first + i, number = j / positives;
+    const auto link = static_cast<std::size_t>(i);
+    Draw draw{.source = sources.of(position, number),
+              .destination = destinations.of(position, number),
+              .time = {},
+              .link = links.input_id[link]};
+    if (!links.times.empty()) draw.time = links.times[link];
+    draw.sources = src_.existing(draw.time);
+    draw.destinations = dst_.existing(draw.time);
+    const Pair pair = draw_one(draw, {.source = links.sources[link]}, out.retries);
+    if (binary()) out.sources[static_cast<std::size_t>(j)] = pair.source;
+    out.destinations[static_cast<std::size_t>(j)] = pair.destination;
+  }
+}
+
+NegativeDraws::Pair NegativeDraws::draw_one(const Draw& draw, Pair pair, std::int64_t& retries) {
+  if (binary()) require_nodes(draw, src_, draw.sources);
+  require_nodes(draw, dst_, draw.destinations);
+  for (std::uint32_t attempt = 0; attempt <= kMaxNegativeRetries; ++attempt) {
+    if (binary()) pair.source = src_.draw(draw.source, attempt, draw.sources);
+    pair.destination = dst_.draw(draw.destination, attempt, draw.destinations);
+    if (!options_.strict || !taken(pair)) return pair;
+    ++retries;
+  }
+  if (binary()) return scan_pairs(draw);
+  return {.source = pair.source, .destination = scan_destinations(draw, pair.source)};
+}
+
+bool NegativeDraws::taken(const Pair& pair) const {
+  return edges_->contains(dataset_.dataset_id(src_type_, pair.source),
+                          dataset_.dataset_id(dst_type_, pair.destination)) ||
+         links_.contains(pair.source, pair.destination);
+}
+
+// ---- what is left, where draws find nothing: looked at twice, so that nothing of the graph's size has to be
+// kept
+
+std::int64_t NegativeDraws::scan_destinations(const Draw& draw, std::int64_t source) const {
+  const auto weight_left = [&](std::int64_t i) -> std::uint64_t {
+    const std::int64_t v = dst_.node(i);
+    const std::uint64_t weight = dst_.weight(v);
+    return weight > 0 && !taken({.source = source, .destination = v}) ? weight : 0;
+  };
+  Whole total = 0;
+  for (std::int64_t i = 0; i < draw.destinations; ++i) total += weight_left(i);
+  if (total == 0)
+    refuse(draw,
+           fmt::format("node {} has an edge of type '{}', or a link of the list, to every node that could "
+                       "be drawn",
+                       source, type_name()),
+           "leave strict out");
+  return dst_.node(place_of(whole_draw(draw.destination, total), draw.destinations, weight_left).index);
+}
+
+// Sources (original ids) that the destination has an edge or a link of; some come more than once.
+template <class Take>
+void NegativeDraws::for_each_taken(std::int64_t destination, const Take& take) const {
+  const RowReader& reader = edges_->reader();
+  const Row row = reader.row(dataset_.dataset_id(dst_type_, destination));
+  for (std::uint64_t i = 0; i < row.degree; ++i)
+    take(static_cast<std::size_t>(dataset_.checked_original_id(src_type_, reader.neighbor(row, i))));
+  for (const KnownLinks::Link& link : links_.into(destination)) take(static_cast<std::size_t>(link.source));
+}
+
+std::uint64_t NegativeDraws::weight_of_sources_left(const Draw& draw, std::int64_t destination) {
+  std::uint64_t left = src_.total(draw.sources);
+  for_each_taken(destination, [&](std::size_t u) {
+    if (!marks_[u]) left -= src_.weight(static_cast<std::int64_t>(u), draw.time);
+    marks_[u] = true;
+  });
+  for_each_taken(destination, [&](std::size_t u) { marks_[u] = false; });
+  return left;
+}
+
+// Where `at`, below what they weigh, falls among them.
+std::int64_t NegativeDraws::source_left(const Draw& draw, std::int64_t destination, Whole at) {
+  for_each_taken(destination, [&](std::size_t u) { marks_[u] = true; });
+  const Place place = place_of(at, draw.sources, [&](std::int64_t i) -> std::uint64_t {
+    const std::int64_t u = src_.node(i);
+    return marks_[static_cast<std::size_t>(u)] ? 0 : src_.weight(u);
+  });
+  if (place.index < draw.sources) return src_.node(place.index);
+  throw Error(ErrorCode::kCorrupt,
+              fmt::format("{}: the original ids of node type '{}' are not each node's once; run "
+                          "hopfeed-partition verify",
+                          dataset_.folder().string(), dataset_.meta().node_types[src_type_].name));
+}
+
+// Column by column: a destination weighs as much as it does itself times the sources that are left to it.
+NegativeDraws::Pair NegativeDraws::scan_pairs(const Draw& draw) {
+  std::fill(marks_.begin(), marks_.end(), false);  // an error may have left some
+  const auto column = [&](std::int64_t i) {
+    const std::int64_t v = dst_.node(i);
+    const std::uint64_t weight = dst_.weight(v);
+    return weight == 0 ? Whole{0} : Whole{weight} * weight_of_sources_left(draw, v);
+  };
+  Whole total = 0;
+  for (std::int64_t i = 0; i < draw.destinations; ++i) total += column(i);
+  if (total == 0)
+    refuse(draw,
+           fmt::format("edges of type '{}', or links of the list, join every pair of nodes that could be "
+                       "drawn",
+                       type_name()),
+           "leave strict out");
+  const Place place = place_of(whole_draw(draw.destination, total), draw.destinations, column);
+  const std::int64_t v = dst_.node(place.index);
+  return {.source = source_left(draw, v, place.rest / dst_.weight(v)), .destination = v};
+}
+
+// ---- links that have none
+
+void NegativeDraws::require_nodes(const Draw& draw, const NegativeNodes& end, std::int64_t existing) const {
+  if (end.total(existing) > 0) return;
+  const std::string type =
+      fmt::format("no node of type '{}'", dataset_.meta().node_types[end.node_type()].name);
+  if (existing == 0) refuse(draw, type + " could be drawn", "correct the times");
+  refuse(draw, type + " that weighs anything could be drawn", "correct the times or the weights");
+}
+
+void NegativeDraws::refuse(const Draw& draw, const std::string& why, const char* advice) const {
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("link {} has no negative: {}{}; {}, or leave the link out", draw.link, why,
+                          draw.time ? fmt::format(" at its time {}", *draw.time) : "", advice));
+}
+
+}  // namespace hopfeed

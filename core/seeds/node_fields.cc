@@ -1,0 +1,77 @@
+// See node_fields.h.
+#include "core/seeds/node_fields.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/batch/field_names.h"
+#include "core/dataset/row_gather.h"
+#include "core/seeds/nodes_by_time.h"
+
+namespace hopfeed {
+
+namespace field = batch_field;
+
+NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const BatchOptions& options)
+    : dataset_(dataset), list_(list), timed_(!options.time.empty()) {
+  require_valid(!options.link.on(), "the options ask for links as seeds, and nodes are given; give links");
+  const std::string& seed_time = options.seed_time.empty() ? options.time : options.seed_time;
+  if (timed_ && !list.has_times()) time_ = node_times(dataset, list.node_type(), seed_time);
+  if (!timed_ && list.has_times())
+    throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
+  if (list.has_times() && !options.seed_time.empty())
+    throw Error(ErrorCode::kInvalid,
+                "seed times are given and named as an attribute too (seed_time); leave one of them out");
+}
+
+std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {
+  list_.seeds(key, positions_);
+  ids_.resize(positions_.original_id.size());
+  dataset_.dataset_ids(list_.node_type(), positions_.original_id, ids_);
+  if (list_.has_times()) {
+    times_ = positions_.times;
+  } else if (time_) {
+    times_.resize(ids_.size());
+    gather_rows(*time_, ids_, reinterpret_cast<std::byte*>(times_.data()));
+  }
+  seeds_ = {.node_type = list_.node_type(), .ids = ids_, .times = times_};
+  return {&seeds_, 1};
+}
+
+std::vector<SeedCount> NodeFields::most_seeds(std::int64_t positions) const {
+  return {{.node_type = list_.node_type(), .count = positions}};
+}
+
+void NodeFields::lay_out(Store store, int type, const SeedRoom& room, BlockWriter& out,
+                         SeedArrays& at) const {
+  if (store != Store::kNode || type != list_.node_type()) return;
+  const auto add = [&](std::string_view name, const BlockShape& shape) {
+    return out.add({.name = name, .store = store, .type = type, .shape = shape});
+  };
+  at.input_id = add(field::kInputId, {room.positions});
+  at.batch_size = add(field::kBatchSize, {});
+  if (room.seeds_repeat) at.seed_index = add(field::kSeedIndex, {room.positions});
+  if (timed_) at.seed_time = add(field::kSeedTime, {room.positions});
+}
+
+void NodeFields::write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const {
+  std::ranges::copy(positions_.input_id, out.data<std::int64_t>(at.input_id));
+  *out.data<std::int64_t>(at.batch_size) = sample.num_seeds;
+  if (at.seed_index >= 0) std::ranges::copy(sample.seed_index, out.data<std::int64_t>(at.seed_index));
+  if (at.seed_time >= 0) std::ranges::copy(times_, out.data<std::int64_t>(at.seed_time));
+}
+
+std::size_t NodeFields::bytes() const {
+  std::size_t numbers = 0;
+  for (const std::vector<std::int64_t>* list :
+       {&positions_.input_id, &positions_.original_id, &positions_.times, &ids_, &times_})
+    numbers += list->capacity();
+  return numbers * sizeof(std::int64_t);
+}
+
+std::size_t NodeFields::scratch_bytes(std::int64_t positions) const {
+  return 10 * sizeof(std::int64_t) * static_cast<std::size_t>(positions);  // five vectors that grew
+}
+
+}  // namespace hopfeed

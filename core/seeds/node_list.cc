@@ -1,0 +1,51 @@
+// See node_list.h.
+#include "core/seeds/node_list.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/draws/epoch_order.h"
+#include "core/draws/keyed_random.h"
+#include "core/draws/weighted_rule.h"
+
+namespace hopfeed {
+
+NodeList::NodeList(std::span<const std::int64_t> original_ids, NodeListOptions options)
+    : ids_(original_ids), options_(options) {
+  if (ids_.empty())
+    throw Error(ErrorCode::kInvalid,
+                "the list of seeds is empty; name a split or seeds with at least one node");
+}
+
+void NodeList::seeds(const BatchKey& key, Positions& out) const {
+  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "seeds"};
+  order.check(key);
+  std::vector<std::int64_t>& index = out.input_id;
+  index.resize(static_cast<std::size_t>(key.count));
+  out.original_id.resize(index.size());
+  if (!options_.weights.empty()) {
+    draw(key, index);
+  } else {
+    order.entries(key, index);
+  }
+  for (std::size_t i = 0; i < index.size(); ++i) out.original_id[i] = ids_[index[i]];
+  out.times.resize(has_times() ? index.size() : 0);
+  for (std::size_t i = 0; i < out.times.size(); ++i) out.times[i] = options_.times[index[i]];
+  if (options_.named_by_node) std::ranges::copy(out.original_id, index.begin());
+}
+
+void NodeList::draw(const BatchKey& key, std::span<std::int64_t> index) const {
+  // Not keyed by key.first: a position of the epoch is the same seed in every batch that covers it.
+  StreamOptions stream{.purpose = Purpose::kSeeds, .seed = key.seed, .epoch = key.epoch};
+  NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
+  stream.purpose = Purpose::kRetries;
+  stream.hop = 1U << 17;  // apart from the retries of neighbours and walks
+  draws.retry_key = stream_key(stream);
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    draws.node = static_cast<std::uint64_t>(key.first) + i;
+    const AliasDraw drawn = alias_draw(draws, 0, static_cast<std::uint32_t>(size()));
+    index[i] = alias_position(drawn, options_.weights[drawn.column]);
+  }
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,62 @@
+// The seeds of a loader, and what belongs to each: a split of the dataset or what a user gives. Owned by the
+// loader; workers view the same bytes (pack).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset.h"
+#include "core/seeds/node_list.h"
+
+namespace hopfeed {
+
+/// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not
+/// there, kInvalid for several
+/// ("paper,author"): a loader has seeds of one type.
+int seed_node_type(const DatasetMeta& meta, const std::string& name);
+
+struct NodeInput {
+  std::string split = "train";                                   // where neither ids nor a mask are given
+  std::optional<std::vector<std::int64_t>> ids = std::nullopt;   // original ids, repeats allowed
+  std::optional<std::vector<std::uint8_t>> mask = std::nullopt;  // [nodes] by original id; not 0: a seed
+  std::vector<std::int64_t> times =
+      {};  // [seeds] of each; empty: an attribute of the nodes, where times are asked for
+  /// [seeds]: an epoch draws as many seeds as there are, with replacement, in proportion to these (PyG's
+  /// ImbalancedSampler); empty: it shuffles them.
+  std::vector<double> weights = {};
+};
+
+class NodeSet {
+ public:
+  /// `dataset` must outlive the set. Throws kInvalid naming the seed, the length or the weight that cannot
+  /// be, kNotFound for a split that is not there.
+  NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
+  /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
+  explicit NodeSet(std::span<const std::byte> packed);
+  NodeSet(const NodeSet&) = delete;
+  NodeSet& operator=(const NodeSet&) = delete;
+
+  /// Whether it is more than a split of the dataset, so that workers have to be told.
+  bool given() const { return given_; }
+  std::vector<std::byte> pack() const;
+  struct ListOptions {
+    int node_type = 0;
+    bool shuffle = true;
+  };
+  /// Views this set. Throws kInvalid for weights without a shuffle.
+  NodeList list(const ListOptions& options) const&;
+  NodeList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
+  std::span<const std::int64_t> ids() const { return ids_; }
+
+ private:
+  std::vector<std::int64_t> own_ids_, own_times_;
+  std::vector<AliasEntry> own_weights_;
+  std::span<const std::int64_t> ids_, times_;
+  std::span<const AliasEntry> weights_;
+  bool named_by_node_ = false, given_ = false;
+};
+
+}  // namespace hopfeed
