@@ -72,7 +72,7 @@ TEST_F(ByIdOrder, FindsTheEdgesThatThereAre_WhateverTheCut) {
       EXPECT_EQ(dataset.by_id(0).order.size(), by_id ? static_cast<std::size_t>(partitions) : 0);
       for (std::int64_t user = 0; user < 900; ++user)
         for (std::int64_t item = 0; item < 3; ++item)
-          EXPECT_EQ(joined(dataset, user, item), joined.contains({user, item})) << user << ", " << item;
+          EXPECT_EQ(joined(dataset, user, item), edges.contains({user, item})) << user << ", " << item;
     }
   }
 }
@@ -89,7 +89,7 @@ TEST_F(ByIdOrder, OfRandomGraphs_AnswersAsTheEdgeListsDo) {
     const Dataset dataset(data_);
     for (std::size_t e = 0; e < graph.edges.size(); ++e) {
       const testing::TypedEdges& edges = graph.edges[e];
-      const EdgeMembership joined(dataset, static_cast<int>(e));
+      const EdgeMembership membership(dataset, static_cast<int>(e));
       std::set<std::pair<std::int64_t, std::int64_t>> pairs;
       for (std::size_t i = 0; i < edges.sources.size(); ++i)
         pairs.insert({edges.sources[i], edges.destinations[i]});
@@ -99,7 +99,7 @@ TEST_F(ByIdOrder, OfRandomGraphs_AnswersAsTheEdgeListsDo) {
                                                  static_cast<std::uint64_t>(graph.nodes[src].count)),
                    v = static_cast<std::int64_t>(random() %
                                                  static_cast<std::uint64_t>(graph.nodes[dst].count));
-        EXPECT_EQ(joined.contains(dataset.dataset_id(src, u), dataset.dataset_id(dst, v)),
+        EXPECT_EQ(membership.contains(dataset.dataset_id(src, u), dataset.dataset_id(dst, v)),
                   pairs.contains({u, v}));
       }
     }

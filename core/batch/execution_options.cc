@@ -1,0 +1,37 @@
+// See execution_options.h.
+#include "core/batch/execution_options.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+
+namespace hopfeed {
+namespace {
+
+void check_deadline(std::chrono::milliseconds deadline, const char* option) {
+  require_valid(
+      deadline.count() >= 1 && deadline.count() <= kMaxDeadlineMs,
+      fmt::format("{} is {} ms; choose 1 to {} (a year)", option, deadline.count(), kMaxDeadlineMs));
+}
+
+}  // namespace
+
+void ExecutionOptions::validate() const {
+  require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
+                fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",
+                            num_workers, kMaxWorkers));
+  require_valid(
+      num_slots >= 0 && num_slots <= kMaxSlots,
+      fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2", num_slots, kMaxSlots));
+  check_deadline(batch_deadline, "batch_deadline");
+  check_deadline(start_deadline, "start_deadline");
+  require_valid(max_worker_restarts >= 0,
+                fmt::format("max_worker_restarts is {}; choose 0 or more", max_worker_restarts));
+  for (int core : cores)
+    require_valid(core >= 0 && core < CPU_SETSIZE,
+                  fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,43 @@
+// How batches are made, and nothing that decides their bytes: what is here changes speed, memory and patience
+// alone, and is never hashed. What decides bytes is BatchOptions and all else in a BatchSpec.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/huge_pages.h"
+
+namespace hopfeed {
+
+struct ExecutionOptions {
+  /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them.
+  std::int64_t num_workers = 1;
+  /// Bytes the channel may hold; 0: four worst-case batches per worker, or one in each slot where that is no
+  /// more than 64 MiB; at most a quarter of the memory that is available (LOCAL_WORLD_SIZE ranks share it).
+  std::size_t channel_size = 0;
+  std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 * num_workers + 2
+  /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and
+  /// trainers do not fight (core_placement.h).
+  std::vector<int> cores = {};
+  HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
+  /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
+  /// infinity.
+  bool check_finite = false;
+  /// A worker that fills one batch for longer is killed, and the batch made again. Each deadline is at most a
+  /// year.
+  std::chrono::milliseconds batch_deadline{120'000};
+  std::chrono::milliseconds start_deadline{30'000};
+  /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last
+  /// cause. Workers that are killed together, however many, are started again together.
+  int max_worker_restarts = 10;
+  std::vector<std::string> plugins = {};  // shared libraries with samplers of one's own (sampler_plugin.h)
+  std::string worker_program =
+      {};  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
+
+  /// Throws kInvalid naming the option.
+  void validate() const;
+};
+
+}  // namespace hopfeed
