@@ -55,7 +55,7 @@ std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::sp
   const BatchOptions batch_options{
       .fanouts = options.fanouts, .dataset_ids = true, .attrs = std::vector<std::string>{}};
   const NodeList list(seeds, {.node_type = options.node_type});
-  const Deal deal({.num_seeds = list.size(), .batch_size = options.batch_size});
+  const Deal deal({.batch_size = options.batch_size}, list.size());
   std::vector<std::vector<std::int64_t>> counts;
   for (int t = 0; t < dataset.num_node_types(); ++t) counts.emplace_back(dataset.num_nodes(t));
   std::mutex mutex;

@@ -9,7 +9,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hopfeed)
-set(libraries core cache channel worker_config worker_mode partition_tool)
+set(libraries core cache channel worker_parts worker_mode partition_tool)
 set(programs hopfeed-worker hopfeed-sample hopfeed-top hopfeed-partition)
 set(header_folders core cache channel worker_mode partition_tool)
 if(HOPFEED_TORCH)

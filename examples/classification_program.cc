@@ -26,7 +26,8 @@ std::string epoch_note(const EpochRow& row) {
 }
 
 std::string title_of(const ModelRun& run) {
-  return run.title.empty() ? model_title(run.training, Dataset(run.training.loader.dataset)) : run.title;
+  return run.title.empty() ? model_title(run.training, LocalStreams(run.training.loader.dataset).meta())
+                           : run.title;
 }
 
 /// Exact, over all nodes, and by splits of the labelled type.
@@ -83,14 +84,14 @@ void finish_trace(TraceFile* trace, World& world) {
 
 nlohmann::json options_json(const ClassificationArguments& a, const TrainingOptions& t) {
   nlohmann::json json = {{"fanouts", t.loader.batch.fanouts},
-                         {"batch_size", t.loader.batch_size},
+                         {"batch_size", t.loader.deal.batch_size},
                          {"hidden", t.hidden},
                          {"dropout", t.dropout},
                          {"lr", t.lr},
                          {"weight_decay", t.weight_decay},
                          {"seed", t.seed},
-                         {"num_workers", t.loader.num_workers},
-                         {"channel_size", t.loader.channel_size},
+                         {"num_workers", t.loader.execution.num_workers},
+                         {"channel_size", t.loader.execution.channel_size},
                          {"threads", a.process.threads},
                          {"backend", a.process.backend},
                          {"checkpoint_every", t.checkpoint_every}};
@@ -107,7 +108,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
               {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
   line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
-  line.option("--batch-size", t.loader.batch_size, "Seeds per batch and trainer");
+  line.option("--batch-size", t.loader.deal.batch_size, "Seeds per batch and trainer");
   line.option("--hidden", t.hidden, "Width of the hidden layers");
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");
@@ -116,7 +117,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   add_worker_options(line, t.loader, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
-  line.flag("--check-finite", t.loader.check_finite,
+  line.flag("--check-finite", t.loader.execution.check_finite,
             "End with an error where a batch has NaN or infinity among its features");
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
   line.option("--checkpoint-every", t.checkpoint_every,
@@ -151,7 +152,7 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   std::vector<TrainingResult> results;
   for (std::size_t i = 0; i < models.size(); ++i) {
     ModelRun& run = models[i];
-    run.training.loader.cores = placed.cores;
+    run.training.loader.execution.cores = placed.execution.cores;
     run.training.trace = trace.get();
     run.training.resume = resume_of(arguments.process);
     results.push_back(

@@ -17,7 +17,7 @@ namespace hopfeed {
 namespace {
 
 struct Arguments {
-  LinkTrainingOptions training{.loader = {.batch_size = 2048, .num_workers = 1}};
+  LinkTrainingOptions training{.loader = {.deal = {.batch_size = 2048}}};
   std::string fanouts = "8,4", edge_fanouts, exclude = "reverse";
   std::filesystem::path test_links;
   ProcessArguments process;
@@ -42,7 +42,7 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option(
       "--edge-fanouts", a.edge_fanouts,
       "Neighbours drawn per hop by edges of single types (listens=0,0;near=8,4); others take --fanouts");
-  line.option("--batch-size", t.loader.batch_size, "Links per batch and trainer, without negatives");
+  line.option("--batch-size", t.loader.deal.batch_size, "Links per batch and trainer, without negatives");
   line.option("--amount", link.negatives.amount, "Negatives per link", {.positive = true});
   line.flag("--strict", link.negatives.strict, "Draw no negative that is an edge or a training link");
   line.option("--exclude", a.exclude, "Edges of a batch's links that its samples leave out",
@@ -92,7 +92,7 @@ nlohmann::json options_json(const Arguments& a) {
   const LinkTrainingOptions& t = a.training;
   return {{"fanouts", t.loader.batch.fanouts},
           {"edge_fanouts", t.loader.batch.edge_fanouts},
-          {"batch_size", t.loader.batch_size},
+          {"batch_size", t.loader.deal.batch_size},
           {"max_batches", t.max_batches},
           {"amount", t.loader.batch.link.negatives.amount},
           {"strict", t.loader.batch.link.negatives.strict},
@@ -102,8 +102,8 @@ nlohmann::json options_json(const Arguments& a) {
           {"lr", t.lr},
           {"embedding_lr", t.embedding_lr},
           {"seed", t.seed},
-          {"num_workers", t.loader.num_workers},
-          {"channel_size", t.loader.channel_size},
+          {"num_workers", t.loader.execution.num_workers},
+          {"channel_size", t.loader.execution.channel_size},
           {"threads", a.process.threads},
           {"backend", a.process.backend}};
 }
@@ -150,8 +150,8 @@ void run(Arguments& a) {
   LinkRunReport report{.dataset = dataset.meta().name,
                        .edge_type = dataset.meta().edge_types[static_cast<std::size_t>(links)].folder(),
                        .trainers = world.size(),
-                       .has_valid = has_links(training, dataset, training.valid_split),
-                       .has_test = has_links(training, dataset, training.test_split),
+                       .has_valid = has_links(training, dataset.meta(), training.valid_split),
+                       .has_test = has_links(training, dataset.meta(), training.test_split),
                        .options = options_json(a),
                        .models = {}};
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));

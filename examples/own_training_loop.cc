@@ -25,11 +25,9 @@ void train(const std::string& folder) {
 
   hopfeed::Loader loader({.dataset = folder,
                           .batch = {.fanouts = {15, 10, 5}},
-                          .batch_size = 1024,
                           .seed = 1,
-                          .rank = world.rank(),
-                          .world_size = world.size(),
-                          .num_workers = 1});
+                          .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
+                          .execution = {.num_workers = 1}});
   hopfeed::GraphSage model(hopfeed::ModelOptions{
       .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
   hopfeed::GradientReducer reducer(world, model->parameters());

@@ -38,9 +38,9 @@ std::string summary_path(const std::filesystem::path& out, const World& world) {
 }  // namespace
 
 void add_worker_options(CommandLine& line, LoaderOptions& loader, ProcessArguments& a) {
-  line.option("--num-workers", loader.num_workers, "Sampling processes per trainer");
+  line.option("--num-workers", loader.execution.num_workers, "Sampling processes per trainer");
   line.size_option(
-      "--channel-size", loader.channel_size,
+      "--channel-size", loader.execution.channel_size,
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
   line.cores_option("--cores", a.cores,
                     "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
@@ -72,7 +72,7 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   cpu_set_t before;
   CPU_ZERO(&before);
   sched_getaffinity(0, sizeof before, &before);
-  CoreQuery query = query_cores(static_cast<int>(loader.num_workers));
+  CoreQuery query = query_cores(static_cast<int>(loader.execution.num_workers));
   for (const int core : cores) {
     if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &before)) {
       throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
@@ -85,7 +85,7 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   for (const int core : plan.trainer) CPU_SET(core, &mine);
   if (!plan.trainer.empty()) sched_setaffinity(0, sizeof mine, &mine);
   for (const std::vector<int>& worker : plan.workers) {
-    if (worker.size() == 1) loader.cores.push_back(worker.front());
+    if (worker.size() == 1) loader.execution.cores.push_back(worker.front());
   }
   return before;
 }

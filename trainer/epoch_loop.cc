@@ -15,14 +15,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
-                     torch::nn::Module& model, torch::optim::Optimizer& optimizer)
+                     BatchStream& stream, torch::nn::Module& model, torch::optim::Optimizer& optimizer)
     : world_(world),
       options_(std::move(options)),
       callbacks_(callbacks),
       model_(model),
       optimizer_(optimizer),
       reducer_(world, model.parameters()),
-      loader_(options_.loader) {
+      stream_(stream) {
   progress_.world_size = world.size();
 }
 
@@ -60,7 +60,7 @@ void EpochLoop::checkpoint() {
 
 /// Of this rank, from where the epoch stands; all ranks have as many.
 std::int64_t EpochLoop::steps_of_epoch() const {
-  const std::int64_t all = loader_.steps();
+  const std::int64_t all = stream_.steps();
   if (options_.max_batches == 0) return all;
   const std::int64_t done = progress_.batches / world_.size(),
                      most = (options_.max_batches + world_.size() - 1) / world_.size();
@@ -69,19 +69,19 @@ std::int64_t EpochLoop::steps_of_epoch() const {
 
 void EpochLoop::train_epoch(TrainingTask& task) {
   model_.train();
-  loader_.begin_epoch(progress_.epoch, progress_.position);
+  stream_.begin_epoch(progress_.epoch, progress_.position);
   const TrainingProgress before = progress_;
-  const WaitTimes waited_before = loader_.stats().waits;
+  const WaitTimes waited_before = stream_.stats().waits;
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t steps = steps_of_epoch();
   for (std::int64_t step = 1; step <= steps; ++step) {
-    const std::optional<Batch> batch = loader_.next();
+    const std::optional<Batch> batch = stream_.next();
     if (!batch) break;
     train_batch(task, *batch);
-    progress_.position = loader_.next_position();
+    progress_.position = stream_.next_position();
     progress_.seconds = before.seconds + seconds_since(begin);
     progress_.waited = before.waited;
-    progress_.waited += loader_.stats().waits - waited_before;
+    progress_.waited += stream_.stats().waits - waited_before;
     report_step(step, steps);
     if (world_.stop_agreed()) return;
     if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
@@ -119,11 +119,11 @@ void EpochLoop::report_step(std::int64_t step, std::int64_t steps) const {
                    .wait_fraction = progress_.waited.trainer() / progress_.seconds});
 }
 
-void EpochLoop::evaluate(Loader& loader, const std::function<void(const Batch&)>& each) {
+void EpochLoop::evaluate(BatchStream& stream, const std::function<void(const Batch&)>& each) {
   const torch::NoGradGuard no_gradients;
   model_.eval();
-  loader.begin_epoch(0);
-  for (std::optional<Batch> batch; !stop_asked() && (batch = loader.next());) each(*batch);
+  stream.begin_epoch(0);
+  for (std::optional<Batch> batch; !stop_asked() && (batch = stream.next());) each(*batch);
   look_for_stop();
 }
 
@@ -162,7 +162,7 @@ void EpochLoop::measure(EpochRow& row) {
                          .for_memory = sums[5]};
   row.seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
   row.batches_per_s = static_cast<double>(row.batches) / row.seconds;
-  row.waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(options_.loader.num_workers));
+  row.waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(stream_.stats().workers));
 }
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// The epochs of a training run, whatever is trained: steps over a loader's batches on all ranks, scores
+// The epochs of a training run, whatever is trained: steps over a stream's batches on all ranks, scores
 // behind each epoch, the best epoch's model, checkpoints, times, and the wish to stop. What a step learns
 // from and what a score is says a TrainingTask (trainer.cc, link_trainer.cc).
 //
@@ -13,11 +13,11 @@
 #include <optional>
 #include <string>
 
+#include "core/stream/batch_stream.h"
 #include "trainer/checkpoint.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/training_progress.h"
 #include "trainer/world.h"
-#include "worker_mode/loader.h"
 
 namespace hopfeed {
 
@@ -45,8 +45,7 @@ struct TrainingCallbacks {
 };
 
 struct EpochLoopOptions {
-  LoaderOptions loader;  // of the batches that are learned from
-  Settings settings;     // what a checkpoint must agree with
+  Settings settings;  // what a checkpoint must agree with
   std::int64_t epochs = 1;
   std::int64_t max_batches = 0;       // of an epoch, over all ranks; 0: all
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
@@ -79,17 +78,18 @@ class TrainingTask {
 
 class EpochLoop {
  public:
-  /// Starts the loader's workers. `world`, `callbacks`, `model` and `optimizer` must outlive it.
-  EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
+  /// `stream`: the batches that are learned from. It and `world`, `callbacks`, `model` and `optimizer` must
+  /// outlive the loop.
+  EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks, BatchStream& stream,
             torch::nn::Module& model, torch::optim::Optimizer& optimizer);
 
   /// To the last epoch, or to where all ranks agree to stop (World::stop_agreed), from the checkpoint if
   /// there is one to go on from.
   void run(TrainingTask& task);
-  /// For TrainingTask::score: calls `each` with this rank's share of the loader's batches, the same in each
+  /// For TrainingTask::score: calls `each` with this rank's share of the stream's batches, the same in each
   /// epoch, with the model set to evaluate and without gradients. Ends early where this rank is asked to
   /// stop; all know of it after their next sum.
-  void evaluate(Loader& loader, const std::function<void(const Batch&)>& each);
+  void evaluate(BatchStream& stream, const std::function<void(const Batch&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }
   /// Of the best epoch's model, on rank 0; only with an output folder.
@@ -115,7 +115,7 @@ class EpochLoop {
   torch::nn::Module& model_;
   torch::optim::Optimizer& optimizer_;
   GradientReducer reducer_;
-  Loader loader_;
+  BatchStream& stream_;
   TrainingProgress progress_;
 };
 

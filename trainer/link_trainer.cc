@@ -1,13 +1,13 @@
 // See link_trainer.h.
 #include "trainer/link_trainer.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "trainer/roc_auc.h"
 
 namespace hopfeed {
@@ -30,26 +30,26 @@ std::vector<std::string> read_attrs(const DatasetMeta& meta) {
   return features ? std::vector<std::string>{"x"} : std::vector<std::string>{};
 }
 
-LoaderOptions loader_options(const LinkTrainingOptions& options, const Dataset& dataset, const World& world,
-                             const std::string& split) {
+LoaderOptions loader_options(const LinkTrainingOptions& options, const DatasetMeta& dataset,
+                             const World& world, const std::string& split) {
   LoaderOptions loader = options.loader;
-  loader.batch.attrs = read_attrs(dataset.meta());
+  loader.batch.attrs = read_attrs(dataset);
   loader.links = split == options.test_split && options.test_pairs ? LinkInput{.pairs = options.test_pairs}
                                                                    : LinkInput{.split = split};
-  const int links = dataset.meta().edge_type(loader.batch.link.edge_type);
-  if (!loader.links->pairs && !dataset.edge_split(links, split).labels.empty())
+  const int links = dataset.edge_type(loader.batch.link.edge_type);
+  if (!loader.links->pairs && dataset.has_labels(dataset.edge_types[static_cast<std::size_t>(links)], split))
     loader.batch.link.negatives = {};  // label 0 says which they are
   loader.seed = options.seed;
-  loader.rank = world.rank();
-  loader.world_size = world.size();
+  loader.deal.rank = world.rank();
+  loader.deal.world_size = world.size();
   if (split == options.train_split) return loader;
   loader.shuffle = false;
-  loader.drop_last = false;
+  loader.deal.drop_last = false;
   return loader;
 }
 
-LinkModelOptions model_options(const LinkTrainingOptions& options, const Dataset& dataset) {
-  return {.dataset = dataset.meta(),
+LinkModelOptions model_options(const LinkTrainingOptions& options, const DatasetMeta& dataset) {
+  return {.dataset = dataset,
           .batch = options.loader.batch,
           .edge_type = options.loader.batch.link.edge_type,
           .hidden = options.hidden,
@@ -59,32 +59,26 @@ LinkModelOptions model_options(const LinkTrainingOptions& options, const Dataset
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
-Settings settings_of(const LinkTrainingOptions& options, const Dataset& dataset) {
+Settings settings_of(const LinkTrainingOptions& options, const BatchStream& stream) {
   const auto text = [](const auto& value) { return nlohmann::json(value).dump(); };
-  Settings settings{{"dataset", dataset.meta().fingerprint},
-                    {"split", options.train_split},
-                    {"valid split", options.valid_split},
-                    {"test split", options.test_split},
-                    {"batch-size", text(options.loader.batch_size)},
-                    {"max-batches", text(options.max_batches)},
-                    {"seed", text(options.seed)},
-                    {"hidden", text(options.hidden)},
-                    {"dropout", text(options.dropout)},
-                    {"lr", text(options.lr)},
-                    {"embedding-lr", text(options.embedding_lr)}};
+  Settings settings = stream.spec().parts();
+  settings.insert({{"valid split", options.valid_split},
+                   {"test split", options.test_split},
+                   {"batch-size", text(stream.deal().batch_size)},
+                   {"max-batches", text(options.max_batches)},
+                   {"hidden", text(options.hidden)},
+                   {"dropout", text(options.dropout)},
+                   {"lr", text(options.lr)},
+                   {"embedding-lr", text(options.embedding_lr)}});
   if (options.test_pairs) {
     const std::vector<std::int64_t>& pairs = *options.test_pairs;
-    settings["hash of the test links"] = text(XXH3_64bits(pairs.data(), pairs.size() * sizeof(pairs[0])));
+    settings["hash of the test links"] = sha256(std::as_bytes(std::span(pairs)));
   }
-  const nlohmann::json sampling = nlohmann::json::parse(options.loader.batch.to_json());
-  for (const auto& [name, value] : sampling.items()) settings[name] = value.dump();
   return settings;
 }
 
-EpochLoopOptions loop_options(const LinkTrainingOptions& options, const Dataset& dataset,
-                              const World& world) {
-  return {.loader = loader_options(options, dataset, world, options.train_split),
-          .settings = settings_of(options, dataset),
+EpochLoopOptions loop_options(const LinkTrainingOptions& options, const BatchStream& stream) {
+  return {.settings = settings_of(options, stream),
           .epochs = options.epochs,
           .max_batches = options.max_batches,
           .seed = options.seed,
@@ -93,18 +87,22 @@ EpochLoopOptions loop_options(const LinkTrainingOptions& options, const Dataset&
           .resume = options.resume};
 }
 
+std::shared_ptr<const StreamSource> streams_of(const LinkTrainingOptions& options) {
+  return options.streams ? options.streams : std::make_shared<const LocalStreams>(options.loader.dataset);
+}
+
 class LinkTraining final : public TrainingTask {
  public:
   LinkTraining(World& world, const LinkTrainingOptions& options, const TrainingCallbacks& callbacks)
       : world_(world),
         options_(options),
-        dataset_(options.loader.dataset),
+        streams_(streams_of(options)),
         model_(made_model()),
         adam_(model_->parameters(), torch::optim::AdamOptions(options.lr)),
-        loop_(world, loop_options(options, dataset_, world), callbacks, *model_, adam_) {
-    open(valid_loader_, options.valid_split);
-    open(test_loader_, options.test_split);
-  }
+        stream_(open(options.train_split)),
+        loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_),
+        valid_stream_(open_if_there(options.valid_split)),
+        test_stream_(open_if_there(options.test_split)) {}
 
   LinkTrainingResult run() {
     loop_.run(*this);
@@ -117,16 +115,18 @@ class LinkTraining final : public TrainingTask {
  private:
   LinkModel made_model() const {
     torch::manual_seed(options_.seed);
-    return LinkModel(model_options(options_, dataset_));
+    return LinkModel(model_options(options_, streams_->meta()));
   }
 
-  void open(std::optional<Loader>& loader, const std::string& split) {
-    if (has_links(options_, dataset_, split))
-      loader.emplace(loader_options(options_, dataset_, world_, split));
+  std::unique_ptr<BatchStream> open(const std::string& split) const {
+    return streams_->open(loader_options(options_, streams_->meta(), world_, split));
+  }
+  std::unique_ptr<BatchStream> open_if_there(const std::string& split) const {
+    return has_links(options_, streams_->meta(), split) ? open(split) : nullptr;
   }
 
   BatchLoss loss(const Batch& batch) override {
-    const TypedBatchTensors tensors = to_typed_tensors(batch, dataset_.meta());
+    const TypedBatchTensors tensors = to_typed_tensors(batch, streams_->meta());
     const torch::Tensor scores = model_->forward(tensors),
                         labels = tensors.links.edge_label.gt(0).to(torch::kFloat32);
     return {.sum = torch::nn::functional::binary_cross_entropy_with_logits(
@@ -138,17 +138,17 @@ class LinkTraining final : public TrainingTask {
   void after_step() override { model_->step_embeddings(world_); }
 
   std::optional<double> score(EpochRow& row) override {
-    if (valid_loader_) row.valid_auc = auc_of(*valid_loader_);
-    if (test_loader_ && !world_.stop_agreed()) row.test_auc = auc_of(*test_loader_);
-    return valid_loader_ ? std::optional(row.valid_auc) : std::nullopt;
+    if (valid_stream_) row.valid_auc = auc_of(*valid_stream_);
+    if (test_stream_ && !world_.stop_agreed()) row.test_auc = auc_of(*test_stream_);
+    return valid_stream_ ? std::optional(row.valid_auc) : std::nullopt;
   }
 
   /// ROC-AUC of a split's links against negatives that are the same in each epoch; every rank scores its
   /// share of the batches.
-  double auc_of(Loader& loader) {
+  double auc_of(BatchStream& stream) {
     std::vector<torch::Tensor> scored{torch::empty({0, 2})};
-    loop_.evaluate(loader, [&](const Batch& batch) {
-      const TypedBatchTensors tensors = to_typed_tensors(batch, dataset_.meta());
+    loop_.evaluate(stream, [&](const Batch& batch) {
+      const TypedBatchTensors tensors = to_typed_tensors(batch, streams_->meta());
       scored.push_back(
           torch::stack({model_->forward(tensors), tensors.links.edge_label.to(torch::kFloat32)}, 1));
     });
@@ -159,19 +159,21 @@ class LinkTraining final : public TrainingTask {
 
   World& world_;
   const LinkTrainingOptions& options_;
-  Dataset dataset_;
+  const std::shared_ptr<const StreamSource> streams_;
   LinkModel model_;
   torch::optim::Adam adam_;
+  const std::unique_ptr<BatchStream> stream_;  // of the links that are learned from
   EpochLoop loop_;
-  std::optional<Loader> valid_loader_, test_loader_;
+  const std::unique_ptr<BatchStream> valid_stream_,
+      test_stream_;  // none where the edge type has no such split
 };
 
 }  // namespace
 
-bool has_links(const LinkTrainingOptions& options, const Dataset& dataset, const std::string& split) {
-  const int links = dataset.meta().edge_type(options.loader.batch.link.edge_type);
+bool has_links(const LinkTrainingOptions& options, const DatasetMeta& dataset, const std::string& split) {
+  const int links = dataset.edge_type(options.loader.batch.link.edge_type);
   return (split == options.test_split && options.test_pairs) ||
-         dataset.meta().edge_types[static_cast<std::size_t>(links)].splits.contains(split);
+         dataset.edge_types[static_cast<std::size_t>(links)].splits.contains(split);
 }
 
 LinkTrainingResult train_links(World& world, const LinkTrainingOptions& options,

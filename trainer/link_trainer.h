@@ -5,15 +5,17 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/link_model.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/stream_source.h"
 
 namespace hopfeed {
 
@@ -22,6 +24,7 @@ struct LinkTrainingOptions {
   /// world size and splits are filled in here. A split with labels brings its own negatives, which have label
   /// 0: for it none are drawn.
   LoaderOptions loader;
+  std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
   std::string train_split = "train";
   std::string valid_split = "valid",
               test_split = "test";  // where the edge type has none, that ROC-AUC is left out
@@ -46,7 +49,7 @@ struct LinkTrainingResult {
 };
 
 /// Whether the run tells ROC-AUC on the links of a split.
-bool has_links(const LinkTrainingOptions& options, const Dataset& dataset, const std::string& split);
+bool has_links(const LinkTrainingOptions& options, const DatasetMeta& dataset, const std::string& split);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
 LinkTrainingResult train_links(World& world, const LinkTrainingOptions& options,

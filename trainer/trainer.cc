@@ -1,15 +1,12 @@
 // See trainer.h.
 #include "trainer/trainer.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/dataset/dataset.h"
 #include "core/seeds/node_set.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
@@ -60,8 +57,8 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
   LoaderOptions loader = options.loader;
   loader.split = split;
   loader.seed = options.seed;
-  loader.rank = world.rank();
-  loader.world_size = world.size();
+  loader.deal.rank = world.rank();
+  loader.deal.world_size = world.size();
   if (options.trace != nullptr) loader.observer = options.trace->observer(options.name + " " + split);
   return loader;
 }
@@ -73,49 +70,39 @@ LoaderOptions valid_loader_options(const TrainingOptions& options, const World& 
   loader.seed_times.clear();
   loader.seed_weights.clear();
   loader.shuffle = false;
-  loader.drop_last = false;
+  loader.deal.drop_last = false;
   return loader;
 }
 
-bool is_typed(const Dataset& dataset) { return dataset.num_node_types() > 1 || dataset.num_edge_types() > 1; }
+bool is_typed(const DatasetMeta& dataset) {
+  return dataset.node_types.size() > 1 || dataset.edge_types.size() > 1;
+}
 
 /// Number of the labelled type.
-int seed_type(const TrainingOptions& options, const Dataset& dataset) {
-  return seed_node_type(dataset.meta(), options.loader.node_type);
+int seed_type(const TrainingOptions& options, const DatasetMeta& dataset) {
+  return seed_node_type(dataset, options.loader.node_type);
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
-Settings settings_of(const TrainingOptions& options, const Dataset& dataset) {
-  Settings settings{{"dataset", dataset.meta().fingerprint},
-                    {"split", options.train_split},
-                    {"valid split", options.valid_split},
-                    {"node type", options.loader.node_type},
-                    {"batch-size", to_text(options.loader.batch_size)},
-                    {"shuffle", to_text(options.loader.shuffle)},
-                    {"drop-last", to_text(options.loader.drop_last)},
-                    {"seed", to_text(options.seed)},
-                    {"hidden", to_text(options.hidden)},
-                    {"dropout", to_text(options.dropout)},
-                    {"lr", to_text(options.lr)},
-                    {"weight-decay", to_text(options.weight_decay)}};
-  LoaderOptions seeded = options.loader;
-  seeded.split = options.train_split;
-  if (const std::unique_ptr<NodeSet> seeds = loader_seeds(seeded, dataset); seeds->given()) {
-    const std::vector<std::byte> packed = seeds->pack();
-    settings["hash of the given seeds"] = to_text(XXH3_64bits(packed.data(), packed.size()));
-  }
-  const nlohmann::json sampling = nlohmann::json::parse(options.loader.batch.to_json());
-  for (const auto& [name, value] : sampling.items()) settings[name] = value.dump();
+Settings settings_of(const TrainingOptions& options, const BatchStream& stream) {
+  Settings settings = stream.spec().parts();
+  settings.insert({{"valid split", options.valid_split},
+                   {"batch-size", to_text(stream.deal().batch_size)},
+                   {"drop-last", to_text(stream.deal().drop_last)},
+                   {"hidden", to_text(options.hidden)},
+                   {"dropout", to_text(options.dropout)},
+                   {"lr", to_text(options.lr)},
+                   {"weight-decay", to_text(options.weight_decay)}});
   return settings;
 }
 
 /// Adam's L2 penalty moves a whole embedding at each step, also the rows that the batch did not read: none
 /// for these.
 std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassifier& model,
-                                                                const Dataset& dataset,
+                                                                std::size_t node_types,
                                                                 const torch::optim::AdamOptions& options) {
   std::vector<torch::Tensor> embeddings, others;
-  for (int t = 0; t < dataset.num_node_types(); ++t) {
+  for (int t = 0; t < static_cast<int>(node_types); ++t) {
     if (const torch::Tensor rows = model.embedding(t); rows.defined()) embeddings.push_back(rows);
   }
   for (const torch::Tensor& parameter : model.parameters()) {
@@ -133,9 +120,8 @@ std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassi
   return groups;
 }
 
-EpochLoopOptions loop_options(const TrainingOptions& options, const Dataset& dataset, const World& world) {
-  return {.loader = loader_options(options, world, options.train_split),
-          .settings = settings_of(options, dataset),
+EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream& stream) {
+  return {.settings = settings_of(options, stream),
           .epochs = options.epochs,
           .checkpoint_every = options.checkpoint_every,
           .seed = options.seed,
@@ -144,19 +130,24 @@ EpochLoopOptions loop_options(const TrainingOptions& options, const Dataset& dat
           .resume = options.resume};
 }
 
+std::shared_ptr<const StreamSource> streams_of(const TrainingOptions& options) {
+  return options.streams ? options.streams : std::make_shared<const LocalStreams>(options.loader.dataset);
+}
+
 class NodeTraining final : public TrainingTask {
  public:
   NodeTraining(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks)
       : world_(world),
         options_(options),
-        dataset_(options.loader.dataset),
-        model_(make_model(options, dataset_)),
-        adam_(parameter_groups(*model_, dataset_,
+        streams_(streams_of(options)),
+        model_(make_model(options, streams_->meta())),
+        adam_(parameter_groups(*model_, streams_->meta().node_types.size(),
                                torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay))),
-        loop_(world, loop_options(options, dataset_, world), callbacks, *model_, adam_) {
-    const NodeTypeMeta& labelled = dataset_.meta().node_types[seed_type(options, dataset_)];
-    if (labelled.splits.contains(options.valid_split))
-      valid_loader_.emplace(valid_loader_options(options, world));
+        stream_(streams_->open(loader_options(options, world, options.train_split))),
+        loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_) {
+    const DatasetMeta& meta = streams_->meta();
+    if (meta.node_types[seed_type(options, meta)].splits.contains(options.valid_split))
+      valid_stream_ = streams_->open(valid_loader_options(options, world));
   }
 
   TrainingResult run() {
@@ -188,8 +179,8 @@ class NodeTraining final : public TrainingTask {
     if (low.item<std::int64_t>() >= -1 && high.item<std::int64_t>() < classes) return;
     const std::int64_t bad =
         low.item<std::int64_t>() < -1 ? low.item<std::int64_t>() : high.item<std::int64_t>();
-    throw Error(ErrorCode::kCorrupt, "a node of " + dataset_.folder().string() + " has label " +
-                                         std::to_string(bad) + ", but there are " + std::to_string(classes) +
+    throw Error(ErrorCode::kCorrupt, "a node of " + streams_->title() + " has label " + std::to_string(bad) +
+                                         ", but there are " + std::to_string(classes) +
                                          " classes; hopfeed-partition verify names the file");
   }
 
@@ -197,12 +188,12 @@ class NodeTraining final : public TrainingTask {
   std::optional<double> score(EpochRow& row) override {
     if (loop_.progress().loss_seeds == 0) {
       throw Error(ErrorCode::kInvalid, "no node of split '" + options_.train_split + "' of " +
-                                           dataset_.folder().string() +
+                                           streams_->title() +
                                            " has a label, so nothing can be learned; import it with labels");
     }
-    if (!valid_loader_) return {};
+    if (!valid_stream_) return {};
     Accuracy sum;
-    loop_.evaluate(*valid_loader_, [&](const Batch& batch) {
+    loop_.evaluate(*valid_stream_, [&](const Batch& batch) {
       const auto [logits, labels] = model_->at_seeds(batch);
       const Accuracy part = accuracy(logits, labels);
       sum.correct += part.correct;
@@ -232,34 +223,35 @@ class NodeTraining final : public TrainingTask {
 
   World& world_;
   const TrainingOptions& options_;
-  Dataset dataset_;
+  const std::shared_ptr<const StreamSource> streams_;
   std::shared_ptr<NodeClassifier> model_;
   torch::optim::Adam adam_;
+  const std::unique_ptr<BatchStream> stream_;  // of the batches that are learned from
   EpochLoop loop_;
-  std::optional<Loader> valid_loader_;
+  std::unique_ptr<BatchStream> valid_stream_;   // none where the dataset has no such split
   std::vector<torch::Tensor> best_parameters_;  // of the best epoch since the start or the resume
 };
 
 }  // namespace
 
-std::string model_title(const TrainingOptions& options, const Dataset& dataset) {
+std::string model_title(const TrainingOptions& options, const DatasetMeta& dataset) {
   if (options.loader.batch.fanouts.empty()) return "features alone";
   return is_typed(dataset) ? "HeteroSage" : "GraphSAGE";
 }
 
-std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset) {
+std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset) {
   torch::manual_seed(options.seed);
   const BatchOptions& batch = options.loader.batch;
   const int type = seed_type(options, dataset);
   if (!batch.fanouts.empty() && is_typed(dataset)) {
-    return HeteroSage(HeteroOptions{.dataset = dataset.meta(),
+    return HeteroSage(HeteroOptions{.dataset = dataset,
                                     .batch = batch,
                                     .seed_type = type,
                                     .hidden = options.hidden,
                                     .dropout = options.dropout})
         .ptr();
   }
-  const NodeTypeMeta& nodes = dataset.meta().node_types[type];
+  const NodeTypeMeta& nodes = dataset.node_types[type];
   return GraphSage(ModelOptions{.hops = std::ssize(batch.fanouts),
                                 .features = feature_width(nodes),
                                 .hidden = options.hidden,

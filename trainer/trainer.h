@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/node_classifier.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/stream_source.h"
 #include "worker_mode/trace_file.h"
 
 namespace hopfeed {
@@ -20,6 +21,7 @@ namespace hopfeed {
 struct TrainingOptions {
   LoaderOptions
       loader;  // dataset, fanouts, batch size, workers; rank, world size and splits are filled in here
+  std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
   std::string train_split = "train";
   std::string valid_split = "valid";  // where the dataset has none, the last epoch's model is the best
   std::int64_t epochs = 20;
@@ -45,9 +47,9 @@ struct TrainingResult {
 
 /// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE";
 /// without fanouts "features alone", which is GraphSAGE without hops.
-std::string model_title(const TrainingOptions& options, const Dataset& dataset);
+std::string model_title(const TrainingOptions& options, const DatasetMeta& dataset);
 /// The untrained model of that. Throws kInvalid naming the option.
-std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const Dataset& dataset);
+std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks = {});

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker_mode/wait_times.h"
+#include "core/stream/wait_times.h"
 
 namespace hopfeed {
 

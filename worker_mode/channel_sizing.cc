@@ -28,16 +28,13 @@ std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
 
 }  // namespace
 
-ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input) {
+ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input) {
+  const std::int64_t num_workers =
+      std::max<std::int64_t>(options.num_workers, 1);  // the calling thread is one
   const std::int64_t slots = options.num_slots != 0 ? options.num_slots : 2 * options.num_workers + 2;
-  if (slots < 1 || slots > kMaxSlots) {
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2",
-                            options.num_slots, kMaxSlots));
-  }
   ChannelPlan plan;
   plan.shape = {.num_slots = static_cast<std::uint32_t>(slots),
-                .num_workers = static_cast<std::uint32_t>(options.num_workers),
+                .num_workers = static_cast<std::uint32_t>(num_workers),
                 .slot_stride = slot_stride(input.worst_block, slots)};
   AvailableMemory available = input.available;
   if (input.local_world > 1) {
@@ -45,7 +42,7 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
     available.source += fmt::format(", shared by {} ranks", input.local_world);
   }
   const std::size_t stride = plan.shape.slot_stride, share = available.bytes;
-  const auto workers = static_cast<std::size_t>(options.num_workers);
+  const auto workers = static_cast<std::size_t>(num_workers);
   plan.pool.channel_size = options.channel_size;
   if (options.channel_size == 0) {
     const std::size_t quarter = std::max(kPageBytes, share / 4);
@@ -54,7 +51,6 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
     plan.pool.channel_size = std::min(quarter, std::max(four_each, all_slots));
   }
   plan.pool.allowance = stride;
-  const bool bounded = options.batch.bounded();
   const std::size_t scratch = bounded ? input.scratch.at_most : input.scratch.tables;
   if (!bounded) {
     const std::size_t most = share / 4 * 3, taken = plan.pool.channel_size + workers * scratch;

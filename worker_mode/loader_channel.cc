@@ -8,6 +8,7 @@
 
 #include "channel/futex.h"
 #include "core/base/memory_limits.h"
+#include "worker_mode/slot_waits.h"
 
 namespace hopfeed {
 namespace {
@@ -41,9 +42,10 @@ OwnedFd make_doorbell() {
 
 }  // namespace
 
-LoaderChannel::LoaderChannel(const ChannelPlan& plan, const LoaderOptions& options)
+LoaderChannel::LoaderChannel(const ChannelPlan& plan, const LoaderChannelOptions& options)
     : plan_(plan),
       rank_(options.rank),
+      workers_(options.workers),
       observer_(options.observer),
       memory_(make_shared_memory(ChannelView::bytes_needed(plan.shape))),
       view_(ChannelView::format(*memory_, plan.shape)),
@@ -71,10 +73,10 @@ void LoaderChannel::begin_epoch(std::int64_t epoch, const Deal& deal) {
   pump();
 }
 
-std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds patience) {
+std::optional<LoaderChannel::Taken> LoaderChannel::next(std::int64_t asked,
+                                                        std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   if (!deal_) throw Error(ErrorCode::kInvalid, "next() before begin_epoch(): start an epoch first");
-  const std::int64_t asked = monotonic_now();
   note_left(asked);
   if (taken_ == deal_->steps()) return {};
   const std::uint64_t sequence = first_sequence_ + static_cast<std::uint64_t>(taken_);
@@ -172,6 +174,11 @@ std::uint64_t LoaderChannel::progress() const {
   return view_.control().published.load() + static_cast<std::uint64_t>(worker_deaths_);
 }
 
+bool LoaderChannel::next_is_ready() const {
+  const std::lock_guard lock(mutex_);
+  return pool_.find_ready(first_sequence_ + static_cast<std::uint64_t>(taken_)).has_value();
+}
+
 std::int64_t LoaderChannel::steps() const {
   const std::lock_guard lock(mutex_);
   return deal_ ? deal_->steps() : 0;
@@ -182,7 +189,7 @@ std::int64_t LoaderChannel::next_position() const {
   return deal_ ? deal_->position_after(taken_) : 0;
 }
 
-LoaderStats LoaderChannel::stats() const {
+StreamStats LoaderChannel::stats() const {
   const std::lock_guard lock(mutex_);
   PageUse pages;
   for (std::uint32_t i = 0; i < view_.shape().num_workers; ++i) {
@@ -191,6 +198,7 @@ LoaderStats LoaderChannel::stats() const {
       pages = {.resident = worker.dataset_resident.load(), .huge = worker.dataset_huge.load()};
   }
   return {.batches = view_.control().loader.batches.load(),
+          .workers = workers_,
           .worker_deaths = worker_deaths_,
           .batches_remade = batches_remade_,
           .waits = wait_times(view_),

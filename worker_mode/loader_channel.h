@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,14 +18,20 @@
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/deal.h"
+#include "core/stream/batch_stream.h"
 #include "worker_mode/channel_sizing.h"
-#include "worker_mode/loader.h"
 
 namespace hopfeed {
 
+struct LoaderChannelOptions {
+  std::int64_t rank = 0, world_size = 1;  // for people to read
+  std::int64_t workers = 0;               // likewise; 0: the calling thread fills the slots
+  std::function<void(const BatchRecord&)> observer = nullptr;  // LoaderOptions::observer
+};
+
 class LoaderChannel {
  public:
-  LoaderChannel(const ChannelPlan& plan, const LoaderOptions& options);
+  LoaderChannel(const ChannelPlan& plan, const LoaderChannelOptions& options);
 
   int memory_fd() const { return memory_->fd(); }
   int doorbell() const { return doorbell_.get(); }
@@ -39,10 +46,13 @@ class LoaderChannel {
   };
   /// Waits for this rank's next batch; nothing at the end of the epoch. `patience`: the longest time without
   /// any sign of life from the workers. Throws as Loader::next.
-  std::optional<Taken> next(std::chrono::nanoseconds patience);
+  /// `asked`: when the trainer began to wait (monotonic_now).
+  std::optional<Taken> next(std::int64_t asked, std::chrono::nanoseconds patience);
+  /// Whether next() would find its batch, or the error in its place, at once.
+  bool next_is_ready() const;
   std::int64_t steps() const;
   std::int64_t next_position() const;
-  LoaderStats stats() const;
+  StreamStats stats() const;
 
   // ---- any thread
   /// False in a process that was forked from the loader's: it has none of the threads, and the slots are not
@@ -79,7 +89,7 @@ class LoaderChannel {
 
   const ChannelPlan plan_;
   const int pid_ = getpid();
-  const std::int64_t rank_;
+  const std::int64_t rank_, workers_;
   const std::function<void(const BatchRecord&)> observer_;
   std::unique_ptr<ChannelMemory> memory_;
   ChannelView view_;

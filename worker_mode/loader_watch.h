@@ -12,7 +12,7 @@
 #include "channel/channel_view.h"
 #include "channel/memory.h"
 #include "core/base/owned_fd.h"
-#include "worker_mode/wait_times.h"
+#include "worker_mode/slot_waits.h"
 
 namespace hopfeed {
 

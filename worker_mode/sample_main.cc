@@ -30,6 +30,7 @@
 #include "core/program/progress_bar.h"
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/loader_source.h"
 #include "worker_mode/seed_files.h"
 #include "worker_mode/trace_file.h"
 
@@ -90,14 +91,14 @@ void sample_one(const SampleArguments& arguments) {
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
-  for (const std::string& plugin : o.plugins) load_sampler_plugin(plugin);
-  const Dataset dataset(o.dataset, {.huge_pages = o.huge_pages});
+  for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
+  const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
   BatchMaker maker = source->maker(dataset, o.batch);
   BlockBuffer block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write({block.bytes, block.size});
   const BatchView view({block.bytes, block.size});
-  if (o.check_finite) require_finite(view);
+  if (o.execution.check_finite) require_finite(view);
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);
   flush_lines();
@@ -119,14 +120,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals& totals) {
+void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, Totals& totals) {
   const std::int64_t retries = totals.negative_retries;
-  const WaitTimes waited = loader.stats().waits;
+  const WaitTimes waited = stream.stats().waits;
   const auto begin = std::chrono::steady_clock::now();
-  loader.begin_epoch(epoch, start);
-  ProgressBar bar(fmt::format("epoch {}", epoch), static_cast<std::uint64_t>(loader.steps()),
+  stream.begin_epoch(epoch, start);
+  ProgressBar bar(fmt::format("epoch {}", epoch), static_cast<std::uint64_t>(stream.steps()),
                   {.unit = "batches", .quiet = isatty(STDERR_FILENO) == 0});
-  while (const std::optional<Batch> batch = loader.next()) {
+  while (const std::optional<Batch> batch = stream.next()) {
     const BatchView& view = batch->view();
     print_line(view);
     if (std::ferror(stdout) != 0) flush_lines();  // nobody reads: stop now
@@ -139,8 +140,8 @@ void sample_epoch(Loader& loader, std::int64_t epoch, std::int64_t start, Totals
     bar.add(1);
   }
   const double seconds = seconds_since(begin);
-  const double of_workers = seconds * static_cast<double>(loader.worker_pids().size());
-  std::string note = to_text((loader.stats().waits - waited).shares_of(seconds, of_workers));
+  const double of_workers = seconds * static_cast<double>(stream.stats().workers);
+  std::string note = to_text((stream.stats().waits - waited).shares_of(seconds, of_workers));
   if (totals.negative_retries > retries)
     note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
   bar.note(std::move(note));
@@ -159,7 +160,7 @@ void sample_epochs(const SampleArguments& arguments) {
   std::optional<TraceFile> trace;
   LoaderOptions options = arguments.loader;
   if (!arguments.trace.empty()) {
-    trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.rank});
+    trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.deal.rank});
     options.observer = trace->observer(source_name(options));
   }
   Loader loader(options);
@@ -174,7 +175,7 @@ void sample_epochs(const SampleArguments& arguments) {
     trace->close();
     trace->join();
   }
-  const LoaderStats stats = loader.stats();
+  const StreamStats stats = loader.stats();
   nlohmann::json told{{"epochs", arguments.epochs},
                       {"batches", totals.batches},
                       {"nodes", totals.nodes},
@@ -212,7 +213,8 @@ void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
   line.option("DIR", o.dataset, "Dataset folder", {.required = true});
   line.option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all");
-  line.option("--batch-size", o.batch_size, "Seeds per batch and rank", {.min = 1, .max = kMaxBatchSize});
+  line.option("--batch-size", o.deal.batch_size, "Seeds per batch and rank",
+              {.min = 1, .max = kMaxBatchSize});
   line.option("--huge-pages", a.huge_pages,
               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
               {.one_of = {"auto", "never", "always"}});
@@ -244,13 +246,16 @@ void add_options(CommandLine& line, SampleArguments& a) {
               "and their reverses",
               {.one_of = {"none", "self", "reverse"}});
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
-  line.option("--rank", o.rank, "Which trainer's batches", {.min = 0});
-  line.option("--world-size", o.world_size, "Trainers that share an epoch", {.min = 1, .max = kMaxWorldSize});
-  line.option("--num-workers", o.num_workers, "Sampling processes", {.min = 1, .max = kMaxWorkers});
+  line.option("--rank", o.deal.rank, "Which trainer's batches", {.min = 0});
+  line.option("--world-size", o.deal.world_size, "Trainers that share an epoch",
+              {.min = 1, .max = kMaxWorldSize});
+  line.option("--num-workers", o.execution.num_workers, "Sampling processes; 0: sample in this one",
+              {.min = 0, .max = kMaxWorkers});
   line.size_option(
-      "--channel-size", o.channel_size,
+      "--channel-size", o.execution.channel_size,
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
-  line.cores_option("--cores", o.cores, "Cores of the workers, dealt in turn (0,2-3); default: shared out");
+  line.cores_option("--cores", o.execution.cores,
+                    "Cores of the workers, dealt in turn (0,2-3); default: shared out");
   line.flag("--replace", o.batch.replace, "Draw with replacement");
   line.option("--edge-fanouts", a.edge_fanouts,
               "Fanouts of edge types, by name or by src__name__dst: depends=15,10;recommends=5,0");
@@ -292,8 +297,9 @@ void add_options(CommandLine& line, SampleArguments& a) {
   line.option("--plugin", a.plugin, "Shared library with a sampler of one's own");
   line.option("--sampler-options", o.batch.sampler_options, "Text for the plugin's sampler");
   line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
-  line.flag("--drop-last", o.drop_last, "Drop the incomplete last round");
-  line.flag("--check-finite", o.check_finite, "Refuse a batch with NaN or infinity among its features");
+  line.flag("--drop-last", o.deal.drop_last, "Drop the incomplete last round");
+  line.flag("--check-finite", o.execution.check_finite,
+            "Refuse a batch with NaN or infinity among its features");
   line.flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
   line.flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
@@ -333,17 +339,17 @@ int main(int argc, char** argv) {
     require_valid(arguments.labor_batches == 1 || arguments.loader.batch.labor,
                   "--labor-batches is of --labor; give both");
     if (arguments.labor_batches > 1)
-      arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
+      arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.deal.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
     if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs);
     arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
     arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);
-    if (!arguments.plugin.empty()) arguments.loader.plugins.push_back(arguments.plugin);
+    if (!arguments.plugin.empty()) arguments.loader.execution.plugins.push_back(arguments.plugin);
     if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
     if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);
     if (!arguments.seed_weights.empty()) read_seed_weights(arguments.seed_weights, arguments.loader);
     take_links(arguments);
-    arguments.loader.huge_pages = parse_huge_pages(arguments.huge_pages);
+    arguments.loader.execution.huge_pages = parse_huge_pages(arguments.huge_pages);
     arguments.loader.shuffle = !arguments.no_shuffle;
     arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);
   });

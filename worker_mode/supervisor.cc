@@ -135,7 +135,7 @@ void Supervisor::start(std::size_t number) {
   std::vector<InheritedFd> inherited{{.from = channel_->memory_fd(), .to = kChannelFd},
                                      {.from = config_fd.get(), .to = kConfigFd},
                                      {.from = channel_->doorbell(), .to = kDoorbellFd}};
-  if (config.seeds_inherited) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
+  if (options_.seeds_fd >= 0) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
   std::vector<std::string> arguments;
   for (const std::string& plugin : options_.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
   worker.activity = {};

@@ -24,7 +24,7 @@ struct SupervisorOptions {
   WorkerConfig config;                  // worker and cores are filled in per worker
   std::vector<std::vector<int>> cores;  // [num_workers]
   std::vector<std::string> plugins;     // absolute paths
-  int seeds_fd = -1;                    // with config.seeds_inherited
+  int seeds_fd = -1;                    // where the spec names given seeds
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;

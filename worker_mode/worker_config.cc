@@ -7,19 +7,9 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{{"dataset", dataset},
-                            {"fingerprint", fingerprint},
-                            {"batch", batch.to_json()},
-                            {"node_type", node_type},
-                            {"split", split},
-                            {"seeds_inherited", seeds_inherited},
-                            {"shuffle", shuffle},
-                            {"check_finite", check_finite},
-                            {"seed", seed},
-                            {"worker", worker},
-                            {"parent", parent},
-                            {"cores", cores},
-                            {"huge_pages", huge_pages}};
+  const nlohmann::json json{
+      {"dataset", dataset}, {"spec", spec.to_json()}, {"check_finite", check_finite}, {"worker", worker},
+      {"parent", parent},   {"cores", cores},         {"huge_pages", huge_pages}};
   return json_text(json);
 }
 
@@ -28,14 +18,8 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     const nlohmann::json json = parse_json(text);
     WorkerConfig config;
     json.at("dataset").get_to(config.dataset);
-    json.at("fingerprint").get_to(config.fingerprint);
-    config.batch = BatchOptions::from_json(json.at("batch").get<std::string>());
-    json.at("node_type").get_to(config.node_type);
-    json.at("split").get_to(config.split);
-    json.at("seeds_inherited").get_to(config.seeds_inherited);
-    json.at("shuffle").get_to(config.shuffle);
+    config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
     json.at("check_finite").get_to(config.check_finite);
-    json.at("seed").get_to(config.seed);
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/batch/batch_options.h"
+#include "core/maker/batch_spec.h"
 
 namespace hopfeed {
 
@@ -15,7 +15,7 @@ namespace hopfeed {
 inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
-inline constexpr int kSeedsFd = 6;  // memfd of BatchSource::pack(); only with WorkerConfig::seeds_inherited
+inline constexpr int kSeedsFd = 6;     // memfd of BatchSource::pack(); only where the spec names given seeds
 
 /// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for
 /// kTrialPassed, or for what the plugin's constructors threw.
@@ -24,15 +24,9 @@ inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
 
 struct WorkerConfig {
-  std::string dataset;      // absolute path of the folder
-  std::string fingerprint;  // of its content when the loader was made
-  BatchOptions batch;
-  std::string node_type;  // empty: the first
-  std::string split;      // seeds, or links of batch.link, where not inherited
-  bool seeds_inherited = false;
-  bool shuffle = true;
+  std::string dataset;  // absolute path of the folder
+  BatchSpec spec;       // given seeds are inherited
   bool check_finite = false;
-  std::uint64_t seed = 0;
   std::uint32_t worker = 0;         // number of its record in the channel
   std::int64_t parent = 0;          // pid of the loader's process
   std::vector<int> cores;           // it runs on these; empty: anywhere

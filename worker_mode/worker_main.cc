@@ -19,7 +19,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,12 +32,13 @@
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 #include "core/base/owned_fd.h"
-#include "core/batch/nonfinite.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
 #include "core/program/bus_error.h"
 #include "core/sampler/sampler_plugin.h"
+#include "core/sampler/sampler_registry.h"
+#include "worker_mode/batch_filler.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {
@@ -102,85 +102,36 @@ void place_on(const std::vector<int>& cores) {
   }
 }
 
-/// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
-void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
-                Parent& parent) {
-  if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
-  if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
-  const std::size_t bytes = maker.sample({.seed = config.seed,
-                                          .epoch = claim.batch.epoch,
-                                          .first = claim.batch.first,
-                                          .count = claim.batch.count});
-  port.note_sampled(claim);
-  FAILPOINT("worker.after_sample");
-  port.ask(claim, bytes);
-  WorkerPort::Grant grant = WorkerPort::Grant::kWaiting;
-  while ((grant = port.await_grant(claim, bytes, kNap)) == WorkerPort::Grant::kWaiting) {
+/// Fills one claimed slot. Returns early where the end has come.
+void serve(WorkerPort& port, const Claim& claim, BatchFiller& filler, Parent& parent) {
+  filler.begin(claim);
+  while (!filler.try_finish()) {
+    port.await_grant(filler.claim(), filler.bytes(), kNap);
     if (port.terminating() || !parent.alive()) return;
   }
-  if (grant == WorkerPort::Grant::kAbandoned) {
-    port.publish(claim, 0);
-    return;
-  }
-  FAILPOINT("worker.before_write");
-  if constexpr (kFailpointsEnabled) {  // torn on purpose: who reads an unpublished block sees it
-    std::memset(port.block(claim, bytes).data(), 0xEE, bytes / 2);
-    FAILPOINT("worker.mid_write");
-  }
-  maker.write(port.block(claim, bytes), [&] { port.announce(claim); });
-  if (config.check_finite) require_finite(BatchView(port.block(claim, bytes)));
-  port.note_gathered(claim);
-  port.publish(claim, bytes);
 }
 
-/// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn
-/// comes.
-void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
-           Parent& parent) {
-  try {
-    make_batch(port, claim, maker, config, parent);
-  } catch (const Error& error) {
-    port.publish_error(claim, error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    port.publish_error(claim, ErrorCode::kNoSpace,
-                       fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
-                                   "lower batch_size, fanouts or num_workers",
-                                   claim.batch.count, claim.batch.first));
-  }
-}
-
-std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const WorkerConfig& config) {
-  if (config.batch.link.on()) {
-    const int edge_type = dataset.meta().edge_type(config.batch.link.edge_type);
-    return std::make_unique<BatchSource>(
-        config.seeds_inherited
-            ? std::make_unique<LinkSet>(inherited_seeds())
-            : std::make_unique<LinkSet>(dataset, edge_type, LinkInput{.split = config.split}),
-        LinkSet::ListOptions{.edge_type = edge_type, .shuffle = config.shuffle});
-  }
-  const int node_type = seed_node_type(dataset.meta(), config.node_type);
-  return std::make_unique<BatchSource>(
-      config.seeds_inherited
-          ? std::make_unique<NodeSet>(inherited_seeds())
-          : std::make_unique<NodeSet>(dataset, node_type, NodeInput{.split = config.split}),
-      NodeSet::ListOptions{.node_type = node_type, .shuffle = config.shuffle});
+/// The loader's process has named the content; a file that was replaced since then would make other batches.
+void require_same_sampler(const BatchSpec& spec) {
+  require_valid(sampler_file_sha256(spec.batch.sampler) == spec.sampler_sha256,
+                fmt::format("the plugin of sampler '{}' was replaced while a loader used it; start again",
+                            spec.batch.sampler));
 }
 
 void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   place_on(config.cores);
+  require_same_sampler(config.spec);
   const Dataset dataset(config.dataset, {.huge_pages = parse_huge_pages(config.huge_pages)});
-  if (dataset.meta().fingerprint != config.fingerprint) {
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("the dataset {} was replaced while a loader used it; start again", config.dataset));
-  }
-  const std::unique_ptr<BatchSource> source = open_source(dataset, config);
-  BatchMaker maker = source->maker(dataset, config.batch);
+  const std::unique_ptr<BatchSource> source =
+      open_source(dataset, config.spec,
+                  config.spec.seeds.sha256.empty() ? std::span<const std::byte>() : inherited_seeds());
+  BatchMaker maker = source->maker(dataset, config.spec.batch);
+  BatchFiller filler(port, maker, {.seed = config.spec.seed, .check_finite = config.check_finite});
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
     const std::optional<Claim> claim = port.claim(kNap);
     if (!claim) continue;
-    serve(port, *claim, maker, config, parent);
+    serve(port, *claim, filler, parent);
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.
     if (std::has_single_bit(++batches)) port.note_pages(dataset.page_use());
   }

@@ -54,12 +54,12 @@ LoaderOptions loader_options(const BenchOptions& options) {
   LoaderOptions loader;
   loader.dataset = dataset_folder(options).string();
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
-  loader.batch_size = options.batch_size;
-  loader.num_workers = 1;  // one, so that the trainer is there before the batch is
+  loader.deal.batch_size = options.batch_size;
+  loader.execution.num_workers = 1;  // one, so that the trainer is there before the batch is
   // A worker that is stopped to be waited for is not taken for hung.
-  loader.batch_deadline =
+  loader.execution.batch_deadline =
       std::chrono::seconds(60) + std::chrono::seconds(static_cast<std::int64_t>(options.seconds));
-  loader.huge_pages = options.huge_pages;
+  loader.execution.huge_pages = options.huge_pages;
   return loader;
 }
 
@@ -68,9 +68,9 @@ LoaderOptions loader_options(const BenchOptions& options) {
 LoaderOptions small_batches(const BenchOptions& options) {
   LoaderOptions loader = loader_options(options);
   loader.batch = {.fanouts = {}, .attrs = std::vector<std::string>{}};
-  loader.batch_size = std::min<std::int64_t>(options.batch_size, 8);
+  loader.deal.batch_size = std::min<std::int64_t>(options.batch_size, 8);
   loader.shuffle = false;
-  loader.num_slots = 32;
+  loader.execution.num_slots = 32;
   return loader;
 }
 
@@ -100,17 +100,17 @@ double median_wake_us() {
 
 // Made one after the other and handed to nobody.
 double batches_made_per_s(const LoaderOptions& options, double seconds) {
-  const Dataset dataset(options.dataset, {.huge_pages = options.huge_pages});
+  const Dataset dataset(options.dataset, {.huge_pages = options.execution.huge_pages});
   const NodeList seeds(dataset.split(0, options.split), {.node_type = 0, .shuffle = options.shuffle});
   BatchMaker maker(dataset, seeds, options.batch);
   ScratchArray<std::byte> block;
-  const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / options.batch_size);
+  const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / options.deal.batch_size);
   return rate(1, seconds,
               [&](int, std::int64_t repetition) {
                 const std::size_t bytes = maker.sample({.seed = options.seed,
                                                         .epoch = repetition / per_epoch,
-                                                        .first = repetition % per_epoch * options.batch_size,
-                                                        .count = std::min(options.batch_size, seeds.size())});
+                                                        .first = repetition % per_epoch * options.deal.batch_size,
+                                                        .count = std::min(options.deal.batch_size, seeds.size())});
                 block.reserve(bytes);
                 maker.write({block.data(), bytes});
                 return 1;

@@ -32,10 +32,10 @@ LoaderOptions loader_options(const BenchOptions& options, int workers) {
   LoaderOptions loader;
   loader.dataset = dataset_folder(options).string();
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
-  loader.batch_size = options.batch_size;
+  loader.deal.batch_size = options.batch_size;
   loader.seed = 1;
-  loader.num_workers = workers;
-  loader.huge_pages = options.huge_pages;
+  loader.execution.num_workers = workers;
+  loader.execution.huge_pages = options.huge_pages;
   return loader;
 }
 
@@ -44,7 +44,7 @@ constexpr int kRounds = 5;
 struct LoaderRun {
   double seconds = 0, batches = 0, bytes = 0;
   std::int64_t verified = 0;
-  LoaderStats stats;  // of the last loader, but `waits` are of all
+  StreamStats stats;  // of the last loader, but `waits` are of all
   double batches_per_s() const { return batches / seconds; }
   LoaderRun& operator+=(const LoaderRun& next) {
     seconds += next.seconds;
@@ -66,11 +66,11 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
   std::optional<BatchVerifier> verifier;
   if (verify) verifier.emplace(options);
   LoaderRun run;
-  const std::int64_t warm = 3 * (2 * options.num_workers + 2),
+  const std::int64_t warm = 3 * (2 * options.execution.num_workers + 2),
                      verified = verify ? std::min<std::int64_t>(warm, 4) : 0;
   std::int64_t taken = 0;
   double begin = 0;
-  LoaderStats before;
+  StreamStats before;
   for (std::int64_t epoch = 0; begin == 0 || now() - begin < seconds; ++epoch) {
     loader.begin_epoch(epoch);
     while (std::optional<Batch> batch = loader.next()) {

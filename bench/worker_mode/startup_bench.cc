@@ -61,9 +61,9 @@ LoaderOptions loader_options(const BenchOptions& options) {
   LoaderOptions loader;
   loader.dataset = dataset_folder(options).string();
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
-  loader.batch_size = options.batch_size;
-  loader.num_workers = options.threads;
-  loader.huge_pages = options.huge_pages;
+  loader.deal.batch_size = options.batch_size;
+  loader.execution.num_workers = options.threads;
+  loader.execution.huge_pages = options.huge_pages;
   return loader;
 }
 
@@ -113,7 +113,7 @@ double open_sparse_ms() {
 Report bench_startup(const BenchOptions& options) {
   const LoaderOptions all = loader_options(options);
   LoaderOptions one = all;
-  one.num_workers = 1;
+  one.execution.num_workers = 1;
   const double dataset_ms =
       median_ms([&] { Dataset dataset(all.dataset, {.huge_pages = options.huge_pages}); });
   const double idle_before = median_ms(run_idle_process);

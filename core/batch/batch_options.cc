@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -238,8 +239,32 @@ LinkOptions link_from(const nlohmann::json& json) {
 }  // namespace
 
 BatchOptions BatchOptions::from_json(const std::string& text) {
+  static const std::set<std::string> known{"fanouts",
+                                           "edge_fanouts",
+                                           "replace",
+                                           "weight",
+                                           "time",
+                                           "seed_time",
+                                           "temporal_strategy",
+                                           "time_window",
+                                           "disjoint",
+                                           "edge_ids",
+                                           "dataset_ids",
+                                           "attrs",
+                                           "edge_attrs",
+                                           "labor",
+                                           "labor_seeds",
+                                           "subgraph",
+                                           "keep_orig_edges",
+                                           "sampler",
+                                           "sampler_options",
+                                           "cluster",
+                                           "walk",
+                                           "link"};
   try {
     const nlohmann::json json = parse_json(text);
+    for (const auto& [key, value] : json.items())
+      require_valid(known.contains(key), fmt::format("bad batch options: unknown key '{}'", key));
     BatchOptions options;
     options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
     for (const auto& [type, hops] : json.at("edge_fanouts").items())

@@ -24,6 +24,7 @@ struct WalkOptions {
   double p = 1, q = 1;        // node2vec's return and in-out parameters; 1: uniform
   /// Edge types of the steps, in turn and again from the first; empty: the only one.
   std::vector<std::string> metapath = {};
+  friend bool operator==(const WalkOptions&, const WalkOptions&) = default;
 };
 
 /// Which edges between the nodes of a batch it has (PyG's SubgraphType): those that were drawn, these and
@@ -88,9 +89,11 @@ struct BatchOptions {
   void validate() const;
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
   std::string to_json() const;
+  /// Throws kInvalid naming a key that is unknown, missing or has no such value.
   static BatchOptions from_json(const std::string& json);
   /// XXH3-64 of to_json().
   std::uint64_t hash() const;
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };
 
 /// "15,10,5" -> {15, 10, 5}; "" -> {}. Throws kInvalid naming the part that is no number.

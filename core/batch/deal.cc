@@ -9,15 +9,23 @@
 #include "core/base/limits.h"
 
 namespace hopfeed {
-Deal::Deal(const DealOptions& options) : options_(options) {
+
+void DealOptions::validate() const {
+  require_valid(batch_size >= 1 && batch_size <= kMaxBatchSize,
+                fmt::format("batch_size is {}; choose 1 to {}", batch_size, kMaxBatchSize));
+  require_valid(world_size >= 1 && world_size <= kMaxWorldSize,
+                fmt::format("world_size is {}; choose 1 to {}", world_size, kMaxWorldSize));
+  require_valid(rank >= 0 && rank < world_size,
+                fmt::format("rank is {}; choose 0 to {} (world_size {})", rank, world_size - 1, world_size));
+}
+
+Deal::Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t start)
+    : options_(options), start_(start) {
+  options.validate();
   const std::int64_t world = options.world_size;
-  require_valid(options.batch_size >= 1 && options.batch_size <= kMaxBatchSize,
-                fmt::format("batch size {} is not between 1 and {}", options.batch_size, kMaxBatchSize));
-  require_valid(world >= 1 && world <= kMaxWorldSize,
-                fmt::format("world size {} is not between 1 and {}", world, kMaxWorldSize));
-  require_valid(options.start >= 0 && options.start <= options.num_seeds,
-                fmt::format("start {} is not between 0 and the {} seeds", options.start, options.num_seeds));
-  const std::int64_t left = options.num_seeds - options.start;
+  require_valid(start >= 0 && start <= num_seeds,
+                fmt::format("start {} is not between 0 and the {} seeds", start, num_seeds));
+  const std::int64_t left = num_seeds - start;
   const std::int64_t round = world * options.batch_size;
   full_rounds_ = left / round;
   const std::int64_t rest = left % round;
@@ -31,7 +39,7 @@ Deal::Deal(const DealOptions& options) : options_(options) {
     require_valid(spread_seeds_ >= spread_batches_,
                   fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
                               "without an empty batch; use fewer trainers, a larger batch size or drop_last",
-                              left, options.start, world, options.batch_size));
+                              left, start, world, options.batch_size));
   }
   steps_ = full_rounds_ + spread_batches_ / world;
 }
@@ -41,15 +49,15 @@ Deal::Range Deal::batch(std::int64_t step, std::int64_t rank) const {
       step >= 0 && step < steps_ && rank >= 0 && rank < options_.world_size,
       fmt::format("no batch at step {} of {} for rank {} of {}", step, steps_, rank, options_.world_size));
   const std::int64_t batch = step * options_.world_size + rank, full = full_rounds_ * options_.world_size;
-  if (batch < full) return {options_.start + batch * options_.batch_size, options_.batch_size};
+  if (batch < full) return {start_ + batch * options_.batch_size, options_.batch_size};
   const std::int64_t i = batch - full, small = spread_seeds_ / spread_batches_,
                      larger = spread_seeds_ % spread_batches_;
-  return {options_.start + full * options_.batch_size + i * small + std::min(i, larger),
+  return {start_ + full * options_.batch_size + i * small + std::min(i, larger),
           small + (i < larger ? 1 : 0)};
 }
 
 std::int64_t Deal::position_after(std::int64_t step) const {
-  if (step == 0) return options_.start;
+  if (step == 0) return start_;
   const Range last = batch(step - 1, options_.world_size - 1);
   return last.first + last.count;
 }

@@ -8,12 +8,14 @@
 
 namespace hopfeed {
 
+/// Who gets which positions of an epoch. Decides no byte of a batch, but which batches there are.
 struct DealOptions {
-  std::int64_t num_seeds = 0;
-  std::int64_t start = 0;  // the first position still to be dealt (a resumed run)
-  std::int64_t batch_size = 1024;
-  std::int64_t world_size = 1;
-  bool drop_last = false;  // drop the incomplete round instead of spreading it
+  std::int64_t batch_size = 1024;         // seeds (or links) of a batch
+  std::int64_t rank = 0, world_size = 1;  // of the trainer that takes the batches
+  bool drop_last = false;                 // drop the incomplete round instead of spreading it
+
+  /// Throws kInvalid naming the option.
+  void validate() const;
 };
 
 class Deal {
@@ -23,15 +25,18 @@ class Deal {
   };
   /// Throws kInvalid where an option is out of range or some rank would get an empty batch (the message says
   /// which knob). start == num_seeds is valid and deals zero steps.
-  explicit Deal(const DealOptions& options);
+  /// `start`: the first position still to be dealt (a resumed run).
+  Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t start = 0);
 
   std::int64_t steps() const { return steps_; }             // batches per rank
   Range batch(std::int64_t step, std::int64_t rank) const;  // 0 <= step < steps(), 0 <= rank < world_size
+  Range batch(std::int64_t step) const { return batch(step, options_.rank); }
   /// The first position not consumed after `step` whole rounds; `position_after(steps())` ends the epoch.
   std::int64_t position_after(std::int64_t step) const;
 
  private:
   DealOptions options_;
+  std::int64_t start_;
   std::int64_t full_rounds_ = 0;     // rounds of W batches of batch_size
   std::int64_t spread_batches_ = 0;  // 0, W or 2W batches that share the rest
   std::int64_t spread_seeds_ = 0;

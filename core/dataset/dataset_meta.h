@@ -124,6 +124,8 @@ struct DatasetMeta {
   int reverse_edge_type(int edge_type) const;
   /// Of the format that meta.json says it is in.
   int version() const;
+  /// Whether the links of an edge split have labels.
+  bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }

@@ -79,4 +79,8 @@ std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split) 
   return link_file(edge, split, "times");
 }
 
+bool DatasetMeta::has_labels(const EdgeTypeMeta& edge, const std::string& split) const {
+  return files.contains(link_labels_path(edge, split));
+}
+
 }  // namespace hopfeed

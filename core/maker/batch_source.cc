@@ -1,7 +1,11 @@
 // See batch_source.h.
 #include "core/maker/batch_source.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "core/base/error.h"
 
 namespace hopfeed {
 
@@ -14,6 +18,29 @@ BatchSource::BatchSource(std::unique_ptr<const LinkSet> links, const LinkSet::Li
 BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& options) const {
   if (links_) return BatchMaker(dataset, *link_list_, options);
   return BatchMaker(dataset, *node_list_, options);
+}
+
+std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,
+                                         std::span<const std::byte> packed) {
+  spec.require_rules();
+  require_valid(dataset.meta().fingerprint == spec.fingerprint,
+                fmt::format("the dataset {} was replaced while a loader used it; start again",
+                            dataset.folder().string()));
+  const bool given = !spec.seeds.sha256.empty();
+  require_valid(given == !packed.empty(), given ? "the given seeds of the batches are not here"
+                                                : "seeds are given beside a split; leave one of them out");
+  if (spec.batch.link.on()) {
+    const int edge_type = dataset.meta().edge_type(spec.batch.link.edge_type);
+    return std::make_unique<BatchSource>(
+        given ? std::make_unique<LinkSet>(packed)
+              : std::make_unique<LinkSet>(dataset, edge_type, LinkInput{.split = spec.seeds.split}),
+        LinkSet::ListOptions{.edge_type = edge_type, .shuffle = spec.shuffle});
+  }
+  const int node_type = seed_node_type(dataset.meta(), spec.seeds.node_type);
+  return std::make_unique<BatchSource>(
+      given ? std::make_unique<NodeSet>(packed)
+            : std::make_unique<NodeSet>(dataset, node_type, NodeInput{.split = spec.seeds.split}),
+      NodeSet::ListOptions{.node_type = node_type, .shuffle = spec.shuffle});
 }
 
 }  // namespace hopfeed

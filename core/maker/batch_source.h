@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/maker/batch_maker.h"
+#include "core/maker/batch_spec.h"
 #include "core/seeds/link_seeds.h"
 #include "core/seeds/node_set.h"
 
@@ -35,5 +37,12 @@ class BatchSource {
   std::optional<NodeList> node_list_;
   std::optional<LinkList> link_list_;
 };
+
+/// What a job's batches start from, as its spec says: a split of the dataset, or what was given and packed
+/// elsewhere. `dataset` and `packed` (empty for a split) must outlive it. Throws kInvalid where the dataset
+/// is not the spec's or has changed, kNotFound for a split or type that it lacks, kVersion for a spec of
+/// other rules, kCorrupt for a pack that is none.
+std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,
+                                         std::span<const std::byte> packed);
 
 }  // namespace hopfeed

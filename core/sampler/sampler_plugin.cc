@@ -10,6 +10,7 @@
 
 #include "core/base/elf_file.h"
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 
 namespace hopfeed {
 namespace {
@@ -84,7 +85,7 @@ std::string load_sampler_plugin(const std::filesystem::path& library) {
         ErrorCode::kVersion,
         fmt::format("the plugin {} was built for '{}' of another hopfeed than this ('{}'); build it again",
                     file.string(), plugin->version, kSamplerPluginVersion));
-  register_sampler(plugin->name, plugin->make);
+  register_sampler(plugin->name, plugin->make, sha256_of_file(file));
   return plugin->name;
 }
 

@@ -26,8 +26,12 @@ std::unique_ptr<CustomSampler> make(const Dataset& dataset, const BatchOptions& 
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, CustomSamplerFactory> factories{
-      {BatchOptions::kWalkSampler, make<WalkSampler>}, {BatchOptions::kClusterSampler, make<ClusterSampler>}};
+  struct Entry {
+    CustomSamplerFactory factory;
+    std::string file_sha256 = {};
+  };
+  std::map<std::string, Entry> samplers{{BatchOptions::kWalkSampler, {make<WalkSampler>}},
+                                        {BatchOptions::kClusterSampler, {make<ClusterSampler>}}};
 };
 
 Registry& registry() {
@@ -35,13 +39,13 @@ Registry& registry() {
   return the_one;
 }
 
-CustomSamplerFactory factory_of(const std::string& name) {
+Registry::Entry entry_of(const std::string& name) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.factories.find(name);
-  if (found != all.factories.end()) return found->second;
+  const auto found = all.samplers.find(name);
+  if (found != all.samplers.end()) return found->second;
   std::string names = BatchOptions::kNeighborSampler;
-  for (const auto& [other, factory] : all.factories) names += ", " + other;
+  for (const auto& [other, entry] : all.samplers) names += ", " + other;
   throw Error(ErrorCode::kNotFound,
               fmt::format("there is no sampler '{}'; there are {}; a plugin may bring others", name, names));
 }
@@ -54,7 +58,7 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   if (options.sampler == BatchOptions::kNeighborSampler) {
     sampler = std::make_unique<NeighborSampler>(dataset, options);
   } else {
-    const CustomSamplerFactory factory = factory_of(options.sampler);
+    const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
     name_errors(options.sampler, [&] { custom = factory(dataset, options); });
     sampler = std::make_unique<CustomSamplerAdapter>(options.sampler, dataset, options, std::move(custom));
@@ -66,14 +70,19 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   return sampler;
 }
 
-void register_sampler(const std::string& name, CustomSamplerFactory factory) {
+void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256) {
   require_valid(!name.empty() && name.size() <= kMaxNameBytes,
                 fmt::format("'{}' cannot be a sampler's name: it has 1 to {} bytes", name, kMaxNameBytes));
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  const bool is_new = name != BatchOptions::kNeighborSampler && all.factories.emplace(name, factory).second;
-  require_valid(is_new || (all.factories.count(name) > 0 && all.factories[name] == factory),
+  const bool is_new = name != BatchOptions::kNeighborSampler &&
+                      all.samplers.emplace(name, Registry::Entry{factory, std::move(file_sha256)}).second;
+  require_valid(is_new || (all.samplers.count(name) > 0 && all.samplers[name].factory == factory),
                 fmt::format("there is another sampler '{}' already; give this one a name of its own", name));
+}
+
+std::string sampler_file_sha256(const std::string& name) {
+  return name == BatchOptions::kNeighborSampler ? "" : entry_of(name).file_sha256;
 }
 
 }  // namespace hopfeed

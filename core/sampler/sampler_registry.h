@@ -16,8 +16,11 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
                                                                 const BatchOptions& options);
-/// From now on, in this process, `name` is made by `factory`. Throws kInvalid where it is already another's
-/// or longer than kMaxNameBytes.
-void register_sampler(const std::string& name, CustomSamplerFactory factory);
+/// From now on, in this process, `name` is made by `factory`, which a file of this SHA-256 has brought
+/// (empty: none has). Throws kInvalid where it is already another's or longer than kMaxNameBytes.
+void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256 = {});
+/// The hash of the file that brought the sampler; empty for hopfeed's own. Throws kNotFound as make_sampler
+/// does.
+std::string sampler_file_sha256(const std::string& name);
 
 }  // namespace hopfeed

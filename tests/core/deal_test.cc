@@ -11,10 +11,10 @@ namespace hopfeed {
 namespace {
 
 // Counts of all batches in order of position.
-std::vector<std::int64_t> counts(const DealOptions& options) {
-  const Deal deal(options);
+std::vector<std::int64_t> counts(const DealOptions& options, std::int64_t seeds, std::int64_t start = 0) {
+  const Deal deal(options, seeds, start);
   std::vector<std::int64_t> out;
-  std::int64_t position = options.start;
+  std::int64_t position = start;
   for (std::int64_t step = 0; step < deal.steps(); ++step) {
     EXPECT_EQ(deal.position_after(step), position);
     for (std::int64_t rank = 0; rank < options.world_size; ++rank) {
@@ -31,47 +31,46 @@ std::vector<std::int64_t> counts(const DealOptions& options) {
 using Counts = std::vector<std::int64_t>;
 
 TEST(Deal, FullRoundsAreFull) {
-  EXPECT_EQ(counts({.num_seeds = 12, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 3}));
+  EXPECT_EQ(counts({.batch_size = 3, .world_size = 2}, 12), (Counts{3, 3, 3, 3}));
 }
 TEST(Deal, TheLastRoundIsSpreadWithTheLargerBatchesFirst) {
-  EXPECT_EQ(counts({.num_seeds = 11, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 3, 2}));
+  EXPECT_EQ(counts({.batch_size = 3, .world_size = 2}, 11), (Counts{3, 3, 3, 2}));
 }
 TEST(Deal, OneSeedFewerThanARoundIsSpreadToo) {
-  EXPECT_EQ(counts({.num_seeds = 9, .batch_size = 3, .world_size = 2}), (Counts{3, 3, 2, 1}));
+  EXPECT_EQ(counts({.batch_size = 3, .world_size = 2}, 9), (Counts{3, 3, 2, 1}));
 }
 TEST(Deal, FewerSeedsThanRanksShareTheLastTwoRounds) {
-  EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3}), (Counts{3, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(counts({.batch_size = 4, .world_size = 3}, 13), (Counts{3, 2, 2, 2, 2, 2}));
 }
 TEST(Deal, DropLastDropsTheIncompleteRound) {
-  EXPECT_EQ(counts({.num_seeds = 13, .batch_size = 4, .world_size = 3, .drop_last = true}),
-            (Counts{4, 4, 4}));
+  EXPECT_EQ(counts({.batch_size = 4, .world_size = 3, .drop_last = true}, 13), (Counts{4, 4, 4}));
 }
 TEST(Deal, ALonelyRankTakesTheRestAsItIs) {
-  EXPECT_EQ(counts({.num_seeds = 10, .batch_size = 4, .world_size = 1}), (Counts{4, 4, 2}));
+  EXPECT_EQ(counts({.batch_size = 4, .world_size = 1}, 10), (Counts{4, 4, 2}));
 }
 // cuGraph's case: five nodes in batches of two.
 TEST(Deal, FiveSeedsInTwosAreThreeBatchesOrTwoWithDropLast) {
-  EXPECT_EQ(counts({.num_seeds = 5, .batch_size = 2}), (Counts{2, 2, 1}));
-  EXPECT_EQ(counts({.num_seeds = 5, .batch_size = 2, .drop_last = true}), (Counts{2, 2}));
+  EXPECT_EQ(counts({.batch_size = 2}, 5), (Counts{2, 2, 1}));
+  EXPECT_EQ(counts({.batch_size = 2, .drop_last = true}, 5), (Counts{2, 2}));
 }
 TEST(Deal, AFinishedEpochHasNoSteps) {
-  EXPECT_EQ(counts({.num_seeds = 10, .start = 10, .batch_size = 4, .world_size = 2}), Counts{});
+  EXPECT_EQ(counts({.batch_size = 4, .world_size = 2}, 10, 10), Counts{});
 }
 
 TEST(Deal, ABatchThatWouldBeEmptyIsRefused) {
-  EXPECT_THROW(Deal({.num_seeds = 2, .batch_size = 8, .world_size = 3}), Error);  // fewer seeds than ranks
-  EXPECT_THROW(Deal({.num_seeds = 5, .batch_size = 1, .world_size = 3}),
+  EXPECT_THROW(Deal({.batch_size = 8, .world_size = 3}, 2), Error);  // fewer seeds than ranks
+  EXPECT_THROW(Deal({.batch_size = 1, .world_size = 3}, 5),
                Error);  // 5 seeds in two rounds of three
-  EXPECT_NO_THROW(Deal({.num_seeds = 5, .batch_size = 1, .world_size = 3, .drop_last = true}));
-  EXPECT_NO_THROW(Deal({.num_seeds = 6, .batch_size = 1, .world_size = 3}));
+  EXPECT_NO_THROW(Deal({.batch_size = 1, .world_size = 3, .drop_last = true}, 5));
+  EXPECT_NO_THROW(Deal({.batch_size = 1, .world_size = 3}, 6));
 }
 
 TEST(Deal, OptionsOutOfRangeAreRefused) {
-  EXPECT_THROW(Deal({.num_seeds = 5, .batch_size = 0}), Error);
-  EXPECT_THROW(Deal({.num_seeds = 5, .world_size = 0}), Error);
-  EXPECT_THROW(Deal({.num_seeds = 5, .start = 6}), Error);
-  EXPECT_THROW(Deal({.num_seeds = 5, .start = -1}), Error);
-  EXPECT_THROW(Deal({.num_seeds = 5}).batch(1, 0), Error);
+  EXPECT_THROW(Deal({.batch_size = 0}, 5), Error);
+  EXPECT_THROW(Deal({.world_size = 0}, 5), Error);
+  EXPECT_THROW(Deal({}, 5, 6), Error);
+  EXPECT_THROW(Deal({}, 5, -1), Error);
+  EXPECT_THROW(Deal({}, 5).batch(1, 0), Error);
 }
 
 TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
@@ -79,11 +78,10 @@ TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
     for (std::int64_t world = 1; world <= 5; ++world) {
       for (std::int64_t batch = 1; batch <= 9; ++batch) {
         for (std::int64_t start : {std::int64_t{0}, seeds / 3, seeds - 1}) {
-          const DealOptions options{
-              .num_seeds = seeds, .start = start, .batch_size = batch, .world_size = world};
+          const DealOptions options{.batch_size = batch, .world_size = world};
           Counts all;
           try {
-            all = counts(options);
+            all = counts(options, seeds, start);
           } catch (const Error&) {
             const std::int64_t left = seeds - start;
             EXPECT_TRUE(left < world || batch == 1)
@@ -108,9 +106,8 @@ TEST(Deal, EverySmallEpochIsCoveredOnceInBatchesThatDifferByOne) {
 }
 
 TEST(Deal, AResumedRunWithTheSameRanksKeepsTheFullBatches) {
-  const Deal whole({.num_seeds = 1000, .batch_size = 30, .world_size = 2});
-  const Deal resumed(
-      {.num_seeds = 1000, .start = whole.position_after(5), .batch_size = 30, .world_size = 2});
+  const Deal whole({.batch_size = 30, .world_size = 2}, 1000);
+  const Deal resumed({.batch_size = 30, .world_size = 2}, 1000, whole.position_after(5));
   EXPECT_EQ(resumed.steps(), whole.steps() - 5);
   for (std::int64_t step = 0; step < resumed.steps(); ++step) {
     EXPECT_EQ(resumed.batch(step, 1).first, whole.batch(step + 5, 1).first);
@@ -128,7 +125,7 @@ TEST(Deal, ARunResumedWithOtherNumbersOfRanks_SeesEachPositionOnce) {
         for (const bool last : {false, false, true}) {
           const std::int64_t world = !last && start > 0 ? 3 : 2;
           if (seeds - start < world && start < seeds) break;  // refused; another test has it
-          const Deal deal({.num_seeds = seeds, .start = start, .batch_size = batch, .world_size = world});
+          const Deal deal({.batch_size = batch, .world_size = world}, seeds, start);
           const std::int64_t steps = last ? deal.steps() : std::min(rounds, deal.steps());
           for (std::int64_t step = 0; step < steps; ++step) {
             for (std::int64_t rank = 0; rank < world; ++rank) {

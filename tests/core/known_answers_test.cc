@@ -239,8 +239,8 @@ TEST_F(KnownAnswers, Hetero_LatestNeighboursOfSeedsOfTwoTypes) {
 
 // cuGraph-PyG's len() and drop_last.
 TEST(KnownDeals, FiveSeedsInBatchesOfTwo_AreThreeAndTwoWithoutTheLast) {
-  EXPECT_EQ(Deal({.num_seeds = 5, .batch_size = 2, .world_size = 1}).steps(), 3);
-  EXPECT_EQ(Deal({.num_seeds = 5, .batch_size = 2, .world_size = 1, .drop_last = true}).steps(), 2);
+  EXPECT_EQ(Deal({.batch_size = 2}, 5).steps(), 3);
+  EXPECT_EQ(Deal({.batch_size = 2, .drop_last = true}, 5).steps(), 2);
 }
 
 TEST_F(KnownAnswers, WhatTheDatasetDoesNotHaveIsNamed) {

@@ -54,11 +54,10 @@ TEST(Limits, Walks) {
 }
 
 TEST(Limits, BatchAndWorldSize) {
-  EXPECT_EQ(Deal({.num_seeds = kMaxBatchSize, .batch_size = kMaxBatchSize}).steps(), 1);
-  EXPECT_EQ(code_of([] { Deal({.num_seeds = 10, .batch_size = kMaxBatchSize + 1}); }), ErrorCode::kInvalid);
-  EXPECT_NO_THROW(Deal({.num_seeds = kMaxWorldSize, .world_size = kMaxWorldSize}));
-  EXPECT_EQ(code_of([] { Deal({.num_seeds = kMaxWorldSize + 1, .world_size = kMaxWorldSize + 1}); }),
-            ErrorCode::kInvalid);
+  EXPECT_EQ(Deal({.batch_size = kMaxBatchSize}, kMaxBatchSize).steps(), 1);
+  EXPECT_EQ(code_of([] { Deal({.batch_size = kMaxBatchSize + 1}, 10); }), ErrorCode::kInvalid);
+  EXPECT_NO_THROW(Deal({.world_size = kMaxWorldSize}, kMaxWorldSize));
+  EXPECT_EQ(code_of([] { Deal({.world_size = kMaxWorldSize + 1}, kMaxWorldSize + 1); }), ErrorCode::kInvalid);
 }
 
 TEST(Limits, Names) {

@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  hopfeed::Loader loader({.dataset = argv[1], .batch = {.fanouts = {3, 2}}, .batch_size = 8});
+  hopfeed::Loader loader({.dataset = argv[1], .batch = {.fanouts = {3, 2}}, .deal = {.batch_size = 8}});
   loader.begin_epoch(0);
   int batches = 0;
   while (loader.next()) ++batches;

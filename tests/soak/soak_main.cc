@@ -72,13 +72,13 @@ class Soak {
     testing::write_tiny_dataset(data(), graph, testing::random_cut(graph, 2, 5));
     options_.dataset = data();
     options_.batch.fanouts = {8, 8};
-    options_.batch_size = 16;
+    options_.deal.batch_size = 16;
     options_.seed = 11;
-    options_.num_workers = arguments.workers;
-    options_.channel_size = 1 << 20;
-    options_.batch_deadline = kHung;
-    options_.start_deadline = 10s;
-    options_.max_worker_restarts = 1'000'000'000;
+    options_.execution.num_workers = arguments.workers;
+    options_.execution.channel_size = 1 << 20;
+    options_.execution.batch_deadline = kHung;
+    options_.execution.start_deadline = 10s;
+    options_.execution.max_worker_restarts = 1'000'000'000;
     for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch)
       oracle_.push_back(expected(options_, {.epoch = epoch}));
   }
@@ -91,7 +91,7 @@ class Soak {
       std::thread consumer([&] { guarded([&] { consume(loader); }); });
       guarded([&] { make_faults(loader); });
       consumer.join();
-      const LoaderStats stats = loader.stats();
+      const StreamStats stats = loader.stats();
       deaths_ = stats.worker_deaths;
       remade_ = stats.batches_remade;
     }
@@ -147,7 +147,7 @@ class Soak {
       const std::vector<std::string>& want = oracle_[static_cast<std::size_t>(epoch)];
       const std::size_t first = random() % 4 == 0 ? random() % want.size() : 0;  // a resumed epoch
       const std::size_t leave = random() % 4 == 0 ? first + random() % (want.size() - first) : want.size();
-      loader.begin_epoch(epoch, static_cast<std::int64_t>(first) * options_.batch_size);
+      loader.begin_epoch(epoch, static_cast<std::int64_t>(first) * options_.deal.batch_size);
       std::deque<Batch> held;
       for (std::size_t i = first; i < leave && !done_; ++i) {
         const auto asked = Clock::now();

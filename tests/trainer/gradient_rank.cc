@@ -23,7 +23,7 @@ namespace {
 void write_gradient(World& world, const std::string& folder, std::int64_t num_seeds, const std::string& out) {
   const Dataset dataset(folder);
   const std::int64_t batch_size = (num_seeds + world.size() - 1) / world.size();
-  const Deal deal({.num_seeds = num_seeds, .batch_size = batch_size, .world_size = world.size()});
+  const Deal deal({.batch_size = batch_size, .world_size = world.size()}, num_seeds);
   const Deal::Range range = deal.batch(0, world.rank());
   const BatchTensors batch =
       testing::make_batch(dataset, dataset.split(0, "train").first(static_cast<std::size_t>(num_seeds)),

@@ -157,7 +157,7 @@ TEST_F(LinkProgram, OneTrainerAndTwoWithBatchesOfHalfTheSizeBeginAlike) {
 // trainer and of two.
 TEST_F(LinkProgram, OneTrainerAndTwoScoreTheSameModelAlikeToTheLastBit) {
   LinkTrainingOptions one_epoch = options("one");
-  one_epoch.loader.batch_size = 30;
+  one_epoch.loader.deal.batch_size = 30;
   one_epoch.epochs = 1;
   const std::int64_t steps = kUsers * 10 / 30;
   std::int64_t done = 0;

@@ -170,7 +170,7 @@ TEST_F(TrainingTest, ParallelRegionsBeforeTheWorkersStart_DisturbNobody) {
   at::parallel_for(0, 1'000, 1, [](std::int64_t, std::int64_t) {});
   TrainingOptions o = options("openmp");
   o.epochs = 1;
-  o.loader.num_workers = 3;
+  o.loader.execution.num_workers = 3;
   EXPECT_EQ(train(world_, o).rows.size(), 1u);
   EXPECT_TRUE(torch::equal(torch::matmul(a, a), before));
   at::set_num_threads(1);
@@ -238,7 +238,7 @@ TEST_F(TrainingTest, KindsThatLayersCannotUse_AreRefusedInOneLine) {
 TEST_F(TrainingTest, SeedsGivenByHandArePinnedByTheCheckpoint) {
   TrainingOptions o = options("seeds");
   o.loader.seeds = std::vector<std::int64_t>{5, 3, 8, 200, 41, 7, 3};
-  o.loader.batch_size = 3;
+  o.loader.deal.batch_size = 3;
   train(world_, o);
   o.resume = Resume::kAlways;
   o.epochs = 4;

@@ -25,20 +25,20 @@ class BadInput : public LoaderTestWithin<> {
 TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
   expect(refused([](auto& o) { o.batch.fanouts = {4, 0}; }), "invalid: fanout 0");
   expect(refused([](auto& o) { o.batch.fanouts = {70'000}; }), "invalid: fanout 70000");
-  expect(refused([](auto& o) { o.batch_size = 0; }), "invalid: batch_size is 0");
-  expect(refused([](auto& o) { o.num_workers = 0; }), "invalid: num_workers is 0");
-  expect(refused([](auto& o) { o.num_workers = 257; }), "invalid: num_workers is 257");
-  expect(refused([](auto& o) { o.num_slots = 1'025; }), "invalid: num_slots is 1025");
-  expect(refused([](auto& o) { o.rank = 2, o.world_size = 2; }), "invalid: rank is 2");
-  expect(refused([](auto& o) { o.world_size = 0; }), "invalid: world_size is 0");
-  expect(refused([](auto& o) { o.cores = {-1}; }), "invalid: core -1");
-  expect(refused([](auto& o) { o.cores = {1'023}; }), "core 1023");
+  expect(refused([](auto& o) { o.deal.batch_size = 0; }), "invalid: batch_size is 0");
+  expect(refused([](auto& o) { o.execution.num_workers = -1; }), "invalid: num_workers is -1");
+  expect(refused([](auto& o) { o.execution.num_workers = 257; }), "invalid: num_workers is 257");
+  expect(refused([](auto& o) { o.execution.num_slots = 1'025; }), "invalid: num_slots is 1025");
+  expect(refused([](auto& o) { o.deal.rank = 2, o.deal.world_size = 2; }), "invalid: rank is 2");
+  expect(refused([](auto& o) { o.deal.world_size = 0; }), "invalid: world_size is 0");
+  expect(refused([](auto& o) { o.execution.cores = {-1}; }), "invalid: core -1");
+  expect(refused([](auto& o) { o.execution.cores = {1'023}; }), "core 1023");
   using std::chrono::milliseconds;
-  expect(refused([](auto& o) { o.batch_deadline = milliseconds(0); }),
+  expect(refused([](auto& o) { o.execution.batch_deadline = milliseconds(0); }),
          "invalid: batch_deadline is 0 ms; choose 1 to 31536000000 (a year)");
-  expect(refused([](auto& o) { o.batch_deadline = milliseconds(kMaxDeadlineMs + 1); }),
+  expect(refused([](auto& o) { o.execution.batch_deadline = milliseconds(kMaxDeadlineMs + 1); }),
          "invalid: batch_deadline is 31536000001 ms");
-  expect(refused([](auto& o) { o.start_deadline = milliseconds::max(); }),
+  expect(refused([](auto& o) { o.execution.start_deadline = milliseconds::max(); }),
          "invalid: start_deadline is 9223372036854775807 ms");
 }
 
@@ -71,7 +71,7 @@ TEST_F(BadInput, ThingsThatDoNotExist_AreNamed) {
   expect(refused([](auto& o) { o.node_type = "node,author"; }),
          "invalid: the seeds are of several node types ('node,author')");
   expect(refused([](auto& o) { o.batch.attrs = std::vector<std::string>{"z"}; }), "'z'");
-  expect(refused([](auto& o) { o.worker_program = "/no/such/program"; }),
+  expect(refused([](auto& o) { o.execution.worker_program = "/no/such/program"; }),
          "not found: the worker program /no/such/program");
 }
 
@@ -87,57 +87,24 @@ TEST_F(BadInput, SeedsOutOfRange_AreNamed) {
 
 TEST_F(BadInput, MoreTrainersThanSeeds_IsRefused) {
   expect(refused([](auto& o) {
-           o.seeds = {{1, 2, 3}}, o.world_size = 4;
+           o.seeds = {{1, 2, 3}}, o.deal.world_size = 4;
          }),
          "3 seeds from position 0 on cannot be dealt to 4 trainers");
 }
 
 TEST_F(BadInput, DropLastThatDropsAll_IsRefused) {
-  expect(refused([](auto& o) { o.drop_last = true, o.batch_size = 231; }),
+  expect(refused([](auto& o) { o.deal.drop_last = true, o.deal.batch_size = 231; }),
          "drop_last leaves no batch: 230 seeds are less than a round of 1 batches of 231");
-  expect(refused([](auto& o) { o.drop_last = true, o.batch_size = 116, o.world_size = 2; }),
+  expect(refused([](auto& o) { o.deal.drop_last = true, o.deal.batch_size = 116, o.deal.world_size = 2; }),
          "drop_last leaves no batch");
-}
-
-TEST_F(BadInput, StartOutsideTheSeeds_IsRefusedAndTheLoaderGoesOn) {
-  const LoaderOptions o = options();
-  Loader loader(o);
-  EXPECT_NE(error_of([&] { loader.next(); }).find("begin_epoch"), std::string::npos);
-  EXPECT_NE(error_of([&] { loader.begin_epoch(0, 231); }).find("start 231"), std::string::npos);
-  EXPECT_NE(error_of([&] { loader.begin_epoch(-1); }).find("epoch is -1"), std::string::npos);
-  EXPECT_EQ(loaded(loader), expected(o));
 }
 
 // F7
 TEST_F(BadInput, TooLittleMemory_IsOneLineWithNeededAvailableAndKnob) {
-  const std::string error = refused([](auto& o) { o.channel_size = std::size_t{1} << 44; });
+  const std::string error = refused([](auto& o) { o.execution.channel_size = std::size_t{1} << 44; });
   expect(error, "no space: the loader (channel_size 16384 GiB, one worst-case batch of ");
   expect(error, " are available (limit: ");
   expect(error, "lower channel_size, num_workers, batch_size or fanouts");
-}
-
-/// A copy of the dataset in which one id of a neighbour points outside the graph.
-std::filesystem::path damaged_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
-  std::fstream file(to / "part-0000/edges/node__to__node/indices.npy",
-                    std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(-4 * 1'500, std::ios::end);
-  const std::int32_t nowhere = 1'000'000;
-  for (int i = 0; i < 40; ++i) file.write(reinterpret_cast<const char*>(&nowhere), sizeof(nowhere));
-  return to;
-}
-
-TEST_F(BadInput, DamagedGraph_IsTheWorkersErrorInTheLoadersHands) {
-  LoaderOptions o = options();
-  o.dataset = damaged_copy(path(1), folder() / "damaged").string();
-  o.batch.fanouts = {-1};
-  Loader loader(o);
-  const std::string error = error_of([&] { loaded(loader); });
-  expect(error, "corrupt: ");
-  expect(error, "damaged: edge type node__to__node has source node 1000000");
-  EXPECT_EQ(error_of([&] { loader.next(); }), error)
-      << "the batch cannot be made, however often it is asked for";
-  EXPECT_EQ(loader.stats().worker_deaths, 0) << "one bad batch kills nobody";
 }
 
 TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
@@ -147,8 +114,8 @@ TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
   std::filesystem::copy(path(1), folder_of_both, std::filesystem::copy_options::recursive);
   LoaderOptions o = options();
   o.dataset = folder_of_both.string();
-  o.num_workers = 1;
-  o.max_worker_restarts = 2;
+  o.execution.num_workers = 1;
+  o.execution.max_worker_restarts = 2;
   Loader loader(o);
   testing::write_tiny_dataset(folder_of_both, graph);
   ::kill(loader.worker_pids().at(0), SIGKILL);

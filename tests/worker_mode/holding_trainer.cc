@@ -11,12 +11,11 @@
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const auto views = static_cast<std::size_t>(std::atoi(argv[2]));
-  hopfeed::Loader loader({.dataset = argv[1],
-                          .batch = {.fanouts = {4, 3}},
-                          .batch_size = 16,
-                          .num_workers = 2,
-                          .channel_size = 8 << 20,
-                          .num_slots = static_cast<int>(views) + 1});
+  hopfeed::Loader loader(
+      {.dataset = argv[1],
+       .batch = {.fanouts = {4, 3}},
+       .deal = {.batch_size = 16},
+       .execution = {.num_workers = 2, .channel_size = 8 << 20, .num_slots = static_cast<int>(views) + 1}});
   loader.begin_epoch(0);
   std::vector<hopfeed::Batch> held;
   while (held.size() < views) held.push_back(loader.next().value());

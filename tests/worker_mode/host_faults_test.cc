@@ -112,8 +112,8 @@ TEST_F(HostFaults, WorkerKilledByAMemoryCgroup_TrainerGetsTheSameBytes) {
   LoaderOptions o = options();
   o.dataset = (scratch.path() / "larger").string();
   o.batch.fanouts = {-1, -1};  // a scratch of several times the limit
-  o.batch_size = 1'024;
-  o.channel_size = 64 << 20;
+  o.deal.batch_size = 1'024;
+  o.execution.channel_size = 64 << 20;
   testing::write_tiny_dataset(
       o.dataset, testing::random_graph({.num_nodes = 60'000, .num_edges = 500'000, .num_train = 4'096}));
   Loader loader(o);
@@ -242,7 +242,7 @@ TEST_F(HostFaults, NonFiniteFeatures_AreNamedToWhomAsksForThem) {
   o.dataset = (scratch.path() / "planted").string();
   o.batch.fanouts = {};
   o.shuffle = false;
-  o.check_finite = true;
+  o.execution.check_finite = true;
   testing::write_tiny_dataset(o.dataset, graph, testing::random_cut(graph, 2, 5));
   const std::vector<std::string> want = expected(o);
   Loader loader(o);

@@ -32,7 +32,7 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
     LoaderOptions o = options();
     o.dataset = typed(parts).string();
     o.batch = GetParam().options;
-    o.batch_size = GetParam().batch_size;
+    o.deal.batch_size = GetParam().batch_size;
     for (std::int64_t i = 0; GetParam().seed_times && i < graph().nodes[0].count; ++i)
       o.seed_times.push_back(i * 7 % 40 - 10);
     return o;

@@ -52,10 +52,10 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     LoaderOptions options;
     options.dataset = path(parts).string();
     options.batch.fanouts = {4, 3};
-    options.batch_size = 16;
+    options.deal.batch_size = 16;
     options.seed = 11;
-    options.num_workers = 2;
-    options.channel_size = 8 << 20;
+    options.execution.num_workers = 2;
+    options.execution.channel_size = 8 << 20;
     return options;
   }
 

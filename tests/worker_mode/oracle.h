@@ -13,6 +13,7 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/loader_source.h"
 
 namespace hopfeed {
 
@@ -28,8 +29,8 @@ struct EpochRange {
   std::int64_t epoch = 0, start = 0;
 };
 
-/// All batches of this rank in one epoch, through the loader.
-inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
+/// All batches of this rank in one epoch, through a stream.
+inline std::vector<std::string> loaded(BatchStream& loader, EpochRange range = {}) {
   std::vector<std::string> lines;
   loader.begin_epoch(range.epoch, range.start);
   while (const std::optional<Batch> batch = loader.next()) lines.push_back(line_of(batch->view()));
@@ -40,15 +41,11 @@ inline std::vector<std::string> loaded(Loader& loader, EpochRange range = {}) {
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
-  const Deal deal({.num_seeds = source->size(),
-                   .start = range.start,
-                   .batch_size = options.batch_size,
-                   .world_size = options.world_size,
-                   .drop_last = options.drop_last});
+  const Deal deal(options.deal, source->size(), range.start);
   BatchMaker maker = source->maker(dataset, options.batch);
   std::vector<std::string> lines;
   for (std::int64_t step = 0; step < deal.steps(); ++step) {
-    const Deal::Range batch = deal.batch(step, options.rank);
+    const Deal::Range batch = deal.batch(step);
     const std::size_t bytes = maker.sample(
         {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
     std::vector<std::byte> buffer(bytes + kBlockAlignment);

@@ -14,9 +14,9 @@ LoaderOptions wide_options(const std::filesystem::path& folder, HugePages policy
   LoaderOptions options;
   options.dataset = folder.string();
   options.batch.fanouts = {4, 3};
-  options.batch_size = 16;
-  options.channel_size = 64 << 20;
-  options.huge_pages = policy;
+  options.deal.batch_size = 16;
+  options.execution.channel_size = 64 << 20;
+  options.execution.huge_pages = policy;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -17,11 +18,12 @@ using OptionsOfParts = std::function<LoaderOptions(int parts)>;
 inline void expect_same_bytes_of_workers_and_partitions(const OptionsOfParts& options) {
   const std::vector<std::string> want = expected(options(1));
   EXPECT_GT(want.size(), 2U);
-  for (int number : {1, 2, 3}) {
-    LoaderOptions o = options(number);
-    o.num_workers = number == 3 ? 4 : number;
+  for (int number : {1, 2, 3, 0}) {  // 0: in the calling thread
+    LoaderOptions o = options(std::max(number, 1));
+    o.execution.num_workers = number == 3 ? 4 : number;
     Loader loader(o);
-    EXPECT_EQ(loaded(loader), want) << number << " partitions, " << o.num_workers << " workers";
+    EXPECT_EQ(loaded(loader), want) << std::max(number, 1) << " partitions, " << o.execution.num_workers
+                                    << " workers";
   }
 }
 
@@ -44,7 +46,7 @@ inline void expect_same_bytes_after_a_kill(const OptionsOfParts& options) {
     // The last ones may have died behind the last batch.
     while (loader.stats().worker_deaths < killed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_GE(killed, o.num_workers);
+  EXPECT_GE(killed, o.execution.num_workers);
 }
 
 }  // namespace hopfeed

@@ -66,15 +66,15 @@ TEST_F(SampleProgram, StartAndRank_PickTheBatchesOfThatRun) {
   EXPECT_EQ(lines_of(sample({"--start", "48"}).out),
             std::vector<std::string>(whole.begin() + 3, whole.end()));
   LoaderOptions rank1 = options();
-  rank1.rank = 1;
-  rank1.world_size = 2;
+  rank1.deal.rank = 1;
+  rank1.deal.world_size = 2;
   EXPECT_EQ(lines_of(sample({"--rank", "1", "--world-size", "2"}).out), expected(rank1));
 }
 
 TEST_F(SampleProgram, Flags_ReachTheSampler) {
   LoaderOptions o = options();
   o.shuffle = false;
-  o.drop_last = true;
+  o.deal.drop_last = true;
   o.batch.replace = true;
   EXPECT_EQ(lines_of(sample({"--no-shuffle", "--drop-last", "--replace"}).out), expected(o));
 }
@@ -181,8 +181,8 @@ TEST_F(SampleProgram, Trace_HasEachBatchOnceOnATrackPerWorkerAndRank) {
       "");
   const testing::TraceSummary trace = testing::check_trace(file);
   LoaderOptions o = options();
-  o.rank = 1;
-  o.world_size = 2;
+  o.deal.rank = 1;
+  o.deal.world_size = 2;
   EXPECT_EQ(trace.batches, 2 * expected(o).size());
   EXPECT_EQ(trace.made, trace.batches) << "each once";
   EXPECT_EQ(trace.epochs, (std::set<std::int64_t>{0, 1}));

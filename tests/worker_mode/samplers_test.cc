@@ -27,7 +27,7 @@ class SamplersThroughWorkers : public LoaderTestWithin<>, public ::testing::With
     LoaderOptions o = options(parts);
     o.batch = {.edge_ids = true};
     GetParam().change(o);
-    for (const std::string& library : o.plugins) load_sampler_plugin(library);  // for the oracle
+    for (const std::string& library : o.execution.plugins) load_sampler_plugin(library);  // for the oracle
     return o;
   }
 };
@@ -68,13 +68,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SamplersThroughWorkers,
                                                   o.batch.sampler = BatchOptions::kClusterSampler;
                                                   o.batch.cluster = "y";
                                                   o.batch.subgraph = Subgraph::kInduced;
-                                                  o.batch_size = 1;
+                                                  o.deal.batch_size = 1;
                                                 }},
                                            Kind{"Plugin",
                                                 [](LoaderOptions& o) {
                                                   o.batch.sampler = "spaced";
                                                   o.batch.sampler_options = "4,3";
-                                                  o.plugins = {plugin("spaced_sampler")};
+                                                  o.execution.plugins = {plugin("spaced_sampler")};
                                                 }},
                                            Kind{"Mask",
                                                 [](LoaderOptions& o) {
@@ -109,7 +109,7 @@ class Plugins : public LoaderTestWithin<> {
 
 TEST_F(Plugins, ThatDoNotLoad_AreNamed) {
   const auto expect = [&](const std::string& library, const std::string& part) {
-    const std::string error = refused([&](LoaderOptions& o) { o.plugins = {library}; });
+    const std::string error = refused([&](LoaderOptions& o) { o.execution.plugins = {library}; });
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   expect("/no/such/plugin.so", "not found: the plugin /no/such/plugin.so");
@@ -127,7 +127,7 @@ TEST_F(Plugins, ThatWereCutShort_AreNamed) {
   for (const std::size_t left : {std::size_t{5}, std::size_t{40}, std::size_t{100}, std::size_t{4'096},
                                  bytes.size() / 2, bytes.size() - 1}) {
     std::ofstream(cut, std::ios::binary) << bytes.substr(0, left);
-    const std::string error = refused([&](LoaderOptions& o) { o.plugins = {cut.string()}; });
+    const std::string error = refused([&](LoaderOptions& o) { o.execution.plugins = {cut.string()}; });
     EXPECT_EQ(error, "invalid: the plugin " + cut.string() +
                          " does not load: it was cut short or is damaged (" + std::to_string(left) +
                          " bytes are there); copy or build it again");
@@ -142,8 +142,8 @@ TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
   const auto error = [&](const char* how) {
     const InEnvironment failing("FAILING_CONSTRUCTOR", how);
     return refused([&](LoaderOptions& o) {
-      o.plugins = {library};
-      if (std::string(how) == "hang") o.start_deadline = std::chrono::milliseconds(100);
+      o.execution.plugins = {library};
+      if (std::string(how) == "hang") o.execution.start_deadline = std::chrono::milliseconds(100);
     });
   };
   EXPECT_EQ(error("throw"), "invalid: " + named + ", one of its constructors threw: not before noon");
@@ -167,10 +167,10 @@ TEST_F(Plugins, WithDeadlinesOfDays_Load) {
        {std::chrono::milliseconds(std::chrono::days(100)),
         std::chrono::milliseconds((std::int64_t{1} << 32) + 1), std::chrono::milliseconds(kMaxDeadlineMs)}) {
     const std::string error = refused([&](LoaderOptions& o) {
-      o.plugins = {plugin("spaced_sampler")};
+      o.execution.plugins = {plugin("spaced_sampler")};
       o.batch.sampler = "spaced";
       o.batch.sampler_options = "4,3";
-      o.start_deadline = o.batch_deadline = deadline;
+      o.execution.start_deadline = o.execution.batch_deadline = deadline;
     });
     EXPECT_EQ(error, "no error") << deadline.count();
   }
@@ -192,7 +192,7 @@ TEST_F(Plugins, WhoseConstructorsThrow_EndTheProgramInOneLine) {
 TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
   const auto expect = [&](const std::function<void(BatchOptions&)>& change, const std::string& part) {
     const std::string error = refused([&](LoaderOptions& o) {
-      o.plugins = {plugin("spaced_sampler")};
+      o.execution.plugins = {plugin("spaced_sampler")};
       o.batch.sampler = "spaced";
       o.batch.sampler_options = "4,3";
       change(o.batch);
@@ -216,7 +216,7 @@ TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
 
 TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
   const std::string error = refused([](LoaderOptions& o) {
-    o.plugins = {plugin("throwing_sampler")};
+    o.execution.plugins = {plugin("throwing_sampler")};
     o.batch.sampler = "throwing";
     o.batch.sampler_options = "make";
   });
@@ -226,7 +226,7 @@ TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
 TEST_F(Plugins, ThatFailInABatch_EndTheBatchAndNotTheWorker) {
   LoaderOptions o = options();
   o.batch = {};
-  o.plugins = {plugin("throwing_sampler")};
+  o.execution.plugins = {plugin("throwing_sampler")};
   o.batch.sampler = "throwing";
   Loader loader(o);
   loader.begin_epoch(0);

@@ -1,5 +1,5 @@
 // Where the time went, on times made by hand.
-#include "worker_mode/wait_times.h"
+#include "worker_mode/slot_waits.h"
 
 #include <gtest/gtest.h>
 

@@ -24,8 +24,8 @@ bool hit_by_each_batch(std::string_view name) {
 TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) {
   LoaderOptions o = options();
   o.batch.fanouts = {8, 8};
-  o.batch_size = 32;
-  o.max_worker_restarts = 1'000'000;
+  o.deal.batch_size = 32;
+  o.execution.max_worker_restarts = 1'000'000;
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   Loader loader(o);
@@ -63,7 +63,7 @@ TEST_F(Faults, WorkersKilledAtRandomMomentsIn200Epochs_TrainerGetsTheSameBytes) 
 TEST_F(Faults, WorkerKilledAtTheNthHitOfEachFailpoint_EpochHasTheSameBytes) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.num_workers = 1;
+  o.execution.num_workers = 1;
   const std::vector<std::string> want = expected(o);
   const testing::TempFolder scratch;
   for (const std::string_view name : kFailpoints) {
@@ -123,7 +123,7 @@ TEST_F(Faults, WorkerHangs_IsKilledAfterTheDeadlineAndItsBatchMadeAgain) {
   NEEDS_FAILPOINTS();
   for (const char* name : {"channel.after_claim", "worker.mid_write", "channel.before_publish"}) {
     LoaderOptions o = options();
-    o.batch_deadline = 200ms;
+    o.execution.batch_deadline = 200ms;
     std::optional<Loader> loader;
     {
       const Armed armed(std::string(name) + "=stop@2");
@@ -146,7 +146,7 @@ bool has_any(const Loader& loader, const std::vector<int>& pids) {
 // F3
 TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
   LoaderOptions o = options();
-  o.batch_deadline = 5s;  // so long that no worker that runs is taken for one that does not
+  o.execution.batch_deadline = 5s;  // so long that no worker that runs is taken for one that does not
   Loader loader(o);
   const std::vector<int> stopped = loader.worker_pids();
   for (int pid : stopped) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
@@ -161,7 +161,7 @@ TEST_F(Faults, AllWorkersStoppedWhileIdle_AreReplacedWhenThereIsWork) {
 // too.
 TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
   LoaderOptions o = options();
-  o.batch_deadline = 5s;
+  o.execution.batch_deadline = 5s;
   Loader loader(o);
   const int stopped = loader.worker_pids()[0];
   ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
@@ -176,8 +176,8 @@ TEST_F(Faults, OneOfTwoWorkersStoppedWhileIdle_IsReplacedBesideTheOther) {
 TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.num_workers = 1;
-  o.batch_deadline = 5s;
+  o.execution.num_workers = 1;
+  o.execution.batch_deadline = 5s;
   const testing::TempFolder scratch;
   const ArmedOnce armed("channel.after_ask=stop@1", scratch.path());
   Loader loader(o);
@@ -191,7 +191,7 @@ TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
 TEST_F(Faults, WorkerWakesUpJustAsItIsKilled_NothingIsTorn) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.batch_deadline = 100ms;
+  o.execution.batch_deadline = 100ms;
   std::optional<Loader> loader;
   {
     const Armed armed("worker.mid_write=stop@1");
@@ -214,8 +214,8 @@ TEST_F(Faults, WorkerWakesUpJustAsItIsKilled_NothingIsTorn) {
 TEST_F(Faults, WorkerThatLeavesAtStart_EndsInPeerDiedWithTheCause) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.num_workers = 1;
-  o.max_worker_restarts = 2;
+  o.execution.num_workers = 1;
+  o.execution.max_worker_restarts = 2;
   const Armed armed("worker.start=exit@1");
   const std::string error = error_of([&] { Loader loader(o); });
   EXPECT_NE(error.find("peer died: sampling worker 0: worker process "), std::string::npos) << error;
@@ -227,7 +227,7 @@ TEST_F(Faults, WorkerThatLeavesAtStart_EndsInPeerDiedWithTheCause) {
 TEST_F(Faults, WorkerThatNeverGetsReady_IsATimeoutThatNamesIt) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.start_deadline = 300ms;
+  o.execution.start_deadline = 300ms;
   const Armed armed("worker.start=stop@1");
   const std::string error = error_of([&] { Loader loader(o); });
   EXPECT_NE(error.find("timeout: sampling worker 0 was not ready within 300 ms"), std::string::npos) << error;
@@ -237,7 +237,7 @@ TEST_F(Faults, WorkerThatNeverGetsReady_IsATimeoutThatNamesIt) {
 TEST_F(Faults, BatchThatKillsEveryWorker_EndsInPeerDiedWithTheCause) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.max_worker_restarts = 3;
+  o.execution.max_worker_restarts = 3;
   const Armed armed("worker.after_sample=kill@1");
   Loader loader(o);
   loader.begin_epoch(0);
@@ -251,8 +251,8 @@ TEST_F(Faults, BatchThatKillsEveryWorker_EndsInPeerDiedWithTheCause) {
 // again in a row.
 TEST_F(Faults, WorkersKilledTogether_AreStartedAgainHoweverMany) {
   LoaderOptions o = options();
-  o.num_workers = 4;
-  o.max_worker_restarts = 1;
+  o.execution.num_workers = 4;
+  o.execution.max_worker_restarts = 1;
   Loader loader(o);
   for (int pid : loader.worker_pids()) ASSERT_EQ(::kill(pid, SIGKILL), 0);
   while (loader.stats().worker_deaths < 4) std::this_thread::sleep_for(1ms);
@@ -261,8 +261,8 @@ TEST_F(Faults, WorkersKilledTogether_AreStartedAgainHoweverMany) {
 
 TEST_F(Faults, ProgramThatIsNoWorker_EndsInPeerDied) {
   LoaderOptions o = options();
-  o.worker_program = "/bin/true";
-  o.max_worker_restarts = 1;
+  o.execution.worker_program = "/bin/true";
+  o.execution.max_worker_restarts = 1;
   const std::string error = error_of([&] { Loader loader(o); });
   EXPECT_NE(error.find("left with exit code 0; 2 deaths in a row"), std::string::npos);
 }
@@ -270,10 +270,10 @@ TEST_F(Faults, ProgramThatIsNoWorker_EndsInPeerDied) {
 // F12: 10 ms behind the second death, twice as much behind each that follows.
 TEST_F(Faults, WorkerThatLeavesAgainAndAgain_IsStartedLessAndLessOften) {
   LoaderOptions o = options();
-  o.num_workers = 1;
-  o.worker_program = "/bin/true";
-  o.max_worker_restarts = 8;
-  o.start_deadline = 60s;
+  o.execution.num_workers = 1;
+  o.execution.worker_program = "/bin/true";
+  o.execution.max_worker_restarts = 8;
+  o.execution.start_deadline = 60s;
   const auto begin = std::chrono::steady_clock::now();
   const std::string error = error_of([&] { Loader loader(o); });
   EXPECT_NE(error.find("9 deaths in a row"), std::string::npos) << error;
@@ -283,7 +283,7 @@ TEST_F(Faults, WorkerThatLeavesAgainAndAgain_IsStartedLessAndLessOften) {
 TEST_F(Faults, ErrorInOneBatch_ComesInItsTurnAndTheNextEpochIsWhole) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.num_workers = 1;
+  o.execution.num_workers = 1;
   std::optional<Loader> loader;
   {
     const Armed armed("worker.batch=error@4");
@@ -299,7 +299,7 @@ TEST_F(Faults, ErrorInOneBatch_ComesInItsTurnAndTheNextEpochIsWhole) {
 TEST_F(Faults, NoMemoryForOneBatch_IsNoSpaceForThatBatchAlone) {
   NEEDS_FAILPOINTS();
   LoaderOptions o = options();
-  o.num_workers = 1;
+  o.execution.num_workers = 1;
   const testing::TempFolder scratch;
   const ArmedOnce armed("worker.allocate=error@4", scratch.path());
   Loader loader(o);

@@ -1,11 +1,7 @@
 // Who waited for whom: how long a trainer waited for its next batch, told apart by the stage that the batch
-// was in, and how long the workers waited for a place to put one. From the seven times of a slot
-// (slot_layout.h).
+// was in, and how long the workers waited for a place to put one.
 #pragma once
-#include <cstdint>
 #include <string>
-
-#include "channel/channel_view.h"
 
 namespace hopfeed {
 
@@ -27,19 +23,6 @@ struct WaitTimes {
   /// Seconds as shares of the time that the trainer ran, and of the time that all workers together ran.
   WaitTimes shares_of(double trainer_seconds, double worker_seconds) const;
 };
-
-/// One wait of next(), nanoseconds by stage.
-struct WaitStages {
-  std::int64_t sampling = 0, gather = 0, handover = 0;
-  friend bool operator==(const WaitStages&, const WaitStages&) = default;
-};
-/// How a wait from `begin` to `end` falls on the stages of the batch that it ended with: what lies before
-/// times.sampled is sampling, from there to times.gathered gather, the rest handover. Whatever the times are,
-/// no part is negative and their sum is end - begin.
-WaitStages split_wait(std::int64_t begin, std::int64_t end, const SlotTimes& times);
-
-/// The waits of a loader and its workers so far, running ones of the workers included.
-WaitTimes wait_times(const ChannelView& view);
 
 /// Of shares: "waiting for sampling 12%, for gather 3%; the workers waited for a free slot 40%", the larger
 /// first, and nothing below half a per cent.

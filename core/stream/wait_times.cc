@@ -1,12 +1,10 @@
 // See wait_times.h.
-#include "worker_mode/wait_times.h"
+#include "core/stream/wait_times.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
-
-#include "channel/futex.h"
 
 namespace hopfeed {
 namespace {
@@ -56,28 +54,6 @@ WaitTimes WaitTimes::shares_of(double trainer_seconds, double worker_seconds) co
           .for_handover = share(for_handover, trainer_seconds),
           .for_slot = share(for_slot, worker_seconds),
           .for_memory = share(for_memory, worker_seconds)};
-}
-
-WaitStages split_wait(std::int64_t begin, std::int64_t end, const SlotTimes& times) {
-  const std::int64_t sampled = std::clamp(times.sampled, begin, end),
-                     gathered = std::clamp(times.gathered, sampled, end);
-  return {.sampling = sampled - begin, .gather = gathered - sampled, .handover = end - gathered};
-}
-
-WaitTimes wait_times(const ChannelView& view) {
-  const auto seconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; };
-  const LoaderRecord& loader = view.control().loader;
-  WaitTimes waits{.for_sampling = seconds(loader.waited_for_sampling.load()),
-                  .for_gather = seconds(loader.waited_for_gather.load()),
-                  .for_handover = seconds(loader.waited_for_handover.load())};
-  const std::int64_t now = monotonic_now();
-  for (std::uint32_t i = 0; i < view.shape().num_workers; ++i) {
-    const WorkerRecord& worker = view.worker(i);
-    const std::int64_t since = worker.waiting_since.load();
-    waits.for_slot += seconds(worker.waited_for_slot.load() + (since == 0 ? 0 : now - since));
-    waits.for_memory += seconds(worker.waited_for_grant.load());
-  }
-  return waits;
 }
 
 std::string to_text(const WaitTimes& shares) {

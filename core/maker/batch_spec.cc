@@ -1,0 +1,115 @@
+// See batch_spec.h.
+#include "core/maker/batch_spec.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+
+namespace hopfeed {
+namespace {
+
+using nlohmann::json;
+
+json json_of(const BatchSpec& spec) {
+  json seeds{{"node_type", spec.seeds.node_type}, {"split", spec.seeds.split}, {"sha256", spec.seeds.sha256}};
+  return {{"version", BatchSpec::kVersion},
+          {"rules", spec.rules},
+          {"dataset", spec.dataset},
+          {"fingerprint", spec.fingerprint},
+          {"batch", parse_json(spec.batch.to_json())},
+          {"seeds", std::move(seeds)},
+          {"shuffle", spec.shuffle},
+          {"seed", spec.seed},
+          {"sampler_sha256", spec.sampler_sha256}};
+}
+
+void require_keys(const json& object, const char* what, const std::set<std::string>& keys) {
+  require_valid(object.is_object(), fmt::format("{} is no JSON object", what));
+  for (const auto& [key, value] : object.items())
+    require_valid(keys.contains(key), fmt::format("{} has the unknown key '{}'", what, key));
+  for (const std::string& key : keys)
+    require_valid(object.contains(key), fmt::format("{} lacks the key '{}'", what, key));
+}
+
+}  // namespace
+
+std::string BatchSpec::to_json() const { return json_text(json_of(*this)); }
+
+BatchSpec BatchSpec::from_json(const std::string& text) {
+  constexpr const char* what = "the batch spec";
+  const json whole = parse_json(text);
+  require_valid(whole.is_object(), fmt::format("{} is no JSON object", what));
+  const std::string repeated = repeated_key(text);
+  require_valid(repeated.empty(), fmt::format("{} has the key '{}' twice", what, repeated));
+  if (whole.value("version", json()) != kVersion)
+    throw Error(ErrorCode::kVersion,
+                fmt::format("{} is of version {}, and this hopfeed reads {}; use one version on both sides",
+                            what, json_text(whole.value("version", json())), kVersion));
+  require_keys(
+      whole, what,
+      {"version", "rules", "dataset", "fingerprint", "batch", "seeds", "shuffle", "seed", "sampler_sha256"});
+  require_keys(whole.at("seeds"), "'seeds' of the batch spec", {"node_type", "split", "sha256"});
+  BatchSpec spec;
+  const char* key = "";
+  try {
+    const auto read = [&](const json& from, const char* name, auto& to) {
+      key = name;
+      from.at(name).get_to(to);
+    };
+    read(whole, "rules", spec.rules);
+    read(whole, "dataset", spec.dataset);
+    read(whole, "fingerprint", spec.fingerprint);
+    read(whole, "shuffle", spec.shuffle);
+    require_valid(whole.at("seed").is_number_unsigned(), "'seed' of the batch spec is no number from 0 on");
+    read(whole, "seed", spec.seed);
+    read(whole, "sampler_sha256", spec.sampler_sha256);
+    read(whole.at("seeds"), "node_type", spec.seeds.node_type);
+    read(whole.at("seeds"), "split", spec.seeds.split);
+    read(whole.at("seeds"), "sha256", spec.seeds.sha256);
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("'{}' of the batch spec cannot be read: {}", key, error.what()));
+  }
+  spec.batch = BatchOptions::from_json(json_text(whole.at("batch")));
+  require_valid(spec.seeds.split.empty() != spec.seeds.sha256.empty(),
+                "'seeds' of the batch spec name a split or a hash of what is given, one of the two");
+  return spec;
+}
+
+std::map<std::string, std::string> BatchSpec::parts() const {
+  std::map<std::string, std::string> parts;
+  for (const auto& [name, value] : json_of(*this).items()) {
+    if (!value.is_object())
+      parts[name] = json_text(value);
+    else
+      for (const auto& [inner, part] : value.items()) parts[name + "." + inner] = json_text(part);
+  }
+  parts.erase("version");
+  return parts;
+}
+
+void BatchSpec::require_rules() const {
+  if (rules == kRules) return;
+  throw Error(ErrorCode::kVersion,
+              fmt::format("the batches are of rules {}, and this hopfeed makes them by rules {}: their bytes "
+                          "differ; use one version everywhere",
+                          rules, kRules));
+}
+
+std::string difference(const BatchSpec& here, const BatchSpec& there) {
+  const auto mine = here.parts(), theirs = there.parts();
+  const auto value = [](const auto& parts, const std::string& name) {
+    const auto found = parts.find(name);
+    return found == parts.end() ? std::string("not set") : found->second;
+  };
+  for (const auto* parts : {&mine, &theirs})
+    for (const auto& [name, text] : *parts)
+      if (value(mine, name) != value(theirs, name))
+        return fmt::format("{} is {} here and {} there", name, value(mine, name), value(theirs, name));
+  return "";
+}
+
+}  // namespace hopfeed

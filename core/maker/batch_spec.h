@@ -1,0 +1,52 @@
+// Everything that decides the bytes of a job's batches, beside the key of each (epoch, first, count). Two
+// jobs of equal specs make equal batches wherever they run: in this process, in a worker, on a server, from a
+// checkpoint a year later. It names content and never a place: no path, no rank, no number of workers (those
+// are Deal's and ExecutionOptions').
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/batch/batch_options.h"
+
+namespace hopfeed {
+
+/// What the batches start from.
+struct SeedSpec {
+  std::string node_type = {};  // the seeds' type, by name; empty where they are links (batch.link.edge_type)
+  std::string split = {};      // of the dataset, which its fingerprint covers; empty where seeds are given
+  std::string sha256 = {};     // of what is given in its place, as BatchSource::pack() writes it; else empty
+  friend bool operator==(const SeedSpec&, const SeedSpec&) = default;
+};
+
+struct BatchSpec {
+  static constexpr int kVersion = 1;  // of the JSON form
+  /// Raised whenever the same spec gives other bytes than before (the golden digests of the tests change).
+  static constexpr int kRules = 1;
+
+  std::string dataset = {};      // its name in meta.json, for people
+  std::string fingerprint = {};  // of its imported content
+  BatchOptions batch = {};
+  SeedSpec seeds = {};
+  bool shuffle = true;
+  std::uint64_t seed = 0;
+  std::string sampler_sha256 =
+      {};  // of the plugin's file that brought batch.sampler; empty: it is hopfeed's own
+  int rules = kRules;
+
+  /// One canonical line of JSON; from_json reads it back and throws kVersion for another version, kInvalid
+  /// naming the key that is unknown, missing or has no such value.
+  std::string to_json() const;
+  static BatchSpec from_json(const std::string& text);
+  /// Each part by name, as JSON text ("batch.fanouts" -> "[15,10,5]"): what a checkpoint stores, and what
+  /// errors name.
+  std::map<std::string, std::string> parts() const;
+  /// Throws kVersion where the spec is of other rules than this build's: it would make other bytes.
+  void require_rules() const;
+  friend bool operator==(const BatchSpec&, const BatchSpec&) = default;
+};
+
+/// What differs, in words ("seed is 1 here and 2 there"), the first part by name; empty where nothing does.
+std::string difference(const BatchSpec& here, const BatchSpec& there);
+
+}  // namespace hopfeed

@@ -1,0 +1,112 @@
+// The one form of what decides a batch's bytes: there and back, whole comparison, and what it refuses by
+// name.
+#include "core/maker/batch_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/base/error.h"
+#include "core/base/sha256.h"
+
+namespace hopfeed {
+namespace {
+
+BatchSpec spec_of_everything() {
+  BatchSpec spec{.dataset = "products",
+                 .fingerprint = "0123456789abcdef0123456789abcdef",
+                 .batch = {.fanouts = {15, 10}, .edge_fanouts = {{"to", {3, 2}}}, .edge_ids = true},
+                 .seeds = {.node_type = "paper", .split = "train"},
+                 .shuffle = false,
+                 .seed = ~std::uint64_t{0},
+                 .sampler_sha256 = "ab"};
+  return spec;
+}
+
+std::string refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return std::string(to_string(error.code())) + ": " + error.what();
+  }
+  return "no error";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << text;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(BatchSpec, ThereAndBack_IsTheSame) {
+  const BatchSpec spec = spec_of_everything();
+  EXPECT_EQ(BatchSpec::from_json(spec.to_json()), spec);
+  EXPECT_EQ(BatchSpec::from_json(spec.to_json()).to_json(), spec.to_json());
+  BatchSpec links = spec;
+  links.batch.link = {.edge_type = "to", .negatives = {.mode = NegativeMode::kBinary}};
+  links.seeds = {.sha256 = "cd"};
+  EXPECT_EQ(BatchSpec::from_json(links.to_json()), links);
+}
+
+TEST(BatchSpec, TheTextOfVersionOne_Stays) {
+  EXPECT_EQ(
+      BatchSpec({.dataset = "d",
+                 .fingerprint = "f",
+                 .batch = {.fanouts = {2}},
+                 .seeds = {.node_type = "node", .split = "train"},
+                 .seed = 7})
+          .to_json(),
+      R"({"batch":{"attrs":null,"dataset_ids":false,"disjoint":false,"edge_attrs":[],"edge_fanouts":{},)"
+      R"("edge_ids":false,"fanouts":[2],"replace":false,"seed_time":"","temporal_strategy":"uniform",)"
+      R"("time":"","time_window":0,"weight":""},"dataset":"d","fingerprint":"f","rules":)" +
+          std::to_string(BatchSpec::kRules) +
+          R"(,"sampler_sha256":"","seed":7,"seeds":{"node_type":"node","sha256":"","split":"train"},)"
+          R"("shuffle":true,"version":1})");
+}
+
+TEST(BatchSpec, KeysThatAreUnknownMissingTwiceOrOfAnotherKind_AreNamed) {
+  const std::string text = spec_of_everything().to_json();
+  const auto error = [&](const std::string& from, const std::string& to) {
+    return refused([&] { BatchSpec::from_json(replaced(text, from, to)); });
+  };
+  EXPECT_EQ(error("\"shuffle\":false", "\"shuffle\":false,\"path\":\"/x\""),
+            "invalid: the batch spec has the unknown key 'path'");
+  EXPECT_EQ(error("\"shuffle\":false,", ""), "invalid: the batch spec lacks the key 'shuffle'");
+  EXPECT_EQ(error("\"shuffle\":false", "\"shuffle\":false,\"shuffle\":true"),
+            "invalid: the batch spec has the key 'shuffle' twice");
+  EXPECT_EQ(error("\"split\":\"train\"", "\"split\":\"train\",\"mask\":1"),
+            "invalid: 'seeds' of the batch spec has the unknown key 'mask'");
+  EXPECT_EQ(error("\"edge_ids\":true", "\"edge_ids\":true,\"e_id\":1"),
+            "invalid: bad batch options: unknown key 'e_id'");
+  EXPECT_NE(error("\"edge_ids\":true,", "").find("'edge_ids'"), std::string::npos);
+  EXPECT_NE(error("\"shuffle\":false", "\"shuffle\":0").find("'shuffle' of the batch spec cannot be read"),
+            std::string::npos);
+  EXPECT_NE(error("18446744073709551615", "-1").find("'seed' of the batch spec"), std::string::npos);
+  EXPECT_NE(error("\"sha256\":\"\"", "\"sha256\":\"ab\"").find("one of the two"), std::string::npos);
+  EXPECT_NE(error("\"version\":1", "\"version\":2").find("version: the batch spec is of version 2"),
+            std::string::npos);
+  EXPECT_EQ(refused([] { BatchSpec::from_json("[1"); }), "invalid: the batch spec is no JSON object");
+}
+
+TEST(BatchSpec, WhatDiffers_IsNamed) {
+  const BatchSpec one = spec_of_everything();
+  EXPECT_EQ(difference(one, one), "");
+  BatchSpec other = one;
+  other.batch.fanouts = {15, 11};
+  EXPECT_EQ(difference(one, other), "batch.fanouts is [15,10] here and [15,11] there");
+  other = one;
+  other.batch.labor = true;
+  EXPECT_EQ(difference(one, other), "batch.labor is not set here and true there");
+  other = one;
+  other.rules = 99;
+  EXPECT_EQ(refused([&] { other.require_rules(); }).find("version: the batches are of rules 99"), 0U);
+}
+
+TEST(Sha256, IsThatOfTheStandardsExample) {
+  const std::string abc = "abc";
+  EXPECT_EQ(sha256(std::as_bytes(std::span(abc))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,78 @@
+// See batch_filler.h.
+#include "worker_mode/batch_filler.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/batch/batch_view.h"
+#include "core/batch/nonfinite.h"
+
+namespace hopfeed {
+
+template <class Part>
+void BatchFiller::publish_what_it_throws(const Part& part) {
+  const Claim claim = *claim_;
+  try {
+    part();
+  } catch (const Error& error) {
+    claim_.reset();
+    port_.publish_error(claim, error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    claim_.reset();
+    port_.publish_error(claim, ErrorCode::kNoSpace,
+                        fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
+                                    "lower batch_size, fanouts or num_workers",
+                                    claim.batch.count, claim.batch.first));
+  }
+}
+
+void BatchFiller::begin(const Claim& claim) {
+  claim_ = claim;
+  publish_what_it_throws([&] { sample(); });
+}
+
+void BatchFiller::sample() {
+  if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
+  if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
+  const PlannedBatch& batch = claim_->batch;
+  bytes_ = maker_.sample(
+      {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count});
+  port_.note_sampled(*claim_);
+  FAILPOINT("worker.after_sample");
+  port_.ask(*claim_, bytes_);
+}
+
+bool BatchFiller::try_finish() {
+  if (!under_way()) return true;
+  switch (port_.grant(*claim_, bytes_)) {
+    case WorkerPort::Grant::kWaiting:
+      return false;
+    case WorkerPort::Grant::kAbandoned:
+      port_.publish(*claim_, 0);
+      break;
+    case WorkerPort::Grant::kGranted:
+      publish_what_it_throws([&] { write(); });
+      break;
+  }
+  claim_.reset();
+  return true;
+}
+
+void BatchFiller::write() {
+  FAILPOINT("worker.before_write");
+  const std::span<std::byte> block = port_.block(*claim_, bytes_);
+  if constexpr (kFailpointsEnabled) {  // torn on purpose: who reads an unpublished block sees it
+    std::memset(block.data(), 0xEE, bytes_ / 2);
+    FAILPOINT("worker.mid_write");
+  }
+  maker_.write(block, [&] { port_.announce(*claim_); });
+  if (options_.check_finite) require_finite(BatchView(block));
+  port_.note_gathered(*claim_);
+  port_.publish(*claim_, bytes_);
+}
+
+}  // namespace hopfeed

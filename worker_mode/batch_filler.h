@@ -1,0 +1,50 @@
+// Fills claimed slots with a BatchMaker: sample, ask for memory, write, publish. A worker process does this
+// in a loop, and so does the calling thread of a loader without workers. What goes wrong with a batch is
+// published in its place, for next() to throw when its turn comes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "channel/worker_port.h"
+#include "core/maker/batch_maker.h"
+
+namespace hopfeed {
+
+struct FillerOptions {
+  std::uint64_t seed = 0;
+  bool check_finite = false;  // an error in place of a batch with NaN or infinity among its features
+};
+
+class BatchFiller {
+ public:
+  /// `port` and `maker` must outlive it.
+  BatchFiller(WorkerPort& port, BatchMaker& maker, FillerOptions options)
+      : port_(port), maker_(maker), options_(options) {}
+
+  /// Samples the claimed batch and asks for its memory; only with nothing under way.
+  void begin(const Claim& claim);
+  /// Whether a batch was begun that is not published yet: its slot lacks memory.
+  bool under_way() const { return claim_.has_value(); }
+  /// Bytes of that batch.
+  std::size_t bytes() const { return bytes_; }
+  const Claim& claim() const { return *claim_; }
+  /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
+  /// neither.
+  bool try_finish();
+
+ private:
+  /// Runs a part of the work; what it throws is published.
+  template <class Part>
+  void publish_what_it_throws(const Part& part);
+  void sample();
+  void write();
+
+  WorkerPort& port_;
+  BatchMaker& maker_;
+  const FillerOptions options_;
+  std::optional<Claim> claim_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace hopfeed

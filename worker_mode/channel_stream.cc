@@ -1,0 +1,74 @@
+// See channel_stream.h.
+#include "worker_mode/channel_stream.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "channel/futex.h"
+#include "core/base/error.h"
+#include "worker_mode/loader_source.h"
+
+namespace hopfeed {
+namespace {
+
+/// Holds a slot; may outlive the stream.
+class SlotLease final : public BatchOwner {
+ public:
+  SlotLease(std::shared_ptr<LoaderChannel> channel, std::uint32_t slot)
+      : channel_(std::move(channel)), slot_(slot) {}
+  ~SlotLease() override { channel_->release(slot_); }
+  BatchTimes times() const override { return channel_->times(slot_); }
+
+ private:
+  const std::shared_ptr<LoaderChannel> channel_;
+  const std::uint32_t slot_;
+};
+
+}  // namespace
+
+ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta,
+                             std::int64_t num_seeds)
+    : spec_(std::move(spec)),
+      meta_(std::move(meta)),
+      deal_(options.deal),
+      num_seeds_(num_seeds),
+      patience_(2 * options.execution.batch_deadline + options.execution.start_deadline) {
+  check_deal(deal_, num_seeds_);
+}
+
+void ChannelStream::make_channel(const ChannelPlan& plan, const LoaderOptions& options) {
+  channel_ =
+      std::make_shared<LoaderChannel>(plan, LoaderChannelOptions{.rank = options.deal.rank,
+                                                                 .world_size = options.deal.world_size,
+                                                                 .workers = options.execution.num_workers,
+                                                                 .observer = options.observer});
+}
+
+void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {
+  require_own_process();
+  require_valid(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
+  channel_->begin_epoch(epoch, Deal(deal_, num_seeds_, start));
+}
+
+std::optional<Batch> ChannelStream::next() {
+  require_own_process();
+  const std::int64_t asked = monotonic_now();
+  work();
+  const std::optional<LoaderChannel::Taken> taken = channel_->next(asked, patience_);
+  if (!taken) return {};
+  return Batch(BatchView(taken->block), std::make_shared<const SlotLease>(channel_, taken->slot));
+}
+
+void ChannelStream::require_own_process() const {
+  if (channel_->in_own_process()) return;
+  throw Error(
+      ErrorCode::kInvalid,
+      fmt::format(
+          "process {} was forked from the one that this loader belongs to, and forks have none of its "
+          "threads; make a loader in each process",
+          getpid()));
+}
+
+}  // namespace hopfeed

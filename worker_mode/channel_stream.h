@@ -1,0 +1,49 @@
+// A BatchStream whose batches lie in the slots of a channel, whoever fills them: workers (worker_stream.h),
+// the calling thread (in_process_stream.h). What is the same for all is here; a filler adds itself.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/dataset/dataset_meta.h"
+#include "core/stream/batch_stream.h"
+#include "worker_mode/loader.h"
+#include "worker_mode/loader_channel.h"
+
+namespace hopfeed {
+
+class ChannelStream : public BatchStream {
+ public:
+  void begin_epoch(std::int64_t epoch, std::int64_t start) override;
+  std::optional<Batch> next() override;
+  std::int64_t steps() const override { return channel_->steps(); }
+  std::int64_t num_seeds() const override { return num_seeds_; }
+  std::int64_t next_position() const override { return channel_->next_position(); }
+  StreamStats stats() const override { return channel_->stats(); }
+  const BatchSpec& spec() const override { return spec_; }
+  const DealOptions& deal() const override { return deal_; }
+  const DatasetMeta& meta() const override { return meta_; }
+  virtual std::vector<int> worker_pids() const { return {}; }
+
+ protected:
+  ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds);
+  /// Before next() waits: work that the calling thread does itself.
+  virtual void work() {}
+  LoaderChannel& channel() { return *channel_; }
+  const std::shared_ptr<LoaderChannel>& shared_channel() const { return channel_; }
+  void make_channel(const ChannelPlan& plan, const LoaderOptions& options);
+
+ private:
+  void require_own_process() const;
+
+  const BatchSpec spec_;
+  const DatasetMeta meta_;
+  const DealOptions deal_;
+  const std::int64_t num_seeds_;
+  const std::chrono::milliseconds patience_;
+  std::shared_ptr<LoaderChannel> channel_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,68 @@
+// See in_process_stream.h.
+#include "worker_mode/in_process_stream.h"
+
+#include <utility>
+
+#include "core/base/memory_limits.h"
+#include "core/sampler/sampler_plugin.h"
+#include "worker_mode/channel_sizing.h"
+#include "worker_mode/loader_source.h"
+#include "worker_mode/torchrun_environment.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::uint32_t kIncarnation = 1;  // of the calling thread, the one filler there ever is
+
+}  // namespace
+
+std::unique_ptr<InProcessStream> InProcessStream::open(const LoaderOptions& options) {
+  for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
+  auto dataset = std::make_unique<const Dataset>(options.dataset,
+                                                 DatasetOptions{.huge_pages = options.execution.huge_pages});
+  auto source = loader_source(options, *dataset);
+  return std::unique_ptr<InProcessStream>(
+      new InProcessStream(options, std::move(dataset), std::move(source)));
+}
+
+InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<const Dataset> dataset,
+                                 std::unique_ptr<const BatchSource> source)
+    : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
+      dataset_(std::move(dataset)),
+      source_(std::move(source)),
+      maker_(source_->maker(*dataset_, options.batch)) {
+  const std::int64_t batch_size = options.deal.batch_size;
+  make_channel(plan_channel(options.execution, options.batch.bounded(),
+                            {.worst_block = maker_.max_block_bytes(batch_size),
+                             .scratch = maker_.scratch(batch_size),
+                             .available = available_memory(),
+                             .local_world = local_ranks().world}),
+               options);
+  channel().view().worker(0).incarnation.store(kIncarnation);
+  port_.emplace(channel().view(), 0, /*doorbell=*/-1);
+  filler_.emplace(*port_, maker_,
+                  FillerOptions{.seed = options.seed, .check_finite = options.execution.check_finite});
+  port_->report_ready();
+}
+
+InProcessStream::~InProcessStream() {
+  if (channel().in_own_process()) channel().close();
+}
+
+/// Makes the batch that is next, where none is ready: the lowest that is planned. Where its memory is still
+/// the caller's, it stays under way, next() says so, and the call after that goes on with it.
+void InProcessStream::work() {
+  channel().service();
+  if (filler_->under_way()) {
+    if (!filler_->try_finish()) return;
+    channel().service();
+  }
+  if (channel().next_is_ready()) return;
+  const std::optional<Claim> claim = port_->claim({});
+  if (!claim) return;
+  filler_->begin(*claim);
+  channel().service();  // grants
+  filler_->try_finish();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,34 @@
+// The stream without workers (num_workers = 0): the thread that calls next() samples and gathers the batch
+// itself, into slots of a channel of its own, so that order, errors, memory bounds and what is told of each
+// batch are those of worker mode. Nothing is sampled ahead, and a crash ends the caller.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_maker.h"
+#include "core/maker/batch_source.h"
+#include "worker_mode/batch_filler.h"
+#include "worker_mode/channel_stream.h"
+
+namespace hopfeed {
+
+class InProcessStream final : public ChannelStream {
+ public:
+  /// As Loader's constructor, of options that are checked.
+  static std::unique_ptr<InProcessStream> open(const LoaderOptions& options);
+  ~InProcessStream() override;
+
+ private:
+  InProcessStream(const LoaderOptions& options, std::unique_ptr<const Dataset> dataset,
+                  std::unique_ptr<const BatchSource> source);
+  void work() override;
+
+  const std::unique_ptr<const Dataset> dataset_;
+  const std::unique_ptr<const BatchSource> source_;
+  BatchMaker maker_;
+  std::optional<WorkerPort> port_;
+  std::optional<BatchFiller> filler_;
+};
+
+}  // namespace hopfeed

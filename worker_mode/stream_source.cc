@@ -1,0 +1,18 @@
+// See stream_source.h.
+#include "worker_mode/stream_source.h"
+
+#include <utility>
+
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+LocalStreams::LocalStreams(std::string folder) : folder_(std::move(folder)), meta_(Dataset(folder_).meta()) {}
+
+std::unique_ptr<BatchStream> LocalStreams::open(const LoaderOptions& options) const {
+  LoaderOptions local = options;
+  local.dataset = folder_;
+  return std::make_unique<Loader>(local);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,89 @@
+// See worker_stream.h.
+#include "worker_mode/worker_stream.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/base/memory_limits.h"
+#include "core/maker/batch_maker.h"
+#include "core/sampler/sampler_plugin.h"
+#include "worker_mode/channel_sizing.h"
+#include "worker_mode/core_placement.h"
+#include "worker_mode/plugin_trial.h"
+#include "worker_mode/torchrun_environment.h"
+#include "worker_mode/worker_config.h"
+#include "worker_mode/worker_process.h"
+#include "worker_mode/worker_program.h"
+
+namespace hopfeed {
+namespace {
+
+std::vector<std::vector<int>> worker_cores(const ExecutionOptions& options) {
+  const auto workers = static_cast<std::size_t>(options.num_workers);
+  if (options.cores.empty()) return plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;
+  std::vector<std::vector<int>> cores(workers);
+  for (std::size_t i = 0; i < workers; ++i) cores[i] = {options.cores[i % options.cores.size()]};
+  return cores;
+}
+
+}  // namespace
+
+std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
+  const ExecutionOptions& execution = options.execution;
+  const std::string program = find_worker_program(execution.worker_program);
+  for (const std::string& plugin : execution.plugins) {  // its sampler says how large a batch can be
+    try_plugin(program, plugin_path(plugin).string(), execution.start_deadline);
+    load_sampler_plugin(plugin);
+  }
+  const Dataset dataset(options.dataset);
+  const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
+  std::unique_ptr<WorkerStream> stream(new WorkerStream(options, dataset, *source));
+  stream->start_workers(options, dataset, program);
+  return stream;
+}
+
+WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source)
+    : ChannelStream(options, loader_spec(options, dataset, source), dataset.meta(), source.size()) {
+  const BatchMaker maker = source.maker(dataset, options.batch);
+  const std::int64_t batch_size = options.deal.batch_size;
+  make_channel(plan_channel(options.execution, options.batch.bounded(),
+                            {.worst_block = maker.max_block_bytes(batch_size),
+                             .scratch = maker.scratch(batch_size),
+                             .available = available_memory(),
+                             .local_world = local_ranks().world}),
+               options);
+  if (!source.given()) return;
+  const std::vector<std::byte> packed = source.pack();
+  seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
+}
+
+WorkerStream::~WorkerStream() {
+  if (!channel().in_own_process()) {  // workers and slots are the other process's
+    [[maybe_unused]] const Supervisor* left_alone = supervisor_.release();
+    return;
+  }
+  supervisor_.reset();
+  channel().close();
+}
+
+void WorkerStream::start_workers(const LoaderOptions& options, const Dataset& dataset,
+                                 const std::string& program) {
+  const ExecutionOptions& execution = options.execution;
+  SupervisorOptions supervision;
+  supervision.program = program;
+  supervision.config = {.dataset = std::filesystem::absolute(dataset.folder()).string(),
+                        .spec = spec(),
+                        .check_finite = execution.check_finite,
+                        .huge_pages = to_string(execution.huge_pages)};
+  for (const std::string& plugin : execution.plugins)
+    supervision.plugins.push_back(plugin_path(plugin).string());
+  supervision.cores = worker_cores(execution);
+  supervision.seeds_fd = seeds_fd_.get();
+  supervision.batch_deadline = execution.batch_deadline;
+  supervision.start_deadline = execution.start_deadline;
+  supervision.max_restarts = execution.max_worker_restarts;
+  supervisor_ = std::make_unique<Supervisor>(shared_channel(), std::move(supervision));
+  supervisor_->wait_until_ready();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,29 @@
+// The stream of worker mode: sampling workers, processes of this machine, fill the slots; a supervisor keeps
+// them alive.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/base/owned_fd.h"
+#include "worker_mode/channel_stream.h"
+#include "worker_mode/loader_source.h"
+#include "worker_mode/supervisor.h"
+
+namespace hopfeed {
+
+class WorkerStream final : public ChannelStream {
+ public:
+  /// As Loader's constructor, of options that are checked.
+  static std::unique_ptr<WorkerStream> open(const LoaderOptions& options);
+  ~WorkerStream() override;
+  std::vector<int> worker_pids() const override { return supervisor_->pids(); }
+
+ private:
+  WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
+  void start_workers(const LoaderOptions& options, const Dataset& dataset, const std::string& program);
+
+  OwnedFd seeds_fd_;
+  std::unique_ptr<Supervisor> supervisor_;  // ends before what it uses
+};
+
+}  // namespace hopfeed
