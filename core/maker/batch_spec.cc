@@ -81,7 +81,8 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
 
 std::map<std::string, std::string> BatchSpec::parts() const {
   std::map<std::string, std::string> parts;
-  for (const auto& [name, value] : json_of(*this).items()) {
+  const json whole = json_of(*this);
+  for (const auto& [name, value] : whole.items()) {
     if (!value.is_object())
       parts[name] = json_text(value);
     else
