@@ -81,7 +81,7 @@ commands=()   # as the table has them; hopfeed-bench where nothing else is named
 ! wanted sampler || commands+=(sampler "sampler --e-id" "sampler --output batch" "sampler --output batch --e-id" "sampler --batch-size 1 --fanouts 1")
 if wanted kinds; then
   for kind in "${kinds[@]}"; do commands+=("sampler --kind $kind"); done
-  commands+=("sampler --kind labor --labor-batches 64")
+  for shared in 8 64 256; do commands+=("sampler --kind labor --labor-batches $shared"); done
 fi
 for group in gather channel; do
   ! wanted "$group" || commands+=("$group")
@@ -142,16 +142,20 @@ if [[ -n $prepare ]]; then
   mkdir -p "$data"
   tool=$bin/hopfeed-partition
   products=(--nodes 2449029 --edges 123718280 --features 100 --classes 47 --seed 1)
+  timed "generate, 20 million nodes, a billion edges, 16 features" "$tool" generate "$data/large" --nodes 20000000 --edges 1000000000 \
+    --features 16 --classes 47 --seed 1
+  timed "verify of it" "$tool" verify "$data/large"
+  rm -rf "$data/large"
   timed "generate, products' size" "$tool" generate "$data/products" "${products[@]}"
-  timed "partition --parts 4 --method random" "$tool" partition "$data/products" "$data/random" --parts 4 --method random
+  timed "partition --parts 4 --method random of it" "$tool" partition "$data/products" "$data/random" --parts 4 --method random
   rm -rf "$data/random"
-  timed "partition --parts 4 --metis-degree 8" "$tool" partition "$data/products" "$data/metis" --parts 4 --metis-degree 8
+  timed "partition --parts 4 --metis-degree 8 of it" "$tool" partition "$data/products" "$data/metis" --parts 4 --metis-degree 8
   rm -rf "$data/metis" "$data/products"
-  timed "generate --kind bipartite, 100 million interactions" "$tool" generate "$data/shop" --kind bipartite --users 1000000 --items 4000000 \
+  timed "generate --kind bipartite: a million users, four million items, 100 million interactions" "$tool" generate "$data/shop" --kind bipartite --users 1000000 --items 4000000 \
     --interactions 100000000 --seed 1
   timed "split-links --by time of it" "$tool" split-links "$data/shop" "$data/links" --edge-types interacts --by time --num-val 0.1 --num-test 0.1
   rm -rf "$data/shop"
-  timed "co-occurrence of that" "$tool" co-occurrence "$data/links" "$data/items" --edge-type interacts
+  timed "co-occurrence --edge-type interacts of that" "$tool" co-occurrence "$data/links" "$data/items" --edge-type interacts
   rm -rf "$data"
 fi
 

@@ -143,12 +143,12 @@ class Script(Case):
         finished = self.report("--bin", self.pretend(), "--only", "gather", "--only", "kinds", "--rounds", "2", "--seconds", "0.1")
         self.assertEqual(finished.returncode, 0, finished.stderr)
         calls = (self.folder / "calls").read_text().splitlines()
-        self.assertEqual(len(calls), 2 * 15)
+        self.assertEqual(len(calls), 2 * 17)
         self.assertIn("gather --huge-pages always --seconds 0.1", calls)
         self.assertIn("sampler --kind labor --labor-batches 64 --huge-pages always --seconds 0.1 --features 4", calls)
-        self.assertEqual(self.page.read_text().count("| `"), 15)
+        self.assertEqual(self.page.read_text().count("| `"), 17)
         self.assertIn("Round 2 of 2", finished.stdout)
-        self.assertIn("[1/15] sampler --kind replace", finished.stdout)
+        self.assertIn("[1/17] sampler --kind replace", finished.stdout)
 
     def test_a_benchmark_that_fails_is_told_and_the_others_go_on(self):
         finished = self.report("--bin", self.pretend(), "--only", "startup", "--only", "gather", "--rounds", "1")
