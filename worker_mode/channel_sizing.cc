@@ -28,7 +28,7 @@ std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
 
 }  // namespace
 
-ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input) {
+ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input) {
   const std::int64_t slots = options.num_slots != 0 ? options.num_slots : 2 * options.num_workers + 2;
   if (slots < 1 || slots > kMaxSlots) {
     throw Error(ErrorCode::kInvalid,
@@ -54,7 +54,6 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
     plan.pool.channel_size = std::min(quarter, std::max(four_each, all_slots));
   }
   plan.pool.allowance = stride;
-  const bool bounded = options.batch.bounded();
   const std::size_t scratch = bounded ? input.scratch.at_most : input.scratch.tables;
   if (!bounded) {
     const std::size_t most = share / 4 * 3, taken = plan.pool.channel_size + workers * scratch;

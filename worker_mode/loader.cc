@@ -174,11 +174,18 @@ class Loader::Impl {
                     "batch_size or leave drop_last out",
                     num_seeds_, options.world_size, options.batch_size));
     const BatchMaker maker = source->maker(dataset, options.batch);
-    const ChannelPlan plan = plan_channel(options, {.worst_block = maker.max_block_bytes(options.batch_size),
-                                                    .scratch = maker.scratch(options.batch_size),
-                                                    .available = available_memory(),
-                                                    .local_world = local_ranks().world});
-    channel_ = std::make_shared<LoaderChannel>(plan, options);
+    const ExecutionOptions execution{.num_workers = options.num_workers,
+                                     .channel_size = options.channel_size,
+                                     .num_slots = options.num_slots};
+    const ChannelPlan plan = plan_channel(execution, options.batch.bounded(),
+                                          {.worst_block = maker.max_block_bytes(options.batch_size),
+                                           .scratch = maker.scratch(options.batch_size),
+                                           .available = available_memory(),
+                                           .local_world = local_ranks().world});
+    host_ = std::make_shared<ChannelHost>(plan);
+    channel_ = std::make_shared<LoaderChannel>(
+        host_, LoaderChannelOptions{
+                   .rank = options.rank, .world_size = options.world_size, .observer = options.observer});
     if (source->given()) {
       const std::vector<std::byte> packed = source->pack();
       seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
@@ -187,12 +194,12 @@ class Loader::Impl {
   }
 
   ~Impl() {
-    if (!channel_->in_own_process()) {  // workers and slots are the other process's
-      [[maybe_unused]] const Supervisor* left_alone = supervisor_.release();
+    if (!host_->in_own_process()) {  // workers and slots are the other process's
+      [[maybe_unused]] const SlotFillers* left_alone = supervisor_.release();
       return;
     }
     supervisor_.reset();
-    channel_->close();
+    host_->close();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -218,7 +225,7 @@ class Loader::Impl {
 
  private:
   void require_own_process() const {
-    if (channel_->in_own_process()) return;
+    if (host_->in_own_process()) return;
     throw Error(
         ErrorCode::kInvalid,
         fmt::format(
@@ -258,15 +265,16 @@ class Loader::Impl {
     supervision.batch_deadline = options_.batch_deadline;
     supervision.start_deadline = options_.start_deadline;
     supervision.max_restarts = options_.max_worker_restarts;
-    supervisor_ = std::make_unique<Supervisor>(channel_, std::move(supervision));
+    supervisor_ = std::make_unique<Supervisor>(host_, std::move(supervision));
     supervisor_->wait_until_ready();
   }
 
   const LoaderOptions options_;
   std::int64_t num_seeds_ = 0;
+  std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
   OwnedFd seeds_fd_;
-  std::unique_ptr<Supervisor> supervisor_;  // ends before what it uses
+  std::unique_ptr<SlotFillers> supervisor_;  // ends before what it uses
 };
 
 Loader::Loader(const LoaderOptions& options) : impl_(std::make_unique<Impl>(options)) {}

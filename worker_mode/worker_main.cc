@@ -103,7 +103,7 @@ void place_on(const std::vector<int>& cores) {
 }
 
 /// Samples one claimed batch into its slot. Returns early where the epoch was left or the end has come.
-void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
+void make_batch(WorkerPort& port, Claim& claim, BatchMaker& maker, const WorkerConfig& config,
                 Parent& parent) {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
@@ -135,8 +135,7 @@ void make_batch(WorkerPort& port, const Claim& claim, BatchMaker& maker, const W
 
 /// As make_batch; what goes wrong with one batch is published in its place, for next() to throw when its turn
 /// comes.
-void serve(WorkerPort& port, const Claim& claim, BatchMaker& maker, const WorkerConfig& config,
-           Parent& parent) {
+void serve(WorkerPort& port, Claim& claim, BatchMaker& maker, const WorkerConfig& config, Parent& parent) {
   try {
     make_batch(port, claim, maker, config, parent);
   } catch (const Error& error) {
@@ -178,7 +177,7 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   BatchMaker maker = source->maker(dataset, config.batch);
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
-    const std::optional<Claim> claim = port.claim(kNap);
+    std::optional<Claim> claim = port.claim(kNap);
     if (!claim) continue;
     serve(port, *claim, maker, config, parent);
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.

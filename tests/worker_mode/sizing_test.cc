@@ -51,15 +51,16 @@ TEST(CorePlacement, NothingKnown_PlacesNobody) {
 
 constexpr std::size_t kMiB = 1 << 20;
 
-LoaderOptions two_workers() {
-  LoaderOptions options;
+ExecutionOptions two_workers() {
+  ExecutionOptions options;
   options.num_workers = 2;
   return options;
 }
 AvailableMemory gib(std::uint64_t count) { return {.bytes = count << 30, .source = "MemAvailable"}; }
 
 TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
-  const ChannelPlan plan = plan_channel(two_workers(), {.worst_block = 10 * kMiB, .available = gib(16)});
+  const ChannelPlan plan =
+      plan_channel(two_workers(), true, {.worst_block = 10 * kMiB, .available = gib(16)});
   EXPECT_EQ(plan.shape.num_slots, 6U);
   EXPECT_EQ(plan.shape.slot_stride, 10 * kMiB);
   EXPECT_EQ(plan.pool.channel_size, 80 * kMiB);
@@ -68,43 +69,45 @@ TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
 }
 
 TEST(ChannelSizing, Default_HoldsASmallBatchInEachSlot) {
-  LoaderOptions options = two_workers();
+  ExecutionOptions options = two_workers();
   options.num_slots = 32;
-  EXPECT_EQ(plan_channel(options, {.worst_block = 1'000, .available = gib(16)}).pool.channel_size,
+  EXPECT_EQ(plan_channel(options, true, {.worst_block = 1'000, .available = gib(16)}).pool.channel_size,
             32 * kPageBytes);
-  EXPECT_EQ(plan_channel(options, {.worst_block = 4 * kMiB, .available = gib(16)}).pool.channel_size,
+  EXPECT_EQ(plan_channel(options, true, {.worst_block = 4 * kMiB, .available = gib(16)}).pool.channel_size,
             64 * kMiB);
 }
 
 TEST(ChannelSizing, Default_IsAtMostAQuarterOfTheMemoryThatRanksShare) {
-  EXPECT_EQ(
-      plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16)}).pool.channel_size,
-      4'096 * kMiB);
-  EXPECT_EQ(plan_channel(two_workers(), {.worst_block = 1'024 * kMiB, .available = gib(16), .local_world = 4})
+  EXPECT_EQ(plan_channel(two_workers(), true, {.worst_block = 1'024 * kMiB, .available = gib(16)})
                 .pool.channel_size,
-            1'024 * kMiB);
+            4'096 * kMiB);
+  EXPECT_EQ(
+      plan_channel(two_workers(), true, {.worst_block = 1'024 * kMiB, .available = gib(16), .local_world = 4})
+          .pool.channel_size,
+      1'024 * kMiB);
 }
 
 TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutForAllNeighbours) {
-  LoaderOptions options = two_workers();
-  EXPECT_THROW(plan_channel(options, {.worst_block = 100'000 * kMiB, .available = gib(16)}), Error);
-  options.batch.fanouts = {10, -1};
-  const ChannelPlan plan = plan_channel(options, {.worst_block = 100'000 * kMiB, .available = gib(16)});
+  ExecutionOptions options = two_workers();
+  EXPECT_THROW(plan_channel(options, true, {.worst_block = 100'000 * kMiB, .available = gib(16)}), Error);
+  const ChannelPlan plan =
+      plan_channel(options, false, {.worst_block = 100'000 * kMiB, .available = gib(16)});
   EXPECT_EQ(plan.pool.channel_size + plan.pool.allowance, 12'288 * kMiB);
   EXPECT_LT(plan.needed, std::uint64_t{16} << 30);
 }
 
 TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
-  LoaderOptions options = two_workers();
+  ExecutionOptions options = two_workers();
   options.num_workers = 4;
   SizingInput input{.worst_block = 10 * kMiB,
                     .scratch = {.tables = 100 * kMiB, .at_most = 3'000 * kMiB},
                     .available = gib(16)};
-  const std::size_t alone = plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}).needed;
-  EXPECT_EQ(plan_channel(options, input).needed, alone + 12'000 * kMiB);
+  const std::size_t alone =
+      plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}).needed;
+  EXPECT_EQ(plan_channel(options, true, input).needed, alone + 12'000 * kMiB);
   input.available = gib(11);
   try {
-    plan_channel(options, input);
+    plan_channel(options, true, input);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
@@ -112,16 +115,16 @@ TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
         << error.what();
     EXPECT_NE(std::string(error.what()).find("num_workers"), std::string::npos) << error.what();
   }
-  options.batch.fanouts = {-1};  // hardly any batch comes near the worst case
-  EXPECT_EQ(plan_channel(options, input).needed, alone + 400 * kMiB);
+  // unbounded: hardly any batch comes near the worst case
+  EXPECT_EQ(plan_channel(options, false, input).needed, alone + 400 * kMiB);
 }
 
 TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
-  LoaderOptions options = two_workers();
+  ExecutionOptions options = two_workers();
   options.channel_size = 9'000 * kMiB;
-  EXPECT_NO_THROW(plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}));
+  EXPECT_NO_THROW(plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}));
   try {
-    plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16), .local_world = 2});
+    plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16), .local_world = 2});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(
@@ -132,26 +135,25 @@ TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
 }
 
 TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {
-  LoaderOptions options = two_workers();
-  options.batch.fanouts = {-1};
+  ExecutionOptions options = two_workers();
   options.num_slots = 1'024;
-  const ChannelPlan plan = plan_channel(options, {.worst_block = ~std::size_t{0} / 2, .available = gib(64)});
+  const ChannelPlan plan =
+      plan_channel(options, false, {.worst_block = ~std::size_t{0} / 2, .available = gib(64)});
   EXPECT_LE(ChannelView::bytes_needed(plan.shape), (std::size_t{1} << 45) + (1U << 22));
 }
 
 TEST(ChannelSizing, WorstBatchAboveTheLargestBlock_GetsASlotOfThat) {
-  LoaderOptions options = two_workers();
-  options.batch.fanouts = {-1};
+  ExecutionOptions options = two_workers();
   for (const std::size_t worst : {kMaxBlockBytes, kMaxBlockBytes + 1}) {
-    const ChannelPlan plan = plan_channel(options, {.worst_block = worst, .available = gib(64)});
+    const ChannelPlan plan = plan_channel(options, false, {.worst_block = worst, .available = gib(64)});
     EXPECT_EQ(plan.shape.slot_stride, kMaxBlockBytes);
   }
 }
 
 TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
-  LoaderOptions options = two_workers();
+  ExecutionOptions options = two_workers();
   options.channel_size = ~std::size_t{0} - 10;
-  EXPECT_THROW(plan_channel(options, {.worst_block = 10 * kMiB, .available = gib(16)}), Error);
+  EXPECT_THROW(plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}), Error);
 }
 
 }  // namespace
