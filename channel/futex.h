@@ -15,6 +15,8 @@
 #include <climits>
 #include <cstdint>
 
+#include "channel/bell.h"
+
 namespace hopfeed {
 
 /// Sleeps while `event` equals `seen`, at most `limit`; may return early.
@@ -44,7 +46,8 @@ inline std::int64_t monotonic_now() {
 
 /// An event that is bumped far more often than anybody sleeps on it: a bump asks the kernel only where
 /// somebody sleeps, and who waits looks a little longer before it sleeps, since going to sleep and being
-/// woken costs more than a small batch.
+/// woken costs more than a small batch. One thread may wait for it beside sockets, through an eventfd that
+/// whoever bumps is given (bell.h).
 struct SharedEvent {
   static constexpr std::chrono::nanoseconds kSpin{20'000};
 
@@ -52,16 +55,29 @@ struct SharedEvent {
   /// How many sleep, or died asleep: for those the bumps to come make a system call too many, and that is
   /// all.
   std::atomic<std::uint32_t> sleepers;
+  /// 1 while somebody waits through the eventfd. It stays so until that thread is awake: were it taken down
+  /// by who rings, a death between the two would lose the event.
+  std::atomic<std::uint32_t> listening;
 
   std::uint32_t load() const { return count.load(); }
 
-  /// Both this and wait() are sequentially consistent: either the bump sees the sleeper, or the sleeper's
-  /// kernel sees the bump.
-  void bump(Wake wake = Wake::kAll) {
+  /// `bell`: the eventfd of who may listen; -1 where nobody can. This, wait() and listen() are sequentially
+  /// consistent: either the bump sees the sleeper or the listener, or these see what the bump is about.
+  void bump(Wake wake = Wake::kAll, int bell = -1) {
     count.fetch_add(1, std::memory_order_seq_cst);
+    ring_if_asked(bell);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;
     syscall(SYS_futex, &count, FUTEX_WAKE, wake == Wake::kOne ? 1 : INT_MAX, nullptr, nullptr, 0);
   }
+
+  /// For what the listener alone has to hear of: no futex sleeper is woken.
+  void ring_if_asked(int bell) const {
+    if (listening.load(std::memory_order_seq_cst) != 0) ring(bell);
+  }
+
+  /// First this, then a look at what there is to do, then sleep on the bell.
+  void listen() { listening.store(1, std::memory_order_seq_cst); }
+  void stop_listening() { listening.store(0, std::memory_order_seq_cst); }
 
   /// Until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return early.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::chrono::nanoseconds spin = kSpin) {

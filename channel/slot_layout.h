@@ -20,13 +20,16 @@
 //   from      to        by       when
 //   FREE      PLANNED   loader   a batch is written into the record
 //   PLANNED   FILLING   worker   compare-and-swap that leaves its incarnation
-//   PLANNED   FREE      loader   compare-and-swap: the epoch was left
+//   PLANNED   FREE      loader   compare-and-swap: the batch was abandoned, alone or with its whole epoch
 //   FILLING   READY     worker   compare-and-swap: the block (or the error) is whole
 //   FILLING   PLANNED   loader   the owner is dead; the same batch again, under a new generation
-//   FILLING   FREE      loader   the owner is dead and the epoch was left
-//   READY     HELD      loader   handed out, in sequence
-//   READY     FREE      loader   the epoch was left
+//   FILLING   FREE      loader   the owner is dead and the batch was abandoned
+//   READY     HELD      loader   handed out
+//   READY     FREE      loader   the batch was abandoned
 //   HELD      FREE      loader   the last view is gone
+//
+// "Loader" is whoever has the channel and plans it, "worker" whoever fills slots: a process, a thread, a
+// connection to a server. One worker may own several slots.
 //
 // Only PLANNED and FILLING are contended; the other states belong to the loader alone. docs/design.md, "The
 // channel".
@@ -40,7 +43,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 3;
+inline constexpr std::uint32_t kChannelVersion = 4;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -85,13 +88,14 @@ struct SlotRecord {
   std::atomic<std::uint64_t> granted;      // loader: bytes of memory behind the slot, from its start
   std::atomic<std::uint64_t> wanted;       // worker: bytes of the block, once sampled
   std::atomic<std::uint32_t> grant_event;  // futex of the worker that waits for its grant
-  std::atomic<std::uint32_t> abandoned;    // loader: the epoch was left; nobody will look at the block
+  std::atomic<std::uint32_t> abandoned;    // loader: nobody will look at the block
   std::uint64_t used;        // worker: bytes of the block in the slot; 0 with an error or where abandoned
   std::uint32_t worker;      // worker: number of the worker that filled it
   std::uint32_t error_code;  // worker: 1 + ErrorCode where no batch can be made, else 0
   SlotTimes times;
   std::atomic<std::uint32_t> announced;  // worker: the block is whole within a millisecond or so; a hint
-  std::byte reserved[116];
+  std::atomic<std::uint32_t> job;        // loader: which of the jobs that the workers know; a loader has one
+  std::byte reserved[112];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);

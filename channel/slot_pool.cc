@@ -10,8 +10,13 @@
 
 namespace hopfeed {
 
-SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options)
-    : memory_(&memory), view_(view), options_(options), slot_of_(view.shape().num_slots) {
+SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options,
+                   ChannelBells bells)
+    : memory_(&memory),
+      view_(view),
+      options_(options),
+      bells_(bells),
+      sequences_(view.shape().num_slots, kNoBatch) {
   for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);  // slot 0 is planned first
 }
 
@@ -21,37 +26,61 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   if (free_.empty()) return false;
   const std::uint32_t slot = free_.back();
   free_.pop_back();
-  slot_of_[batch.sequence % num_slots()] = slot;
+  sequences_[slot] = batch.sequence;
   SlotRecord& record = view_.slot(slot);
   record.sequence.store(batch.sequence);
   record.epoch.store(batch.epoch);
   record.first.store(batch.first);
   record.count.store(batch.count);
+  record.job.store(batch.job);
   record.wanted.store(0);
   record.abandoned.store(0);
   record.announced.store(0);
   record.times = SlotTimes{.planned = monotonic_now()};
   set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
-  view_.control().work_event.bump(Wake::kOne);
+  view_.control().work_event.bump(Wake::kOne, bells_.fillers);
+  return true;
+}
+
+std::uint32_t SlotPool::plan_from(BatchPlan& from) {
+  std::uint32_t planned = 0;
+  for (; !free_.empty(); ++planned) {
+    const std::optional<PlannedBatch> batch = from.next();
+    if (!batch) break;
+    plan(*batch);
+  }
+  return planned;
+}
+
+/// Whether a worker has to be told.
+bool SlotPool::abandon_slot(std::uint32_t slot) {
+  SlotWord seen = word(slot);
+  if (seen.state == SlotState::kPlanned) {
+    std::uint64_t expected = seen.pack();
+    if (view_.slot(slot).word.compare_exchange_strong(expected,
+                                                      SlotWord{.generation = seen.generation}.pack())) {
+      free_slot(slot);
+      return false;
+    }
+    seen = SlotWord::unpack(expected);  // a worker was quicker
+  }
+  if (seen.state != SlotState::kFilling && seen.state != SlotState::kReady) return false;
+  if (view_.slot(slot).abandoned.exchange(1) == 0) ++abandoned_;
+  futex_bump(view_.slot(slot).grant_event);
   return true;
 }
 
 void SlotPool::abandon() {
-  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
-    SlotWord seen = word(slot);
-    if (seen.state == SlotState::kPlanned) {
-      std::uint64_t expected = seen.pack();
-      if (view_.slot(slot).word.compare_exchange_strong(expected,
-                                                        SlotWord{.generation = seen.generation}.pack())) {
-        free_slot(slot);
-        continue;
-      }
-      seen = SlotWord::unpack(expected);  // a worker was quicker
-    }
-    if (seen.state != SlotState::kFilling && seen.state != SlotState::kReady) continue;
-    if (view_.slot(slot).abandoned.exchange(1) == 0) ++abandoned_;
-    futex_bump(view_.slot(slot).grant_event);
-  }
+  bool told = false;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) told |= abandon_slot(slot);
+  if (told) view_.control().work_event.ring_if_asked(bells_.fillers);
+  sweep();
+}
+
+void SlotPool::abandon(std::uint64_t sequence) {
+  const std::optional<std::uint32_t> slot = slot_of(sequence);
+  if (!slot) return;
+  if (abandon_slot(*slot)) view_.control().work_event.ring_if_asked(bells_.fillers);
   sweep();
 }
 
@@ -121,6 +150,7 @@ bool SlotPool::try_grant(std::uint32_t slot) {
   record.granted.store(target);
   granted_ += target - had;
   futex_bump(record.grant_event);
+  view_.control().work_event.ring_if_asked(bells_.fillers);
   return true;
 }
 
@@ -143,6 +173,7 @@ std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
     const SlotState state = word(slot).state;
     if (state == SlotState::kHeld) result.held += view_.slot(slot).granted.load();
+    if (ready(slot)) result.ready += view_.slot(slot).granted.load();
     if (state == SlotState::kFree) free_bytes += view_.slot(slot).granted.load();
     const bool in_flight = state == SlotState::kFilling || state == SlotState::kReady;
     if (in_flight && view_.slot(slot).abandoned.load() != 0) return {};  // its memory comes back by itself
@@ -171,14 +202,21 @@ void SlotPool::punch_all_but_held() {
 
 // ---- handing out and taking back
 
-std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) const {
-  const std::uint32_t slot = slot_of_[sequence % num_slots()];
+std::optional<std::uint32_t> SlotPool::slot_of(std::uint64_t sequence) const {
+  const auto found = std::find(sequences_.begin(), sequences_.end(), sequence);
+  if (found == sequences_.end()) return {};
+  return static_cast<std::uint32_t>(found - sequences_.begin());
+}
+
+bool SlotPool::ready(std::uint32_t slot) const {
+  return word(slot).state == SlotState::kReady && view_.slot(slot).abandoned.load() == 0;
+}
+
+SlotPool::Finished SlotPool::finished(std::uint32_t slot) const {
   const SlotRecord& record = view_.slot(slot);
-  if (word(slot).state != SlotState::kReady || record.sequence.load() != sequence ||
-      record.abandoned.load() != 0)
-    return {};
   const auto refused = [&](ErrorCode code, std::string text) {
-    return Finished{.slot = slot, .block = {}, .error = Error(code, std::move(text))};
+    return Finished{
+        .slot = slot, .sequence = sequences_[slot], .block = {}, .error = Error(code, std::move(text))};
   };
   if (record.error_code != 0) {
     return refused(static_cast<ErrorCode>(record.error_code - 1),
@@ -189,12 +227,28 @@ std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) c
                                             " of the channel says that it holds more than it was granted; "
                                             "restart the loader");
   }
-  return Finished{.slot = slot, .block = view_.slot_bytes(slot, record.used), .error = {}};
+  return {
+      .slot = slot, .sequence = sequences_[slot], .block = view_.slot_bytes(slot, record.used), .error = {}};
+}
+
+std::optional<SlotPool::Finished> SlotPool::find_ready(std::uint64_t sequence) const {
+  const std::optional<std::uint32_t> slot = slot_of(sequence);
+  if (!slot || !ready(*slot)) return {};
+  return finished(*slot);
+}
+
+std::optional<SlotPool::Finished> SlotPool::find_any_ready() const {
+  std::optional<std::uint32_t> lowest;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    if ((!lowest || sequences_[slot] < sequences_[*lowest]) && ready(slot)) lowest = slot;
+  }
+  if (!lowest) return {};
+  return finished(*lowest);
 }
 
 bool SlotPool::announced(std::uint64_t sequence) const {
-  const SlotRecord& record = view_.slot(slot_of_[sequence % num_slots()]);
-  return record.announced.load() != 0 && record.sequence.load() == sequence;
+  const std::optional<std::uint32_t> slot = slot_of(sequence);
+  return slot && view_.slot(*slot).announced.load() != 0;
 }
 
 void SlotPool::take(std::uint32_t slot) {
@@ -209,6 +263,7 @@ void SlotPool::release(std::uint32_t slot) {
 
 void SlotPool::free_slot(std::uint32_t slot) {
   set_word(slot, {.state = SlotState::kFree, .owner = 0, .generation = word(slot).generation});
+  sequences_[slot] = kNoBatch;
   free_.push_back(slot);
   if (granted() > options_.channel_size) punch(slot);
 }
@@ -232,8 +287,8 @@ int SlotPool::reclaim(std::uint32_t incarnation) {
     set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = seen.generation + 1});
     ++again;
   }
-  view_.control().work_event.bump();
-  view_.control().loader_event.bump();
+  view_.control().work_event.bump(Wake::kAll, bells_.fillers);
+  view_.control().loader_event.bump(Wake::kAll, bells_.planner);
   return again;
 }
 
@@ -245,6 +300,7 @@ std::vector<SlotPool::Filling> SlotPool::filling() const {
     result.push_back({.slot = slot,
                       .owner = seen.owner,
                       .generation = seen.generation,
+                      .sequence = sequences_[slot],
                       .waits_for_grant = waits_for_grant(slot)});
   }
   return result;

@@ -1,19 +1,22 @@
 // The loader's side of the slots: it alone plans batches, grants memory, hands blocks out and takes slots
-// back. Not thread-safe: the owner holds a lock around each call (a lock of its own process; workers never
-// take part in it).
+// back. "Loader" is whoever has the channel; batches may be taken in any order. Not thread-safe: the owner
+// holds a lock around each call (a lock of its own process; workers never take part in it).
 //
 // Memory: the sum of all grants stays within `channel_size`. Room is made by punching FREE slots, least
 // recently freed first. The lowest unfinished sequence may always go `allowance` beyond, so that the batch
 // the trainer waits for can be finished whatever the others hold; a slot that is freed while the sum is
 // beyond the bound loses its memory at once, which is why the next one may go beyond again (the proof is
-// tests/channel/slot_model_test.cc, all interleavings of a small pool).
+// tests/channel/slot_model_test.cc, all interleavings of a small pool). Who waits for one batch while lower
+// ones lie finished may wait for their memory, and so for himself (stuck); who takes any never does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "channel/batch_plan.h"
 #include "channel/channel_view.h"
 #include "channel/memory.h"
 #include "core/base/error.h"
@@ -25,35 +28,38 @@ struct SlotPoolOptions {
   std::size_t allowance = 0;     // bytes beyond for the lowest unfinished sequence: one worst-case slot
 };
 
-/// What a slot is planned with. Sequences rise over the life of the loader and name each batch once.
-struct PlannedBatch {
-  std::uint64_t sequence = 0;
-  std::int64_t epoch = 0, first = 0, count = 0;
-  friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
+/// The eventfds that are rung where somebody listens (bell.h); -1: nobody ever does.
+struct ChannelBells {
+  int fillers = -1, planner = -1;
 };
 
 class SlotPool {
  public:
   /// `memory` must outlive the pool and be formatted as `view` says.
-  SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options);
+  SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options, ChannelBells bells = {});
 
   /// FREE -> PLANNED, in the slot that was freed last (its memory is warm), and wakes a worker. False where
-  /// none is free.
+  /// none is free. The sequence is one that no slot has.
   bool plan(const PlannedBatch& batch);
+  /// The same with what the plan says, until it has none left or no slot is free. Returns how many.
+  std::uint32_t plan_from(BatchPlan& plan);
   /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws
   /// kNoSpace where the operating system refuses.
   void serve_grants();
-  /// Frees what was filled for an epoch that was left meanwhile.
+  /// Frees what was abandoned and is finished by now.
   void sweep();
 
   /// A finished batch: the block, or why there is none.
   struct Finished {
     std::uint32_t slot = 0;
+    std::uint64_t sequence = 0;
     std::span<const std::byte> block;
     std::optional<Error> error;
   };
   /// The batch of this sequence where it is READY.
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
+  /// Of those that are READY the one with the lowest sequence: for who takes batches as they come.
+  std::optional<Finished> find_any_ready() const;
   /// Whether its worker has said that it will be READY in a moment.
   bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
@@ -64,12 +70,15 @@ class SlotPool {
   /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep),
   /// HELD ones when they are released.
   void abandon();
+  /// The same for one batch. Nothing where no slot has it.
+  void abandon(std::uint64_t sequence);
   /// The worker of this incarnation is dead (not: seems to be): its FILLING slots go back to PLANNED with the
   /// same batch. Returns how many batches have to be made again.
   int reclaim(std::uint32_t incarnation);
 
   struct Filling {
     std::uint32_t slot = 0, owner = 0, generation = 0;
+    std::uint64_t sequence = 0;
     bool waits_for_grant = false;
   };
   std::vector<Filling> filling() const;
@@ -77,7 +86,8 @@ class SlotPool {
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
   struct Stuck {
     std::size_t wanted = 0;  // bytes of the block
-    std::size_t held = 0;    // bytes in slots that the caller holds
+    std::size_t held = 0;    // bytes in slots that the caller holds,
+    std::size_t ready = 0;   // and in those that it could take
   };
   std::optional<Stuck> stuck(std::uint64_t sequence) const;
 
@@ -95,6 +105,10 @@ class SlotPool {
   SlotWord word(std::uint32_t slot) const { return SlotWord::unpack(view_.slot(slot).word.load()); }
   void set_word(std::uint32_t slot, SlotWord word) { view_.slot(slot).word.store(word.pack()); }
   std::uint32_t count(SlotState state) const;
+  std::optional<std::uint32_t> slot_of(std::uint64_t sequence) const;
+  Finished finished(std::uint32_t slot) const;
+  bool ready(std::uint32_t slot) const;
+  bool abandon_slot(std::uint32_t slot);
   bool waits_for_grant(std::uint32_t slot) const;
   std::vector<std::uint32_t> waiting() const;  // slots that wait for a grant, lowest sequence first
   bool lowest_unfinished(std::uint32_t slot) const;
@@ -106,11 +120,13 @@ class SlotPool {
   ChannelMemory* memory_;
   ChannelView view_;
   SlotPoolOptions options_;
+  ChannelBells bells_;
   std::vector<std::uint32_t> free_;  // FREE slots, the last freed at the back
-  // Where each batch was planned: sequence s in slot_of_[s % num_slots], since no more of them have a slot at
-  // a time.
-  std::vector<std::uint32_t> slot_of_;
-  std::uint32_t abandoned_ = 0;  // FILLING and READY slots whose epoch was left
+  // [num_slots] What each slot was planned with, kNoBatch where it is FREE: a few cache lines, where the
+  // records are one each.
+  static constexpr std::uint64_t kNoBatch = std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::uint64_t> sequences_;
+  std::uint32_t abandoned_ = 0;  // FILLING and READY slots that nobody wants
   std::size_t granted_ = 0;      // bytes, over all slots
 };
 

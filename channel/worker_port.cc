@@ -2,11 +2,11 @@
 #include "channel/worker_port.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "channel/bell.h"
 #include "channel/futex.h"
 #include "core/base/failpoint.h"
 
@@ -33,17 +33,14 @@ WorkerPort::WorkerPort(ChannelView view, std::uint32_t worker, int doorbell)
       incarnation_(view.worker(worker).incarnation.load()),
       doorbell_(doorbell) {}
 
-void WorkerPort::ring() {
+void WorkerPort::tell_loader() {
   view_.control().loader_event.bump();
-  const std::uint64_t one = 1;
-  if (doorbell_ < 0) return;
-  // A full counter (EAGAIN) has been rung enough; where the loader is gone the worker sees it by itself.
-  [[maybe_unused]] const ssize_t ignored = write(doorbell_, &one, sizeof(one));
+  ring(doorbell_);
 }
 
 void WorkerPort::report_ready() {
   view_.worker(worker_).state.store(static_cast<std::uint32_t>(WorkerState::kReady));
-  ring();
+  tell_loader();
 }
 
 void WorkerPort::note_pages(const PageUse& dataset) {
@@ -57,7 +54,7 @@ void WorkerPort::report_failure(ErrorCode code, std::string_view message) {
   record.error_code = 1 + static_cast<std::uint32_t>(code);
   copy_text(record.error, message);
   record.state.store(static_cast<std::uint32_t>(WorkerState::kFailed));
-  ring();
+  tell_loader();
 }
 
 std::optional<WorkerPort::Candidate> WorkerPort::find_planned() const {
@@ -66,15 +63,18 @@ std::optional<WorkerPort::Candidate> WorkerPort::find_planned() const {
     const SlotRecord& record = view_.slot(slot);
     const std::uint64_t word = record.word.load();
     if (SlotWord::unpack(word).state != SlotState::kPlanned) continue;
-    const PlannedBatch batch{.sequence = record.sequence.load(),
-                             .epoch = record.epoch.load(),
-                             .first = record.first.load(),
-                             .count = record.count.load()};
-    // Torn where the loader plans anew in between; then the generation has grown and the compare-and-swap
-    // fails.
-    if (!lowest || batch.sequence < lowest->batch.sequence)
-      lowest = {.slot = slot, .word = word, .batch = batch};
+    const std::uint64_t sequence = record.sequence.load();
+    if (lowest && sequence >= lowest->batch.sequence) continue;
+    lowest = {.slot = slot, .word = word, .batch = {.sequence = sequence}};
   }
+  if (!lowest) return {};
+  // Torn where the loader plans anew in between; then the generation has grown and the compare-and-swap
+  // fails.
+  const SlotRecord& record = view_.slot(lowest->slot);
+  lowest->batch.epoch = record.epoch.load();
+  lowest->batch.first = record.first.load();
+  lowest->batch.count = record.count.load();
+  lowest->batch.job = record.job.load();
   return lowest;
 }
 
@@ -87,37 +87,40 @@ std::optional<Claim> WorkerPort::take(const Candidate& candidate) {
   if (!record.word.compare_exchange_strong(expected, mine.pack())) return {};
   FAILPOINT("channel.after_claim");
   record.times.claimed = monotonic_now();
-  waited_for_this_grant_ = 0;
   record.worker = worker_;
   record.used = 0;
   record.error_code = 0;
   return Claim{.slot = candidate.slot, .word = mine.pack(), .batch = candidate.batch};
 }
 
-std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
-  ControlBlock& control = view_.control();
-  WorkerRecord& self = view_.worker(worker_);
-  const std::uint32_t seen = control.work_event.load();
-  self.heartbeat.fetch_add(1);
-  for (int pass = 0; pass < 2; ++pass) {
-    while (const std::optional<Candidate> candidate = find_planned()) {
-      if (std::optional<Claim> claim = take(*candidate)) return claim;
-    }
-    if (pass == 1 || terminating()) break;
-    const std::int64_t begin = monotonic_now();
-    const bool missing =
-        control.loader.unplanned.load() > 0;  // else the epoch is planned whole: a rest, no wait
-    if (missing) self.waiting_since.store(begin);
-    control.work_event.wait(seen, limit);
-    if (!missing) continue;
-    self.waiting_since.store(
-        0);  // first: who reads in between misses the wait for a moment, never counts it twice
-    add(self.waited_for_slot, monotonic_now() - begin);
+std::optional<Claim> WorkerPort::try_claim() {
+  view_.worker(worker_).heartbeat.fetch_add(1);
+  while (const std::optional<Candidate> candidate = find_planned()) {
+    if (std::optional<Claim> claim = take(*candidate)) return claim;
   }
   return {};
 }
 
-void WorkerPort::ask(const Claim& claim, std::size_t bytes) {
+std::optional<Claim> WorkerPort::claim(std::chrono::nanoseconds limit) {
+  ControlBlock& control = view_.control();
+  WorkerRecord& self = view_.worker(worker_);
+  const std::uint32_t seen = control.work_event.load();
+  std::optional<Claim> claim = try_claim();
+  if (claim || terminating()) return claim;
+  const std::int64_t begin = monotonic_now();
+  const bool missing =
+      control.loader.unplanned.load() > 0;  // else the epoch is planned whole: a rest, no wait
+  if (missing) self.waiting_since.store(begin);
+  control.work_event.wait(seen, limit);
+  if (missing) {
+    self.waiting_since.store(
+        0);  // first: who reads in between misses the wait for a moment, never counts it twice
+    add(self.waited_for_slot, monotonic_now() - begin);
+  }
+  return try_claim();
+}
+
+void WorkerPort::ask(Claim& claim, std::size_t bytes) {
   if (bytes > view_.shape().slot_stride) {
     throw Error(ErrorCode::kNoSpace,
                 fmt::format("the batch of {} seeds from position {} takes {} bytes, a slot at most {}: lower "
@@ -127,26 +130,30 @@ void WorkerPort::ask(const Claim& claim, std::size_t bytes) {
   SlotRecord& record = view_.slot(claim.slot);
   record.wanted.store(bytes);
   FAILPOINT("channel.after_ask");
-  if (record.granted.load() < bytes) ring();
+  if (record.granted.load() >= bytes) return;
+  claim.waiting_since = monotonic_now();
+  tell_loader();
 }
 
-WorkerPort::Grant WorkerPort::grant(const Claim& claim, std::size_t bytes) const {
+WorkerPort::Grant WorkerPort::grant(Claim& claim, std::size_t bytes) {
   const SlotRecord& record = view_.slot(claim.slot);
-  if (record.abandoned.load() != 0) return Grant::kAbandoned;
-  return record.granted.load() >= bytes ? Grant::kGranted : Grant::kWaiting;
+  const Grant answer = record.abandoned.load() != 0     ? Grant::kAbandoned
+                       : record.granted.load() >= bytes ? Grant::kGranted
+                                                        : Grant::kWaiting;
+  if (claim.waiting_since == 0) return answer;
+  const std::int64_t now = monotonic_now();
+  claim.waited_for_grant += now - claim.waiting_since;
+  add(view_.worker(worker_).waited_for_grant, now - claim.waiting_since);
+  claim.waiting_since = answer == Grant::kWaiting ? now : 0;
+  return answer;
 }
 
-WorkerPort::Grant WorkerPort::await_grant(const Claim& claim, std::size_t bytes,
-                                          std::chrono::nanoseconds limit) {
+WorkerPort::Grant WorkerPort::await_grant(Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit) {
   SlotRecord& record = view_.slot(claim.slot);
   const std::uint32_t seen = record.grant_event.load();
   if (const Grant answer = grant(claim, bytes); answer != Grant::kWaiting) return answer;
   view_.worker(worker_).heartbeat.fetch_add(1);
-  const std::int64_t begin = monotonic_now();
   futex_wait(record.grant_event, seen, limit);
-  const std::int64_t waited = monotonic_now() - begin;
-  waited_for_this_grant_ += waited;
-  add(view_.worker(worker_).waited_for_grant, waited);
   return grant(claim, bytes);
 }
 
@@ -171,9 +178,9 @@ bool WorkerPort::finish(const Claim& claim) {
   FAILPOINT("channel.after_publish");
   view_.control().published.fetch_add(1);
   if (view_.control().grants_pending.load() != 0) {
-    ring();
+    tell_loader();
   } else {
-    view_.control().loader_event.bump();
+    view_.control().loader_event.bump(Wake::kAll, doorbell_);
   }
   return true;
 }
@@ -189,7 +196,7 @@ void WorkerPort::count_batch(const Claim& claim) {
   WorkerRecord& self = view_.worker(worker_);
   add(self.batches, 1);
   add(self.sampling, times.sampled - times.claimed);
-  add(self.gathering, times.gathered - times.sampled - waited_for_this_grant_);
+  add(self.gathering, times.gathered - times.sampled - claim.waited_for_grant);
 }
 
 bool WorkerPort::publish_error(const Claim& claim, ErrorCode code, std::string_view message) {

@@ -1,6 +1,11 @@
 // A worker's side of the slots: take the lowest planned batch, ask for memory, publish. Every call either
 // returns at once or sleeps no longer than it was told, so that the worker can look after its parent in
 // between.
+//
+// A worker is whoever fills slots under one name: a process, a thread, a connection to a server. A process
+// may have any number of them, each with a record and a port of its own. A worker may hold several claims at
+// a time; when it is dead all of them go back. One that also waits for sockets never sleeps here: it uses
+// try_claim() and grant(), and is woken by the fillers' bell (bell.h).
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -8,24 +13,27 @@
 #include <span>
 #include <string_view>
 
+#include "channel/batch_plan.h"
 #include "channel/channel_view.h"
-#include "channel/slot_pool.h"
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
 
 namespace hopfeed {
 
-/// A batch that this worker fills.
+/// A batch that this worker fills, and how long it has waited for that batch's memory.
 struct Claim {
   std::uint32_t slot = 0;
   std::uint64_t word = 0;  // as this worker left it
   PlannedBatch batch;
+  std::int64_t waiting_since = 0;     // nanoseconds: asked, or last counted; 0: does not wait
+  std::int64_t waited_for_grant = 0;  // nanoseconds
 };
 
 class WorkerPort {
  public:
-  /// `worker` is the number of its record; its incarnation is read from there. `doorbell`: an eventfd that
-  /// wakes the loader's supervisor, or -1 where somebody polls.
+  /// `worker` is the number of its record; its incarnation is read from there, once: who comes back from the
+  /// dead makes a new port. `doorbell`: the planner's bell, or -1 where it looks by itself. One thread at a
+  /// time may use a port.
   WorkerPort(ChannelView view, std::uint32_t worker, int doorbell);
 
   void report_ready();
@@ -44,15 +52,18 @@ class WorkerPort {
   std::optional<Candidate> find_planned() const;
   /// PLANNED -> FILLING by one compare-and-swap; nothing where somebody else was quicker.
   std::optional<Claim> take(const Candidate& candidate);
-  /// Both until one succeeds or none is planned; then sleeps at most `limit` and tries once more.
+  /// Both until one succeeds or none is planned.
+  std::optional<Claim> try_claim();
+  /// The same; where none is planned it sleeps at most `limit` and tries once more.
   std::optional<Claim> claim(std::chrono::nanoseconds limit);
 
   enum class Grant { kGranted, kWaiting, kAbandoned };
   /// Tells the loader how large the block is. Throws kNoSpace where no slot can be that large.
-  void ask(const Claim& claim, std::size_t bytes);
-  Grant grant(const Claim& claim, std::size_t bytes) const;
-  /// Sleeps at most `limit` for the loader's answer.
-  Grant await_grant(const Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit);
+  void ask(Claim& claim, std::size_t bytes);
+  /// The loader's answer so far.
+  Grant grant(Claim& claim, std::size_t bytes);
+  /// Sleeps at most `limit` for it.
+  Grant await_grant(Claim& claim, std::size_t bytes, std::chrono::nanoseconds limit);
   std::span<std::byte> block(const Claim& claim, std::size_t bytes) const {
     return view_.slot_bytes(claim.slot, bytes);
   }
@@ -69,14 +80,13 @@ class WorkerPort {
 
  private:
   bool finish(const Claim& claim);
-  void ring();
+  void tell_loader();
   void count_batch(const Claim& claim);
 
   ChannelView view_;
   std::uint32_t worker_;
   std::uint32_t incarnation_;
   int doorbell_;
-  std::int64_t waited_for_this_grant_ = 0;  // nanoseconds, of the claim at hand
 };
 
 }  // namespace hopfeed

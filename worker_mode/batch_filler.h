@@ -28,7 +28,7 @@ class BatchFiller {
   bool under_way() const { return claim_.has_value(); }
   /// Bytes of that batch.
   std::size_t bytes() const { return bytes_; }
-  const Claim& claim() const { return *claim_; }
+  Claim& claim() { return *claim_; }
   /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
   /// neither.
   bool try_finish();

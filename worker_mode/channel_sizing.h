@@ -25,13 +25,12 @@ struct SizingInput {
 };
 
 /// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not
-/// suffice.
+/// suffice. `bounded`: whether fanouts bound a batch (BatchOptions::bounded).
 ///
-/// With bounded fanouts the allowance is one worst-case slot, and each worker's scratch that of a worst-case
+/// Where they do the allowance is one worst-case slot, and each worker's scratch that of a worst-case
 /// batch. With -1 among them the worst case is often the whole graph, which hardly any batch comes near;
 /// there only the tables count as scratch, the allowance is cut to what three quarters of the memory leave,
 /// and a batch that is larger than that is an error when it comes.
-/// `bounded`: BatchOptions::bounded().
 ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input);
 
 }  // namespace hopfeed

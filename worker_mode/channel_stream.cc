@@ -39,11 +39,12 @@ ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, Datas
 }
 
 void ChannelStream::make_channel(const ChannelPlan& plan, const LoaderOptions& options) {
+  host_ = std::make_shared<ChannelHost>(plan);
   channel_ =
-      std::make_shared<LoaderChannel>(plan, LoaderChannelOptions{.rank = options.deal.rank,
-                                                                 .world_size = options.deal.world_size,
-                                                                 .workers = options.execution.num_workers,
-                                                                 .observer = options.observer});
+      std::make_shared<LoaderChannel>(host_, LoaderChannelOptions{.rank = options.deal.rank,
+                                                                  .world_size = options.deal.world_size,
+                                                                  .workers = options.execution.num_workers,
+                                                                  .observer = options.observer});
 }
 
 void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {
@@ -62,7 +63,7 @@ std::optional<Batch> ChannelStream::next() {
 }
 
 void ChannelStream::require_own_process() const {
-  if (channel_->in_own_process()) return;
+  if (host_->in_own_process()) return;
   throw Error(
       ErrorCode::kInvalid,
       fmt::format(

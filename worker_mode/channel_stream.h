@@ -9,6 +9,7 @@
 
 #include "core/dataset/dataset_meta.h"
 #include "core/stream/batch_stream.h"
+#include "worker_mode/channel_host.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/loader_channel.h"
 
@@ -31,8 +32,8 @@ class ChannelStream : public BatchStream {
   ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds);
   /// Before next() waits: work that the calling thread does itself.
   virtual void work() {}
+  const std::shared_ptr<ChannelHost>& host() const { return host_; }
   LoaderChannel& channel() { return *channel_; }
-  const std::shared_ptr<LoaderChannel>& shared_channel() const { return channel_; }
   void make_channel(const ChannelPlan& plan, const LoaderOptions& options);
 
  private:
@@ -43,6 +44,7 @@ class ChannelStream : public BatchStream {
   const DealOptions deal_;
   const std::int64_t num_seeds_;
   const std::chrono::milliseconds patience_;
+  std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
 };
 

@@ -7,14 +7,10 @@
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
+#include "worker_mode/slot_keeper.h"
 #include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
-namespace {
-
-constexpr std::uint32_t kIncarnation = 1;  // of the calling thread, the one filler there ever is
-
-}  // namespace
 
 std::unique_ptr<InProcessStream> InProcessStream::open(const LoaderOptions& options) {
   for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
@@ -38,30 +34,30 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
                              .available = available_memory(),
                              .local_world = local_ranks().world}),
                options);
-  channel().view().worker(0).incarnation.store(kIncarnation);
-  port_.emplace(channel().view(), 0, /*doorbell=*/-1);
+  SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
+  port_.emplace(host()->view(), 0, /*doorbell=*/-1);
   filler_.emplace(*port_, maker_,
                   FillerOptions{.seed = options.seed, .check_finite = options.execution.check_finite});
   port_->report_ready();
 }
 
 InProcessStream::~InProcessStream() {
-  if (channel().in_own_process()) channel().close();
+  if (host()->in_own_process()) host()->close();
 }
 
 /// Makes the batch that is next, where none is ready: the lowest that is planned. Where its memory is still
 /// the caller's, it stays under way, next() says so, and the call after that goes on with it.
 void InProcessStream::work() {
-  channel().service();
+  host()->service();
   if (filler_->under_way()) {
     if (!filler_->try_finish()) return;
-    channel().service();
+    host()->service();
   }
   if (channel().next_is_ready()) return;
-  const std::optional<Claim> claim = port_->claim({});
+  const std::optional<Claim> claim = port_->try_claim();
   if (!claim) return;
   filler_->begin(*claim);
-  channel().service();  // grants
+  host()->service();  // grants
   filler_->try_finish();
 }
 

@@ -1,19 +1,21 @@
-// Keeps a loader's workers alive: starts them from one thread that lives as long as the loader (the kernel's
-// death signal fires when the starting thread ends), hears of deaths through pidfds, gives the dead worker's
-// batches back before its replacement is started, kills what hangs, and gives up after too many deaths in a
-// row without a finished batch.
+// Processes that fill slots, kept alive: starts them from one thread that lives as long as the loader (the
+// kernel's death signal fires when the starting thread ends), hears of deaths through pidfds, has the dead
+// worker's batches given back before its replacement is started, kills what hangs, and gives up after too
+// many deaths in a row without a finished batch. Its thread is also the one that keeps the channel's slots.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "worker_mode/loader_channel.h"
+#include "core/base/thread_annotations.h"
+#include "worker_mode/channel_host.h"
+#include "worker_mode/slot_fillers.h"
+#include "worker_mode/slot_keeper.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 
@@ -30,18 +32,16 @@ struct SupervisorOptions {
   int max_restarts = 0;
 };
 
-class Supervisor {
+class Supervisor final : public SlotFillers {
  public:
   /// Starts the thread, which starts the workers.
-  Supervisor(std::shared_ptr<LoaderChannel> channel, SupervisorOptions options);
+  Supervisor(std::shared_ptr<ChannelHost> host, SupervisorOptions options);
   /// Ends the workers: asked first, killed after half a second.
-  ~Supervisor();
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor() override;
 
   /// Waits until every worker is ready. Throws what a worker reported, kPeerDied or kTimeout.
-  void wait_until_ready();
-  std::vector<int> pids() const;
+  void wait_until_ready() override;
+  std::vector<int> pids() const override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -54,9 +54,8 @@ class Supervisor {
   };
   struct Worker {
     std::unique_ptr<WorkerProcess> process;  // none: waits for its restart
-    std::uint32_t incarnation = 0;
-    Clock::time_point start_at;  // of the next start
-    int deaths_in_a_row = 0;     // without a batch published in between, by whichever worker
+    Clock::time_point start_at;              // of the next start
+    int deaths_in_a_row = 0;                 // without a batch published in between, by whichever worker
     Activity activity;
     Clock::time_point active_since;
   };
@@ -71,16 +70,17 @@ class Supervisor {
   void kill_the_hung();
   Clock::duration patience_with(const Activity& activity) const;
   Activity activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const;
-  void reclaim_forged(const std::vector<SlotPool::Filling>& filling);
   void end_workers();
+  void forget_pid(std::size_t number) EXCLUDES(mutex_);
 
-  std::shared_ptr<LoaderChannel> channel_;
+  const std::shared_ptr<ChannelHost> host_;
   const SupervisorOptions options_;
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;  // guards workers_[].process against pids(); all else is the thread's own
+  SlotKeeper keeper_;  // the thread's own, as all below
   std::vector<Worker> workers_;
-  std::uint32_t last_incarnation_ = 0;
   std::uint64_t published_at_death_ = 0;
+  mutable Mutex mutex_;
+  std::vector<int> pids_ GUARDED_BY(mutex_);  // [num_workers] of workers_[].process; -1: none
   std::thread thread_;
 };
 

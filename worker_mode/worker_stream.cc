@@ -10,6 +10,7 @@
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
+#include "worker_mode/supervisor.h"
 #include "worker_mode/torchrun_environment.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
@@ -58,12 +59,12 @@ WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset,
 }
 
 WorkerStream::~WorkerStream() {
-  if (!channel().in_own_process()) {  // workers and slots are the other process's
-    [[maybe_unused]] const Supervisor* left_alone = supervisor_.release();
+  if (!host()->in_own_process()) {  // workers and slots are the other process's
+    [[maybe_unused]] const SlotFillers* left_alone = fillers_.release();
     return;
   }
-  supervisor_.reset();
-  channel().close();
+  fillers_.reset();
+  host()->close();
 }
 
 void WorkerStream::start_workers(const LoaderOptions& options, const Dataset& dataset,
@@ -82,8 +83,8 @@ void WorkerStream::start_workers(const LoaderOptions& options, const Dataset& da
   supervision.batch_deadline = execution.batch_deadline;
   supervision.start_deadline = execution.start_deadline;
   supervision.max_restarts = execution.max_worker_restarts;
-  supervisor_ = std::make_unique<Supervisor>(shared_channel(), std::move(supervision));
-  supervisor_->wait_until_ready();
+  fillers_ = std::make_unique<Supervisor>(host(), std::move(supervision));
+  fillers_->wait_until_ready();
 }
 
 }  // namespace hopfeed

@@ -7,7 +7,7 @@
 #include "core/base/owned_fd.h"
 #include "worker_mode/channel_stream.h"
 #include "worker_mode/loader_source.h"
-#include "worker_mode/supervisor.h"
+#include "worker_mode/slot_fillers.h"
 
 namespace hopfeed {
 
@@ -16,14 +16,14 @@ class WorkerStream final : public ChannelStream {
   /// As Loader's constructor, of options that are checked.
   static std::unique_ptr<WorkerStream> open(const LoaderOptions& options);
   ~WorkerStream() override;
-  std::vector<int> worker_pids() const override { return supervisor_->pids(); }
+  std::vector<int> worker_pids() const override { return fillers_->pids(); }
 
  private:
   WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
   void start_workers(const LoaderOptions& options, const Dataset& dataset, const std::string& program);
 
   OwnedFd seeds_fd_;
-  std::unique_ptr<Supervisor> supervisor_;  // ends before what it uses
+  std::unique_ptr<SlotFillers> fillers_;  // ends before what it uses
 };
 
 }  // namespace hopfeed

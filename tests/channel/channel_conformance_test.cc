@@ -84,7 +84,7 @@ TEST_P(Channel, LowestSequence_IsClaimedFirst) {
   EXPECT_FALSE(pool_->plan(batch(8))) << "every slot is planned";
   WorkerPort worker = port();
   for (std::uint64_t sequence : {5, 6, 7}) {
-    const Claim mine = claim(worker);
+    Claim mine = claim(worker);
     EXPECT_EQ(mine.batch, batch(sequence));
     EXPECT_EQ(SlotWord::unpack(view_->slot(mine.slot).word.load()).owner, 1U);
   }
@@ -118,7 +118,7 @@ TEST_P(Channel, BlockIsViewedInItsSlotAndGivenBack) {
   open(kSmall, kRoomy);
   pool_->plan(batch(0));
   WorkerPort worker = port();
-  const Claim mine = fill(worker, 5'000, 0x5A);
+  Claim mine = fill(worker, 5'000, 0x5A);
   EXPECT_FALSE(pool_->find_ready(1));
   const auto finished = pool_->find_ready(0);
   ASSERT_TRUE(finished);
@@ -140,7 +140,7 @@ TEST_P(Channel, AnnouncedBatch_IsKnownUntilItIsMadeAgain) {
   open({.num_slots = 2, .num_workers = 1, .slot_stride = 4096}, {.channel_size = 8192, .allowance = 0});
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) ASSERT_TRUE(pool_->plan(batch(sequence)));
   WorkerPort worker = port();
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   EXPECT_FALSE(pool_->announced(0));
   const std::uint32_t events = view_->control().loader_event.load();
   worker.announce(mine);
@@ -161,7 +161,7 @@ TEST_P(Channel, SlotFreedLast_IsPlannedFirstAndKeepsItsMemory) {
   for (std::uint32_t slot : {2U, 0U, 1U}) pool_->release(slot);
   EXPECT_EQ(pool_->granted(), 12 * kPageBytes);
   pool_->plan(batch(3));
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   EXPECT_EQ(mine.slot, 1U);
   worker.ask(mine, 4 * kPageBytes);
   EXPECT_EQ(worker.grant(mine, 4 * kPageBytes), WorkerPort::Grant::kGranted)
@@ -172,7 +172,7 @@ TEST_P(Channel, ErrorOfABatch_ComesInItsPlace) {
   open(kSmall, kRoomy);
   pool_->plan(batch(0));
   WorkerPort worker = port();
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   EXPECT_TRUE(worker.publish_error(mine, ErrorCode::kCorrupt, std::string(5'000, 'x')));
   const auto finished = pool_->find_ready(0);
   ASSERT_TRUE(finished && finished->error);
@@ -185,7 +185,7 @@ TEST_P(Channel, BlockLargerThanAnySlot_IsRefused) {
   open(kSmall, kRoomy);
   pool_->plan(batch(0));
   WorkerPort worker = port();
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   worker.ask(mine, kSmall.slot_stride);
   EXPECT_THROW(worker.ask(mine, kSmall.slot_stride + 1), Error);
 }
@@ -196,17 +196,17 @@ TEST_P(Channel, DeadOwnersSlot_IsPlannedAgainWithTheSameBatch) {
   open(kSmall, kRoomy);
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
   WorkerPort dead = port(0), other = port(1);
-  const Claim lost = claim(dead);
+  Claim lost = claim(dead);
   dead.ask(lost, 3 * kPageBytes);
   pool_->serve_grants();
   std::memset(dead.block(lost, kPageBytes).data(), 0xEE, kPageBytes);
-  const Claim kept = claim(other);
+  Claim kept = claim(other);
   const std::uint32_t before = generation(lost.slot);
   EXPECT_EQ(pool_->reclaim(1), 1);
   EXPECT_EQ(state(lost.slot), SlotState::kPlanned);
   EXPECT_EQ(generation(lost.slot), before + 1);
   EXPECT_EQ(state(kept.slot), SlotState::kFilling) << "the living worker keeps its own";
-  const Claim again = claim(other);
+  Claim again = claim(other);
   EXPECT_EQ(again.batch, lost.batch);
   EXPECT_FALSE(dead.publish(lost, kPageBytes)) << "whatever the dead worker left undone stays undone";
   EXPECT_EQ(pool_->reclaim(1), 0);
@@ -217,7 +217,7 @@ TEST_P(Channel, OwnerWordThatNamesAPid_IsNobodysSlot) {
   open(kSmall, kRoomy);
   pool_->plan(batch(0));
   WorkerPort worker = port();
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   SlotWord forged = SlotWord::unpack(view_->slot(mine.slot).word.load());
   forged.owner = static_cast<std::uint32_t>(getpid());
   view_->slot(mine.slot).word.store(forged.pack());
@@ -232,8 +232,8 @@ TEST_P(Channel, EpochLeft_FreesPlannedAndReadyAtOnceAndFillingWhenItIsFinished) 
   open(kSmall, kRoomy);
   WorkerPort worker = port(), slow = port(1);
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
-  const Claim ready = fill(worker, 100, 1);
-  const Claim filling = claim(slow);
+  Claim ready = fill(worker, 100, 1);
+  Claim filling = claim(slow);
   pool_->abandon();
   EXPECT_EQ(state(ready.slot), SlotState::kFree);
   EXPECT_EQ(state(2), SlotState::kFree);
@@ -261,7 +261,7 @@ TEST_P(Channel, OwnerOfALeftBatchDies_ItsSlotIsFree) {
   open(kSmall, kRoomy);
   WorkerPort worker = port();
   pool_->plan(batch(0));
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   pool_->abandon();
   EXPECT_EQ(pool_->reclaim(1), 0) << "nothing to make again";
   EXPECT_EQ(state(mine.slot), SlotState::kFree);
@@ -273,7 +273,7 @@ TEST_P(Channel, FullChannel_MakesTheOthersWaitButNotTheLowest) {
   open(kSmall, {.channel_size = 8 * kPageBytes, .allowance = 8 * kPageBytes});
   WorkerPort a = port(0), b = port(1);
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
-  const Claim low = claim(a), high = claim(b);
+  Claim low = claim(a), high = claim(b);
   b.ask(high, 8 * kPageBytes);
   pool_->serve_grants();
   EXPECT_EQ(b.grant(high, 8 * kPageBytes), WorkerPort::Grant::kGranted) << "within channel_size";
@@ -295,7 +295,7 @@ TEST_P(Channel, RoomIsMadeInTheSlotFreedLongestAgo) {
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->take(pool_->find_ready(sequence)->slot);
   for (std::uint32_t slot : {1U, 2U, 0U}) pool_->release(slot);
   pool_->plan(batch(3));  // slot 0
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   worker.ask(mine, 6 * kPageBytes);
   pool_->serve_grants();
   EXPECT_EQ(worker.grant(mine, 6 * kPageBytes), WorkerPort::Grant::kGranted);
@@ -310,7 +310,7 @@ TEST_P(Channel, CallerHoldsTheMemoryThatItsNextBatchNeeds_IsStuckAndSaysHowMuch)
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
   fill(worker, 8 * kPageBytes, 1);
   pool_->take(pool_->find_ready(0)->slot);
-  const Claim mine = claim(worker);
+  Claim mine = claim(worker);
   worker.ask(mine, 8 * kPageBytes);
   pool_->serve_grants();
   EXPECT_EQ(worker.grant(mine, 8 * kPageBytes), WorkerPort::Grant::kWaiting);

@@ -67,7 +67,7 @@ class Crowd {
   }
   /// False where the worker died on the way.
   bool serve(WorkerPort& port, const std::function<bool()>& dies_here) {
-    const std::optional<Claim> claim = port.claim(20ms);
+    std::optional<Claim> claim = port.claim(20ms);
     if (!claim) return true;
     if (dies_here()) return false;
     const std::size_t bytes = block_bytes(claim->batch.sequence);

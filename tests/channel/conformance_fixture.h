@@ -2,6 +2,7 @@
 // that a test wants.
 #pragma once
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <chrono>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <ostream>
 #include <string>
 
+#include "channel/bell.h"
 #include "channel/channel_view.h"
 #include "channel/memory.h"
 #include "channel/slot_pool.h"
@@ -29,10 +31,11 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
   void open(ChannelShape shape, SlotPoolOptions options) {
     memory_ = GetParam().make(ChannelView::bytes_needed(shape));
     view_.emplace(ChannelView::format(*memory_, shape));
-    pool_.emplace(*memory_, *view_, options);
+    pool_.emplace(*memory_, *view_, options,
+                  ChannelBells{.fillers = fillers_bell_.fd(), .planner = planner_bell_.fd()});
     for (std::uint32_t w = 0; w < shape.num_workers; ++w) view_->worker(w).incarnation = w + 1;
   }
-  WorkerPort port(std::uint32_t worker = 0) { return WorkerPort(*view_, worker, -1); }
+  WorkerPort port(std::uint32_t worker = 0) { return WorkerPort(*view_, worker, planner_bell_.fd()); }
   SlotState state(std::uint32_t slot) const { return SlotWord::unpack(view_->slot(slot).word.load()).state; }
   std::uint32_t generation(std::uint32_t slot) const {
     return SlotWord::unpack(view_->slot(slot).word.load()).generation;
@@ -41,13 +44,13 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     return {.sequence = sequence, .epoch = 2, .first = static_cast<std::int64_t>(sequence) * 10, .count = 10};
   }
   Claim claim(WorkerPort& port) {
-    const std::optional<Claim> claim = port.claim(std::chrono::nanoseconds(0));
+    std::optional<Claim> claim = port.claim(std::chrono::nanoseconds(0));
     EXPECT_TRUE(claim);
     return claim.value_or(Claim{});
   }
   /// Claims, asks, is granted, fills with `value`, publishes: a whole life of a block.
   Claim fill(WorkerPort& port, std::size_t bytes, int value) {
-    const Claim mine = claim(port);
+    Claim mine = claim(port);
     port.ask(mine, bytes);
     pool_->serve_grants();
     EXPECT_EQ(port.grant(mine, bytes), WorkerPort::Grant::kGranted);
@@ -56,6 +59,15 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
     return mine;
   }
 
+  /// Whether a bell was rung since it was looked at last.
+  static bool rang(const Bell& bell) {
+    pollfd poller{.fd = bell.fd(), .events = POLLIN, .revents = 0};
+    const bool readable = poll(&poller, 1, 0) == 1;
+    bell.drain();
+    return readable;
+  }
+
+  Bell fillers_bell_, planner_bell_;
   std::unique_ptr<ChannelMemory> memory_;
   std::optional<ChannelView> view_;
   std::optional<SlotPool> pool_;

@@ -22,6 +22,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(SlotRecord, error_code), 76U);
   EXPECT_EQ(offsetof(SlotRecord, times), 80U);
   EXPECT_EQ(offsetof(SlotRecord, announced), 136U);
+  EXPECT_EQ(offsetof(SlotRecord, job), 140U);
   EXPECT_EQ(offsetof(SlotRecord, error), 256U);
   EXPECT_EQ(offsetof(WorkerRecord, incarnation), 4U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);
@@ -37,6 +38,8 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(ControlBlock, total_bytes), 32U);
   EXPECT_EQ(offsetof(ControlBlock, work_event), 64U);
   EXPECT_EQ(offsetof(ControlBlock, loader_event), 128U);
+  EXPECT_EQ(offsetof(SharedEvent, sleepers), 4U);
+  EXPECT_EQ(offsetof(SharedEvent, listening), 8U);
   EXPECT_EQ(offsetof(ControlBlock, terminate), 192U);
   EXPECT_EQ(offsetof(ControlBlock, published), 256U);
   EXPECT_EQ(offsetof(ControlBlock, loader), 320U);

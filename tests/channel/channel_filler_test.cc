@@ -1,0 +1,206 @@
+// What fillers that are no single-minded processes rely on, over every kind of channel memory: batches taken
+// in any order and planned from a queue, several claims under one name, several names in one process, and
+// bells. Part of the conformance suite.
+#include <vector>
+
+#include "channel/batch_plan.h"
+#include "tests/channel/conformance_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr ChannelShape kSmall{.num_slots = 3, .num_workers = 2, .slot_stride = 8 * kPageBytes};
+constexpr SlotPoolOptions kRoomy{.channel_size = 24 * kPageBytes, .allowance = 8 * kPageBytes};
+
+class FilledChannel : public Channel {};
+
+// ---- any order
+
+TEST_P(FilledChannel, OvertakenBatch_IsFoundBesideOnesManySequencesLater) {
+  open(kSmall, kRoomy);
+  WorkerPort worker = port();
+  ASSERT_TRUE(pool_->plan(batch(0)));
+  fill(worker, 100, 1);
+  for (std::uint64_t sequence = 1; sequence < 10; ++sequence) {  // through the other slots, past batch 0
+    ASSERT_TRUE(pool_->plan(batch(sequence)));
+    fill(worker, 100, static_cast<int>(sequence) + 1);
+    const auto finished = pool_->find_ready(sequence);
+    ASSERT_TRUE(finished);
+    EXPECT_EQ(finished->sequence, sequence);
+    pool_->take(finished->slot);
+    pool_->release(finished->slot);
+    EXPECT_FALSE(pool_->find_ready(sequence)) << "taken";
+  }
+  const auto overtaken = pool_->find_ready(0);
+  ASSERT_TRUE(overtaken);
+  EXPECT_EQ(overtaken->block[99], std::byte{1});
+}
+
+TEST_P(FilledChannel, AnyReady_IsTheLowestOfThose) {
+  open(kSmall, kRoomy);
+  WorkerPort a = port(0), b = port(1);
+  for (std::uint64_t sequence : {5, 6, 7}) pool_->plan(batch(sequence));
+  EXPECT_FALSE(pool_->find_any_ready());
+  Claim slow = claim(a);
+  for (int i = 0; i < 2; ++i) fill(b, 100, 1);
+  std::vector<std::uint64_t> taken;
+  while (const auto finished = pool_->find_any_ready()) {
+    pool_->take(finished->slot);
+    taken.push_back(finished->sequence);
+  }
+  EXPECT_EQ(taken, (std::vector<std::uint64_t>{6, 7}));
+  EXPECT_EQ(slow.batch.sequence, 5U);
+}
+
+TEST_P(FilledChannel, WhoWaitsForOneBatchWhileOthersLieReady_IsToldOfTheirMemory) {
+  open(kSmall, {.channel_size = kPageBytes, .allowance = 8 * kPageBytes});
+  WorkerPort worker = port();
+  for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
+  fill(worker, 8 * kPageBytes, 1);
+  Claim mine = claim(worker);
+  worker.ask(mine, 8 * kPageBytes);
+  pool_->serve_grants();
+  const auto stuck = pool_->stuck(1);
+  ASSERT_TRUE(stuck);
+  EXPECT_EQ(stuck->held, 0U);
+  EXPECT_EQ(stuck->ready, 8 * kPageBytes);
+}
+
+TEST_P(FilledChannel, OneBatchAbandoned_TheOthersStay) {
+  open(kSmall, kRoomy);
+  WorkerPort worker = port();
+  for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
+  fill(worker, 100, 1);
+  Claim filling = claim(worker);
+  pool_->abandon(9);  // nobody's
+  pool_->abandon(0);  // READY
+  EXPECT_FALSE(pool_->find_any_ready());
+  pool_->abandon(1);  // FILLING
+  EXPECT_EQ(worker.grant(filling, 100), WorkerPort::Grant::kAbandoned);
+  EXPECT_TRUE(worker.publish(filling, 0));
+  pool_->sweep();
+  EXPECT_EQ(pool_->free_order().size(), 2U);
+  EXPECT_EQ(claim(worker).batch.sequence, 2U);
+}
+
+// ---- a queue
+
+TEST_P(FilledChannel, RequestsOfAQueue_ArePlannedAsTheyWerePushed) {
+  open(kSmall, kRoomy);
+  QueuePlan queue(40);
+  EXPECT_EQ(pool_->plan_from(queue), 0U);
+  EXPECT_EQ(queue.push({.epoch = 7, .first = 900, .count = 3, .job = 2}), 40U);
+  EXPECT_EQ(queue.push({.epoch = 0, .first = 5, .count = 1, .job = 0}), 41U);
+  EXPECT_EQ(queue.push({.epoch = 7, .first = 5, .count = 9, .job = 1}), 42U);
+  EXPECT_EQ(queue.push({.epoch = 8, .first = 0, .count = 9, .job = 1}), 43U);
+  EXPECT_TRUE(queue.withdraw(41));
+  EXPECT_FALSE(queue.withdraw(41));
+  EXPECT_EQ(queue.push({.epoch = 9, .first = 0, .count = 9, .job = 1}), 44U);
+  EXPECT_EQ(queue.left(), 4);
+  EXPECT_EQ(pool_->plan_from(queue), 3U) << "a slot each";
+  EXPECT_EQ(queue.left(), 1);
+  EXPECT_FALSE(queue.withdraw(40)) << "it is planned";
+  WorkerPort worker = port();
+  EXPECT_EQ(claim(worker).batch,
+            (PlannedBatch{.sequence = 40, .epoch = 7, .first = 900, .count = 3, .job = 2}));
+  EXPECT_EQ(claim(worker).batch,
+            (PlannedBatch{.sequence = 42, .epoch = 7, .first = 5, .count = 9, .job = 1}));
+}
+
+// ---- several claims, several names
+
+TEST_P(FilledChannel, DeathOfAFillerWithSeveralClaims_GivesAllOfThemBack) {
+  open(kSmall, kRoomy);
+  for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
+  WorkerPort dead = port(0), other = port(1);  // both of this process
+  Claim first = claim(dead), kept = claim(other), second = claim(dead);
+  dead.ask(second, 100);
+  pool_->serve_grants();
+  EXPECT_EQ(dead.grant(second, 100), WorkerPort::Grant::kGranted);
+  dead.ask(first, kPageBytes + 1);
+  EXPECT_EQ(dead.grant(first, kPageBytes + 1), WorkerPort::Grant::kWaiting) << "each claim has its own grant";
+  EXPECT_EQ(pool_->filling().size(), 3U);
+  EXPECT_EQ(pool_->reclaim(1), 2);
+  EXPECT_EQ(state(first.slot), SlotState::kPlanned);
+  EXPECT_EQ(state(second.slot), SlotState::kPlanned);
+  EXPECT_EQ(state(kept.slot), SlotState::kFilling);
+  EXPECT_FALSE(dead.publish(second, 100));
+  EXPECT_EQ(claim(other).batch, first.batch);
+}
+
+TEST_P(FilledChannel, ClaimsOfOneFiller_ArePublishedInAnyOrderAndCountTheirOwnWaits) {
+  open(kSmall, kRoomy);
+  for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
+  WorkerPort worker = port();
+  Claim low = *worker.try_claim(), high = *worker.try_claim();
+  EXPECT_FALSE(worker.try_claim());
+  worker.ask(low, 100);
+  EXPECT_EQ(worker.grant(low, 100), WorkerPort::Grant::kWaiting);
+  pool_->serve_grants();
+  EXPECT_EQ(worker.grant(low, 100), WorkerPort::Grant::kGranted);
+  EXPECT_GT(low.waited_for_grant, 0);
+  EXPECT_EQ(high.waited_for_grant, 0);
+  EXPECT_EQ(view_->worker(0).waited_for_grant.load(), low.waited_for_grant);
+  EXPECT_TRUE(worker.publish_error(high, ErrorCode::kIo, "no"));
+  EXPECT_TRUE(worker.publish(low, 100));
+  EXPECT_EQ(pool_->find_any_ready()->sequence, 0U);
+}
+
+// ---- bells
+
+TEST_P(FilledChannel, FillersBell_IsRungOnPlanGrantAndAbandonWhileSomebodyListens) {
+  open(kSmall, kRoomy);
+  SharedEvent& event = view_->control().work_event;
+  WorkerPort worker = port();
+  pool_->plan(batch(0));
+  EXPECT_FALSE(rang(fillers_bell_)) << "nobody listens";
+  Claim mine = claim(worker);
+  event.listen();
+  EXPECT_FALSE(rang(fillers_bell_)) << "what was before is to be looked for";
+  pool_->plan(batch(1));
+  EXPECT_TRUE(rang(fillers_bell_));
+  worker.ask(mine, 100);
+  EXPECT_FALSE(rang(fillers_bell_));
+  pool_->serve_grants();
+  EXPECT_TRUE(rang(fillers_bell_)) << "granted";
+  pool_->reclaim(1);
+  EXPECT_TRUE(rang(fillers_bell_)) << "planned again";
+  pool_->abandon();
+  EXPECT_FALSE(rang(fillers_bell_)) << "nobody fills any of it";
+  pool_->plan(batch(2));
+  mine = claim(worker);
+  EXPECT_TRUE(rang(fillers_bell_));
+  pool_->abandon(2);
+  EXPECT_TRUE(rang(fillers_bell_)) << "abandoned under the filler's hands";
+  EXPECT_TRUE(worker.publish(mine, 0));
+  event.stop_listening();
+  pool_->plan(batch(3));
+  EXPECT_FALSE(rang(fillers_bell_));
+}
+
+TEST_P(FilledChannel, PlannersBell_IsRungOnAsksAndOnFinishedBatchesWhileSomebodyListens) {
+  open(kSmall, kRoomy);
+  SharedEvent& event = view_->control().loader_event;
+  WorkerPort worker = port();
+  for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
+  Claim first = claim(worker);
+  worker.ask(first, 100);
+  EXPECT_TRUE(rang(planner_bell_)) << "always: somebody keeps the slots";
+  pool_->serve_grants();
+  worker.publish(first, 100);
+  EXPECT_FALSE(rang(planner_bell_)) << "nobody listens";
+  event.listen();
+  Claim second = claim(worker);
+  EXPECT_FALSE(rang(planner_bell_));
+  worker.publish_error(second, ErrorCode::kIo, "no");
+  EXPECT_TRUE(rang(planner_bell_));
+  worker.publish(claim(worker), 0);
+  EXPECT_TRUE(rang(planner_bell_)) << "as long as it listens";
+  pool_->reclaim(1);
+  EXPECT_TRUE(rang(planner_bell_)) << "a filler that died may have finished a batch and told nobody";
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, FilledChannel, kMechanisms, name_of);
+
+}  // namespace
+}  // namespace hopfeed
