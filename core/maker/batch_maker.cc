@@ -72,11 +72,11 @@ struct BatchMaker::Impl {
 
   template <class Fields, class List>
   Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts,
-       const FeatureSourceFactory& make_source)
+       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
       : dataset(data),
         options(opts),
         options_hash(opts.hash()),
-        sampler(make_sampler(data, opts)),
+        sampler(make_sampler(data, opts, execution)),
         seeds(std::make_unique<Fields>(data, list, opts)),
         features(data, opts, make_source) {
     const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
@@ -213,11 +213,13 @@ struct BatchMaker::Impl {
 };
 
 BatchMaker::BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
-                       const FeatureSourceFactory& make_source)
-    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options, make_source)) {}
+                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options, execution,
+                                   make_source)) {}
 BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
-                       const FeatureSourceFactory& make_source)
-    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options, make_source)) {}
+                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options, execution,
+                                   make_source)) {}
 BatchMaker::~BatchMaker() = default;
 
 std::size_t BatchMaker::sample(const BatchKey& key) { return impl_->run(key); }

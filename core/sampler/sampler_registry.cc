@@ -19,15 +19,11 @@
 namespace hopfeed {
 namespace {
 
-template <class T>
-std::unique_ptr<CustomSampler> make(const Dataset& dataset, const BatchOptions& options) {
-  return std::make_unique<T>(dataset, options);
-}
-
 struct Registry {
   std::mutex mutex;
   std::map<std::string, CustomSamplerFactory> factories{
-      {BatchOptions::kWalkSampler, make<WalkSampler>}, {BatchOptions::kClusterSampler, make<ClusterSampler>}};
+      {BatchOptions::kWalkSampler, make_custom_sampler<WalkSampler>},
+      {BatchOptions::kClusterSampler, make_custom_sampler<ClusterSampler>}};
 };
 
 Registry& registry() {
@@ -48,7 +44,8 @@ CustomSamplerFactory factory_of(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options) {
+std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
+                                      const ExecutionOptions& execution) {
   options.validate();
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {
@@ -56,7 +53,7 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   } else {
     const CustomSamplerFactory factory = factory_of(options.sampler);
     std::unique_ptr<CustomSampler> custom;
-    name_errors(options.sampler, [&] { custom = factory(dataset, options); });
+    name_errors(options.sampler, [&] { custom = factory(dataset, options, execution); });
     sampler = std::make_unique<CustomSamplerAdapter>(options.sampler, dataset, options, std::move(custom));
   }
   if (options.subgraph == Subgraph::kBidirectional)

@@ -45,13 +45,13 @@ TEST(FeatureSource, IsMadeForEachAttributeOfTheBatch) {
   const testing::TempFolder folder;
   testing::write_typed_dataset(
       folder.path() / "data",
-      {.nodes = {{.name = "node", .count = 4}},
+      {.nodes = {{.name = "node", .count = 4, .y = {0, 1, 0, 1}}},
        .edges = {{.sources = {0, 1, 2}, .destinations = {1, 2, 3}, .weight = {1, 2, 3}}}});
   const Dataset dataset(folder.path() / "data");
   const std::vector<std::int64_t> seeds{0, 1};
   const NodeList list(seeds, {});
   Lines made;
-  const BatchMaker maker(dataset, list, {.fanouts = {2}, .edge_attrs = {"weight"}},
+  const BatchMaker maker(dataset, list, {.fanouts = {2}, .edge_attrs = {"weight"}}, {},
                          [&](const Dataset& data, const FeatureName& feature) {
                            made.push_back((feature.store == Store::kNode ? "node " : "edge ") +
                                           std::to_string(feature.type) + " " + feature.name);
@@ -72,7 +72,7 @@ TEST(FeatureSource, RowsThatItLeavesOut_AreNotInTheBlock) {
   const NodeList list(seeds, {.shuffle = false});
   const BatchOptions options{.fanouts = {1}, .dataset_ids = true, .attrs = {{"x"}}};
   Lines log;
-  BatchMaker maker(dataset, list, options, [&](const Dataset& data, const FeatureName& feature) {
+  BatchMaker maker(dataset, list, options, {}, [&](const Dataset& data, const FeatureName& feature) {
     return std::make_unique<OddRows>(mapped_features(data, feature), feature.name, log);
   });
   BatchMaker mapped(dataset, list, options);
