@@ -81,9 +81,7 @@ struct PickOptions {
   bool replace = false;
   NodeStream stream;  // node and tree are the row's
 
-  NodeStream stream_of(const DrawnRow& row) const {
-    return {stream.key, stream.retry_key, row.original_id, row.tree};
-  }
+  NodeStream stream_of(const DrawnRow& row) const { return stream.of(row.original_id, row.tree); }
 };
 
 /// What most pickers give: the place of a source is the position of its edge. Inlined, since it is called for

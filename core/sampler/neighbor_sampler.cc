@@ -152,16 +152,12 @@ struct NeighborSampler::Impl {
 
   NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
     const std::int64_t first = request.key.first;
-    StreamOptions stream{.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
-                         .seed = request.key.seed,
-                         .epoch = request.key.epoch,
-                         .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
-                         .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
-                         .edge_type = static_cast<std::uint32_t>(edge_type)};
-    NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
-    stream.purpose = Purpose::kRetries;
-    draws.retry_key = stream_key(stream);
-    return draws;
+    return node_stream({.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
+                        .seed = request.key.seed,
+                        .epoch = request.key.epoch,
+                        .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
+                        .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
+                        .edge_type = static_cast<std::uint32_t>(edge_type)});
   }
 
   void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type) {
