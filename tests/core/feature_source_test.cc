@@ -79,7 +79,7 @@ TEST(FeatureSource, RowsThatItLeavesOut_AreNotInTheBlock) {
   const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = 10};
   const testing::Block whole = testing::make_block(mapped, key), block = testing::make_block(maker, key);
   EXPECT_EQ(log, (Lines{"prepare x", "gather x"}));
-  EXPECT_LT(block.size, whole.size);
+  EXPECT_LT(block.size(), whole.size());
   EXPECT_EQ(maker.max_block_bytes(10), mapped.max_block_bytes(10)) << "it may have all rows";
   const auto all = whole.view().get("x", Store::kNode).as<float>();
   std::vector<float> odd;

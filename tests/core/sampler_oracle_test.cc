@@ -139,7 +139,7 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + first, seeds.begin() + first + key.count);
       expect_equal(block.view(), oracle(graph, part, options, key), graph);
-      EXPECT_LE(block.size, maker.max_block_bytes(key.count));
+      EXPECT_LE(block.size(), maker.max_block_bytes(key.count));
       EXPECT_EQ(block.view().key(), key);
       if (HasFailure()) return;
     }
