@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <numeric>
 
 #include "core/base/parallel_ranges.h"
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
 #include "core/maker/batch_maker.h"
@@ -16,25 +15,6 @@
 
 namespace hopfeed {
 namespace {
-
-/// Memory that begins where a block may: at a multiple of kBlockAlignment.
-class BlockBuffer {
- public:
-  std::span<std::byte> resize(std::size_t bytes) {
-    if (bytes > capacity_) {
-      capacity_ = bytes + bytes / 4;
-      memory_.reset(new (std::align_val_t{kBlockAlignment}) std::byte[capacity_]);
-    }
-    return {memory_.get(), bytes};
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { operator delete[](memory, std::align_val_t{kBlockAlignment}); }
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
-  std::size_t capacity_ = 0;
-};
 
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
@@ -62,7 +42,7 @@ std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::sp
   parallel_ranges(
       options.threads, deal.steps() * options.epochs, [&](int, std::int64_t begin, std::int64_t end) {
         BatchMaker maker(dataset, list, batch_options);
-        BlockBuffer buffer;
+        AlignedBlock buffer;
         std::vector<std::vector<std::int64_t>> own;
         for (const std::vector<std::int64_t>& type : counts) own.emplace_back(type.size());
         for (std::int64_t i = begin; i < end; ++i) {

@@ -41,10 +41,7 @@ void sort_links(const LinkEdges& edges, std::int64_t row, const Sources& sources
 class PairWords {
  public:
   explicit PairWords(std::uint64_t seed)
-      : stream_{.key = stream_key({.purpose = Purpose::kPartition, .seed = seed}),
-                .retry_key = 0,
-                .node = 0,
-                .tree = 0} {}
+      : stream_(node_stream({.purpose = Purpose::kPartition, .seed = seed})) {}
   std::uint64_t word(std::int64_t pair) {  // half a block each
     if (pair >> 1 != block_) {
       block_ = pair >> 1;

@@ -17,7 +17,7 @@ constexpr std::uint32_t kMaxDraws = 100;
 // Hops of streams are ours apart from a loader's negatives, whose hops are the ends 0 and 1
 // (core/draws/negative_rule.h): the same seed, edge type and epoch would give its negatives the numbers of a
 // split's.
-constexpr std::uint32_t kHop = 2, kRetryHop = (1U << 18) + kHop;
+constexpr std::uint32_t kHop = 2;
 constexpr std::int64_t kTogether = 64;  // draws whose rows are fetched at the same time
 
 bool has_edge(const Csc& csc, std::int64_t source, std::int64_t destination) {
@@ -34,15 +34,11 @@ bool has_edge(const Csc& csc, std::int64_t source, std::int64_t destination) {
 
 IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& known,
                             std::int64_t count, const NegativeLinkOptions& options) {
-  const StreamOptions named{.purpose = Purpose::kNegatives,
-                            .seed = options.seed,
-                            .epoch = options.split,
-                            .hop = kHop,
-                            .edge_type = options.edge_type};
-  StreamOptions retries = named;
-  retries.purpose = Purpose::kRetries;
-  retries.hop = kRetryHop;
-  const NodeStream keys{.key = stream_key(named), .retry_key = stream_key(retries), .node = 0, .tree = 0};
+  const NodeStream draws = node_stream({.purpose = Purpose::kNegatives,
+                                        .seed = options.seed,
+                                        .epoch = options.split,
+                                        .hop = kHop,
+                                        .edge_type = options.edge_type});
   const auto num_sources = static_cast<std::uint64_t>(options.num_sources),
              num_destinations = static_cast<std::uint64_t>(csc.num_rows());
   IdArray pairs = make_id_array(2 * count, std::max<std::int64_t>(options.num_sources, csc.num_rows()));
@@ -50,8 +46,7 @@ IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int
     std::int64_t source, destination;
   };
   const auto draw = [&](std::int64_t number, std::uint32_t i) -> Draw {
-    NodeStream stream = keys;
-    stream.node = static_cast<std::uint64_t>(number);
+    const NodeStream stream = draws.of(static_cast<std::uint64_t>(number));
     return {.source = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i, num_sources)),
             .destination = static_cast<std::int64_t>(draw_below_wide(stream, 2 * i + 1, num_destinations))};
   };

@@ -16,10 +16,7 @@ namespace hopfeed {
 
 /// The random numbers of one purpose: `number` is the `epoch` of their key. The caller names the node.
 inline NodeStream planted_stream(std::uint64_t seed, std::int64_t number) {
-  return {.key = stream_key({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number}),
-          .retry_key = 0,
-          .node = 0,
-          .tree = 0};
+  return node_stream({.purpose = Purpose::kGenerate, .seed = seed, .epoch = number});
 }
 
 struct PlantedRanks {

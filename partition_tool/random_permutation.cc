@@ -7,18 +7,14 @@
 namespace hopfeed {
 
 IdArray random_permutation(std::int64_t size, const PermutationKey& key) {
-  NodeStream stream{
-      .key = stream_key({.purpose = key.purpose, .seed = key.seed, .epoch = key.number}),
-      .retry_key = stream_key({.purpose = key.purpose, .seed = key.seed, .epoch = key.number, .hop = 1}),
-      .node = 0,
-      .tree = 0};
+  const NodeStream stream = node_stream({.purpose = key.purpose, .seed = key.seed, .epoch = key.number});
   IdArray permutation = make_id_array(size, size);
   std::visit(
       [&](auto& ids) {
         std::iota(ids.begin(), ids.end(), 0);
         for (std::int64_t i = size - 1; i > 0; --i) {
-          stream.node = static_cast<std::uint64_t>(i);
-          std::swap(ids[i], ids[draw_below_wide(stream, 0, static_cast<std::uint64_t>(i) + 1)]);
+          const auto at = static_cast<std::uint64_t>(i);
+          std::swap(ids[i], ids[draw_below_wide(stream.of(at), 0, at + 1)]);
         }
       },
       permutation);

@@ -67,7 +67,7 @@ class Thinning {
   Thinning(const Degrees& degrees, const PartitionOptions& options)
       : degrees_(degrees),
         keep_(static_cast<std::uint64_t>(options.metis_degree)),
-        key_(stream_key({.purpose = Purpose::kPartition, .seed = options.seed, .epoch = 1})) {}
+        key_(node_stream({.purpose = Purpose::kPartition, .seed = options.seed, .epoch = 1}).key) {}
 
   bool keeps(std::int32_t v, std::int32_t u) const {
     const std::uint64_t least = std::min(degrees_[v], degrees_[u]);

@@ -26,7 +26,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
     : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
       dataset_(std::move(dataset)),
       source_(std::move(source)),
-      maker_(source_->maker(*dataset_, options.batch)) {
+      maker_(source_->maker(*dataset_, options.batch, options.execution)) {
   const std::int64_t batch_size = options.deal.batch_size;
   make_channel(plan_channel(options.execution, options.batch.bounded(),
                             {.worst_block = maker_.max_block_bytes(batch_size),

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -19,6 +18,7 @@
 #include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/batch/aligned_block.h"
 #include "core/batch/block_file.h"
 #include "core/batch/field_names.h"
 #include "core/batch/nonfinite.h"
@@ -70,18 +70,6 @@ std::int64_t negative_retries(const BatchView& batch) {
   return 0;
 }
 
-/// The 64-byte aligned home of one block.
-struct BlockBuffer {
-  explicit BlockBuffer(std::size_t size)
-      : bytes(static_cast<std::byte*>(::operator new (size, std::align_val_t{kBlockAlignment}))),
-        size(size) {}
-  ~BlockBuffer() { ::operator delete (bytes, std::align_val_t{kBlockAlignment}); }
-  BlockBuffer(const BlockBuffer&) = delete;
-  BlockBuffer& operator=(const BlockBuffer&) = delete;
-  std::byte* bytes;
-  std::size_t size;
-};
-
 /// Makes the one batch of --at here, without workers.
 void sample_one(const SampleArguments& arguments) {
   if (!arguments.trace.empty())
@@ -94,10 +82,10 @@ void sample_one(const SampleArguments& arguments) {
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch);
-  BlockBuffer block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
-  maker.write({block.bytes, block.size});
-  const BatchView view({block.bytes, block.size});
+  BatchMaker maker = source->maker(dataset, o.batch, o.execution);
+  AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
+  maker.write(block.bytes());
+  const BatchView view(block.bytes());
   if (o.execution.check_finite) require_finite(view);
   if (!arguments.dump.empty()) store_block(view, arguments.dump);
   print_line(view);

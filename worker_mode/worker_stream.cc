@@ -45,7 +45,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
 
 WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source)
     : ChannelStream(options, loader_spec(options, dataset, source), dataset.meta(), source.size()) {
-  const BatchMaker maker = source.maker(dataset, options.batch);
+  const BatchMaker maker = source.maker(dataset, options.batch, options.execution);
   const std::int64_t batch_size = options.deal.batch_size;
   make_channel(plan_channel(options.execution, options.batch.bounded(),
                             {.worst_block = maker.max_block_bytes(batch_size),

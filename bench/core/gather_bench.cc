@@ -8,7 +8,7 @@
 #include "bench/measure.h"
 #include "core/base/error.h"
 #include "core/base/scratch.h"
-#include "core/dataset/row_gather.h"
+#include "core/maker/mapped_features.h"
 #include "core/sampler/neighbor_sampler.h"
 #include "core/seeds/node_list.h"
 
@@ -67,7 +67,9 @@ Report bench_gather(const BenchOptions& options) {
   const Rate bytes = rate(options.threads, options.seconds, [&](int thread, std::int64_t repetition) {
     const auto& nodes = batches[static_cast<std::size_t>(repetition + thread) % batches.size()];
     std::byte* out = buffers[static_cast<std::size_t>(thread)].data();
-    gather_rows(x, nodes, out);
+    MappedFeatures source(x);
+    FeatureSource& features = source;
+    features.gather(features.prepare(nodes), out);
     if (options.verify && repetition == 0) {
       verify(x, nodes, out);
       ++verified;

@@ -6,7 +6,6 @@
 // also held against uniform sampling of the same dataset, just before and just after; links against nodes in
 // batches of as many seeds.
 #include <algorithm>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +17,7 @@
 #include "bench/core/serial_sampler.h"
 #include "bench/measure.h"
 #include "core/base/error.h"
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
@@ -34,10 +34,6 @@ struct Counts {
 };
 
 constexpr std::int64_t kWalkLength = 20;  // steps, one walk a seed
-
-struct Aligned {
-  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-};
 
 // What one process per core would have of its own.
 struct Worker {
@@ -76,13 +72,8 @@ struct Worker {
   }
 
   void make_batch(const BatchKey& k) {
-    const std::size_t bytes = maker.sample(k);
-    if (bytes > capacity) {
-      block.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
-      capacity = bytes;
-    }
-    maker.write({block.get(), bytes});
-    const BatchView view({block.get(), bytes});
+    maker.write(block.resize(maker.sample(k)));
+    const BatchView view(block.bytes());
     std::int64_t expanded = view.total_nodes();
     for (int t = 0; t < data.num_node_types(); ++t) {
       const auto per_hop = view.get("num_sampled_nodes", Store::kNode, t).as<std::int64_t>();
@@ -101,7 +92,7 @@ struct Worker {
     ++counts.verified;
     if (topology) return;
     make_batch(k);
-    const BatchView view({block.get(), capacity});
+    const BatchView view(block.bytes());
     bool same = true;
     for (std::size_t e = 0; e < sample.edges.size(); ++e) {
       const auto index = view.get("edge_index", Store::kEdge, static_cast<int>(e)).as<std::int64_t>();
@@ -127,8 +118,7 @@ struct Worker {
   const std::unique_ptr<Sampler> sampler;
   const std::unique_ptr<SeedFields> fields;
   BatchMaker maker;
-  std::unique_ptr<std::byte[], Aligned> block;
-  std::size_t capacity = 0;
+  AlignedBlock block;
   Counts counts;
 };
 
@@ -179,7 +169,7 @@ class Workload {
   std::set<std::string> fields() const {
     if (bench_.topology) return {"local ids"};
     std::set<std::string> names;
-    const BatchView view({workers_[0]->block.get(), workers_[0]->capacity});
+    const BatchView view(workers_[0]->block.bytes());
     for (int i = 0; i < view.num_arrays(); ++i) names.emplace(view.array(i).name);
     return names;
   }

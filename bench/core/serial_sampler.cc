@@ -121,16 +121,12 @@ class SerialSampler {
   }
 
   NodeStream stream(Purpose purpose, std::size_t e, std::size_t hop, std::int64_t first) const {
-    StreamOptions keyed{.purpose = purpose,
+    return node_stream({.purpose = purpose,
                         .seed = request_.key.seed,
                         .epoch = request_.key.epoch,
                         .first = first,
                         .hop = static_cast<std::uint32_t>(hop),
-                        .edge_type = static_cast<std::uint32_t>(e)};
-    const std::uint64_t key = stream_key(keyed);
-    if (purpose == Purpose::kWalks) keyed.hop += 1U << 16;  // apart from the retries of neighbours
-    keyed.purpose = Purpose::kRetries;
-    return {.key = key, .retry_key = stream_key(keyed), .node = 0, .tree = 0};
+                        .edge_type = static_cast<std::uint32_t>(e)});
   }
 
   Positions pick(std::size_t e, std::size_t hop, const Row& row, std::int64_t tree, std::int64_t node) const {

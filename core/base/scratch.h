@@ -46,6 +46,8 @@ class ScratchArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::size_t capacity() const { return bytes_ / sizeof(T); }
   std::size_t bytes() const { return bytes_; }
+  /// What bytes() can come to where no more than `count` elements are ever asked for.
+  static std::size_t max_bytes(std::size_t count) { return max_scratch_bytes(count * sizeof(T)); }
 
  private:
   void grow(std::size_t count) {

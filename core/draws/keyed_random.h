@@ -2,13 +2,15 @@
 // Random123). Every number is a pure function of (purpose, seed, epoch, first, hop, edge type, node, tree,
 // draw):
 //
-//   stream key = Philox(counter {epoch, first}, key = Philox(counter {purpose, hop, edge type, 0}, key =
-//   seed)) words      = Philox(counter {node low, node high, tree, block}, key = stream key): four 32-bit
-//   words, draws 4*block ..
+//   inner key  = Philox(counter {purpose, hop, edge type, try}, key = seed)
+//   stream key = Philox(counter {epoch, first}, key = inner key)
+//   words      = Philox(counter {node low, node high, tree, block}, key = stream key): four 32-bit words,
+//                draws 4 * block to 4 * block + 3
 //
 // A draw below a bound is multiply-shift with rejection (Lemire, "Fast Random Integer Generation in an
-// Interval", 2019), so it is exact; a rejected draw goes on in a stream of its own purpose and moves no other
-// draw.
+// Interval", 2019), so it is exact. A rejected draw goes on in the stream of the same name whose `try` is 1,
+// so it moves no other draw and meets no other use: docs/architecture.md has what each purpose names its
+// streams by.
 #pragma once
 #include <Random123/philox.h>
 
@@ -22,7 +24,6 @@ enum class Purpose : std::uint32_t {
   kNeighbors = 1,
   kWalks = 2,
   kNegatives = 3,
-  kRetries = 4,
   kShuffle = 5,
   kGenerate = 6,
   kPartition = 7,
@@ -30,6 +31,7 @@ enum class Purpose : std::uint32_t {
   kSeeds = 9,
   kPlugin = 10  // samplers that users add
 };
+inline constexpr Purpose kLastPurpose = Purpose::kPlugin;
 
 struct RandomWords {
   std::uint32_t word[4];
@@ -54,9 +56,13 @@ struct StreamOptions {
   std::uint32_t edge_type = 0;
 };
 
-/// The 64-bit key of one stream. Computed once per batch, hop and edge type.
-HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o) {
-  const RandomWords outer = philox(static_cast<std::uint32_t>(o.purpose), o.hop, o.edge_type, 0, o.seed);
+/// Of two streams of one name: that of first draws, and that of draws that were rejected.
+enum class Try : std::uint32_t { kFirst = 0, kAgain = 1 };
+
+/// The 64-bit key of one stream; node_stream() below is the one way to come by it.
+HOPFEED_HOST_DEVICE inline std::uint64_t stream_key(const StreamOptions& o, Try which) {
+  const RandomWords outer = philox(static_cast<std::uint32_t>(o.purpose), o.hop, o.edge_type,
+                                   static_cast<std::uint32_t>(which), o.seed);
   const std::uint64_t middle = static_cast<std::uint64_t>(outer.word[1]) << 32 | outer.word[0];
   const std::uint64_t e = static_cast<std::uint64_t>(o.epoch), f = static_cast<std::uint64_t>(o.first);
   const RandomWords inner =
@@ -72,6 +78,10 @@ struct NodeStream {
   std::uint64_t node;
   std::uint32_t tree;  // position of the seed in a disjoint batch, else 0
 
+  /// Of another node.
+  HOPFEED_HOST_DEVICE NodeStream of(std::uint64_t other, std::uint32_t other_tree = 0) const {
+    return {key, retry_key, other, other_tree};
+  }
   HOPFEED_HOST_DEVICE RandomWords words(std::uint32_t block) const {
     return philox(static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node >> 32), tree, block, key);
   }
@@ -81,6 +91,12 @@ struct NodeStream {
                   attempt << 16 | draw, retry_key);
   }
 };
+
+/// Both keys of what `options` name, of node 0. Computed once per batch, hop and edge type; of() gives the
+/// nodes'.
+HOPFEED_HOST_DEVICE inline NodeStream node_stream(const StreamOptions& options) {
+  return {stream_key(options, Try::kFirst), stream_key(options, Try::kAgain), 0, 0};
+}
 
 /// floor(word * bound / 2^32), or a rejection where the word falls into the biased remainder.
 struct Bounded {

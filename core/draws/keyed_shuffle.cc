@@ -11,13 +11,10 @@ namespace hopfeed {
 
 KeyedShuffle::KeyedShuffle(std::int64_t size, std::uint64_t seed, std::int64_t epoch)
     : size_(static_cast<std::uint64_t>(size)),
-      key_(stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0})),
+      key_(node_stream({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 0}).key),
       rounds_(kBaseRounds + kRoundsPerBit * std::bit_width(size_)) {
-  const NodeStream partners{
-      .key = stream_key({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1}),
-      .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed, .epoch = epoch, .hop = 1}),
-      .node = 0,
-      .tree = 0};
+  const NodeStream partners =
+      node_stream({.purpose = Purpose::kShuffle, .seed = seed, .epoch = epoch, .hop = 1});
   for (int round = 0; round < rounds_; ++round)
     partner_[static_cast<std::size_t>(round)] =
         draw_below_wide(partners, static_cast<std::uint32_t>(round), size_);

@@ -33,26 +33,14 @@ inline constexpr std::uint32_t kMaxNegativeRetries = 100;
 
 enum class LinkEnd : std::uint32_t { kSource = 0, kDestination = 1 };
 
-/// The keys of one end of all negatives of an epoch.
-struct NegativeStream {
-  std::uint64_t key, retry_key;
-  NodeStream of(std::int64_t position, std::int64_t number) const {
-    return {key, retry_key, static_cast<std::uint64_t>(position), static_cast<std::uint32_t>(number)};
-  }
-};
-
-inline NegativeStream negative_stream(const BatchKey& key, int edge_type, LinkEnd end) {
-  StreamOptions stream{.purpose = Purpose::kNegatives,
-                       .seed = key.seed,
-                       .epoch = key.epoch,
-                       .first = 0,
-                       .hop = static_cast<std::uint32_t>(end),
-                       .edge_type = static_cast<std::uint32_t>(edge_type)};
-  NegativeStream keys{.key = stream_key(stream), .retry_key = 0};
-  stream.purpose = Purpose::kRetries;
-  stream.hop += 1U << 18;  // apart from the retries of neighbours, walks and seeds
-  keys.retry_key = stream_key(stream);
-  return keys;
+/// The draws of one end of all negatives of an epoch: of(position of the link, number of the negative).
+inline NodeStream negative_stream(const BatchKey& key, int edge_type, LinkEnd end) {
+  return node_stream({.purpose = Purpose::kNegatives,
+                      .seed = key.seed,
+                      .epoch = key.epoch,
+                      .first = 0,
+                      .hop = static_cast<std::uint32_t>(end),
+                      .edge_type = static_cast<std::uint32_t>(edge_type)});
 }
 
 /// Attempt `a` at one of `count` nodes.

@@ -13,7 +13,7 @@
 #include "core/base/limits.h"
 #include "core/batch/block_writer.h"
 #include "core/batch/field_names.h"
-#include "core/dataset/row_gather.h"
+#include "core/maker/batch_features.h"
 #include "core/sampler/sampler_registry.h"
 #include "core/seeds/link_fields.h"
 #include "core/seeds/node_fields.h"
@@ -27,6 +27,7 @@ namespace field = batch_field;
 struct Counts {
   SampleBounds of;
   SeedRoom seeds;
+  std::vector<std::int64_t> feature_rows;  // of each attribute
 };
 
 void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
@@ -41,20 +42,13 @@ void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
 }  // namespace
 
 struct BatchMaker::Impl {
-  struct AttrSource {
-    int type;  // of nodes or edges
-    std::string name;
-    std::vector<std::int64_t> row_shape;
-    AttrView view;
-  };
   // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
-    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, attrs,
-        edge_attrs;
+    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features;
     SeedArrays seeds;
     void clear() {
-      for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
-                                     &num_sampled_edges, &sampled, &attrs, &edge_attrs})
+      for (std::vector<int>* list :
+           {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id, &num_sampled_edges, &sampled, &features})
         list->clear();
       seeds = {};
     }
@@ -66,67 +60,30 @@ struct BatchMaker::Impl {
   std::uint64_t fingerprint[2];
   const std::unique_ptr<Sampler> sampler;
   const std::unique_ptr<SeedFields> seeds;
+  BatchFeatures features;
   std::size_t tables = 0;  // what the sampler may hold whatever its batches are
-  std::vector<AttrSource> attrs, edge_attrs;
 
   // The batch under way.
   BatchKey key;
   const Sample* sample = nullptr;
-  struct Gather {
-    const AttrView& view;
-    std::span<const std::int64_t> ids;
-    std::byte* out;
-    std::size_t bytes() const { return ids.size() * static_cast<std::size_t>(view.row_bytes); }
-  };
-  std::vector<Gather> gathers;
   BlockWriter writer;
   Counts counts;
   Arrays arrays;
 
   template <class Fields, class List>
-  Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts)
+  Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts,
+       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
       : dataset(data),
         options(opts),
         options_hash(opts.hash()),
-        sampler(make_sampler(data, opts)),
-        seeds(std::make_unique<Fields>(data, list, opts)) {
+        sampler(make_sampler(data, opts, execution)),
+        seeds(std::make_unique<Fields>(data, list, opts)),
+        features(data, opts, make_source) {
     const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
     std::from_chars(hex.data(), hex.data() + 16, fingerprint[0], 16);
     std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
-    find_attrs();
-    find_edge_attrs();
     require_names_of_their_own();
     tables = sampler->scratch_bytes() + sampler->later_table_bytes() + seeds->table_bytes();
-  }
-
-  void find_edge_attrs() {
-    for (const std::string& name : options.edge_attrs) {
-      const std::size_t before = edge_attrs.size();
-      for (int e = 0; e < dataset.num_edge_types(); ++e) {
-        for (const AttrMeta& attr : dataset.meta().edge_types[e].attrs) {
-          if (attr.name != name) continue;
-          edge_attrs.push_back(
-              {.type = e, .name = name, .row_shape = attr.shape, .view = dataset.edge_attr(e, name)});
-        }
-      }
-      if (edge_attrs.size() == before && dataset.num_edge_types() > 0)
-        dataset.edge_attr(0, name);  // throws kNotFound and lists what there is
-    }
-  }
-
-  void find_attrs() {
-    std::vector<std::string> missing = options.attrs.value_or(std::vector<std::string>{});
-    for (int t = 0; t < dataset.num_node_types(); ++t) {
-      for (const AttrMeta& attr : dataset.meta().node_types[t].attrs) {
-        if (options.attrs &&
-            std::find(options.attrs->begin(), options.attrs->end(), attr.name) == options.attrs->end())
-          continue;
-        attrs.push_back(
-            {.type = t, .name = attr.name, .row_shape = attr.shape, .view = dataset.attr(t, attr.name)});
-        std::erase(missing, attr.name);
-      }
-    }
-    if (!missing.empty()) dataset.attr(0, missing.front());  // throws kNotFound and lists what there is
   }
 
   // Attributes bear the names that users gave them: n_id, say.
@@ -178,18 +135,7 @@ struct BatchMaker::Impl {
     for (const ArraySpec& array : counts.of.arrays)
       at.sampled.push_back(
           out.add({.name = array.name, .store = array.store, .type = array.type, .shape = array.shape}));
-    for (const AttrSource& attr : attrs) {
-      at.attrs.push_back(add_attr(attr, Store::kNode, counts.of.nodes[attr.type], out));
-    }
-    for (const AttrSource& attr : edge_attrs)
-      at.edge_attrs.push_back(add_attr(attr, Store::kEdge, counts.of.edges[attr.type], out));
-  }
-
-  static int add_attr(const AttrSource& attr, Store store, std::int64_t rows, BlockWriter& out) {
-    BlockShape shape{rows};
-    shape.append(attr.row_shape);
-    return out.add(
-        {.name = attr.name, .store = store, .type = attr.type, .element = attr.view.type, .shape = shape});
+    features.lay_out(counts.feature_rows, out, at.features);
   }
 
   std::size_t run(const BatchKey& batch_key) {
@@ -205,6 +151,7 @@ struct BatchMaker::Impl {
       counts.of.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
     counts.of.arrays.resize(sample->arrays.size());  // whose names keep their memory
     for (std::size_t a = 0; a < sample->arrays.size(); ++a) counts.of.arrays[a] = sample->arrays[a].spec;
+    features.prepare(*sample, counts.feature_rows);
     lay_out(counts, writer, arrays);
     for (std::size_t a = 0; a < arrays.sampled.size(); ++a)  // its bounds may have told of others
       if (!writer.is_unique(arrays.sampled[a]))
@@ -234,30 +181,8 @@ struct BatchMaker::Impl {
     }
     for (std::size_t a = 0; a < sample->arrays.size(); ++a)
       std::ranges::copy(sample->arrays[a].values, writer.data<std::int64_t>(arrays.sampled[a]));
-    gather_attrs(nearly_done);
-  }
-
-  void gather_attrs(const std::function<void()>& nearly_done) {
-    gathers.clear();
-    for (std::size_t a = 0; a < attrs.size(); ++a)
-      gathers.push_back(
-          {attrs[a].view, sample->nodes[attrs[a].type].dataset_ids, writer.data<std::byte>(arrays.attrs[a])});
-    for (std::size_t a = 0; a < edge_attrs.size(); ++a)
-      gathers.push_back({edge_attrs[a].view, sample->edges[edge_attrs[a].type].positions,
-                         writer.data<std::byte>(arrays.edge_attrs[a])});
-    std::size_t left = 0;
-    for (const Gather& gather : gathers) left += gather.bytes();
-    for (const Gather& gather : gathers) {
-      // The rows of it before the last kLastBytes of all, where they end in it.
-      std::size_t first_rows = 0;
-      if (nearly_done && left > kLastBytes && left - gather.bytes() <= kLastBytes)
-        first_rows = (left - kLastBytes) / static_cast<std::size_t>(gather.view.row_bytes);
-      gather_rows(gather.view, gather.ids.first(first_rows), gather.out);
-      if (first_rows > 0) nearly_done();
-      gather_rows(gather.view, gather.ids.subspan(first_rows),
-                  gather.out + first_rows * static_cast<std::size_t>(gather.view.row_bytes));
-      left -= gather.bytes();
-    }
+    features.gather(counts.feature_rows, arrays.features, writer,
+                    {.last_bytes = kLastBytes, .tell = nearly_done});
   }
 
   void write_nodes(int t) {
@@ -279,15 +204,22 @@ struct BatchMaker::Impl {
 
   Counts worst_case(std::int64_t batch_size) const {
     const std::int64_t positions = most_positions(batch_size);
-    return {.of = sampler->bounds(seeds->most_seeds(positions)),
-            .seeds = {.positions = positions, .seeds_repeat = true}};
+    Counts most{.of = sampler->bounds(seeds->most_seeds(positions)),
+                .seeds = {.positions = positions, .seeds_repeat = true},
+                .feature_rows = {}};
+    features.most_rows(most.of, most.feature_rows);
+    return most;
   }
 };
 
-BatchMaker::BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options)
-    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options)) {}
-BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options)
-    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options)) {}
+BatchMaker::BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
+                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options, execution,
+                                   make_source)) {}
+BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
+                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options, execution,
+                                   make_source)) {}
 BatchMaker::~BatchMaker() = default;
 
 std::size_t BatchMaker::sample(const BatchKey& key) { return impl_->run(key); }

@@ -14,7 +14,9 @@
 
 #include "core/batch/batch_layout.h"
 #include "core/batch/batch_options.h"
+#include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
+#include "core/maker/mapped_features.h"
 #include "core/seeds/link_seeds.h"
 #include "core/seeds/node_list.h"
 
@@ -22,10 +24,15 @@ namespace hopfeed {
 
 class BatchMaker {
  public:
-  /// `dataset` and `seeds` must outlive the maker. Throws kInvalid, kNotFound or kUnsupported.
-  BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options);
+  /// `dataset` and `seeds` must outlive the maker; `execution` changes no byte; `make_source` says where
+  /// attributes come from. Throws kInvalid, kNotFound or kUnsupported.
+  BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
+             const ExecutionOptions& execution = {},
+             const FeatureSourceFactory& make_source = mapped_features);
   /// The same of links: with options.link, whose edge type the list is of.
-  BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options);
+  BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
+             const ExecutionOptions& execution = {},
+             const FeatureSourceFactory& make_source = mapped_features);
   ~BatchMaker();
 
   /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the list,

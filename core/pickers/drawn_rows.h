@@ -1,7 +1,9 @@
 // What a sampler holds between the stages of its pipeline (row_pipeline.h): rows that were looked at, and
 // what pickers (uniform_picker.h, weighted_picker.h, temporal_picker.h) draw for them.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "core/base/scratch.h"
 #include "core/dataset/damaged_row.h"
@@ -73,6 +75,37 @@ struct PickScratch {
     return picks.bytes() + wide_picks.bytes() + sums.bytes() + choices.bytes() + pick_set.bytes() +
            taken[0].bytes() + taken[1].bytes();
   }
+
+  /// Elements of each array that a picker asks for at most; `pick_set`: draws of a row that needs the set.
+  struct Most {
+    std::size_t picks = 0, wide_picks = 0, sums = 0, choices = 0, taken = 0, pick_set = 0;
+    /// Both pickers share the scratch.
+    void cover(const Most& other) {
+      picks = std::max(picks, other.picks);
+      wide_picks = std::max(wide_picks, other.wide_picks);
+      sums = std::max(sums, other.sums);
+      choices = std::max(choices, other.choices);
+      taken = std::max(taken, other.taken);
+      pick_set = std::max(pick_set, other.pick_set);
+    }
+  };
+  static std::size_t max_bytes(const Most& most) {
+    return decltype(PickScratch::picks)::max_bytes(most.picks) +
+           decltype(PickScratch::wide_picks)::max_bytes(most.wide_picks) +
+           decltype(PickScratch::sums)::max_bytes(most.sums) +
+           decltype(PickScratch::choices)::max_bytes(most.choices) +
+           std::extent_v<decltype(PickScratch::taken)> * (decltype(Taken::sources)::max_bytes(most.taken) +
+                                                          decltype(Taken::positions)::max_bytes(most.taken)) +
+           (most.pick_set > 0 ? PickSet::max_bytes(most.pick_set) : 0);
+  }
+};
+
+/// The largest rows that a picker meets in an edge type, by which it says what it takes of the scratch.
+struct PickBounds {
+  std::size_t group = 0;   // neighbours that destinations expanded together give
+  std::size_t fanout = 0;  // of all hops, those that take all apart
+  bool replace = false;
+  std::function<std::size_t()> longest_row;  // edges; reads all row records
 };
 
 /// How many neighbours a destination gives in this hop, and the keys of its draws.
@@ -81,9 +114,7 @@ struct PickOptions {
   bool replace = false;
   NodeStream stream;  // node and tree are the row's
 
-  NodeStream stream_of(const DrawnRow& row) const {
-    return {stream.key, stream.retry_key, row.original_id, row.tree};
-  }
+  NodeStream stream_of(const DrawnRow& row) const { return stream.of(row.original_id, row.tree); }
 };
 
 /// What most pickers give: the place of a source is the position of its edge. Inlined, since it is called for

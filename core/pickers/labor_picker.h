@@ -58,6 +58,11 @@ class LaborPicker {
     row.most = options_.fanout == 0 ? 0 : population;
   }
 
+  /// Copies of what two groups take; LaborMemory tells of the tables.
+  static PickScratch::Most most_scratch(const PickBounds& bounds) {
+    return {.taken = bounds.group + kMarkedTogether};
+  }
+
   /// Leaves each row that draws with the sources that it takes, and where they are in it.
   void draw(DrawnGroup& group) {
     PickScratch::Taken& taken = scratch_.taken[num_drawn_++ % 2];

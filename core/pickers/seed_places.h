@@ -30,11 +30,15 @@ class SeedPlaces {
   std::span<const TimePlace> begins() const {
     return {places_.data() + (has_begins_ ? count_ : 0), has_begins_ ? count_ : 0};
   }
-  /// How many places so many seeds take.
-  static std::size_t most(std::size_t seeds, std::int64_t window) { return window > 0 ? 2 * seeds : seeds; }
   std::size_t bytes() const { return places_.bytes(); }
+  /// Of so many seeds.
+  static std::size_t max_bytes(std::size_t seeds, std::int64_t window) {
+    return ScratchArray<TimePlace>::max_bytes(most(seeds, window));
+  }
 
  private:
+  static std::size_t most(std::size_t seeds, std::int64_t window) { return window > 0 ? 2 * seeds : seeds; }
+
   ScratchArray<TimePlace> places_;
   std::size_t count_ = 0;
   bool has_begins_ = false;

@@ -35,6 +35,9 @@ class TemporalPicker {
 
   TemporalPicker(const PickOptions& options, const TemporalOptions& temporal, PickScratch& scratch)
       : options_(options), temporal_(temporal), uniform_(options, scratch) {}
+  static PickScratch::Most most_scratch(const PickBounds& bounds) {
+    return UniformPicker::most_scratch(bounds);
+  }
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
     row.most = num_drawn(row.degree, options_.fanout, options_.replace);

@@ -11,6 +11,7 @@
 //   places are of sources,
 //                            counted from row.index_at; positions are in the row, or in row.order_at where
 //                            there is one
+//   most_scratch(bounds)     static: what it takes of PickScratch at most
 //   take_population(row, n)  between look() and draw(): the row has so many places to draw from, not all of
 //   its degree
 // Where draw() has to find out first what a row's population is, it is search(group) and choose(group), one
@@ -29,6 +30,11 @@ namespace hopfeed {
 class SerialPicks {
  public:
   SerialPicks(PickScratch& scratch, bool replace) : scratch_(scratch), replace_(replace) {}
+  static PickScratch::Most most_scratch(const PickBounds& bounds) {
+    return {.picks = bounds.group + kRounding,
+            .wide_picks = bounds.group,
+            .pick_set = bounds.fanout > kMaxLaneDraws ? bounds.fanout : 0};
+  }
 
   template <class Emit>
   void pick(const NodeStream& stream, std::uint64_t size, std::uint32_t k, Emit emit) {
@@ -42,8 +48,10 @@ class SerialPicks {
   }
 
  private:
+  static constexpr std::uint32_t kRounding = 4;  // of draws, which come four at a time
+
   const std::uint32_t* narrow(const NodeStream& stream, std::uint32_t size, std::uint32_t k) {
-    scratch_.picks.reserve(k + 4);
+    scratch_.picks.reserve(k + kRounding);
     std::uint32_t* picks = scratch_.picks.data();
     if (replace_) {
       pick_with_replacement(stream, size, k, picks);
@@ -78,6 +86,9 @@ class UniformPicker {
   static constexpr std::uint32_t kStepsToDraw = 0;
 
   UniformPicker(const PickOptions& options, PickScratch& scratch) : options_(options), scratch_(scratch) {}
+  static PickScratch::Most most_scratch(const PickBounds& bounds) {
+    return SerialPicks::most_scratch(bounds);
+  }
 
   void look(DrawnRow& row, int /*part*/, std::int64_t /*begin*/) const { take_population(row, row.degree); }
   void take_population(DrawnRow& row, std::uint64_t population) const {

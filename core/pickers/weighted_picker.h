@@ -68,6 +68,16 @@ class WeightedPicker {
   WeightedPicker(const PickOptions& options, const WeightView& weights, std::size_t index_bytes,
                  PickScratch& scratch)
       : options_(options), weights_(weights), step_(weights.entry_bytes / index_bytes), scratch_(scratch) {}
+  /// Draws without replacement may come to sum up the weights of the longest row.
+  static PickScratch::Most most_scratch(const PickBounds& bounds) {
+    const bool sums = bounds.fanout > 0 && !bounds.replace;
+    return {.picks = bounds.group,
+            .sums = sums ? RemainingWeights::words(
+                               std::min<std::size_t>(bounds.longest_row(), kMaxWeightedDegree))
+                         : 0,
+            .choices = bounds.group,
+            .pick_set = bounds.fanout > kMaxLaneDraws ? bounds.fanout : 0};
+  }
 
   void look(DrawnRow& row, int part, std::int64_t begin) const {
     if (row.degree > kMaxWeightedDegree) {

@@ -49,6 +49,8 @@ struct LocalNodes {
     }
     ids.reserve(count + more + 1);
   }
+  /// Of a batch of so many nodes, those counted that room was made for in vain.
+  static std::size_t max_bytes(std::size_t nodes) { return decltype(ids)::max_bytes(nodes + 1); }
 };
 
 /// What the Inserters of all tables do with a node that they have looked up. What inserts need lies here, so

@@ -31,6 +31,18 @@ struct NodeScratch {
   std::uint32_t expanded = 0;               // their number: nodes that were in a frontier
   std::vector<std::int64_t> per_hop;
   ScratchArray<std::int64_t> nodes, trees;  // what local.ids means in a disjoint batch
+
+  std::size_t bytes() const {
+    return local.ids.bytes() + original_ids.bytes() + nodes.bytes() + trees.bytes() +
+           std::visit([](const auto& table) { return table.bytes(); }, relabel);
+  }
+  /// With so many nodes in a batch, and room for `more` that may be new; in trees or not.
+  std::size_t max_bytes(std::size_t count, std::size_t more, bool in_trees) const {
+    const std::size_t apart = in_trees ? count : 0;
+    return LocalNodes::max_bytes(count + more) + decltype(original_ids)::max_bytes(count) +
+           decltype(nodes)::max_bytes(apart) + decltype(trees)::max_bytes(apart) +
+           std::visit([&](const auto& table) { return table.max_bytes(count + more); }, relabel);
+  }
 };
 
 }  // namespace
@@ -152,16 +164,12 @@ struct NeighborSampler::Impl {
 
   NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
     const std::int64_t first = request.key.first;
-    StreamOptions stream{.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
-                         .seed = request.key.seed,
-                         .epoch = request.key.epoch,
-                         .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
-                         .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
-                         .edge_type = static_cast<std::uint32_t>(edge_type)};
-    NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
-    stream.purpose = Purpose::kRetries;
-    draws.retry_key = stream_key(stream);
-    return draws;
+    return node_stream({.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
+                        .seed = request.key.seed,
+                        .epoch = request.key.epoch,
+                        .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
+                        .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
+                        .edge_type = static_cast<std::uint32_t>(edge_type)});
   }
 
   void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type) {
@@ -282,18 +290,29 @@ struct NeighborSampler::Impl {
     }
   }
 
-  // Words that the sums of the longest weighted row take, which only draws without replacement come to.
-  std::size_t longest_sums() const {
-    std::size_t longest = 0;
-    for (std::size_t e = 0; e < types.size(); ++e) {
-      const bool draws =
-          std::ranges::any_of(types[e].fanouts, [](std::int64_t fanout) { return fanout > 0; });
-      if (!types[e].weight || options.replace || !draws) continue;
-      const std::size_t degree = RowReader(dataset, static_cast<int>(e)).greatest_degree();
-      longest = std::max(
-          longest, RemainingWeights::words(std::min(degree, static_cast<std::size_t>(kMaxWeightedDegree))));
-    }
-    return longest;
+  // Edges of one type that destinations expanded together give at most, of `all` in a batch. Layer-dependent
+  // draws look at rows from end to end.
+  std::size_t most_in_group(std::size_t e, std::size_t all) const {
+    const std::vector<std::int64_t>& fanouts = types[e].fanouts;
+    if (fanouts.empty()) return 0;
+    const auto [least, most] = std::ranges::minmax(fanouts);
+    std::size_t row = static_cast<std::size_t>(std::max<std::int64_t>(most, 0));
+    if (least < 0 || options.labor)
+      row = std::max(row, RowReader(dataset, static_cast<int>(e)).greatest_degree());
+    return std::min(DrawnGroup::kRows * row, all);
+  }
+
+  // What the picker of expand() takes.
+  PickScratch::Most most_of_picker(std::size_t e, std::size_t group) const {
+    PickBounds bounds{.group = group, .fanout = 0, .replace = options.replace, .longest_row = [this, e] {
+                        return RowReader(dataset, static_cast<int>(e)).greatest_degree();
+                      }};
+    for (const std::int64_t fanout : types[e].fanouts)
+      if (fanout > 0) bounds.fanout = std::max(bounds.fanout, static_cast<std::size_t>(fanout));
+    if (options.labor) return LaborPicker::most_scratch(bounds);
+    if (types[e].weight) return WeightedPicker::most_scratch(bounds);
+    if (types[e].time) return TemporalPicker::most_scratch(bounds);
+    return UniformPicker::most_scratch(bounds);
   }
 
   // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
@@ -319,10 +338,7 @@ std::size_t NeighborSampler::scratch_bytes() const {
   if (s.labor) bytes += s.labor->scratch_bytes();
   bytes += s.expand_scratch.bytes() + s.excluded.bytes();
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
-  for (const NodeScratch& node : s.nodes) {
-    bytes += node.local.ids.bytes() + node.original_ids.bytes() + node.nodes.bytes() + node.trees.bytes();
-    bytes += std::visit([](const auto& relabel) { return relabel.bytes(); }, node.relabel);
-  }
+  for (const NodeScratch& node : s.nodes) bytes += node.bytes();
   return bytes;
 }
 
@@ -334,61 +350,31 @@ std::size_t NeighborSampler::later_table_bytes() const {
 std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
   const SampleBounds bounds = this->bounds(seeds);
   const Impl& s = *impl_;
-  const auto array = [](std::size_t count, std::size_t size) {
-    return hopfeed::max_scratch_bytes(count * size);
-  };
-  const std::size_t edge_id = s.options.edge_ids ? sizeof(std::int64_t) : 0,
-                    tree = s.trees ? sizeof(std::int64_t) : 0;
-  const auto picks = [&](std::size_t edges) {
-    if (!s.options.labor)
-      return (s.options.weight.empty() ? 1 : 2) * array(edges, sizeof(std::uint32_t)) +
-             array(edges, sizeof(std::uint64_t));
-    const std::size_t room = edges + kMarkedTogether;
-    return std::size(s.expand_scratch.picks.taken) *
-           (array(room, sizeof(std::int64_t)) + array(room, sizeof(std::uint32_t)));
-  };
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
-  std::size_t bytes = array(num_seeds, sizeof(std::uint32_t)) + array(num_seeds, sizeof(std::int64_t));
-  std::size_t largest_fanout = 0;  // of those that need a set of what was picked
-  std::size_t largest_group = 0;   // edges of destinations that are expanded together
+  std::size_t bytes = decltype(s.seed_index)::max_bytes(num_seeds) +
+                      decltype(s.seed_times)::max_bytes(num_seeds) + later_table_bytes();
+  std::size_t largest_group = 0;  // edges of destinations that are expanded together
+  ExpandOptions of_any{.edge_ids = s.options.edge_ids};
+  PickScratch::Most picks;
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
     const auto edges = static_cast<std::size_t>(bounds.edges[e]);
-    if (s.types[e].time)
-      bytes += array(SeedPlaces::most(num_seeds, s.options.time_window), sizeof(TimePlace));
-    std::size_t group = 0;
-    for (const std::int64_t fanout : s.types[e].fanouts)
-      if (fanout > kMaxLaneDraws) largest_fanout = std::max(largest_fanout, static_cast<std::size_t>(fanout));
-    const bool whole_rows =
-        s.options.labor ||
-        std::ranges::any_of(s.types[e].fanouts, [](std::int64_t fanout) { return fanout < 0; });
-    const std::size_t longest = whole_rows ? RowReader(s.dataset, static_cast<int>(e)).greatest_degree() : 0;
-    for (const std::int64_t fanout : s.types[e].fanouts)
-      group =
-          std::max(group, DrawnGroup::kRows *
-                              (fanout < 0 || s.options.labor ? longest : static_cast<std::size_t>(fanout)));
-    largest_group = std::max(largest_group, std::min(group, edges));
-    bytes += array(edges, sizeof(std::uint32_t)) + array(edges, edge_id) +
-             array(edges, s.types[e].positions ? sizeof(std::int64_t) : 0) +
-             array(static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]), sizeof(std::uint32_t));
+    const auto destinations = static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]);
+    const std::size_t group = s.most_in_group(e, edges);
+    largest_group = std::max(largest_group, group);
+    picks.cover(s.most_of_picker(e, group));
+    of_any.positions |= s.types[e].positions;
+    bytes += EdgeScratch::max_bytes(edges, destinations,
+                                    {.edge_ids = s.options.edge_ids, .positions = s.types[e].positions});
+    if (s.types[e].time) bytes += SeedPlaces::max_bytes(num_seeds, s.options.time_window);
   }
-  bytes += std::size(s.expand_scratch.placed) *
-               (array(largest_group, sizeof(std::uint64_t)) + array(largest_group, edge_id) +
-                array(largest_group, sizeof(std::int64_t)) + array(largest_group, tree)) +
-           picks(largest_group) + array(s.longest_sums(), sizeof(std::uint64_t));
-  bytes += later_table_bytes();
-  if (largest_fanout > 0) bytes += PickSet::max_bytes(largest_fanout);
+  bytes += ExpandScratch::max_bytes(largest_group, of_any, s.trees, picks);
   if (s.options.link.excludes()) {
     ExcludedRows::Most most = most_excluded(s.dataset, num_seeds, DrawnGroup::kRows);
     most.weighted = !s.options.weight.empty();
     bytes += ExcludedRows::max_bytes(most);
   }
-  for (std::size_t t = 0; t < s.nodes.size(); ++t) {
-    const auto nodes = static_cast<std::size_t>(bounds.nodes[t]);
-    bytes += array(nodes + largest_group + 1, sizeof(std::int64_t)) + array(nodes, sizeof(std::int64_t)) +
-             2 * array(nodes, tree);
-    bytes += std::visit([&](const auto& relabel) { return relabel.max_bytes(nodes + largest_group); },
-                        s.nodes[t].relabel);
-  }
+  for (std::size_t t = 0; t < s.nodes.size(); ++t)
+    bytes += s.nodes[t].max_bytes(static_cast<std::size_t>(bounds.nodes[t]), largest_group, s.trees);
   return bytes;
 }
 

@@ -38,24 +38,24 @@ void RowByRowSampler::sample(const SampleRequest& request, SampleBuilder& out) {
 
 void RowByRowSampler::expand(const SampleRequest& request, std::size_t hop, const RowReader& reader,
                              SampleBuilder& out) {
-  StreamOptions stream{.purpose = Purpose::kPlugin,
-                       .seed = request.key.seed,
-                       .epoch = request.key.epoch,
-                       .first = request.key.first,
-                       .hop = static_cast<std::uint32_t>(hop),
-                       .edge_type = static_cast<std::uint32_t>(reader.edge_type())};
-  NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
-  stream.hop += 1U << 16;  // draws that are refused go on in a stream of their own
-  draws.retry_key = stream_key(stream);
+  const NodeStream draws = node_stream({.purpose = Purpose::kPlugin,
+                                        .seed = request.key.seed,
+                                        .epoch = request.key.epoch,
+                                        .first = request.key.first,
+                                        .hop = static_cast<std::uint32_t>(hop),
+                                        .edge_type = static_cast<std::uint32_t>(reader.edge_type())});
   const int src = reader.csc().src_type, dst = reader.csc().dst_type;
   const auto most = static_cast<std::uint64_t>(most_[hop]);
   for (std::uint32_t target = begin_[dst]; target < end_[dst]; ++target) {
     excluded_.make_room();
     const Row row = reader.row(out.nodes(dst)[target], excluded_);
     if (row.degree == 0) continue;
-    draws.node = static_cast<std::uint64_t>(row.original_id);
     picks_.clear();
-    pick({.degree = row.degree, .most = most, .edge_type = reader.edge_type(), .draws = draws, .row = row},
+    pick({.degree = row.degree,
+          .most = most,
+          .edge_type = reader.edge_type(),
+          .draws = draws.of(static_cast<std::uint64_t>(row.original_id)),
+          .row = row},
          picks_);
     if (picks_.size() > most) {
       throw Error(

@@ -28,6 +28,12 @@
 
 namespace hopfeed {
 
+struct ExpandOptions {
+  bool edge_ids = false;   // gather original edge positions
+  bool positions = false;  // and positions in the dataset's order
+  int node_bits = 0;       // in disjoint batches an id is tree << node_bits | node
+};
+
 /// What one edge type has gathered in a batch so far.
 struct EdgeScratch {
   ScratchArray<std::uint32_t> sources;  // local ids, all hops
@@ -39,12 +45,12 @@ struct EdgeScratch {
   std::size_t bytes() const {
     return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
   }
-};
-
-struct ExpandOptions {
-  bool edge_ids = false;   // gather original edge positions
-  bool positions = false;  // and positions in the dataset's order
-  int node_bits = 0;       // in disjoint batches an id is tree << node_bits | node
+  /// Of so many edges into so many destinations.
+  static std::size_t max_bytes(std::size_t edges, std::size_t destinations, const ExpandOptions& options) {
+    return decltype(sources)::max_bytes(edges) + decltype(per_dst)::max_bytes(destinations) +
+           decltype(edge_ids)::max_bytes(options.edge_ids ? edges : 0) +
+           decltype(positions)::max_bytes(options.positions ? edges : 0);
+  }
 };
 
 /// Scratch that all edge types of a sampler share.
@@ -66,6 +72,16 @@ struct ExpandScratch {
     for (const Placed& group : placed)
       sum += group.at.bytes() + group.edge_at.bytes() + group.positions.bytes() + group.trees.bytes();
     return sum;
+  }
+  /// Where destinations that are expanded together give so many neighbours, and pickers take so much.
+  static std::size_t max_bytes(std::size_t group, const ExpandOptions& options, bool trees,
+                               const PickScratch::Most& most) {
+    return std::extent_v<decltype(placed)> *
+               (decltype(Placed::at)::max_bytes(group) +
+                decltype(Placed::edge_at)::max_bytes(options.edge_ids ? group : 0) +
+                decltype(Placed::positions)::max_bytes(options.positions ? group : 0) +
+                decltype(Placed::trees)::max_bytes(trees ? group : 0)) +
+           PickScratch::max_bytes(most);
   }
 };
 

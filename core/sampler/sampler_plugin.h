@@ -3,9 +3,9 @@
 //
 //   HOPFEED_SAMPLER_PLUGIN("my_sampler", MySampler)
 //
-// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&). It is built
-// against the hopfeed that loads it (find_package(hopfeed), hopfeed::core): the interface is C++, so another
-// version or compiler is refused.
+// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&), or of these
+// and const ExecutionOptions&, which may change no byte. It is built against the hopfeed that loads it
+// (find_package(hopfeed), hopfeed::core): the interface is C++, so another version or compiler is refused.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -17,18 +17,17 @@
 namespace hopfeed {
 
 /// What both sides have to agree in; compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 4, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 5, g++ ABI " __VERSION__;
 
 /// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
-inline constexpr std::size_t kSamplerPluginLayout =
-    (((((sizeof(BatchOptions) * 1009 + sizeof(SampleBuilder)) * 1009 + sizeof(Sample)) * 1009 +
-       sizeof(SampleRequest)) *
-          1009 +
-      sizeof(SampleBounds)) *
-         1009 +
-     sizeof(Dataset)) *
-        1009 +
-    sizeof(Row);
+inline constexpr std::size_t kSamplerPluginLayout = [] {
+  std::size_t layout = 0;
+  for (const std::size_t size :
+       {sizeof(BatchOptions), sizeof(ExecutionOptions), sizeof(SampleBuilder), sizeof(Sample),
+        sizeof(SampleRequest), sizeof(SampleBounds), sizeof(Dataset), sizeof(Row)})
+    layout = layout * 1009 + size;
+  return layout;
+}();
 
 /// What a plugin exports under the name hopfeed_sampler_plugin.
 struct SamplerPlugin {
@@ -53,7 +52,6 @@ std::string load_sampler_plugin(const std::filesystem::path& library);
 
 #define HOPFEED_SAMPLER_PLUGIN(NAME, CLASS)                                                              \
   extern "C" __attribute__((visibility("default"))) const hopfeed::SamplerPlugin hopfeed_sampler_plugin; \
-  const hopfeed::SamplerPlugin hopfeed_sampler_plugin{                                                   \
-      hopfeed::kSamplerPluginVersion, hopfeed::kSamplerPluginLayout, NAME,                               \
-      [](const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)                          \
-          -> std::unique_ptr<hopfeed::CustomSampler> { return std::make_unique<CLASS>(dataset, options); }};
+  const hopfeed::SamplerPlugin hopfeed_sampler_plugin{hopfeed::kSamplerPluginVersion,                    \
+                                                      hopfeed::kSamplerPluginLayout, NAME,               \
+                                                      hopfeed::make_custom_sampler<CLASS>};

@@ -19,19 +19,14 @@
 namespace hopfeed {
 namespace {
 
-template <class T>
-std::unique_ptr<CustomSampler> make(const Dataset& dataset, const BatchOptions& options) {
-  return std::make_unique<T>(dataset, options);
-}
-
 struct Registry {
   std::mutex mutex;
   struct Entry {
     CustomSamplerFactory factory;
     std::string file_sha256 = {};
   };
-  std::map<std::string, Entry> samplers{{BatchOptions::kWalkSampler, {make<WalkSampler>}},
-                                        {BatchOptions::kClusterSampler, {make<ClusterSampler>}}};
+  std::map<std::string, Entry> samplers{{BatchOptions::kWalkSampler, {make_custom_sampler<WalkSampler>}},
+                                        {BatchOptions::kClusterSampler, {make_custom_sampler<ClusterSampler>}}};
 };
 
 Registry& registry() {
@@ -52,7 +47,8 @@ Registry::Entry entry_of(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options) {
+std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
+                                      const ExecutionOptions& execution) {
   options.validate();
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {
@@ -60,7 +56,7 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   } else {
     const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
-    name_errors(options.sampler, [&] { custom = factory(dataset, options); });
+    name_errors(options.sampler, [&] { custom = factory(dataset, options, execution); });
     sampler = std::make_unique<CustomSamplerAdapter>(options.sampler, dataset, options, std::move(custom));
   }
   if (options.subgraph == Subgraph::kBidirectional)

@@ -2,20 +2,36 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "core/batch/batch_options.h"
+#include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
 #include "core/sampler/custom_sampler.h"
 #include "core/sampler/sampler.h"
 
 namespace hopfeed {
 
-/// The sampler that the options ask for. `dataset` must outlive it. Throws kNotFound for a name that nobody
-/// has brought, and what the sampler's constructor throws.
-std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options);
+/// The sampler that the options ask for. `dataset` must outlive it. `execution` may change how fast it is and
+/// what memory it takes, never what it gives. Throws kNotFound for a name that nobody has brought, and what
+/// the sampler's constructor throws.
+std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
+                                      const ExecutionOptions& execution = {});
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
-                                                                const BatchOptions& options);
+                                                                const BatchOptions& options,
+                                                                const ExecutionOptions& execution);
+/// The factory of a class whose constructor takes dataset and batch options, and behind them execution
+/// options where it wants them.
+template <class T>
+std::unique_ptr<CustomSampler> make_custom_sampler(const Dataset& dataset, const BatchOptions& options,
+                                                   const ExecutionOptions& execution) {
+  if constexpr (std::is_constructible_v<T, const Dataset&, const BatchOptions&, const ExecutionOptions&>)
+    return std::make_unique<T>(dataset, options, execution);
+  else
+    return std::make_unique<T>(dataset, options);
+}
+
 /// From now on, in this process, `name` is made by `factory`, which a file of this SHA-256 has brought
 /// (empty: none has). Throws kInvalid where it is already another's or longer than kMaxNameBytes.
 void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256 = {});

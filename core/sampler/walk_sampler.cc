@@ -143,16 +143,12 @@ void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::
                            SampleBuilder& out) {
   const RowReader& reader = readers_[steps_[step]];
   const std::size_t width = steps_.size() + 1, walks = ways.size() / width;
-  StreamOptions stream{.purpose = Purpose::kWalks,
-                       .seed = request.key.seed,
-                       .epoch = request.key.epoch,
-                       .first = request.key.first,
-                       .hop = static_cast<std::uint32_t>(step),
-                       .edge_type = static_cast<std::uint32_t>(steps_[step])};
-  const std::uint64_t key = stream_key(stream);
-  stream.purpose = Purpose::kRetries;
-  stream.hop += 1U << 16;  // apart from the retries of neighbours
-  const std::uint64_t retry_key = stream_key(stream);
+  const NodeStream draws = node_stream({.purpose = Purpose::kWalks,
+                                        .seed = request.key.seed,
+                                        .epoch = request.key.epoch,
+                                        .first = request.key.first,
+                                        .hop = static_cast<std::uint32_t>(step),
+                                        .edge_type = static_cast<std::uint32_t>(steps_[step])});
   for (std::size_t begin = 0; begin < walks; begin += kGroup) {
     const std::size_t end = std::min(walks, begin + kGroup);
     excluded_.make_room();
@@ -164,8 +160,7 @@ void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::
       if (at_[w] < 0) continue;
       Step& s = group[w - begin];
       s.row = reader.row(at_[w], excluded_);
-      s.stream = {key, retry_key, static_cast<std::uint64_t>(s.row.original_id),
-                  static_cast<std::uint32_t>(w)};
+      s.stream = draws.of(static_cast<std::uint64_t>(s.row.original_id), static_cast<std::uint32_t>(w));
       s.before = before_[w];
       if (s.row.degree == 0) {
         at_[w] = -1;

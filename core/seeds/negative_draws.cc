@@ -69,13 +69,14 @@ void NegativeDraws::draw(const Links& links, Negatives& out) {
   out.sources.resize(binary() ? static_cast<std::size_t>(count) : 0);
   out.destinations.resize(static_cast<std::size_t>(count));
   out.retries = 0;
-  const NegativeStream sources = negative_stream(links.key, edge_type_, LinkEnd::kSource),
-                       destinations = negative_stream(links.key, edge_type_, LinkEnd::kDestination);
+  const NodeStream sources = negative_stream(links.key, edge_type_, LinkEnd::kSource),
+                   destinations = negative_stream(links.key, edge_type_, LinkEnd::kDestination);
   for (std::int64_t j = 0; j < count; ++j) {
-    const std::int64_t i = j % positives, position = links.key.first + i, number = j / positives;
+    const std::int64_t i = j % positives, position = links.key.first + i;
+    const auto number = static_cast<std::uint32_t>(j / positives);
     const auto link = static_cast<std::size_t>(i);
-    Draw draw{.source = sources.of(position, number),
-              .destination = destinations.of(position, number),
+    Draw draw{.source = sources.of(static_cast<std::uint64_t>(position), number),
+              .destination = destinations.of(static_cast<std::uint64_t>(position), number),
               .time = {},
               .link = links.input_id[link]};
     if (!links.times.empty()) draw.time = links.times[link];

@@ -36,14 +36,10 @@ void NodeList::seeds(const BatchKey& key, Positions& out) const {
 
 void NodeList::draw(const BatchKey& key, std::span<std::int64_t> index) const {
   // Not keyed by key.first: a position of the epoch is the same seed in every batch that covers it.
-  StreamOptions stream{.purpose = Purpose::kSeeds, .seed = key.seed, .epoch = key.epoch};
-  NodeStream draws{.key = stream_key(stream), .retry_key = 0, .node = 0, .tree = 0};
-  stream.purpose = Purpose::kRetries;
-  stream.hop = 1U << 17;  // apart from the retries of neighbours and walks
-  draws.retry_key = stream_key(stream);
+  const NodeStream draws = node_stream({.purpose = Purpose::kSeeds, .seed = key.seed, .epoch = key.epoch});
   for (std::size_t i = 0; i < index.size(); ++i) {
-    draws.node = static_cast<std::uint64_t>(key.first) + i;
-    const AliasDraw drawn = alias_draw(draws, 0, static_cast<std::uint32_t>(size()));
+    const NodeStream position = draws.of(static_cast<std::uint64_t>(key.first) + i);
+    const AliasDraw drawn = alias_draw(position, 0, static_cast<std::uint32_t>(size()));
     index[i] = alias_position(drawn, options_.weights[drawn.column]);
   }
 }

@@ -30,12 +30,7 @@ class EveryOther : public RowByRowSampler {
   }
 };
 
-inline void register_own_sampler() {
-  register_sampler("own",
-                   [](const Dataset& dataset, const BatchOptions& options) -> std::unique_ptr<CustomSampler> {
-                     return std::make_unique<EveryOther>(dataset, options);
-                   });
-}
+inline void register_own_sampler() { register_sampler("own", make_custom_sampler<EveryOther>); }
 
 inline std::vector<Kind> all_kinds() {
   return {

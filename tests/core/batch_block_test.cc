@@ -37,8 +37,8 @@ TEST(BatchBlock, EqualsTheGoldenFile) {
   const fs::path golden = testing::golden("ring_batch.block");
   if (testing::stores_golden()) store_block(block.view(), golden);
   const std::string expected = file_bytes(golden);
-  ASSERT_EQ(block.size, expected.size());
-  EXPECT_EQ(std::memcmp(block.bytes.get(), expected.data(), expected.size()), 0)
+  ASSERT_EQ(block.size(), expected.size());
+  EXPECT_EQ(std::memcmp(block.memory.bytes().data(), expected.data(), expected.size()), 0)
       << "the layout or the draws have changed; if that was meant, raise kBlockVersion and run this test "
          "with HOPFEED_STORE_GOLDEN=1";
 }
@@ -48,7 +48,7 @@ TEST(BatchBlock, IsStoredWholeAndRead) {
   testing::TempFolder folder;
   store_block(block.view(), folder.path() / "b.block");
   EXPECT_EQ(file_bytes(folder.path() / "b.block"),
-            std::string(reinterpret_cast<const char*>(block.bytes.get()), block.size));
+            std::string(reinterpret_cast<const char*>(block.memory.bytes().data()), block.size()));
   store_block(block.view(), folder.path() / "b.npz");
   const std::string npz = file_bytes(folder.path() / "b.npz");
   EXPECT_EQ(npz.substr(0, 4), "PK\3\4");
@@ -77,17 +77,13 @@ TEST(BatchBlock, NodesAndEdgesWithAnAttributeOfOneName_AreStoredByTheirTypesToo)
 
 // A copy that a test may damage.
 struct Damaged {
-  explicit Damaged(const testing::Block& block)
-      : copy{.bytes = decltype(copy.bytes)(
-                 static_cast<std::byte*>(::operator new[](block.size, std::align_val_t{64}))),
-             .size = block.size} {
-    std::memcpy(copy.bytes.get(), block.bytes.get(), block.size);
+  explicit Damaged(const testing::Block& block) : copy{.memory = AlignedBlock(block.size())} {
+    std::ranges::copy(block.memory.bytes(), data());
   }
-  BlockHeader& header() { return *reinterpret_cast<BlockHeader*>(copy.bytes.get()); }
-  BlockEntry& entry(int i) {
-    return reinterpret_cast<BlockEntry*>(copy.bytes.get() + sizeof(BlockHeader))[i];
-  }
-  testing::Block copy{};
+  std::byte* data() { return copy.memory.bytes().data(); }
+  BlockHeader& header() { return *reinterpret_cast<BlockHeader*>(data()); }
+  BlockEntry& entry(int i) { return reinterpret_cast<BlockEntry*>(data() + sizeof(BlockHeader))[i]; }
+  testing::Block copy;
 };
 
 template <class Change>
@@ -129,10 +125,10 @@ TEST(BatchBlock, DamageIsRefused) {
 TEST(BatchBlock, LongerThanAnyBlockMayBe_IsRefused) {
   Damaged damaged(ring_batch());
   damaged.header().bytes = kMaxBlockBytes;
-  EXPECT_EQ(BatchView({damaged.copy.bytes.get(), kMaxBlockBytes}).bytes().size(), kMaxBlockBytes);
+  EXPECT_EQ(BatchView({damaged.data(), kMaxBlockBytes}).bytes().size(), kMaxBlockBytes);
   damaged.header().bytes = kMaxBlockBytes + kBlockAlignment;
   try {
-    BatchView({damaged.copy.bytes.get(), kMaxBlockBytes + kBlockAlignment});
+    BatchView({damaged.data(), kMaxBlockBytes + kBlockAlignment});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
@@ -161,12 +157,12 @@ TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {
   for (std::size_t at = 0; at < head; ++at) {
     for (int bit = 0; bit < 8; ++bit) {
       Damaged damaged(whole);
-      damaged.copy.bytes[at] ^= static_cast<std::byte>(1 << bit);
+      damaged.data()[at] ^= static_cast<std::byte>(1 << bit);
       try {
         const BatchView view = damaged.copy.view();
         for (int i = 0; i < view.num_arrays(); ++i) {
           const ArrayView array = view.array(i);
-          EXPECT_LE(array.bytes.data() + array.bytes.size(), damaged.copy.bytes.get() + damaged.copy.size);
+          EXPECT_LE(array.bytes.data() + array.bytes.size(), damaged.data() + damaged.copy.size());
         }
       } catch (const Error&) {
       }
@@ -177,8 +173,8 @@ TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {
 TEST(BatchBlock, ATruncatedOrMisplacedBlockIsRefused) {
   const auto block = ring_batch();
   for (std::size_t length :
-       {std::size_t{0}, std::size_t{64}, sizeof(BlockHeader), block.size - 64, block.size - 1}) {
-    EXPECT_THROW(BatchView({block.bytes.get(), length}), Error) << length;
+       {std::size_t{0}, std::size_t{64}, sizeof(BlockHeader), block.size() - 64, block.size() - 1}) {
+    EXPECT_THROW(BatchView({block.memory.bytes().data(), length}), Error) << length;
   }
   Damaged longer(block);
   EXPECT_THROW(BatchView({longer.copy.bytes.get() + 8, block.size - 8}), Error);

@@ -39,12 +39,12 @@ Announced write_all(std::int64_t num_nodes, std::int64_t width) {
   BatchMaker maker(dataset, list, {.fanouts = {2}});
   const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = num_nodes};
   const testing::Block plain = testing::make_block(maker, key);
-  const testing::Block told = testing::make_block(maker, key);
-  std::fill_n(told.bytes.get(), told.size, std::byte{0});
+  testing::Block told = testing::make_block(maker, key);
+  std::ranges::fill(told.memory.bytes(), std::byte{0});
   maker.sample(key);
   Announced result;
   const auto x = [&] { return told.view().find("x", Store::kNode, 0).as<float>(); };
-  maker.write({told.bytes.get(), told.size}, [&] {
+  maker.write(told.memory.bytes(), [&] {
     ++result.calls;
     while (x()[result.rows_before * static_cast<std::size_t>(width)] == 1.0F) ++result.rows_before;
   });
@@ -77,9 +77,11 @@ class Shadowing : public CustomSampler {
 
 // Who asks for a field by its name could get either.
 TEST(BatchMaker, TwoFieldsOfOneName_AreRefused) {
-  register_sampler("shadowing", [](const Dataset&, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
-    return std::make_unique<Shadowing>();
-  });
+  register_sampler(
+      "shadowing",
+      [](const Dataset&, const BatchOptions&, const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
+        return std::make_unique<Shadowing>();
+      });
   const testing::TempFolder folder;
   testing::write_tiny_dataset(folder.path() / "data", testing::labelled_ring());
   const Dataset dataset(folder.path() / "data");

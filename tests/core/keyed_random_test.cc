@@ -34,15 +34,80 @@ TEST(KeyedRandom, EveryPartOfTheKeyMakesAnotherStream) {
   const StreamOptions base{
       .purpose = Purpose::kNeighbors, .seed = 1, .epoch = 2, .first = 3, .hop = 4, .edge_type = 5};
   StreamOptions variants[] = {base, base, base, base, base, base, base, base};
-  variants[1].purpose = Purpose::kRetries;
+  variants[1].purpose = Purpose::kWalks;
   variants[2].seed = std::uint64_t{1} << 63;
   variants[3].epoch = 3;
   variants[4].first = 2;
   variants[5].first = std::int64_t{3} << 33;
   variants[6].hop = 5;
   variants[7].edge_type = 4;
-  for (const StreamOptions& options : variants) keys.insert(stream_key(options));
+  for (const StreamOptions& options : variants) keys.insert(node_stream(options).key);
   EXPECT_EQ(keys.size(), std::size(variants));
+}
+
+// First draws and retries of every purpose, in all hops and edge types, epochs and batches near the first
+// ones, where a purpose that adds a number to another's would meet it; far hops for those that shift theirs
+// by one bit.
+TEST(KeyedRandom, NoStreamMeetsAnother) {
+  std::vector<std::uint32_t> hops{0, 1, 2, 3, 4, 5};
+  for (int bit = 3; bit < 32; ++bit) hops.insert(hops.end(), {1U << bit, (1U << bit) + 1});
+  std::set<std::uint64_t> keys;
+  std::size_t streams = 0;
+  for (std::uint32_t purpose = 0; purpose <= static_cast<std::uint32_t>(kLastPurpose) + 1; ++purpose)
+    for (const std::uint32_t hop : hops)
+      for (std::uint32_t edge_type = 0; edge_type < 3; ++edge_type)
+        for (std::int64_t epoch = 0; epoch < 3; ++epoch)
+          for (const std::int64_t first : {0, 1, 1024}) {
+            const NodeStream stream = node_stream({.purpose = static_cast<Purpose>(purpose),
+                                                   .seed = 1,
+                                                   .epoch = epoch,
+                                                   .first = first,
+                                                   .hop = hop,
+                                                   .edge_type = edge_type});
+            keys.insert({stream.key, stream.retry_key});
+            streams += 2;
+          }
+  EXPECT_EQ(keys.size(), streams);
+}
+
+// What a stream's number is made of is in docs/architecture.md: the last number of the first counter is 0 of
+// draws and 1 of retries, and no other use has it.
+TEST(KeyedRandom, StreamsAreKeyedAsTheTableOfTheDocsHasIt) {
+  const auto key_of = [](const RandomWords& words) {
+    return static_cast<std::uint64_t>(words.word[1]) << 32 | words.word[0];
+  };
+  const NodeStream stream = node_stream({.purpose = Purpose::kShuffle,
+                                         .seed = 7,
+                                         .epoch = std::int64_t{3} << 32 | 2,
+                                         .first = std::int64_t{5} << 32 | 4,
+                                         .hop = 1,
+                                         .edge_type = 9});
+  EXPECT_EQ(stream.key, key_of(philox(2, 3, 4, 5, key_of(philox(5, 1, 9, 0, 7)))));
+  EXPECT_EQ(stream.retry_key, key_of(philox(2, 3, 4, 5, key_of(philox(5, 1, 9, 1, 7)))));
+  EXPECT_EQ(stream.node, 0);
+  const NodeStream other = stream.of(11, 12);
+  EXPECT_EQ(other.key, stream.key);
+  EXPECT_EQ(other.retry_key, stream.retry_key);
+  EXPECT_EQ(other.words(2).word[0], philox(11, 0, 12, 2, stream.key).word[0]);
+  EXPECT_EQ(other.retry_words(3, 1).word[0], philox(11, 0, 12, 1 << 16 | 3, stream.retry_key).word[0]);
+}
+
+// So another retry key moves nothing but the draws that are rejected.
+TEST(KeyedRandom, OnlyARejectedDrawLooksAtTheRetries) {
+  const std::uint32_t bound = 3u << 30;
+  for (std::uint64_t node = 0; node < 1'000; ++node) {
+    const NodeStream stream = node_stream({.seed = 3}).of(node);
+    NodeStream other = stream;
+    other.retry_key = 1;
+    const std::uint32_t word = stream.words(0).word[0];
+    if (bounded(word, bound).rejected) {
+      EXPECT_EQ(draw_below(stream, 0, word, bound),
+                draw_below(stream, 0, stream.retry_words(0, 1).word[0], bound))
+          << "the next candidate is a retry's";
+    } else {
+      EXPECT_EQ(draw_below(stream, 0, word, bound), draw_below(other, 0, word, bound));
+    }
+  }
 }
 
 TEST(KeyedRandom, BoundedDrawsAreExactWhereMultiplyShiftAloneIsBiased) {

@@ -44,7 +44,7 @@ TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
       const Ints part(seeds.begin() + key.first, seeds.begin() + key.first + key.count);
       testing::expect_same(block.view(), testing::serial_sample(graph, type, part, options, key), graph, type,
                            options);
-      EXPECT_LE(block.size, maker.max_block_bytes(key.count));
+      EXPECT_LE(block.size(), maker.max_block_bytes(key.count));
       if (HasFailure()) return;
     }
   }

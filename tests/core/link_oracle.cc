@@ -37,7 +37,8 @@ class Negatives {
   /// Number `k` of the link at position `at` of the batch.
   std::optional<Pair> draw(const BatchKey& key, std::size_t at, std::int64_t k, std::int64_t& retries) const {
     const auto stream = [&](LinkEnd end) {
-      return negative_stream(key, links_.edge_type, end).of(key.first + static_cast<std::int64_t>(at), k);
+      return negative_stream(key, links_.edge_type, end)
+          .of(static_cast<std::uint64_t>(key.first) + at, static_cast<std::uint32_t>(k));
     };
     const NodeStream sources = stream(LinkEnd::kSource), destinations = stream(LinkEnd::kDestination);
     if (weight(dst_, existing(dst_, at)) == 0) return {};

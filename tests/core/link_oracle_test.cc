@@ -183,7 +183,7 @@ TEST(LinkOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const Ints input = testing::ints(block.view().get("input_id", Store::kEdge, links.edge_type));
       for (std::int64_t i = 0; i < key.count; ++i)
         EXPECT_EQ(input[static_cast<std::size_t>(i)], key.first + i);
-      EXPECT_LE(block.size, maker.max_block_bytes(key.count));
+      EXPECT_LE(block.size(), maker.max_block_bytes(key.count));
       EXPECT_LE(maker.scratch_bytes(), maker.scratch(key.count).at_most) << "what memory is checked for";
       ++made;
       ++kinds[options.sampler];

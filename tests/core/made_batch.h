@@ -1,32 +1,27 @@
 // A batch made in memory for tests: dataset, seeds and maker in one line, the block owned.
 #pragma once
-#include <memory>
-#include <new>
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/maker/batch_maker.h"
 
 namespace hopfeed::testing {
 
 struct Block {
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-  };
-  std::unique_ptr<std::byte[], Free> bytes;
-  std::size_t size = 0;
-  BatchView view() const { return BatchView({bytes.get(), size}); }
+  AlignedBlock memory;
+  std::size_t size() const { return memory.bytes().size(); }
+  BatchView view() const { return BatchView(memory.bytes()); }
 };
 
 inline Block make_block(BatchMaker& maker, const BatchKey& key) {
-  Block block;
-  block.size = maker.sample(key);
-  block.bytes.reset(static_cast<std::byte*>(::operator new[](block.size, std::align_val_t{64})));
-  std::fill_n(block.bytes.get(), block.size,
-              std::byte{0xA5});  // a byte that the maker forgets shows in the digest
-  maker.write({block.bytes.get(), block.size});
+  Block block{.memory = AlignedBlock(maker.sample(key))};
+  // A byte that the maker forgets shows in the digest.
+  std::ranges::fill(block.memory.bytes(), std::byte{0xA5});
+  maker.write(block.memory.bytes());
   return block;
 }
 

@@ -32,10 +32,7 @@ class Whole : public RowByRowSampler {
 class HopSamplers : public ::testing::Test {
  protected:
   HopSamplers() {
-    register_sampler(
-        "whole", [](const Dataset& dataset, const BatchOptions& options) -> std::unique_ptr<CustomSampler> {
-          return std::make_unique<Whole>(dataset, options);
-        });
+    register_sampler("whole", make_custom_sampler<Whole>);
     graph_ = testing::random_typed_graph({.max_nodes = 60, .seed = 9});
     testing::write_typed_dataset(folder_.path() / "graph", graph_, testing::random_typed_cut(graph_, 2, 1));
     dataset_.emplace(folder_.path() / "graph");

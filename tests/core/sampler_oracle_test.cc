@@ -59,19 +59,15 @@ Expected oracle(const testing::TinyGraph& graph, const Ints& seeds, const BatchO
   std::size_t begin = 0;
   for (std::size_t hop = 0; hop < options.fanouts.size(); ++hop) {
     const std::size_t end = out.n_id.size(), edges_before = out.sources.size();
-    StreamOptions stream{.purpose = Purpose::kNeighbors,
-                         .seed = key.seed,
-                         .epoch = key.epoch,
-                         .first = key.first,
-                         .hop = static_cast<std::uint32_t>(hop)};
-    const std::uint64_t draws = stream_key(stream);
-    stream.purpose = Purpose::kRetries;
-    const std::uint64_t retries = stream_key(stream);
+    const NodeStream draws = node_stream({.purpose = Purpose::kNeighbors,
+                                          .seed = key.seed,
+                                          .epoch = key.epoch,
+                                          .first = key.first,
+                                          .hop = static_cast<std::uint32_t>(hop)});
     for (std::size_t i = begin; i < end; ++i) {
       const std::int64_t dst = out.n_id[i];
       const auto& row = rows[dst];
-      const NodeStream node{
-          .key = draws, .retry_key = retries, .node = static_cast<std::uint64_t>(dst), .tree = 0};
+      const NodeStream node = draws.of(static_cast<std::uint64_t>(dst));
       for (std::int64_t position :
            draw(node, static_cast<std::int64_t>(row.size()), options.fanouts[hop], options.replace)) {
         out.sources.push_back(local_id(row[position].first));
@@ -143,7 +139,7 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
       const auto block = testing::make_block(maker, key);
       const Ints part(seeds.begin() + first, seeds.begin() + first + key.count);
       expect_equal(block.view(), oracle(graph, part, options, key), graph);
-      EXPECT_LE(block.size, maker.max_block_bytes(key.count));
+      EXPECT_LE(block.size(), maker.max_block_bytes(key.count));
       EXPECT_EQ(block.view().key(), key);
       if (HasFailure()) return;
     }

@@ -13,12 +13,7 @@
 namespace hopfeed {
 namespace {
 
-NodeStream stream_of(std::uint64_t node) {
-  return {.key = stream_key({.seed = 11}),
-          .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = 11}),
-          .node = node,
-          .tree = 0};
-}
+NodeStream stream_of(std::uint64_t node) { return node_stream({.seed = 11}).of(node); }
 
 std::vector<std::uint32_t> pick(std::uint64_t node, std::uint32_t degree, std::uint32_t k, bool replace) {
   std::vector<std::uint32_t> picks(k + 4);

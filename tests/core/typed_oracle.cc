@@ -257,36 +257,27 @@ class Sampling {
   }
 
   NodeStream stream(std::size_t hop, std::size_t e, std::int64_t node, std::int64_t tree) const {
-    StreamOptions keyed{.purpose = Purpose::kNeighbors,
+    return node_stream({.purpose = Purpose::kNeighbors,
                         .seed = key_.seed,
                         .epoch = key_.epoch,
                         .first = key_.first,
                         .hop = static_cast<std::uint32_t>(hop),
-                        .edge_type = static_cast<std::uint32_t>(e)};
-    NodeStream stream{.key = stream_key(keyed),
-                      .retry_key = 0,
-                      .node = static_cast<std::uint64_t>(node),
-                      .tree = static_cast<std::uint32_t>(tree)};
-    keyed.purpose = Purpose::kRetries;
-    stream.retry_key = stream_key(keyed);
-    return stream;
+                        .edge_type = static_cast<std::uint32_t>(e)})
+        .of(static_cast<std::uint64_t>(node), static_cast<std::uint32_t>(tree));
   }
 
   // Each edge by the variate of its source, which all destinations of the hop share.
   Ints draw_labor(std::size_t hop, std::size_t e, const Ints& row, std::int64_t fanout) const {
-    NodeStream stream{
-        .key = stream_key({.purpose = Purpose::kLabor,
-                           .seed = key_.seed,
-                           .epoch = key_.epoch,
-                           .first = options_.labor_seeds > 0 ? key_.first / options_.labor_seeds : key_.first,
-                           .hop = static_cast<std::uint32_t>(hop / kLaborHops),
-                           .edge_type = static_cast<std::uint32_t>(e)}),
-        .retry_key = 0,
-        .node = 0,
-        .tree = 0};
+    const NodeStream sources =
+        node_stream({.purpose = Purpose::kLabor,
+                     .seed = key_.seed,
+                     .epoch = key_.epoch,
+                     .first = options_.labor_seeds > 0 ? key_.first / options_.labor_seeds : key_.first,
+                     .hop = static_cast<std::uint32_t>(hop / kLaborHops),
+                     .edge_type = static_cast<std::uint32_t>(e)});
     Ints picks;
     for (std::int64_t i = 0; i < std::ssize(row); ++i) {
-      stream.node = static_cast<std::uint64_t>(graph_.edges[e].sources[row[i]]);
+      const NodeStream stream = sources.of(static_cast<std::uint64_t>(graph_.edges[e].sources[row[i]]));
       if (fanout < 0 || std::ssize(row) <= fanout ||
           labor_variate(stream, static_cast<std::uint32_t>(hop)) < labor_threshold(fanout, row.size()))
         picks.push_back(i);

@@ -24,12 +24,7 @@ class EachTarget : public ::testing::TestWithParam<std::int64_t> {
 
 std::vector<std::int64_t> targets() { return hwy::SupportedAndGeneratedTargets(); }
 
-NodeStream keys_of(std::uint64_t seed) {
-  return {.key = stream_key({.seed = seed}),
-          .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = seed}),
-          .node = 0,
-          .tree = 0};
-}
+NodeStream keys_of(std::uint64_t seed) { return node_stream({.seed = seed}); }
 
 // Draws for `count` made-up rows both ways. Rows that the lanes leave to the serial rule must be the doubtful
 // ones.
@@ -48,9 +43,7 @@ void expect_serial_draws(std::mt19937_64& random, std::uint32_t count, std::uint
   const std::uint32_t again = draw_rows(rows, k, replacement, keys, picks);
   ASSERT_EQ(again >> (count - 1) >> 1, 0u) << "a lane behind the last row";
   for (std::uint32_t i = 0; i < count; ++i) {
-    NodeStream stream = keys;
-    stream.node = rows.node[i];
-    stream.tree = static_cast<std::uint32_t>(rows.tree[i]);
+    const NodeStream stream = keys.of(rows.node[i], static_cast<std::uint32_t>(rows.tree[i]));
     const auto degree = static_cast<std::uint32_t>(rows.degree[i]);
     std::vector<std::uint32_t> serial(k + 4);
     LinearSeen seen;
@@ -226,12 +219,9 @@ TEST_P(EachTarget, Shuffle_KeepsItsKnownAnswer) {
   for (std::int64_t i = 0; i < 10; ++i) {
     // One round at a time by Random123's own generator.
     std::uint64_t x = static_cast<std::uint64_t>(i);
-    const std::uint64_t key = stream_key({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 0});
-    const NodeStream partners{
-        .key = stream_key({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 1}),
-        .retry_key = stream_key({.purpose = Purpose::kRetries, .seed = 42, .epoch = 0, .hop = 1}),
-        .node = 0,
-        .tree = 0};
+    const std::uint64_t key =
+        node_stream({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 0}).key;
+    const NodeStream partners = node_stream({.purpose = Purpose::kShuffle, .seed = 42, .epoch = 0, .hop = 1});
     for (std::uint32_t round = 0; round < 48 + 2 * 4; ++round) {
       const std::uint64_t there = (draw_below_wide(partners, round, 10) + 10 - x) % 10,
                           larger = std::max(x, there);

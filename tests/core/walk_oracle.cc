@@ -34,18 +34,13 @@ std::uint64_t weight(const TypedEdges& edges, const WalkOptions& walk, std::int6
 
 NodeStream stream_of(const BatchKey& key, std::uint32_t step, std::size_t edge_type, std::int64_t at,
                      std::uint32_t number) {
-  StreamOptions keyed{.purpose = Purpose::kWalks,
+  return node_stream({.purpose = Purpose::kWalks,
                       .seed = key.seed,
                       .epoch = key.epoch,
                       .first = key.first,
                       .hop = step,
-                      .edge_type = static_cast<std::uint32_t>(edge_type)};
-  NodeStream stream{
-      .key = stream_key(keyed), .retry_key = 0, .node = static_cast<std::uint64_t>(at), .tree = number};
-  keyed.purpose = Purpose::kRetries;
-  keyed.hop += 1U << 16;
-  stream.retry_key = stream_key(keyed);
-  return stream;
+                      .edge_type = static_cast<std::uint32_t>(edge_type)})
+      .of(static_cast<std::uint64_t>(at), number);
 }
 
 /// Proposals that are accepted by their weight, and behind so many a draw from the sums.

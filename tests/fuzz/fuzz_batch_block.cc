@@ -1,21 +1,13 @@
 // Any bytes as a batch block: BatchView refuses them, or all that it then shows lies inside them.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "core/base/error.h"
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 
 namespace {
-
-struct Free {
-  void operator()(std::byte* bytes) const {
-    ::operator delete[](bytes, std::align_val_t{hopfeed::kBlockAlignment});
-  }
-};
 
 /// Reads the first and the last byte of everything, so that the sanitizer sees where it lies.
 unsigned touch(const hopfeed::BatchView& batch) {
@@ -42,11 +34,10 @@ void try_reading(Read read) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::unique_ptr<std::byte[], Free> block(static_cast<std::byte*>(
-      ::operator new[](std::max<std::size_t>(size, 1), std::align_val_t{hopfeed::kBlockAlignment})));
-  if (size > 0) std::memcpy(block.get(), data, size);
+  hopfeed::AlignedBlock block(size);
+  if (size > 0) std::memcpy(block.bytes().data(), data, size);
   try {
-    const hopfeed::BatchView batch({block.get(), size});
+    const hopfeed::BatchView batch(block.bytes());
     [[maybe_unused]] volatile unsigned sum = touch(batch);
     try_reading([&] { return batch.batch_size(); });
     try_reading([&] { return batch.num_nodes(); });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/batch/aligned_block.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/link_seeds.h"
@@ -90,11 +91,8 @@ class Files {
 template <class List>
 void sample(const Dataset& dataset, const List& seeds, const BatchOptions& options) {
   BatchMaker maker(dataset, seeds, options);
-  const std::size_t bytes = maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = seeds.size()});
-  std::vector<std::byte> buffer(bytes + kBlockAlignment);
-  const std::size_t shift =
-      (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
-  maker.write({buffer.data() + shift, bytes});
+  AlignedBlock block(maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = seeds.size()}));
+  maker.write(block.bytes());
 }
 
 void sample_every_kind(const Dataset& dataset) {

@@ -238,7 +238,7 @@ void compare(const Written& written, const BatchOptions& options, const Batch& b
   const testing::TypedBatch expected = testing::serial_sample(
       written.graph, batch.seed_type, Ints(first, first + batch.key.count), options, batch.key);
   testing::expect_same(block.view(), expected, written.graph, batch.seed_type, options);
-  EXPECT_LE(block.size, maker->max_block_bytes(batch.key.count));
+  EXPECT_LE(block.size(), maker->max_block_bytes(batch.key.count));
   EXPECT_EQ(testing::make_block(*maker, batch.key).view().digest(), block.view().digest());
   EXPECT_LE(maker->scratch_bytes(), maker->scratch(batch.key.count).at_most);
 }
@@ -262,7 +262,7 @@ void compare_links(const Written& written, const BatchOptions& options, const te
   }
   const testing::Block block = testing::make_block(*maker, key);
   testing::expect_same_links(block.view(), *expected, links, written.graph, options);
-  EXPECT_LE(block.size, maker->max_block_bytes(key.count));
+  EXPECT_LE(block.size(), maker->max_block_bytes(key.count));
   EXPECT_EQ(testing::make_block(*maker, key).view().digest(), block.view().digest());
   EXPECT_LE(maker->scratch_bytes(), maker->scratch(key.count).at_most);
 }

@@ -16,7 +16,6 @@ namespace {
 
 using testing::make_slot;
 using testing::TempFolder;
-using testing::TestSlot;
 
 class BatchTensorsTest : public ::testing::Test {
  protected:
@@ -32,12 +31,12 @@ class BatchTensorsTest : public ::testing::Test {
 TEST_F(BatchTensorsTest, TensorsShareTheSlotsMemory) {
   const auto slot =
       make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}, .edge_ids = true}, {.count = 20});
-  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
   for (const torch::Tensor& tensor :
        {batch.x, batch.y, batch.edge_index, batch.e_id, batch.n_id, batch.input_id}) {
     const auto* at = static_cast<const std::byte*>(tensor.const_data_ptr());
-    EXPECT_GE(at, slot->data);
-    EXPECT_LE(at + tensor.nbytes(), slot->data + slot->bytes);
+    EXPECT_GE(at, slot->bytes().data());
+    EXPECT_LE(at + tensor.nbytes(), slot->bytes().data() + slot->bytes().size());
   }
   EXPECT_EQ(batch.rows().col.const_data_ptr(), batch.edge_index.const_data_ptr());
 }
@@ -50,13 +49,13 @@ TEST_F(BatchTensorsTest, EdgeAttributesCalledXAndY_AreAmongTheOtherArrays) {
   writer.add({.name = "edge_index", .store = Store::kEdge, .shape = {2, 3}});
   const int x = writer.add({.name = "x", .store = Store::kEdge, .shape = {3}});
   writer.add({.name = "y", .store = Store::kEdge, .shape = {3}});
-  const auto slot = std::make_shared<TestSlot>(writer.bytes());
-  std::ranges::fill(slot->block(), std::byte{0});
-  writer.begin({.num_node_types = 1, .num_edge_types = 1}, slot->block());
+  const auto slot = std::make_shared<AlignedBlock>(writer.bytes());
+  std::ranges::fill(slot->bytes(), std::byte{0});
+  writer.begin({.num_node_types = 1, .num_edge_types = 1}, slot->bytes());
   *writer.data<std::int64_t>(batch_size) = 1;
   std::iota(writer.data<std::int64_t>(x), writer.data<std::int64_t>(x) + 3, 7);
 
-  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
   EXPECT_FALSE(batch.x.defined());
   EXPECT_FALSE(batch.y.defined());
   EXPECT_TRUE(torch::equal(batch.edge_arrays.at("x"), torch::arange(7, 10)));
@@ -69,7 +68,7 @@ TEST_F(BatchTensorsTest, ABidirectionalBatch_HasTensorsAndNoRows) {
     const auto slot = make_slot(
         *dataset_, dataset_->split(0, "train"),
         {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = keep}, {.count = 20});
-    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
     EXPECT_GT(batch.edge_index.size(1), 0);
     EXPECT_EQ(batch.edge_arrays.contains("_orig_edge_index"), keep);
     try {
@@ -87,7 +86,7 @@ TEST_F(BatchTensorsTest, AnInducedBatch_HasARowForEveryNode) {
   const BatchOptions neighbors{.fanouts = {4, 3}, .subgraph = Subgraph::kInduced};
   for (const BatchOptions& options : {neighbors, clusters}) {
     const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), options, {.count = 2});
-    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
     const CompressedRows rows = batch.rows();
     EXPECT_TRUE(batch.is_whole());
     EXPECT_EQ(rows.num_rows(), batch.num_nodes());
@@ -99,10 +98,10 @@ TEST_F(BatchTensorsTest, AnInducedBatch_HasARowForEveryNode) {
 
 TEST_F(BatchTensorsTest, TheSlotIsReleasedWhenTheLastTensorIsGone) {
   auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.count = 20});
-  const std::weak_ptr<TestSlot> watch = slot;
+  const std::weak_ptr<AlignedBlock> watch = slot;
   torch::Tensor kept;
   {
-    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
     slot.reset();
     kept = batch.x.narrow(0, 0, 1);  // a view of a view
     EXPECT_FALSE(watch.expired());
@@ -114,11 +113,11 @@ TEST_F(BatchTensorsTest, TheSlotIsReleasedWhenTheLastTensorIsGone) {
 
 TEST_F(BatchTensorsTest, TheGraphOfALossHoldsTheSlotUntilBackwardIsDone) {
   auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4}}, {.count = 20});
-  const std::weak_ptr<TestSlot> watch = slot;
+  const std::weak_ptr<AlignedBlock> watch = slot;
   torch::Tensor loss;
   torch::Tensor weight = torch::ones({5, 1}).requires_grad_();
   {
-    const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+    const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
     slot.reset();
     loss = mean_aggregate(torch::matmul(batch.x, weight), batch.rows()).sum();
   }
@@ -130,7 +129,7 @@ TEST_F(BatchTensorsTest, TheGraphOfALossHoldsTheSlotUntilBackwardIsDone) {
 TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
   const auto slot =
       make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4, 3}}, {.first = 5, .count = 20});
-  const BatchView view(slot->block());
+  const BatchView view(slot->bytes());
   const BatchTensors batch = to_tensors(view, slot);
   EXPECT_EQ(batch.batch_size, 20);
   EXPECT_EQ(batch.num_hops(), 2);
@@ -150,7 +149,7 @@ TEST_F(BatchTensorsTest, FieldsAreWhatTheBlockSays) {
 TEST_F(BatchTensorsTest, RepeatedSeedsHaveARowEach) {
   const std::vector<std::int64_t> seeds{7, 3, 7, 7};
   const auto slot = make_slot(*dataset_, seeds, {.fanouts = {2}}, {.count = 4});
-  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
   EXPECT_EQ(batch.batch_size, 2);
   const torch::Tensor ids = batch.at_seeds(batch.n_id);
   EXPECT_TRUE(torch::equal(ids, torch::tensor(seeds, torch::kInt64)));
@@ -173,12 +172,12 @@ class LinkBlock {
     numbers_.push_back(writer_.add({.name = name, .store = store, .type = type, .shape = shape}));
     values_.push_back(std::move(values));
   }
-  std::shared_ptr<TestSlot> slot() {
-    const auto slot = std::make_shared<TestSlot>(writer_.bytes());
-    std::ranges::fill(slot->block(), std::byte{0});
+  std::shared_ptr<AlignedBlock> slot() {
+    const auto slot = std::make_shared<AlignedBlock>(writer_.bytes());
+    std::ranges::fill(slot->bytes(), std::byte{0});
     writer_.begin({.num_node_types = static_cast<std::uint16_t>(node_types_),
                    .num_edge_types = static_cast<std::uint16_t>(edge_types_)},
-                  slot->block());
+                  slot->bytes());
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       std::ranges::copy(values_[i], writer_.data<std::int64_t>(numbers_[i]));
     return slot;
@@ -199,7 +198,7 @@ TEST_F(BatchTensorsTest, LinksAreThereUnderPyGsNames_AndAreNoEdgeAttributes) {
   block.add("input_id", Store::kEdge, 0, {2}, {11, 4});
   block.add("num_negative_retries", Store::kEdge, 0, {}, {17});
   const auto slot = block.slot();
-  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
   ASSERT_TRUE(batch.links.any());
   EXPECT_EQ(batch.links.edge_type, 0);
   EXPECT_TRUE(
@@ -226,7 +225,7 @@ TEST_F(BatchTensorsTest, TripletsOfATypedDataset_AndTheirTimes) {
   block.add("seed_time", Store::kEdge, 1, {2}, {70, 80});
   block.add("input_id", Store::kEdge, 1, {2}, {5, 6});
   const auto slot = block.slot();
-  const TypedBatchTensors batch = to_typed_tensors(BatchView(slot->block()), meta, slot);
+  const TypedBatchTensors batch = to_typed_tensors(BatchView(slot->bytes()), meta, slot);
   EXPECT_EQ(batch.links.edge_type, 1);
   EXPECT_EQ(batch.seed_type, 0);
   EXPECT_TRUE(torch::equal(batch.links.src_index, torch::tensor({1, 0}, torch::kInt64)));
@@ -239,7 +238,7 @@ TEST_F(BatchTensorsTest, TripletsOfATypedDataset_AndTheirTimes) {
   EXPECT_TRUE(batch.edges[1].edge_arrays.empty());
   EXPECT_EQ(batch.num_hops(), 1);
   try {
-    to_tensors(BatchView(slot->block()), slot);
+    to_tensors(BatchView(slot->bytes()), slot);
     ADD_FAILURE() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalid) << error.what();
@@ -248,7 +247,7 @@ TEST_F(BatchTensorsTest, TripletsOfATypedDataset_AndTheirTimes) {
 
 TEST_F(BatchTensorsTest, ABatchOfNodesHasNoLinks) {
   const auto slot = make_slot(*dataset_, dataset_->split(0, "train"), {.fanouts = {4}}, {.count = 20});
-  const BatchTensors batch = to_tensors(BatchView(slot->block()), slot);
+  const BatchTensors batch = to_tensors(BatchView(slot->bytes()), slot);
   EXPECT_FALSE(batch.links.any());
   EXPECT_FALSE(batch.links.edge_label_index.defined());
 }

@@ -66,7 +66,7 @@ class HeteroSageTest : public ::testing::Test {
   }
   TypedBatchTensors batch(const BatchOptions& options, const std::vector<std::int64_t>& seeds) const {
     const auto slot = testing::make_slot(*dataset_, seeds, options, {.count = std::ssize(seeds)});
-    return to_typed_tensors(BatchView(slot->block()), dataset_->meta(), slot);
+    return to_typed_tensors(BatchView(slot->bytes()), dataset_->meta(), slot);
   }
   /// The whole graph by original ids.
   Inputs whole(const HeteroSage& model) const {

@@ -2,10 +2,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
@@ -14,32 +14,20 @@
 
 namespace hopfeed::testing {
 
-/// The memory of one block; says when it is freed.
-struct TestSlot {
-  explicit TestSlot(std::size_t bytes)
-      : bytes(bytes), data(static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, bytes))) {}
-  ~TestSlot() { std::free(data); }
-  TestSlot(const TestSlot&) = delete;
-  TestSlot& operator=(const TestSlot&) = delete;
-  std::span<std::byte> block() const { return {data, bytes}; }
-
-  std::size_t bytes;
-  std::byte* data;
-};
-
-inline std::shared_ptr<TestSlot> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds,
-                                           const BatchOptions& options, BatchKey key) {
+/// In place of a slot: a share of it is the batch's, as of a slot.
+inline std::shared_ptr<AlignedBlock> make_slot(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                                               const BatchOptions& options, BatchKey key) {
   const NodeList list(seeds, {.shuffle = false});
   BatchMaker maker(dataset, list, options);
-  auto slot = std::make_shared<TestSlot>(maker.sample(key));
-  maker.write(slot->block());
+  auto slot = std::make_shared<AlignedBlock>(maker.sample(key));
+  maker.write(slot->bytes());
   return slot;
 }
 
 inline BatchTensors make_batch(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                const BatchOptions& options, BatchKey key) {
   const auto slot = make_slot(dataset, seeds, options, key);
-  return to_tensors(BatchView(slot->block()), slot);
+  return to_tensors(BatchView(slot->bytes()), slot);
 }
 
 }  // namespace hopfeed::testing

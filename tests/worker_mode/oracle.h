@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/aligned_block.h"
 #include "core/batch/deal.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
@@ -46,13 +47,10 @@ inline std::vector<std::string> expected(const LoaderOptions& options, EpochRang
   std::vector<std::string> lines;
   for (std::int64_t step = 0; step < deal.steps(); ++step) {
     const Deal::Range batch = deal.batch(step);
-    const std::size_t bytes = maker.sample(
-        {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count});
-    std::vector<std::byte> buffer(bytes + kBlockAlignment);
-    const std::size_t shift =
-        (kBlockAlignment - reinterpret_cast<std::size_t>(buffer.data()) % kBlockAlignment) % kBlockAlignment;
-    maker.write({buffer.data() + shift, bytes});
-    lines.push_back(line_of(BatchView({buffer.data() + shift, bytes})));
+    AlignedBlock block(maker.sample(
+        {.seed = options.seed, .epoch = range.epoch, .first = batch.first, .count = batch.count}));
+    maker.write(block.bytes());
+    lines.push_back(line_of(BatchView(block.bytes())));
   }
   return lines;
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 
+#include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/dataset/npy.h"
 #include "tests/worker_mode/loader_fixture.h"
@@ -99,12 +101,9 @@ TEST_F(SampleProgram, At_MakesTheSameBatchAgainAndStoresIt) {
   EXPECT_EQ(lines_of(again.out), std::vector<std::string>{whole[2]});
   std::ifstream stored(file, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(stored)), {});
-  std::vector<std::byte> bytes(text.size() + kBlockAlignment);
-  std::byte* aligned =
-      bytes.data() +
-      (kBlockAlignment - reinterpret_cast<std::size_t>(bytes.data()) % kBlockAlignment) % kBlockAlignment;
-  std::copy_n(reinterpret_cast<const std::byte*>(text.data()), text.size(), aligned);
-  EXPECT_EQ(line_of(BatchView({aligned, text.size()})), whole[2]);
+  AlignedBlock block(text.size());
+  std::ranges::copy(std::as_bytes(std::span(text)), block.bytes().begin());
+  EXPECT_EQ(line_of(BatchView(block.bytes())), whole[2]);
   const std::string npz = (folder() / "batch.npz").string();
   EXPECT_EQ(sample({"--at", "0,32,16", "--dump", npz}).exit_code, 0);
   EXPECT_EQ(testing::run_program({"python3", "-c",

@@ -1,0 +1,56 @@
+// The attributes that a batch carries: which they are, where their rows come from (feature_source.h), and
+// where they lie in the block, those of nodes before those of edges.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/batch/batch_options.h"
+#include "core/batch/block_writer.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/feature_source.h"
+#include "core/sampler/sampler.h"
+
+namespace hopfeed {
+
+class BatchFeatures {
+ public:
+  /// Throws kNotFound for attributes that the options name and the dataset does not have.
+  BatchFeatures(const Dataset& dataset, const BatchOptions& options, const FeatureSourceFactory& make_source);
+
+  /// rows[i]: how many of attribute i a batch within `bounds` has at most.
+  void most_rows(const SampleBounds& bounds, std::vector<std::int64_t>& rows) const;
+  /// rows[i]: how many of attribute i the block of `sample` has. Its views must hold until gather().
+  void prepare(const Sample& sample, std::vector<std::int64_t>& rows);
+  /// Announces an array for each attribute; at[i] is its number.
+  void lay_out(std::span<const std::int64_t> rows, BlockWriter& out, std::vector<int>& at) const;
+
+  /// Told once where more than `last_bytes` of rows are gathered: when so many are left.
+  struct NearlyDone {
+    std::size_t last_bytes;
+    const std::function<void()>& tell;  // may be empty
+  };
+  /// Writes the rows of the batch that was prepared, which has `rows` of each, into the arrays `at`.
+  void gather(std::span<const std::int64_t> rows, std::span<const int> at, BlockWriter& out,
+              const NearlyDone& nearly_done);
+
+ private:
+  struct Feature {
+    FeatureName what;
+    AttrMeta meta;
+    std::unique_ptr<FeatureSource> source;
+  };
+  void add(const Dataset& dataset, const FeatureName& what, const AttrMeta& meta,
+           const FeatureSourceFactory& make_source);
+  void find_node_features(const Dataset& dataset, const BatchOptions& options,
+                          const FeatureSourceFactory& make_source);
+  void find_edge_features(const Dataset& dataset, const BatchOptions& options,
+                          const FeatureSourceFactory& make_source);
+
+  std::vector<Feature> features_;
+};
+
+}  // namespace hopfeed

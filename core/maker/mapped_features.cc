@@ -1,0 +1,24 @@
+// See mapped_features.h.
+#include "core/maker/mapped_features.h"
+
+#include "core/dataset/row_gather.h"
+
+namespace hopfeed {
+
+std::size_t MappedFeatures::prepare(std::span<const std::int64_t> ids) {
+  left_ = ids;
+  return ids.size();
+}
+
+void MappedFeatures::gather(std::size_t rows, std::byte* out) {
+  gather_rows(attr_, left_.first(rows), out);
+  left_ = left_.subspan(rows);
+}
+
+std::unique_ptr<FeatureSource> mapped_features(const Dataset& dataset, const FeatureName& feature) {
+  return std::make_unique<MappedFeatures>(feature.store == Store::kNode
+                                              ? dataset.attr(feature.type, feature.name)
+                                              : dataset.edge_attr(feature.type, feature.name));
+}
+
+}  // namespace hopfeed
