@@ -205,10 +205,10 @@ TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
   expect([](BatchOptions& o) { o.replace = true; }, unknown("replace"));
   expect([](BatchOptions& o) { o.weight = "w"; }, unknown("weight"));
   expect([](BatchOptions& o) { o.fanouts = {4, 3}; }, unknown("fanouts"));
-  expect([](BatchOptions& o) { o.edge_fanouts = {{"to", {1, 1, 1}}}; }, unknown("edge fanouts"));
+  expect([](BatchOptions& o) { o.edge_fanouts = {{"to", {1, 1, 1}}}; }, unknown("edge_fanouts"));
   expect([](BatchOptions& o) { o.time = "t"; }, unknown("time"));
   expect([](BatchOptions& o) { o.sampler_options = "10abc"; },
-         "'10abc' in fanouts '10abc' is no number; write them like 15,10,5");
+         "'10abc' in sampler_options '10abc' is no number; write them like 15,10,5");
   expect([](BatchOptions& o) { o.sampler_options = "70000"; },
          "70000 neighbours of a row in a hop; choose 1 to 65535");
   expect([](BatchOptions& o) { o.sampler_options = ""; }, "a sampler of 0 hops; 1 to 16 can be");
