@@ -14,6 +14,7 @@ namespace hopfeed {
 
 std::unique_ptr<InProcessStream> InProcessStream::open(const LoaderOptions& options) {
   for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
+  check_batch_options(options.batch);
   auto dataset = std::make_unique<const Dataset>(options.dataset,
                                                  DatasetOptions{.huge_pages = options.execution.huge_pages});
   auto source = loader_source(options, *dataset);

@@ -2,14 +2,14 @@
 #include "worker_mode/loader.h"
 
 #include "worker_mode/in_process_stream.h"
-#include "worker_mode/loader_source.h"
 #include "worker_mode/worker_stream.h"
 
 namespace hopfeed {
 namespace {
 
 std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
-  check_options(options);
+  options.deal.validate();
+  options.execution.validate();
   if (options.execution.num_workers == 0) return InProcessStream::open(options);
   return WorkerStream::open(options);
 }

@@ -73,10 +73,9 @@ BatchSpec loader_spec(const LoaderOptions& options, const Dataset& dataset, cons
   return spec;
 }
 
-void check_options(const LoaderOptions& options) {
-  options.batch.validate();
-  options.deal.validate();
-  options.execution.validate();
+void check_batch_options(const BatchOptions& options) {
+  require_sampler(options.sampler);  // else its options would be told that it does not know them
+  options.validate();
 }
 
 void check_deal(const DealOptions& deal, std::int64_t num_seeds) {

@@ -19,8 +19,10 @@ std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const D
 /// Throws kNotFound for a sampler that nobody has brought.
 BatchSpec loader_spec(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
 
-/// Throws kInvalid where an option cannot be, or drop_last leaves no batch of `num_seeds`.
-void check_options(const LoaderOptions& options);
+/// Throws kNotFound for a sampler that nobody has brought, kInvalid where its options cannot be. Plugins are
+/// loaded.
+void check_batch_options(const BatchOptions& options);
+/// Throws kInvalid where drop_last leaves no batch of `num_seeds`.
 void check_deal(const DealOptions& deal, std::int64_t num_seeds);
 
 }  // namespace hopfeed

@@ -93,7 +93,7 @@ void sample_one(const SampleArguments& arguments) {
   nlohmann::json told{{"batches", 1},
                       {"nodes", view.total_nodes()},
                       {"edges", view.total_edges()},
-                      {"bytes", block.size},
+                      {"bytes", block.bytes().size()},
                       {"digest", fmt::format("{:016x}", view.digest())},
                       {"dump", arguments.dump}};
   if (o.batch.link.negatives.strict) told["num_negative_retries"] = negative_retries(view);
@@ -329,9 +329,9 @@ int main(int argc, char** argv) {
     if (arguments.labor_batches > 1)
       arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.deal.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
-    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs);
-    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
-    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);
+    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs, "attrs");
+    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs, "edge_attrs");
+    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath, "walk.metapath");
     if (!arguments.plugin.empty()) arguments.loader.execution.plugins.push_back(arguments.plugin);
     if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
     if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);

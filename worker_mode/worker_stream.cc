@@ -27,6 +27,12 @@ std::vector<std::vector<int>> worker_cores(const ExecutionOptions& options) {
   return cores;
 }
 
+std::vector<std::string> plugin_paths(const ExecutionOptions& options) {
+  std::vector<std::string> paths;
+  for (const std::string& plugin : options.plugins) paths.push_back(plugin_path(plugin).string());
+  return paths;
+}
+
 }  // namespace
 
 std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
@@ -36,15 +42,34 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
     try_plugin(program, plugin_path(plugin).string(), execution.start_deadline);
     load_sampler_plugin(plugin);
   }
+  check_batch_options(options.batch);
   const Dataset dataset(options.dataset);
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
   std::unique_ptr<WorkerStream> stream(new WorkerStream(options, dataset, *source));
-  stream->start_workers(options, dataset, program);
+  const WorkerConfig config = stream->worker_config(options, dataset);
+  if (!stream->spec().sampler_sha256.empty()) {
+    try_sampler({.program = program,
+                 .plugins = plugin_paths(execution),
+                 .sampler = options.batch.sampler,
+                 .config = config.to_json(),
+                 .seeds_fd = stream->seeds_fd_.get(),
+                 .batch_size = options.deal.batch_size,
+                 .deadline = execution.start_deadline});
+  }
+  stream->plan_channel_for(options, dataset, *source);
+  stream->start_workers(execution, program, config);
   return stream;
 }
 
 WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source)
     : ChannelStream(options, loader_spec(options, dataset, source), dataset.meta(), source.size()) {
+  if (!source.given()) return;
+  const std::vector<std::byte> packed = source.pack();
+  seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
+}
+
+void WorkerStream::plan_channel_for(const LoaderOptions& options, const Dataset& dataset,
+                                    const BatchSource& source) {
   const BatchMaker maker = source.maker(dataset, options.batch, options.execution);
   const std::int64_t batch_size = options.deal.batch_size;
   make_channel(plan_channel(options.execution, options.batch.bounded(),
@@ -53,12 +78,20 @@ WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset,
                              .available = available_memory(),
                              .local_world = local_ranks().world}),
                options);
-  if (!source.given()) return;
-  const std::vector<std::byte> packed = source.pack();
-  seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
+}
+
+WorkerConfig WorkerStream::worker_config(const LoaderOptions& options, const Dataset& dataset) const {
+  return {.dataset = std::filesystem::absolute(dataset.folder()).string(),
+          .spec = spec(),
+          .check_finite = options.execution.check_finite,
+          .worker = 0,
+          .parent = 0,
+          .cores = {},
+          .huge_pages = to_string(options.execution.huge_pages)};
 }
 
 WorkerStream::~WorkerStream() {
+  if (!host()) return;              // its opening was refused
   if (!host()->in_own_process()) {  // workers and slots are the other process's
     [[maybe_unused]] const SlotFillers* left_alone = fillers_.release();
     return;
@@ -67,17 +100,12 @@ WorkerStream::~WorkerStream() {
   host()->close();
 }
 
-void WorkerStream::start_workers(const LoaderOptions& options, const Dataset& dataset,
-                                 const std::string& program) {
-  const ExecutionOptions& execution = options.execution;
+void WorkerStream::start_workers(const ExecutionOptions& execution, const std::string& program,
+                                 const WorkerConfig& config) {
   SupervisorOptions supervision;
   supervision.program = program;
-  supervision.config = {.dataset = std::filesystem::absolute(dataset.folder()).string(),
-                        .spec = spec(),
-                        .check_finite = execution.check_finite,
-                        .huge_pages = to_string(execution.huge_pages)};
-  for (const std::string& plugin : execution.plugins)
-    supervision.plugins.push_back(plugin_path(plugin).string());
+  supervision.config = config;
+  supervision.plugins = plugin_paths(execution);
   supervision.cores = worker_cores(execution);
   supervision.seeds_fd = seeds_fd_.get();
   supervision.batch_deadline = execution.batch_deadline;

@@ -8,6 +8,7 @@
 #include "worker_mode/channel_stream.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/slot_fillers.h"
+#include "worker_mode/worker_config.h"
 
 namespace hopfeed {
 
@@ -20,7 +21,11 @@ class WorkerStream final : public ChannelStream {
 
  private:
   WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
-  void start_workers(const LoaderOptions& options, const Dataset& dataset, const std::string& program);
+  void plan_channel_for(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
+  /// Of the workers, but for what tells them apart.
+  WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
+  void start_workers(const ExecutionOptions& execution, const std::string& program,
+                     const WorkerConfig& config);
 
   OwnedFd seeds_fd_;
   std::unique_ptr<SlotFillers> fillers_;  // ends before what it uses

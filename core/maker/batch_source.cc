@@ -15,9 +15,10 @@ BatchSource::BatchSource(std::unique_ptr<const NodeSet> nodes, const NodeSet::Li
 BatchSource::BatchSource(std::unique_ptr<const LinkSet> links, const LinkSet::ListOptions& options)
     : links_(std::move(links)), link_list_(links_->list(options)) {}
 
-BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& options) const {
-  if (links_) return BatchMaker(dataset, *link_list_, options);
-  return BatchMaker(dataset, *node_list_, options);
+BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& options,
+                              const ExecutionOptions& execution) const {
+  if (links_) return BatchMaker(dataset, *link_list_, options, execution);
+  return BatchMaker(dataset, *node_list_, options, execution);
 }
 
 std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,

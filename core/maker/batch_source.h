@@ -29,7 +29,8 @@ class BatchSource {
   bool given() const { return links_ ? links_->given() : nodes_->given(); }
   std::vector<std::byte> pack() const { return links_ ? links_->pack() : nodes_->pack(); }
   /// `dataset` and this must outlive it. Throws what BatchMaker's constructors throw.
-  BatchMaker maker(const Dataset& dataset, const BatchOptions& options) const;
+  BatchMaker maker(const Dataset& dataset, const BatchOptions& options,
+                   const ExecutionOptions& execution = {}) const;
 
  private:
   std::unique_ptr<const NodeSet> nodes_;

@@ -25,8 +25,9 @@ struct Registry {
     CustomSamplerFactory factory;
     std::string file_sha256 = {};
   };
-  std::map<std::string, Entry> samplers{{BatchOptions::kWalkSampler, {make_custom_sampler<WalkSampler>}},
-                                        {BatchOptions::kClusterSampler, {make_custom_sampler<ClusterSampler>}}};
+  std::map<std::string, Entry> samplers{
+      {BatchOptions::kWalkSampler, {make_custom_sampler<WalkSampler>}},
+      {BatchOptions::kClusterSampler, {make_custom_sampler<ClusterSampler>}}};
 };
 
 Registry& registry() {
@@ -42,13 +43,19 @@ Registry::Entry entry_of(const std::string& name) {
   std::string names = BatchOptions::kNeighborSampler;
   for (const auto& [other, entry] : all.samplers) names += ", " + other;
   throw Error(ErrorCode::kNotFound,
-              fmt::format("there is no sampler '{}'; there are {}; a plugin may bring others", name, names));
+              fmt::format("there is no sampler '{}'; there are {}; name the plugin that brings it (plugins)",
+                          name, names));
 }
 
 }  // namespace
 
+void require_sampler(const std::string& name) {
+  if (name != BatchOptions::kNeighborSampler) entry_of(name);
+}
+
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
                                       const ExecutionOptions& execution) {
+  require_sampler(options.sampler);
   options.validate();
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {

@@ -12,6 +12,10 @@
 
 namespace hopfeed {
 
+/// Throws kNotFound for the name of a sampler that nobody has brought. To be asked before options are
+/// checked: what a sampler knows can only be said of one that is there.
+void require_sampler(const std::string& name);
+
 /// The sampler that the options ask for. `dataset` must outlive it. `execution` may change how fast it is and
 /// what memory it takes, never what it gives. Throws kNotFound for a name that nobody has brought, and what
 /// the sampler's constructor throws.
