@@ -3,11 +3,11 @@
 #include <iostream>
 
 #include "bench/bench_options.h"
-#include "core/base/limits.h"
 #include "core/batch/batch_options.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/stop_signals.h"
+#include "worker_mode/program/loader_arguments.h"
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
       "Measures hopfeed against what this machine allows; each benchmark prints one JSON line.\n\n"
       "Example: hopfeed-bench sampler --threads 2 --seconds 5");
   BenchOptions options;
-  std::string fanouts = "15,10,5", output = "topology", huge_pages = "auto", json;
+  LoaderOptions loader;
+  LoaderArguments from_line(loader);
+  std::string output = "topology", json;
   struct Command {
     const char* name;
     const char* help;
@@ -41,17 +43,14 @@ int main(int argc, char** argv) {
     sub.option("--nodes", options.nodes, "Nodes of the generated graph");
     sub.option("--edges", options.edges, "Edges of the generated graph");
     sub.option("--features", options.features, "Features (float32) of the generated graph");
-    sub.option("--fanouts", fanouts, "Neighbours per hop, -1 for all");
-    sub.option("--batch-size", options.batch_size, "Seeds per batch", {.min = 1, .max = kMaxBatchSize});
+    from_line.add_fanouts(sub, "Seeds");
     sub.option("--seconds", options.seconds, "Length of each measurement", {.positive = true});
     sub.option("--threads,--num-workers", options.threads,
                "Samplers or workers side by side, one per core (channel has one)", {.min = 1, .max = 1024});
     sub.option("--output", output,
                "What sampler makes: topology: local ids only; batch: every default field but features",
                {.one_of = {"topology", "batch"}});
-    sub.option("--huge-pages", huge_pages,
-               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
-               {.one_of = {"auto", "never", "always"}});
+    from_line.add_pages(sub);
     sub.flag("--e-id", options.edge_ids, "With original edge positions");
     sub.flag("--verify", options.verify, "Check what was computed");
     if (command.run == bench_sampler) {
@@ -74,9 +73,11 @@ int main(int argc, char** argv) {
     }
     sub.option("--json", json, "Also write the line to this file", {.output = true});
     sub.action([&] {
-      options.fanouts = parse_fanouts(fanouts);
+      from_line.take();
+      options.fanouts = loader.batch.fanouts;
+      options.batch_size = loader.deal.batch_size;
       BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it
-      options.huge_pages = parse_huge_pages(huge_pages);
+      options.huge_pages = loader.execution.huge_pages;
       options.topology = output == "topology";
       JsonReport file(json);  // opened first: an hour of measuring is not lost to a wrong name
       Report report = command.run(options);

@@ -108,17 +108,16 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
               {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
   line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
-  line.option("--batch-size", t.loader.deal.batch_size, "Seeds per batch and trainer");
   line.option("--hidden", t.hidden, "Width of the hidden layers");
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
-  add_worker_options(line, t.loader, a.process);
+  a.from_line.add_workers(line);
+  add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
-  line.flag("--check-finite", t.loader.execution.check_finite,
-            "End with an error where a batch has NaN or infinity among its features");
+  a.from_line.add_check_finite(line);
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
   line.option("--checkpoint-every", t.checkpoint_every,
               "Steps between checkpoints; 0: after each epoch only");

@@ -6,13 +6,14 @@
 
 #include "examples/training_process.h"
 #include "trainer/trainer.h"
+#include "worker_mode/program/loader_arguments.h"
 
 namespace hopfeed {
 
 /// Options that all of them have.
 struct ClassificationArguments {
-  TrainingOptions training{.loader = {.batch_size = 1024, .num_workers = 1}, .name = "model"};
-  std::string fanouts = "15,10,5";
+  TrainingOptions training = {};
+  LoaderArguments from_line{training.loader};
   ProcessArguments process;
   std::string trace;
 };

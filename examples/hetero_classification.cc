@@ -16,8 +16,7 @@ namespace hopfeed {
 namespace {
 
 struct Arguments {
-  ClassificationArguments shared{.fanouts = "8,4"};
-  std::string edge_fanouts;
+  ClassificationArguments shared{.training = {.loader = {.batch = {.fanouts = {8, 4}}}}};
   std::string without;
   std::string homogeneous, homogeneous_fanouts = "15,10,5";
 };
@@ -26,9 +25,7 @@ void add_options(CommandLine& line, Arguments& a) {
   add_options(line, a.shared);
   line.option("--node-type", a.shared.training.loader.node_type,
               "Type that is classified; default: the first");
-  line.option(
-      "--edge-fanouts", a.edge_fanouts,
-      "Neighbours drawn per hop by edges of single types (depends=15,10;tagged=5,0); others take --fanouts");
+  a.shared.from_line.add_edge_fanouts(line);
   line.option(
       "--without", a.without,
       "Train HeteroSage once more without these edge types (tagged,rev_tagged), to see what they say");
@@ -82,8 +79,7 @@ ModelRun run_without(const Arguments& a, TrainingOptions training) {
 
 void run(Arguments& a) {
   TrainingOptions& training = a.shared.training;
-  training.loader.batch.fanouts = parse_fanouts(a.shared.fanouts);
-  training.loader.batch.edge_fanouts = parse_edge_fanouts(a.edge_fanouts);
+  a.shared.from_line.take();
   training.loader.batch.validate();
   if (training.loader.batch.fanouts.empty())
     throw Error(ErrorCode::kInvalid, "--fanouts is empty; give a number per hop, one hop at least");

@@ -12,13 +12,23 @@
 #include "examples/link_report.h"
 #include "examples/training_process.h"
 #include "trainer/link_trainer.h"
+#include "worker_mode/program/loader_arguments.h"
 
 namespace hopfeed {
 namespace {
 
+LinkTrainingOptions defaults() {
+  LinkTrainingOptions options;
+  options.loader.batch.fanouts = {8, 4};
+  options.loader.batch.link.negatives.mode = NegativeMode::kBinary;
+  options.loader.batch.link.exclude = Exclude::kReverse;
+  options.loader.deal.batch_size = 2048;
+  return options;
+}
+
 struct Arguments {
-  LinkTrainingOptions training{.loader = {.deal = {.batch_size = 2048}}};
-  std::string fanouts = "8,4", edge_fanouts, exclude = "reverse";
+  LinkTrainingOptions training = defaults();
+  LoaderArguments from_line{training.loader};
   std::filesystem::path test_links;
   ProcessArguments process;
 };
@@ -38,21 +48,16 @@ void add_options(CommandLine& line, Arguments& a) {
               "Test links in a file instead: .npy, int64 [P, 2], original ids of source and destination");
   line.option("--epochs", t.epochs, "Passes over the training links");
   line.option("--max-batches", t.max_batches, "Batches of an epoch, over all trainers; 0: all");
-  line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
-  line.option(
-      "--edge-fanouts", a.edge_fanouts,
-      "Neighbours drawn per hop by edges of single types (listens=0,0;near=8,4); others take --fanouts");
-  line.option("--batch-size", t.loader.deal.batch_size, "Links per batch and trainer, without negatives");
-  line.option("--amount", link.negatives.amount, "Negatives per link", {.positive = true});
-  line.flag("--strict", link.negatives.strict, "Draw no negative that is an edge or a training link");
-  line.option("--exclude", a.exclude, "Edges of a batch's links that its samples leave out",
-              {.one_of = {"none", "self", "reverse"}});
+  a.from_line.add_fanouts(line, "Links without negatives");
+  a.from_line.add_edge_fanouts(line);
+  a.from_line.add_negatives(line);
   line.option("--hidden", t.hidden, "Width of the layers and of learned rows");
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--embedding-lr", t.embedding_lr, "That of learned rows");
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
-  add_worker_options(line, t.loader, a.process);
+  a.from_line.add_workers(line);
+  add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
   add_trainer_options(line, a.process);
@@ -96,7 +101,7 @@ nlohmann::json options_json(const Arguments& a) {
           {"max_batches", t.max_batches},
           {"amount", t.loader.batch.link.negatives.amount},
           {"strict", t.loader.batch.link.negatives.strict},
-          {"exclude", a.exclude},
+          {"exclude", to_string(t.loader.batch.link.exclude)},
           {"hidden", t.hidden},
           {"dropout", t.dropout},
           {"lr", t.lr},
@@ -130,10 +135,7 @@ LinkModelReport trained(World& world, const Run& run, const LinkRunReport& repor
 void run(Arguments& a) {
   LinkTrainingOptions& training = a.training;
   BatchOptions& batch = training.loader.batch;
-  batch.fanouts = parse_fanouts(a.fanouts);
-  batch.edge_fanouts = parse_edge_fanouts(a.edge_fanouts);
-  batch.link.negatives.mode = NegativeMode::kBinary;
-  batch.link.exclude = exclude_from(a.exclude);
+  a.from_line.take();
   batch.validate();
   training.resume = resume_of(a.process);
   // A wrong path or type is said before trainers are waited for.

@@ -13,8 +13,8 @@ namespace {
 
 void run(ClassificationArguments& arguments, std::optional<std::int64_t> hops) {
   TrainingOptions& training = arguments.training;
+  arguments.from_line.take();
   std::vector<std::int64_t>& fanouts = training.loader.batch.fanouts;
-  fanouts = parse_fanouts(arguments.fanouts);
   training.loader.batch.validate();
   if (hops && (*hops < 0 || *hops > std::ssize(fanouts))) {
     throw Error(ErrorCode::kInvalid, "--hops is " + std::to_string(*hops) + ", but --fanouts has " +

@@ -37,11 +37,7 @@ std::string summary_path(const std::filesystem::path& out, const World& world) {
 
 }  // namespace
 
-void add_worker_options(CommandLine& line, LoaderOptions& loader, ProcessArguments& a) {
-  line.option("--num-workers", loader.execution.num_workers, "Sampling processes per trainer");
-  line.size_option(
-      "--channel-size", loader.execution.channel_size,
-      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+void add_cores_option(CommandLine& line, ProcessArguments& a) {
   line.cores_option("--cores", a.cores,
                     "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
 }

@@ -28,8 +28,8 @@ struct ProcessArguments {
   std::optional<std::int64_t> trainers;
   std::string json;
 };
-/// From --num-workers to --cores.
-void add_worker_options(CommandLine& line, LoaderOptions& loader, ProcessArguments& arguments);
+/// --cores.
+void add_cores_option(CommandLine& line, ProcessArguments& arguments);
 /// From --resume to --trainers.
 void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 

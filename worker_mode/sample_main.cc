@@ -31,7 +31,7 @@
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/loader_source.h"
-#include "worker_mode/seed_files.h"
+#include "worker_mode/program/loader_arguments.h"
 #include "worker_mode/trace_file.h"
 
 namespace hopfeed {
@@ -39,15 +39,9 @@ namespace {
 
 struct SampleArguments {
   LoaderOptions loader;
-  std::string fanouts = "15,10,5", huge_pages = "auto";
+  LoaderArguments from_line{loader};
   std::int64_t epochs = 1;
   std::int64_t start = 0;
-  bool no_shuffle = false;
-  std::int64_t labor_batches = 1;
-  std::string edge_fanouts, temporal_strategy = "uniform", subgraph = "directional", attrs = "all",
-                            edge_attrs;
-  std::string seeds, seed_times, seed_weights, metapath, plugin;
-  std::string links, labels, link_times, negatives = "none", exclude = "self";
   std::string at, dump, trace, json;
 };
 
@@ -186,110 +180,26 @@ void sample_epochs(const SampleArguments& arguments) {
   report.write(told);
 }
 
-/// What is told of links.
-void take_links(SampleArguments& a) {
-  a.loader.batch.link.negatives.mode = negative_mode_from(a.negatives);
-  a.loader.batch.link.exclude = exclude_from(a.exclude);
-  const bool file = a.links.ends_with(".npy");
-  if (!a.links.empty() && !file) a.loader.links = LinkInput{.split = a.links};
-  if (file) read_links(a.links, a.loader);
-  if (!a.labels.empty()) read_link_labels(a.labels, a.loader);
-  if (!a.link_times.empty()) read_link_times(a.link_times, a.loader);
-}
-
 void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
   line.option("DIR", o.dataset, "Dataset folder", {.required = true});
-  line.option("--fanouts", a.fanouts, "Neighbours per hop, -1 for all");
-  line.option("--batch-size", o.deal.batch_size, "Seeds per batch and rank",
-              {.min = 1, .max = kMaxBatchSize});
-  line.option("--huge-pages", a.huge_pages,
-              "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
-              {.one_of = {"auto", "never", "always"}});
+  a.from_line.add_fanouts(line, "Seeds");
+  a.from_line.add_pages(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--seed", o.seed, "Seed of all random numbers");
-  line.option("--split", o.split, "Seeds: this split of the dataset");
-  line.option("--node-type", o.node_type, "Node type of the seeds; the first where not given");
-  line.option("--seeds", a.seeds, "FILE.npy in place of a split: original ids, or a bool for each node");
-  line.option("--seed-times", a.seed_times, "FILE.npy: the time of each seed, in place of an attribute");
-  line.option("--seed-weights", a.seed_weights,
-              "FILE.npy: draw the seeds of an epoch in proportion to these, with replacement");
-  line.option("--link", o.batch.link.edge_type,
-              "Seeds are links of this edge type, by name or by src__name__dst");
-  line.option("--links", a.links,
-              "With --link: a split of the edge type, or FILE.npy: source and destination of each");
-  line.option("--labels", a.labels, "FILE.npy: an integer label for each link");
-  line.option("--link-times", a.link_times, "FILE.npy: the time of each link");
-  line.option("--negatives", a.negatives,
-              "With --link: none, pairs that are drawn (binary), or destinations for each source (triplet)",
-              {.one_of = {"none", "binary", "triplet"}});
-  line.option("--amount", o.batch.link.negatives.amount, "Negatives for each link");
-  line.flag("--strict", o.batch.link.negatives.strict,
-            "No negative is an edge of the type or one of the links");
-  line.option("--src-weight", o.batch.link.negatives.src_weight,
-              "Draw the sources of negatives in proportion to this node attribute");
-  line.option("--dst-weight", o.batch.link.negatives.dst_weight, "The same of their destinations");
-  line.option("--exclude", a.exclude,
-              "Edges that neighbours are not drawn from: none, those of the batch's links (self), or these "
-              "and their reverses",
-              {.one_of = {"none", "self", "reverse"}});
+  a.from_line.add_seeds(line);
+  a.from_line.add_links(line);
+  a.from_line.add_negatives(line);
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
-  line.option("--rank", o.deal.rank, "Which trainer's batches", {.min = 0});
-  line.option("--world-size", o.deal.world_size, "Trainers that share an epoch",
-              {.min = 1, .max = kMaxWorldSize});
-  line.option("--num-workers", o.execution.num_workers, "Sampling processes; 0: sample in this one",
-              {.min = 0, .max = kMaxWorkers});
-  line.size_option(
-      "--channel-size", o.execution.channel_size,
-      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  a.from_line.add_workers(line);
   line.cores_option("--cores", o.execution.cores,
                     "Cores of the workers, dealt in turn (0,2-3); default: shared out");
-  line.flag("--replace", o.batch.replace, "Draw with replacement");
-  line.option("--edge-fanouts", a.edge_fanouts,
-              "Fanouts of edge types, by name or by src__name__dst: depends=15,10;recommends=5,0");
-  line.option("--weight", o.batch.weight, "Draw in proportion to this edge attribute");
-  line.flag("--labor", o.batch.labor,
-            "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
-  line.option(
-      "--labor-batches", a.labor_batches,
-      "With --labor: so many batches in a row take the same neighbours where they can, and are faster for it",
-      {.min = 1, .max = 1 << 20});
-  line.option("--subgraph", a.subgraph,
-              "Edges between the nodes of a batch: those that were drawn, these and their reverses, or all",
-              {.one_of = {"directional", "bidirectional", "induced"}});
-  line.flag("--keep-orig-edges", o.batch.keep_orig_edges,
-            "With --subgraph bidirectional: the edges as they were drawn beside it");
-  line.flag("--disjoint", o.batch.disjoint, "A tree of its own for each seed");
-  line.option("--time", o.batch.time,
-              "Only neighbours no later than their seed, by this attribute of edges or of nodes");
-  line.option("--seed-time", o.batch.seed_time,
-              "Attribute of the seeds that is their time; default: that of --time");
-  line.option("--temporal-strategy", a.temporal_strategy, "Which of the past: drawn uniformly, or the last",
-              {.one_of = {"uniform", "last"}});
-  line.option("--time-window", o.batch.time_window,
-              "Only neighbours later than the seed's time minus this; 0: all", {.min = 0});
-  line.option("--attrs", a.attrs, "Node attributes to gather (x,y), or all; '' for none");
-  line.option("--edge-attrs", a.edge_attrs, "Edge attributes to gather (weight,time)");
-  line.option("--sampler", o.batch.sampler,
-              "Who samples: neighbor, walk, cluster, or what the plugin brings");
-  line.option("--walk-length", o.batch.walk.length, "With --sampler walk: steps of a walk",
-              {.min = 0, .max = kMaxWalkLength});
-  line.option("--walks-per-seed", o.batch.walk.per_seed, "With --sampler walk: walks from each seed",
-              {.min = 1, .max = kMaxWalksPerSeed});
-  line.option("--walk-p", o.batch.walk.p, "With --sampler walk: node2vec's return parameter");
-  line.option("--walk-q", o.batch.walk.q, "With --sampler walk: node2vec's in-out parameter");
-  line.option("--metapath", a.metapath,
-              "With --sampler walk: edge types of the steps, in turn (built_from,rev_built_from)");
-  line.option("--cluster", o.batch.cluster,
-              "With --sampler cluster: node attribute that numbers the clusters");
-  line.option("--plugin", a.plugin, "Shared library with a sampler of one's own");
-  line.option("--sampler-options", o.batch.sampler_options, "Text for the plugin's sampler");
-  line.flag("--no-shuffle", a.no_shuffle, "Seeds in the order of the split");
-  line.flag("--drop-last", o.deal.drop_last, "Drop the incomplete last round");
-  line.flag("--check-finite", o.execution.check_finite,
-            "Refuse a batch with NaN or infinity among its features");
-  line.flag("--e-id", o.batch.edge_ids, "Carry the original position of each edge (e_id)");
-  line.flag("--dataset-ids", o.batch.dataset_ids, "n_id in the dataset's own order");
+  a.from_line.add_edge_fanouts(line);
+  a.from_line.add_draws(line);
+  a.from_line.add_samplers(line);
+  a.from_line.add_contents(line);
+  a.from_line.add_deal(line);
+  a.from_line.add_check_finite(line);
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
   line.option("--dump", a.dump,
               "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names",
@@ -318,27 +228,11 @@ int main(int argc, char** argv) {
   add_options(line, arguments);
   stop_on_signals();
   line.action([&] {
-    arguments.loader.batch.fanouts = parse_fanouts(arguments.fanouts);
-    if (arguments.fanouts.empty() && arguments.subgraph != "induced")
+    arguments.from_line.take();
+    const BatchOptions& batch = arguments.loader.batch;
+    if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)
       throw Error(ErrorCode::kInvalid,
                   "--fanouts is '', no hops, so batches would have no edges; give a value or leave it out");
-    arguments.loader.batch.edge_fanouts = parse_edge_fanouts(arguments.edge_fanouts);
-    arguments.loader.batch.subgraph = subgraph_from(arguments.subgraph);
-    require_valid(arguments.labor_batches == 1 || arguments.loader.batch.labor,
-                  "--labor-batches is of --labor; give both");
-    if (arguments.labor_batches > 1)
-      arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.deal.batch_size;
-    arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
-    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs, "attrs");
-    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs, "edge_attrs");
-    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath, "walk.metapath");
-    if (!arguments.plugin.empty()) arguments.loader.execution.plugins.push_back(arguments.plugin);
-    if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
-    if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);
-    if (!arguments.seed_weights.empty()) read_seed_weights(arguments.seed_weights, arguments.loader);
-    take_links(arguments);
-    arguments.loader.execution.huge_pages = parse_huge_pages(arguments.huge_pages);
-    arguments.loader.shuffle = !arguments.no_shuffle;
     arguments.at.empty() ? sample_epochs(arguments) : sample_one(arguments);
   });
   return program_main(line, argc, argv);

@@ -1,0 +1,186 @@
+// See loader_arguments.h.
+#include "worker_mode/program/loader_arguments.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "worker_mode/seed_files.h"
+
+namespace hopfeed {
+namespace {
+
+/// "15,10,5", as parse_fanouts reads it.
+std::string text_of(const std::vector<std::int64_t>& fanouts) {
+  return fmt::format("{}", fmt::join(fanouts, ","));
+}
+
+}  // namespace
+
+LoaderArguments::LoaderArguments(LoaderOptions& options)
+    : options_(options),
+      fanouts_(text_of(options.batch.fanouts)),
+      huge_pages_(to_string(options.execution.huge_pages)),
+      subgraph_(to_string(options.batch.subgraph)),
+      temporal_strategy_(to_string(options.batch.temporal_strategy)),
+      negatives_(to_string(options.batch.link.negatives.mode)),
+      exclude_(to_string(options.batch.link.exclude)) {}
+
+void LoaderArguments::add_fanouts(CommandLine& line, const std::string& seeds) {
+  line.option("--fanouts", fanouts_, "Neighbours drawn per hop, -1 for all");
+  line.option("--batch-size", options_.deal.batch_size, seeds + " per batch and rank",
+              {.min = 1, .max = kMaxBatchSize});
+}
+
+void LoaderArguments::add_edge_fanouts(CommandLine& line) {
+  line.option(
+      "--edge-fanouts", edge_fanouts_,
+      "Fanouts of edge types, by name or by src__name__dst (depends=15,10;recommends=5,0); others take "
+      "--fanouts");
+}
+
+void LoaderArguments::add_draws(CommandLine& line) {
+  BatchOptions& batch = options_.batch;
+  line.flag("--replace", batch.replace, "Draw with replacement");
+  line.option("--weight", batch.weight, "Draw in proportion to this edge attribute");
+  line.flag("--labor", batch.labor,
+            "Layer-dependent sampling (LABOR): destinations take the same neighbours where they can");
+  line.option(
+      "--labor-batches", labor_batches_,
+      "With --labor: so many batches in a row take the same neighbours where they can, and are faster for it",
+      {.min = 1, .max = 1 << 20});
+  line.option("--subgraph", subgraph_,
+              "Edges between the nodes of a batch: those that were drawn, these and their reverses, or all",
+              {.one_of = {"directional", "bidirectional", "induced"}});
+  line.flag("--keep-orig-edges", batch.keep_orig_edges,
+            "With --subgraph bidirectional: the edges as they were drawn beside it");
+  line.flag("--disjoint", batch.disjoint, "A tree of its own for each seed");
+  line.option("--time", batch.time,
+              "Only neighbours no later than their seed, by this attribute of edges or of nodes");
+  line.option("--seed-time", batch.seed_time,
+              "Attribute of the seeds that is their time; default: that of --time");
+  line.option("--temporal-strategy", temporal_strategy_, "Which of the past: drawn uniformly, or the last",
+              {.one_of = {"uniform", "last"}});
+  line.option("--time-window", batch.time_window,
+              "Only neighbours later than the seed's time minus this; 0: all", {.min = 0});
+}
+
+void LoaderArguments::add_samplers(CommandLine& line) {
+  BatchOptions& batch = options_.batch;
+  line.option("--sampler", batch.sampler, "Who samples: neighbor, walk, cluster, or what the plugin brings");
+  line.option("--walk-length", batch.walk.length, "With --sampler walk: steps of a walk",
+              {.min = 0, .max = kMaxWalkLength});
+  line.option("--walks-per-seed", batch.walk.per_seed, "With --sampler walk: walks from each seed",
+              {.min = 1, .max = kMaxWalksPerSeed});
+  line.option("--walk-p", batch.walk.p, "With --sampler walk: node2vec's return parameter");
+  line.option("--walk-q", batch.walk.q, "With --sampler walk: node2vec's in-out parameter");
+  line.option("--metapath", metapath_,
+              "With --sampler walk: edge types of the steps, in turn (built_from,rev_built_from)");
+  line.option("--cluster", batch.cluster, "With --sampler cluster: node attribute that numbers the clusters");
+  line.option("--plugin", plugin_, "Shared library with a sampler of one's own");
+  line.option("--sampler-options", batch.sampler_options, "Text for the plugin's sampler");
+}
+
+void LoaderArguments::add_seeds(CommandLine& line) {
+  line.option("--split", options_.split, "Seeds: this split of the dataset");
+  line.option("--node-type", options_.node_type, "Node type of the seeds; the first where not given");
+  line.option("--seeds", seeds_, "FILE.npy in place of a split: original ids, or a bool for each node");
+  line.option("--seed-times", seed_times_, "FILE.npy: the time of each seed, in place of an attribute");
+  line.option("--seed-weights", seed_weights_,
+              "FILE.npy: draw the seeds of an epoch in proportion to these, with replacement");
+}
+
+void LoaderArguments::add_links(CommandLine& line) {
+  LinkOptions& link = options_.batch.link;
+  line.option("--link", link.edge_type, "Seeds are links of this edge type, by name or by src__name__dst");
+  line.option("--links", links_,
+              "With --link: a split of the edge type, or FILE.npy: source and destination of each");
+  line.option("--labels", labels_, "FILE.npy: an integer label for each link");
+  line.option("--link-times", link_times_, "FILE.npy: the time of each link");
+  line.option("--negatives", negatives_,
+              "With --link: none, pairs that are drawn (binary), or destinations for each source (triplet)",
+              {.one_of = {"none", "binary", "triplet"}});
+  line.option("--src-weight", link.negatives.src_weight,
+              "Draw the sources of negatives in proportion to this node attribute");
+  line.option("--dst-weight", link.negatives.dst_weight, "The same of their destinations");
+}
+
+void LoaderArguments::add_negatives(CommandLine& line) {
+  NegativeOptions& negatives = options_.batch.link.negatives;
+  line.option("--amount", negatives.amount, "Negatives for each link");
+  line.flag("--strict", negatives.strict, "No negative is an edge of the type or one of the links");
+  line.option("--exclude", exclude_,
+              "Edges that neighbours are not drawn from: none, those of the batch's links (self), or these "
+              "and their reverses",
+              {.one_of = {"none", "self", "reverse"}});
+}
+
+void LoaderArguments::add_contents(CommandLine& line) {
+  line.option("--attrs", attrs_, "Node attributes to gather (x,y), or all; '' for none");
+  line.option("--edge-attrs", edge_attrs_, "Edge attributes to gather (weight,time)");
+  line.flag("--e-id", options_.batch.edge_ids, "Carry the original position of each edge (e_id)");
+  line.flag("--dataset-ids", options_.batch.dataset_ids, "n_id in the dataset's own order");
+}
+
+void LoaderArguments::add_deal(CommandLine& line) {
+  line.option("--rank", options_.deal.rank, "Which trainer's batches", {.min = 0});
+  line.option("--world-size", options_.deal.world_size, "Trainers that share an epoch",
+              {.min = 1, .max = kMaxWorldSize});
+  line.flag("--no-shuffle", no_shuffle_, "Seeds in the order of the split");
+  line.flag("--drop-last", options_.deal.drop_last, "Drop the incomplete last round");
+}
+
+void LoaderArguments::add_workers(CommandLine& line) {
+  line.option("--num-workers", options_.execution.num_workers,
+              "Sampling processes of each trainer; 0: it samples itself", {.min = 0, .max = kMaxWorkers});
+  line.size_option(
+      "--channel-size", options_.execution.channel_size,
+      "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+}
+
+void LoaderArguments::add_pages(CommandLine& line) {
+  line.option("--huge-pages", huge_pages_,
+              "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
+              {.one_of = {"auto", "never", "always"}});
+}
+
+void LoaderArguments::add_check_finite(CommandLine& line) {
+  line.flag("--check-finite", options_.execution.check_finite,
+            "Refuse a batch with NaN or infinity among its features");
+}
+
+void LoaderArguments::take() {
+  options_.batch.fanouts = parse_fanouts(fanouts_);
+  options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);
+  take_draws();
+  if (attrs_ != "all") options_.batch.attrs = parse_names(attrs_, "attrs");
+  options_.batch.edge_attrs = parse_names(edge_attrs_, "edge_attrs");
+  options_.batch.walk.metapath = parse_names(metapath_, "walk.metapath");
+  if (!plugin_.empty()) options_.execution.plugins.push_back(plugin_);
+  if (!seeds_.empty()) read_seeds(seeds_, options_);
+  if (!seed_times_.empty()) read_seed_times(seed_times_, options_);
+  if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
+  take_links();
+  options_.execution.huge_pages = parse_huge_pages(huge_pages_);
+  if (no_shuffle_) options_.shuffle = false;
+}
+
+void LoaderArguments::take_draws() {
+  BatchOptions& batch = options_.batch;
+  batch.subgraph = subgraph_from(subgraph_);
+  batch.temporal_strategy = temporal_strategy_from(temporal_strategy_);
+  require_valid(labor_batches_ == 1 || batch.labor, "--labor-batches is of --labor; give both");
+  if (labor_batches_ > 1) batch.labor_seeds = labor_batches_ * options_.deal.batch_size;
+}
+
+void LoaderArguments::take_links() {
+  options_.batch.link.negatives.mode = negative_mode_from(negatives_);
+  options_.batch.link.exclude = exclude_from(exclude_);
+  const bool file = links_.ends_with(".npy");
+  if (!links_.empty() && !file) options_.links = LinkInput{.split = links_};
+  if (file) read_links(links_, options_);
+  if (!labels_.empty()) read_link_labels(labels_, options_);
+  if (!link_times_.empty()) read_link_times(link_times_, options_);
+}
+
+}  // namespace hopfeed

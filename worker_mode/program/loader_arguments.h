@@ -1,0 +1,62 @@
+// The options of programs that open a loader, each said once: --fanouts means the same, reads the same and is
+// refused the same in hopfeed-sample, in the examples and in the benchmarks. A program adds the groups that
+// it has and calls take() before it uses the LoaderOptions.
+#pragma once
+#include <string>
+
+#include "core/program/command_line.h"
+#include "worker_mode/loader.h"
+
+namespace hopfeed {
+
+class LoaderArguments {
+ public:
+  /// `options` gets what is given; what it holds now are the defaults. It must outlive the command line's
+  /// run.
+  explicit LoaderArguments(LoaderOptions& options);
+  LoaderArguments(const LoaderArguments&) = delete;
+  LoaderArguments& operator=(const LoaderArguments&) = delete;
+
+  // ---- groups of options
+  /// --fanouts and --batch-size, of seeds that are called so ("Seeds", "Links").
+  void add_fanouts(CommandLine& line, const std::string& seeds);
+  /// --edge-fanouts.
+  void add_edge_fanouts(CommandLine& line);
+  /// How neighbours are drawn: --replace to --time-window.
+  void add_draws(CommandLine& line);
+  /// Who samples: --sampler to --sampler-options.
+  void add_samplers(CommandLine& line);
+  /// --node-type, and in its place or beside: a split, files of seeds, times and weights.
+  void add_seeds(CommandLine& line);
+  /// --link, and its splits and files.
+  void add_links(CommandLine& line);
+  /// --amount, --strict and --exclude, whatever the mode of the negatives.
+  void add_negatives(CommandLine& line);
+  /// What a batch carries: --attrs to --dataset-ids.
+  void add_contents(CommandLine& line);
+  /// --rank, --world-size, --drop-last and --no-shuffle.
+  void add_deal(CommandLine& line);
+  /// --num-workers and --channel-size.
+  void add_workers(CommandLine& line);
+  /// --huge-pages.
+  void add_pages(CommandLine& line);
+  /// --check-finite.
+  void add_check_finite(CommandLine& line);
+
+  /// Reads the texts and files of the groups that were added. Throws kInvalid, kNotFound or kCorrupt naming
+  /// option and file.
+  void take();
+
+ private:
+  void take_draws();
+  void take_links();
+
+  LoaderOptions& options_;
+  std::string fanouts_, edge_fanouts_, huge_pages_, subgraph_, temporal_strategy_,
+      attrs_ = "all", edge_attrs_, metapath_, plugin_;
+  std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
+  std::int64_t labor_batches_ = 1;
+  bool no_shuffle_ = false;
+};
+
+}  // namespace hopfeed
