@@ -60,6 +60,8 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     oracle_.reset();
     LoaderTestWithin<120>::TearDown();
   }
+  /// Whether the supervisor, where there is one, waits on the doorbell.
+  virtual bool answers_doorbell() const { return true; }
   void start() {
     if (GetParam() != Kind::kProcesses) {
       std::unique_ptr<DoomedFillers> fillers;
@@ -81,6 +83,7 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     options.cores.resize(kFillers);
     options.batch_deadline = options.start_deadline = 60s;
     options.max_restarts = 1'000;
+    options.answers_doorbell = answers_doorbell();
     fillers_ = std::make_unique<Supervisor>(host_, std::move(options));
   }
   void kill(std::uint32_t number) {
@@ -131,42 +134,74 @@ TEST_P(Fillers, EpochsByTheDeal_AreTheOraclesBytes) {
   EXPECT_EQ(epoch(channel, 3), expected_epoch(3));
 }
 
-TEST_P(Fillers, RequestsOfAQueue_AreTakenAsTheyComeAndAreTheOraclesBytes) {
-  const auto queue = std::make_shared<QueuePlan>();
-  std::map<std::uint64_t, PlannedBatch> open;  // by sequence
-  {
-    const MutexLock lock(host_->mutex);
-    host_->plan_from(queue);
+/// Takes batches of a queue as they come, as the session of a server will. Each must be the oracle's.
+class Session {
+ public:
+  Session(ChannelHost& host, std::function<std::string(const PlannedBatch&)> oracle)
+      : host_(host), oracle_(std::move(oracle)) {
+    const MutexLock lock(host_.mutex);
+    host_.plan_from(queue_);
   }
-  SharedEvent& event = host_->view().control().loader_event;
-  std::int64_t asked = 0, taken = 0;
-  while (taken < 100) {
-    const std::uint32_t seen = event.load();
+  bool done() const { return taken_ == kRequests; }
+  /// False where there is nothing to take for now.
+  bool step() {
     std::optional<SlotPool::Finished> finished;
     {
-      const MutexLock lock(host_->mutex);
-      for (; asked < 100 && open.size() < 10; ++asked) {  // from the back, of two epochs by turns
-        const BatchRequest request{.epoch = asked % 2, .first = 210 - 2 * asked, .count = 1 + asked % 16};
-        const std::uint64_t sequence = queue->push(request);
-        open[sequence] = {
+      const MutexLock lock(host_.mutex);
+      for (; asked_ < kRequests && open_.size() < 10; ++asked_) {  // from the back, of two epochs by turns
+        const BatchRequest request{.epoch = asked_ % 2, .first = 210 - 2 * asked_, .count = 1 + asked_ % 16};
+        const std::uint64_t sequence = queue_->push(request);
+        open_[sequence] = {
             .sequence = sequence, .epoch = request.epoch, .first = request.first, .count = request.count};
       }
-      host_->pump();
-      finished = host_->pool().find_any_ready();
-      if (finished) host_->pool().take(finished->slot);
+      host_.pump();
+      finished = host_.pool().find_any_ready();
+      if (!finished) return false;
+      host_.pool().take(finished->slot);
     }
-    if (!finished) {
-      event.wait(seen, 100ms);
-      continue;
-    }
-    ASSERT_FALSE(finished->error) << finished->error->what();
-    ASSERT_TRUE(open.contains(finished->sequence));
-    EXPECT_EQ(line_of(BatchView(finished->block)), expected_line(open[finished->sequence]));
-    open.erase(finished->sequence);
-    host_->release(finished->slot);
-    ++taken;
+    EXPECT_FALSE(finished->error) << finished->error->what();
+    EXPECT_TRUE(open_.contains(finished->sequence));
+    EXPECT_EQ(line_of(BatchView(finished->block)), oracle_(open_[finished->sequence]));
+    open_.erase(finished->sequence);
+    host_.release(finished->slot);
+    ++taken_;
+    return true;
   }
-  EXPECT_TRUE(open.empty());
+
+ private:
+  static constexpr std::int64_t kRequests = 100;
+  ChannelHost& host_;
+  const std::function<std::string(const PlannedBatch&)> oracle_;
+  const std::shared_ptr<QueuePlan> queue_ = std::make_shared<QueuePlan>();
+  std::map<std::uint64_t, PlannedBatch> open_;  // by sequence
+  std::int64_t asked_ = 0, taken_ = 0;
+};
+
+TEST_P(Fillers, RequestsOfAQueue_AreTakenAsTheyComeAndAreTheOraclesBytes) {
+  Session session(*host_, [this](const PlannedBatch& batch) { return expected_line(batch); });
+  SharedEvent& event = host_->view().control().loader_event;
+  while (!session.done()) {
+    const std::uint32_t seen = event.load();
+    if (!session.step()) event.wait(seen, 100ms);
+  }
+}
+
+/// It waits on the doorbell in the supervisor's place, for ever: no wake-up may be lost.
+class SleepingSession : public Fillers {
+  bool answers_doorbell() const override { return false; }
+};
+
+TEST_P(SleepingSession, IsWokenByEachBatchAndByDeaths) {
+  Session session(*host_, [this](const PlannedBatch& batch) { return expected_line(batch); });
+  SharedEvent& event = host_->view().control().loader_event;
+  for (std::uint32_t steps = 0; !session.done(); ++steps) {
+    if (steps % 16 == 7) kill(steps / 16 % kFillers);
+    event.listen();
+    pollfd doorbell{.fd = host_->doorbell().fd(), .events = POLLIN, .revents = 0};
+    if (!session.step()) poll(&doorbell, 1, -1);
+    event.stop_listening();
+    host_->doorbell().drain();
+  }
 }
 
 TEST_P(Fillers, FillersDieAgainAndAgain_TheBytesAreTheSame) {
@@ -193,6 +228,9 @@ TEST_P(Fillers, EndWhileBatchesArePlanned_LeavesNoFillerBehind) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Fillers,
                          ::testing::Values(Kind::kProcesses, Kind::kThreads, Kind::kEventLoop),
+                         [](const auto& info) { return ::testing::PrintToString(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SleepingSession, ::testing::Values(Kind::kProcesses),
                          [](const auto& info) { return ::testing::PrintToString(info.param); });
 
 // ---- the keeper
