@@ -61,7 +61,7 @@ Supervisor::Supervisor(std::shared_ptr<ChannelHost> host, SupervisorOptions opti
 
 Supervisor::~Supervisor() {
   stopping_ = true;
-  ring(host_->doorbell().fd());
+  ring(stop_bell_.fd());
   thread_.join();
 }
 
@@ -83,13 +83,15 @@ void Supervisor::run() {
 }
 
 void Supervisor::wait_for_events() {
-  std::vector<pollfd> fds{{.fd = host_->doorbell().fd(), .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> fds{{.fd = stop_bell_.fd(), .events = POLLIN, .revents = 0}};
+  if (options_.answers_doorbell)
+    fds.push_back({.fd = host_->doorbell().fd(), .events = POLLIN, .revents = 0});
   for (const Worker& worker : workers_) {
     if (worker.process) fds.push_back({.fd = worker.process->pidfd(), .events = POLLIN, .revents = 0});
   }
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_deadline());
   poll(fds.data(), fds.size(), static_cast<int>(wait.count()));
-  host_->doorbell().drain();
+  if (options_.answers_doorbell) host_->doorbell().drain();
 }
 
 Supervisor::Clock::duration Supervisor::next_deadline() const {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "channel/bell.h"
 #include "core/base/thread_annotations.h"
 #include "worker_mode/channel_host.h"
 #include "worker_mode/slot_fillers.h"
@@ -30,6 +31,8 @@ struct SupervisorOptions {
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;
+  /// False: another thread waits on the channel's doorbell and calls ChannelHost::service() when it was rung.
+  bool answers_doorbell = true;
 };
 
 class Supervisor final : public SlotFillers {
@@ -76,6 +79,7 @@ class Supervisor final : public SlotFillers {
   const std::shared_ptr<ChannelHost> host_;
   const SupervisorOptions options_;
   std::atomic<bool> stopping_{false};
+  const Bell stop_bell_;
   SlotKeeper keeper_;  // the thread's own, as all below
   std::vector<Worker> workers_;
   std::uint64_t published_at_death_ = 0;
