@@ -1,12 +1,13 @@
 // The sampling rules row by row, written down literally: sets, sums that are walked, no lanes and no scratch.
-// Slow and obviously right; what the pickers must come to. Positions are those in the row.
+// Slow and obviously right; what the pickers must come to. Positions are those in the row. See
+// serial_sampler.h for why nothing here is the core's.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "core/dataset/graph_view.h"
-#include "core/draws/keyed_random.h"
+#include "bench/core/serial_random.h"
+#include "core/dataset/alias_entry.h"
 
 namespace hopfeed::bench {
 
@@ -16,20 +17,19 @@ using Positions = std::vector<std::uint64_t>;
 bool takes_all(std::uint64_t size, std::int64_t fanout, bool replace);
 
 /// Floyd's algorithm, or plain draws, over [0, size), in the order of the draws; all in turn where takes_all.
-Positions draw_uniformly(const NodeStream& stream, std::uint64_t size, std::int64_t fanout, bool replace);
+Positions draw_uniformly(const SerialStream& stream, std::uint64_t size, std::int64_t fanout, bool replace);
 
-/// By the weights of an alias table (weighted_rule.h): repeats rejected, then draw-and-remove; where
+/// By the weights of an alias table: repeats rejected, then draw-and-remove; where
 /// takes_all, whatever weighs more than nothing.
-Positions draw_by_weight(const NodeStream& stream, std::span<const AliasEntry> table, std::int64_t fanout,
+Positions draw_by_weight(const SerialStream& stream, std::span<const AliasEntry> table, std::int64_t fanout,
                          bool replace);
 
 /// Those of `times` that a seed at `now` sees, the earliest first, equal ones in their own order. `window` 0:
 /// however early.
 Positions of_the_past(std::span<const std::int64_t> times, std::int64_t now, std::int64_t window);
 
-/// LABOR-0 (labor_rule.h): those whose source has a variate below the threshold. `sources` are original ids;
-/// the stream's node is passed over.
-Positions draw_by_source(NodeStream stream, std::size_t hop, std::span<const std::int64_t> sources,
+/// LABOR-0: those whose source has a variate below the threshold. `sources` are original ids.
+Positions draw_by_source(const SerialStream& stream, std::size_t hop, std::span<const std::int64_t> sources,
                          std::int64_t fanout);
 
 }  // namespace hopfeed::bench

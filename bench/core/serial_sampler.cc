@@ -9,14 +9,14 @@
 
 #include "bench/core/serial_draws.h"
 #include "core/base/error.h"
-#include "core/draws/keyed_random.h"
-#include "core/draws/labor_rule.h"
 #include "core/sampler/row_reader.h"
 
 namespace hopfeed::bench {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
+
+enum Purpose : std::uint32_t { kNeighbors = 1, kWalks = 2, kLabor = 8 };
 
 struct SerialNodes {
   Ints ids, trees, per_hop;
@@ -120,25 +120,22 @@ class SerialSampler {
     end_hop();
   }
 
-  NodeStream stream(Purpose purpose, std::size_t e, std::size_t hop, std::int64_t first) const {
-    return node_stream({.purpose = purpose,
-                        .seed = request_.key.seed,
-                        .epoch = request_.key.epoch,
-                        .first = first,
-                        .hop = static_cast<std::uint32_t>(hop),
-                        .edge_type = static_cast<std::uint32_t>(e)});
+  SerialStream stream(std::uint32_t purpose, std::size_t e, std::size_t hop, std::int64_t first) const {
+    return SerialStream({.purpose = purpose,
+                         .hop = static_cast<std::uint32_t>(hop),
+                         .edge_type = static_cast<std::uint32_t>(e),
+                         .seed = request_.key.seed,
+                         .epoch = request_.key.epoch,
+                         .first = first});
   }
 
   Positions pick(std::size_t e, std::size_t hop, const Row& row, std::int64_t tree, std::int64_t node) const {
     const std::int64_t fanout = options_.fanouts[hop], first = request_.key.first;
     if (options_.labor) {
       const std::int64_t shared = options_.labor_seeds > 0 ? first / options_.labor_seeds : first;
-      return draw_by_source(stream(Purpose::kLabor, e, hop / kLaborHops, shared), hop,
-                            original_sources(e, row), fanout);
+      return draw_by_source(stream(kLabor, e, hop / 4, shared), hop, original_sources(e, row), fanout);
     }
-    NodeStream draws = stream(Purpose::kNeighbors, e, hop, first);
-    draws.node = static_cast<std::uint64_t>(row.original_id);
-    draws.tree = static_cast<std::uint32_t>(tree);
+    const SerialStream draws = stream(kNeighbors, e, hop, first).of(row.original_id, tree);
     if (!options_.weight.empty()) {
       const std::vector<AliasEntry> table = alias_table(e, row);
       return draw_by_weight(draws, table, fanout, options_.replace);
@@ -248,16 +245,15 @@ class SerialSampler {
                   .ids[static_cast<std::size_t>(starts_[w / per_seed])];
     }
     for (std::size_t step = 0; step + 1 < width; ++step) {
-      NodeStream draws = stream(Purpose::kWalks, 0, step, request_.key.first);
+      const SerialStream draws = stream(kWalks, 0, step, request_.key.first);
       const std::size_t begin = out_.edges[0].targets.size();
       for (std::size_t w = 0; w < count; ++w) {
         if (at[w] < 0) continue;
         const Row row = readers_[0].row(at[w]);
-        draws.node = static_cast<std::uint64_t>(row.original_id);
-        draws.tree = static_cast<std::uint32_t>(w);
         at[w] = -1;
         if (row.degree == 0) continue;
-        const std::uint64_t i = draw_uniformly(draws, row.degree, 1, true)[0];
+        const std::uint64_t i =
+            draw_uniformly(draws.of(row.original_id, static_cast<std::int64_t>(w)), row.degree, 1, true)[0];
         at[w] = readers_[0].neighbor(row, i);
         add_edge(0, static_cast<std::uint32_t>(out_.walks[w * width + step]), 0, row, i);
         out_.walks[w * width + step + 1] = local_id(readers_[0].csc().src_type, 0, at[w]);

@@ -9,9 +9,9 @@
 
 #include "core/dataset/alias_table.h"
 #include "core/dataset/dataset.h"
-#include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

@@ -8,8 +8,8 @@
 #include "core/base/limits.h"
 #include "core/batch/block_file.h"
 #include "core/batch/block_writer.h"
-#include "tests/core/made_batch.h"
 #include "tests/support/dataset_files.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
@@ -177,7 +177,7 @@ TEST(BatchBlock, ATruncatedOrMisplacedBlockIsRefused) {
     EXPECT_THROW(BatchView({block.memory.bytes().data(), length}), Error) << length;
   }
   Damaged longer(block);
-  EXPECT_THROW(BatchView({longer.copy.bytes.get() + 8, block.size - 8}), Error);
+  EXPECT_THROW(BatchView({longer.data() + 8, block.size() - 8}), Error);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
 #include "core/sampler/sampler_registry.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

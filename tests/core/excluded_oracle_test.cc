@@ -9,7 +9,7 @@
 #include "core/pickers/excluded_edges.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/random_kinds.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/maker/batch_maker.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

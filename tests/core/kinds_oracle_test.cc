@@ -2,10 +2,10 @@
 // field of each batch.
 #include <gtest/gtest.h>
 
-#include "tests/core/made_batch.h"
 #include "tests/core/random_graphs.h"
 #include "tests/core/random_kinds.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "core/batch/deal.h"
 #include "core/sampler/neighbor_sampler.h"
-#include "tests/core/made_batch.h"
 #include "tests/core/sampled_graphs.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed {
 namespace {

@@ -10,8 +10,8 @@
 #include "core/pickers/labor_memory.h"
 #include "core/pickers/labor_picker.h"
 #include "tests/core/address_limit.h"
-#include "tests/core/made_batch.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

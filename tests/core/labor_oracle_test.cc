@@ -9,8 +9,8 @@
 
 #include "core/draws/labor_rule.h"
 #include "core/pickers/labor_variates.h"
-#include "tests/core/made_batch.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -12,7 +12,7 @@
 #include "core/dataset/time_codes.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/chi_square.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

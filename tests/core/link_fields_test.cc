@@ -11,9 +11,9 @@
 #include "core/base/error.h"
 #include "core/batch/dgl_blocks.h"
 #include "core/sampler/sampler_registry.h"
-#include "tests/core/made_batch.h"
 #include "tests/core/sampled_graphs.h"
 #include "tests/support/expect_refused.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

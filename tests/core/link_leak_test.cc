@@ -7,8 +7,8 @@
 
 #include "core/pickers/excluded_edges.h"
 #include "core/sampler/neighbor_sampler.h"
-#include "tests/core/made_batch.h"
 #include "tests/core/random_kinds.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

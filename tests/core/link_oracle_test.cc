@@ -9,9 +9,9 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "tests/core/link_oracle.h"
-#include "tests/core/made_batch.h"
 #include "tests/core/random_kinds.h"
+#include "tests/oracle/link_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -12,8 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "tests/core/made_batch.h"
 #include "tests/support/expect_refused.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -9,7 +9,7 @@
 #include "core/relabel/one_tree_relabel.h"
 #include "core/relabel/relabel_table.h"
 #include "tests/core/address_limit.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

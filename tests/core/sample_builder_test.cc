@@ -11,7 +11,7 @@
 #include "core/base/limits.h"
 #include "core/sampler/custom_sampler_adapter.h"
 #include "core/sampler/sampler_registry.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/dataset/dataset.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

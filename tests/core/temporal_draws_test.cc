@@ -7,7 +7,7 @@
 
 #include "core/pickers/temporal_picker.h"
 #include "tests/core/chi_square.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

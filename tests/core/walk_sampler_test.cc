@@ -7,9 +7,9 @@
 
 #include "core/base/error.h"
 #include "tests/core/chi_square.h"
-#include "tests/core/made_batch.h"
 #include "tests/core/random_graphs.h"
-#include "tests/core/walk_oracle.h"
+#include "tests/oracle/walk_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

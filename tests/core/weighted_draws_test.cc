@@ -9,7 +9,7 @@
 #include "core/dataset/alias_table.h"
 #include "core/sampler/neighbor_sampler.h"
 #include "tests/core/chi_square.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

@@ -18,9 +18,9 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
-#include "tests/core/link_oracle.h"
-#include "tests/core/made_batch.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/link_oracle.h"
+#include "tests/oracle/typed_oracle.h"
+#include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 

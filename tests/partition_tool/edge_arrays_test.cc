@@ -11,9 +11,9 @@
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
-#include "tests/core/made_batch.h"
 #include "tests/partition_tool/typed_raw_graph.h"
 #include "tests/support/dataset_files.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed {
 namespace {

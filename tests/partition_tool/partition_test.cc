@@ -14,8 +14,8 @@
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
 #include "partition_tool/undirected_graph.h"
-#include "tests/core/made_batch.h"
 #include "tests/partition_tool/made_dataset.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed {
 namespace {

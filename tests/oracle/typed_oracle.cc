@@ -1,5 +1,5 @@
 // See typed_oracle.h.
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include "core/draws/keyed_random.h"
 #include "core/draws/labor_rule.h"
 #include "core/draws/weighted_rule.h"
-#include "tests/core/made_batch.h"
-#include "tests/core/walk_oracle.h"
+#include "tests/oracle/walk_oracle.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed::testing {
 namespace {
@@ -77,6 +77,13 @@ class Sampling {
   Sampling(const TypedGraph& graph, const BatchOptions& options, const BatchKey& key,
            const AbsentEdges& absent)
       : graph_(graph), options_(options), key_(key), absent_(absent), local_(graph.nodes.size()) {
+    for (std::size_t e = 0; e < graph.edges.size(); ++e) {
+      const TypedEdges& edges = graph.edges[e];
+      rows_.emplace_back(static_cast<std::size_t>(graph.nodes[graph.node_type(edges.dst)].count));
+      for (std::size_t i = 0; i < edges.destinations.size(); ++i)
+        if (!absent.contains({static_cast<std::int64_t>(e), edges.sources[i], edges.destinations[i]}))
+          rows_[e][edges.destinations[i]].push_back(static_cast<std::int64_t>(i));
+    }
     out_.n_id.resize(graph.nodes.size());
     out_.batch.resize(graph.nodes.size());
     out_.nodes_per_hop.resize(graph.nodes.size());
@@ -191,13 +198,12 @@ class Sampling {
       const Ints& targets = out_.n_id[graph_.node_type(edges.dst)];
       const Ints& sources = out_.n_id[graph_.node_type(edges.src)];
       for (std::size_t i = 0; i < targets.size(); ++i) {
-        for (std::size_t edge = 0; edge < edges.destinations.size(); ++edge) {
-          if (edges.destinations[edge] != targets[i] || is_absent(e, edge)) continue;
+        for (const std::int64_t edge : rows_[e][targets[i]]) {
           const auto source = std::find(sources.begin(), sources.end(), edges.sources[edge]);
           if (source == sources.end()) continue;
           out_.sources[e].push_back(source - sources.begin());
           out_.targets[e].push_back(static_cast<std::int64_t>(i));
-          out_.e_id[e].push_back(static_cast<std::int64_t>(edge));
+          out_.e_id[e].push_back(edge);
         }
       }
     }
@@ -227,11 +233,6 @@ class Sampling {
     }
   }
 
-  bool is_absent(std::size_t e, std::size_t edge) const {
-    return absent_.contains(
-        {static_cast<std::int64_t>(e), graph_.edges[e].sources[edge], graph_.edges[e].destinations[edge]});
-  }
-
   std::int64_t fanout(std::size_t e, std::size_t hop) const {
     const TypedEdges& edges = graph_.edges[e];
     for (const std::string& name : {edges.src + "__" + edges.rel + "__" + edges.dst, edges.rel})
@@ -243,9 +244,7 @@ class Sampling {
   void expand(std::size_t e, std::size_t hop, int dst, std::int64_t target) {
     const TypedEdges& edges = graph_.edges[e];
     const std::int64_t node = out_.n_id[dst][target], tree = out_.batch[dst][target];
-    Ints row;  // edge numbers
-    for (std::size_t i = 0; i < edges.destinations.size(); ++i)
-      if (edges.destinations[i] == node && !is_absent(e, i)) row.push_back(static_cast<std::int64_t>(i));
+    const Ints& row = rows_[e][node];
     for (std::int64_t position : options_.labor
                                      ? draw_labor(hop, e, row, fanout(e, hop))
                                      : pick(e, row, fanout(e, hop), stream(hop, e, node, tree), tree)) {
@@ -336,6 +335,7 @@ class Sampling {
   const BatchOptions& options_;
   const BatchKey key_;
   const AbsentEdges& absent_;
+  std::vector<std::vector<Ints>> rows_;  // [type][destination] its edges in imported order, but absent ones
   std::vector<std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>>
       local_;  // [type] {tree, node} -> local id
   TypedBatch out_;

@@ -9,7 +9,7 @@
 #include "core/batch/batch_layout.h"
 #include "core/batch/batch_options.h"
 #include "core/batch/batch_view.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
 #include "tests/support/typed_dataset.h"
 
 namespace hopfeed::testing {

@@ -1,5 +1,7 @@
 // A serial sampler of every kind that is obviously right, written on original ids and edge lists alone: what
-// the pipeline, the partitions and the relabelling must come to, field by field.
+// the pipeline, the partitions and the relabelling must come to, field by field. It takes random numbers and
+// the integers of alias tables from core/draws and core/dataset, as the samplers do; what restates these too,
+// and shares no code with either, is bench/core/serial_sampler.h.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <set>
 
-#include "tests/core/made_batch.h"
-#include "tests/core/typed_oracle.h"
+#include "tests/oracle/typed_oracle.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed::testing {
 namespace {

@@ -1,5 +1,5 @@
 // See walk_oracle.h.
-#include "tests/core/walk_oracle.h"
+#include "tests/oracle/walk_oracle.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // See link_oracle.h.
-#include "tests/core/link_oracle.h"
+#include "tests/oracle/link_oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "core/dataset/alias_table.h"
 #include "core/draws/negative_rule.h"
-#include "tests/core/made_batch.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed::testing {
 namespace {
