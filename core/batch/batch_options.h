@@ -88,7 +88,7 @@ struct BatchOptions {
   void validate() const;
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
   std::string to_json() const;
-  static BatchOptions from_json(const std::string& json);
+  static BatchOptions from_json(const std::string& text);
   /// XXH3-64 of to_json().
   std::uint64_t hash() const;
 };
