@@ -11,6 +11,32 @@ endif()
 # can share a precompiled header, and the libraries fit into modules that are loaded.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
 
+# Units. Most of what a file costs to compile are the headers that it shares with its neighbours, so all presets but dev
+# compile several files of a target as one unit (CMAKE_UNITY_BUILD). Names in the anonymous namespaces of one target
+# therefore differ. dev compiles file by file: it is quick after a change, and it shows an include that is missing.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+
+# hopfeed_units(NAME [BY_FOLDER] [FILES n] [ALONE file...]): how many files a unit has (8), or whether each folder is one.
+# ALONE: files with much code of their own, which would make one long unit while the other core waits.
+function(hopfeed_units name)
+  cmake_parse_arguments(UNITS "BY_FOLDER" "FILES" "ALONE" ${ARGN})
+  if(UNITS_FILES)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${UNITS_FILES})
+  endif()
+  if(UNITS_ALONE)
+    set_source_files_properties(${UNITS_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(UNITS_BY_FOLDER)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${name} SOURCES)
+    foreach(source ${sources})
+      cmake_path(GET source PARENT_PATH folder)
+      string(REPLACE "/" "_" folder "${folder}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+    endforeach()
+  endif()
+endfunction()
+
 function(hopfeed_target name)
   set(cxx_flags -Wall -Wextra -Werror -march=${HOPFEED_MARCH}
     -Wno-missing-field-initializers   # options structs are initialised by name, the rest has defaults
@@ -19,6 +45,9 @@ function(hopfeed_target name)
     list(APPEND cxx_flags
       -fpch-preprocess   # ccache knows precompiled headers only with it
       -Wno-restrict)     # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
+    if(CMAKE_UNITY_BUILD)
+      list(APPEND cxx_flags -Wno-subobject-linkage)   # it takes the files of a unit for headers
+    endif()
   endif()
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>" "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
   target_compile_features(${name} PUBLIC cxx_std_20)

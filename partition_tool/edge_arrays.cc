@@ -20,7 +20,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 8 << 20;
+constexpr std::int64_t kEdgeBlockBytes = 8 << 20;
 
 template <class Attr>
 const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
@@ -162,7 +162,7 @@ void EdgeArrays::for_rows(int partition, const std::string& step, std::int64_t e
                           const Row& row, const Finish& finish) {
   std::int64_t done = 0;
   for (int p = 0; p < partition; ++p) done += edge_.partition_edges[p];
-  const std::int64_t block_edges = std::max<std::int64_t>(1, kBlockBytes / edge_bytes);
+  const std::int64_t block_edges = std::max<std::int64_t>(1, kEdgeBlockBytes / edge_bytes);
   for_blocks_in_order(edges_.csc.indptr, order_, partition, block_edges, [&](const RowBlock& block) {
     start(block.num_edges());
     parallel_ranges(options_.threads, std::ssize(block.rows),

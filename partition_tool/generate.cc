@@ -89,22 +89,18 @@ void deal_splits(const GenerateOptions& o, RawNodes& nodes) {
   for (auto& [name, ids] : nodes.splits) std::sort(ids.begin(), ids.end());
 }
 
-void require(bool condition, const std::string& message) {
-  if (!condition) throw Error(ErrorCode::kInvalid, message);
-}
-
 void validate(const GenerateOptions& o) {
-  require(o.num_nodes >= 1 && o.num_nodes <= kMaxNodes,
-          fmt::format("--nodes {} is out of range (1 to {})", o.num_nodes, kMaxNodes));
-  require(o.num_edges >= 0 && o.num_edges <= kMaxEdges,
-          fmt::format("--edges {} is out of range (0 to {})", o.num_edges, kMaxEdges));
-  require(o.num_features >= 0 && o.num_features <= kMaxRowBytes / 4,
-          fmt::format("--features {} is out of range (0 to {})", o.num_features, kMaxRowBytes / 4));
-  require(o.num_classes >= 1 && o.num_classes <= o.num_nodes,
-          fmt::format("--classes {} is out of range (1 to the {} nodes)", o.num_classes, o.num_nodes));
-  require(o.homophily >= 0 && o.homophily <= 1,
-          fmt::format("--homophily {} is out of range (0 to 1)", o.homophily));
-  require(
+  require_valid(o.num_nodes >= 1 && o.num_nodes <= kMaxNodes,
+                fmt::format("--nodes {} is out of range (1 to {})", o.num_nodes, kMaxNodes));
+  require_valid(o.num_edges >= 0 && o.num_edges <= kMaxEdges,
+                fmt::format("--edges {} is out of range (0 to {})", o.num_edges, kMaxEdges));
+  require_valid(o.num_features >= 0 && o.num_features <= kMaxRowBytes / 4,
+                fmt::format("--features {} is out of range (0 to {})", o.num_features, kMaxRowBytes / 4));
+  require_valid(o.num_classes >= 1 && o.num_classes <= o.num_nodes,
+                fmt::format("--classes {} is out of range (1 to the {} nodes)", o.num_classes, o.num_nodes));
+  require_valid(o.homophily >= 0 && o.homophily <= 1,
+                fmt::format("--homophily {} is out of range (0 to 1)", o.homophily));
+  require_valid(
       o.train_fraction >= 0 && o.valid_fraction >= 0 && o.train_fraction + o.valid_fraction <= 1,
       fmt::format("--train-fraction {} and --valid-fraction {} must not be negative nor exceed 1 together",
                   o.train_fraction, o.valid_fraction));

@@ -20,14 +20,14 @@ namespace hopfeed {
 namespace {
 
 // What a stream of random numbers is for: the `epoch` of its key. Others than those of generate.cc.
-enum Number : std::int64_t { kUserRanks = 16, kItemRanks = 17, kItems = 18, kTimes = 19 };
+enum InteractionNumber : std::int64_t { kUserRanks = 16, kItemRanks = 17, kItems = 18, kTimes = 19 };
 
-struct Planted {
+struct PlantedInteractions {
   BipartiteOptions options;
   PlantedRanks users, items;
   std::vector<std::int64_t> user_begin;  // [users + 1] number of each user's first interaction
 
-  explicit Planted(const BipartiteOptions& o)
+  explicit PlantedInteractions(const BipartiteOptions& o)
       : options(o),
         users(o.num_users, {.seed = o.seed, .number = kUserRanks}),
         items(o.num_items, {.seed = o.seed, .number = kItemRanks}),
@@ -44,7 +44,7 @@ struct Planted {
 
 /// The items of one user.
 template <class Id>
-void draw_items(const Planted& planted, const std::vector<Id>& item_of, std::int64_t user,
+void draw_items(const PlantedInteractions& planted, const std::vector<Id>& item_of, std::int64_t user,
                 std::span<Id> row) {
   const BipartiteOptions& o = planted.options;
   NodeStream stream = planted_stream(o.seed, kItems);
@@ -56,7 +56,7 @@ void draw_items(const Planted& planted, const std::vector<Id>& item_of, std::int
                item_of, row);
 }
 
-RawAttr taste_attr(std::shared_ptr<const Planted> planted, const PlantedRanks& ranks) {
+RawAttr taste_attr(std::shared_ptr<const PlantedInteractions> planted, const PlantedRanks& ranks) {
   return {.name = "taste",
           .type = ElementType::kInt64,
           .shape = {},
@@ -66,31 +66,29 @@ RawAttr taste_attr(std::shared_ptr<const Planted> planted, const PlantedRanks& r
           }};
 }
 
-void write_time(const Planted& planted, std::int64_t interaction, std::byte* out) {
+void write_time(const PlantedInteractions& planted, std::int64_t interaction, std::byte* out) {
   const std::int64_t time = planted.time(interaction);
   std::memcpy(out, &time, sizeof time);
 }
 
-void require(bool condition, const std::string& message) {
-  if (!condition) throw Error(ErrorCode::kInvalid, message);
-}
-
 void validate(const BipartiteOptions& o) {
   const auto in_range = [](const char* option, std::int64_t value, std::int64_t lo, std::int64_t hi) {
-    require(value >= lo && value <= hi,
-            fmt::format("{} {} is out of range ({} to {})", option, value, lo, hi));
+    require_valid(value >= lo && value <= hi,
+                  fmt::format("{} {} is out of range ({} to {})", option, value, lo, hi));
   };
   in_range("--users", o.num_users, 1, kMaxNodes);
   in_range("--items", o.num_items, 1, kMaxNodes);
   in_range("--interactions", o.num_interactions, 0, kMaxEdges);
   in_range("--tastes", o.num_tastes, 1, std::min(o.num_users, o.num_items));
   in_range("--span", o.span, 1, std::int64_t{1} << 62);
-  require(o.loyalty >= 0 && o.loyalty <= 1, fmt::format("--loyalty {} is out of range (0 to 1)", o.loyalty));
+  require_valid(o.loyalty >= 0 && o.loyalty <= 1,
+                fmt::format("--loyalty {} is out of range (0 to 1)", o.loyalty));
 }
 
 /// Interactions by item: user and item of each, sorted.
 template <class Id>
-Csc rows_of_items(const Planted& planted, const std::vector<Id>& item_of, const Progress& progress) {
+Csc rows_of_items(const PlantedInteractions& planted, const std::vector<Id>& item_of,
+                  const Progress& progress) {
   const BipartiteOptions& o = planted.options;
   std::vector<Id> items(o.num_interactions);
   IdArray users = make_id_array(o.num_interactions, o.num_users);
@@ -128,7 +126,7 @@ RawGraph generate_bipartite(const BipartiteOptions& options, const Progress& pro
                      static_cast<std::uint64_t>(options.num_interactions) *
                          (id_bytes(options.num_users) + id_bytes(options.num_items)),
                  available_memory(), "the generated interactions", "lower --interactions");
-  const auto planted = std::make_shared<const Planted>(options);
+  const auto planted = std::make_shared<const PlantedInteractions>(options);
   RawGraph graph;
   graph.name = "generated interactions";
   graph.nodes = {

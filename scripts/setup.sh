@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Installs what hopfeed needs and the machine lacks: system packages by apt (debian-packages.txt, for fuzzing also
-# debian-packages-fuzz.txt), Python packages by pip into .venv (requirements.txt). Says what and why; does nothing the second time.
+# Installs what hopfeed needs and the machine lacks: system packages by apt (debian-packages.txt, for some tests also
+# debian-packages-clang.txt), Python packages by pip into .venv (requirements.txt). Says what and why; does nothing the second time.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<HELP
-Usage: scripts/setup.sh [--without-torch] [--with-fuzz]
+Usage: scripts/setup.sh [--without-torch] [--with-clang]
 
 Installs what is missing of
   scripts/debian-packages.txt   with apt-get, as root or through sudo
   scripts/requirements.txt      with pip, into the folder .venv of this checkout (about 5 GB, most of it Torch)
 
   --without-torch   leave out the second part: enough to build and test everything but the trainer
-  --with-fuzz       also the compiler that tests/run.sh fuzz needs (scripts/debian-packages-fuzz.txt)
+  --with-clang      also the compiler that tests/run.sh lint and fuzz need (scripts/debian-packages-clang.txt)
   --help            this text
 HELP
 }
@@ -24,7 +24,7 @@ package_lists=("$root/scripts/debian-packages.txt")
 for argument in "$@"; do
   case $argument in
     --without-torch) with_torch=no ;;
-    --with-fuzz) package_lists+=("$root/scripts/debian-packages-fuzz.txt") ;;
+    --with-clang) package_lists+=("$root/scripts/debian-packages-clang.txt") ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown option '$argument' (see scripts/setup.sh --help)" ;;
   esac

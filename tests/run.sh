@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs every test. The last line is "N passed, N failed, N skipped".
+# Installs what is missing, builds, runs the tests. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 usage() {
   cat <<HELP
-Usage: tests/run.sh [PART...]
+Usage: tests/run.sh [PART... | all]
 
   release       everything, as users build it; the only part with Torch's tests
   determinism   one table of digests, all equal: the programs of release and of a build for this processor alone, which
                 has no Torch: installed, it is used by a project of somebody else's
+  lint          clang-tidy, and clang's check of what a mutex guards, over the files without Torch; their headers, each by
+                itself (clang-16)
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
-  tsan          the same under ThreadSanitizer
+  tsan          those of them that have threads under ThreadSanitizer
   fuzz          the reader of datasets, the view of batches and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
-Without PART all but dev run. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
+Without PART release and determinism run: what shows that this build can be trusted on this machine. all: what a change must
+pass, all parts but dev. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
   --help    this text
 HELP
 }
@@ -24,12 +27,13 @@ HELP
 parts=()
 for argument in "$@"; do
   case $argument in
-    release | determinism | asan | tsan | fuzz | dev) parts+=("$argument") ;;
+    release | determinism | lint | asan | tsan | fuzz | dev) parts+=("$argument") ;;
+    all) parts+=(release determinism lint asan tsan fuzz) ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
   esac
 done
-((${#parts[@]})) || parts=(release determinism asan tsan fuzz)
+((${#parts[@]})) || parts=(release determinism)
 
 # Tests count the names in /dev/shm and the semaphores that are there, which other programs make as well: where the machine lets
 # us, the run has both to itself.
@@ -41,28 +45,19 @@ cd "$root" || exit
 step "Installing what is missing"
 setup_options=(--without-torch)
 [[ ! " ${parts[*]} " =~ " "(release|determinism)" " ]] || setup_options=()
-[[ ! " ${parts[*]} " == *" fuzz "* ]] || setup_options+=(--with-fuzz)
+[[ ! " ${parts[*]} " =~ " "(lint|fuzz)" " ]] || setup_options+=(--with-clang)
 scripts/setup.sh "${setup_options[@]}" || exit
 
 # ThreadSanitizer of g++ 12 wants its shadow memory where newer kernels may randomise mappings to; this holds them still.
 without_aslr=()
 if setarch -R true 2>/dev/null; then without_aslr=(setarch -R); fi
 
-# Tests start workers and trainers of their own, so half of the cores is what they may be given at a time.
-test_jobs=$(($(nproc) / 2))
-((test_jobs >= 1)) || test_jobs=1
-
-# run_tests PRESET FOLDER: builds and runs what ctest knows.
+# run_tests PRESET FOLDER: builds and runs what ctest knows. Tests that start processes say so, and take two of its jobs.
 run_tests() {
-  local part=$1 folder=$2 prefix=() options=()
-  case $part in
-    asan) options=(--exclude-regex '^(structure_|channel_slot_protocol_test)') ;;   # scripts and a model in one thread: once is enough
-    tsan)
-      prefix=("${without_aslr[@]}")
-      options=(--exclude-regex '^(structure_|core_random_test|channel_slot_)') ;;   # nor do models and chi-squares of one thread race
-  esac
+  local part=$1 folder=$2 prefix=()
+  [[ $part != tsan ]] || prefix=("${without_aslr[@]}")
   build_preset "$part" || return
-  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$test_jobs" "${options[@]}" --output-junit "$folder/ctest.xml"
+  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$(nproc)" --output-junit "$folder/ctest.xml"
 }
 
 # compare_builds FOLDER: the table of digests. The build for this processor is also the one that shows that partition tool,
@@ -75,6 +70,11 @@ compare_builds() {
   mkdir -p "$1/native"
   printf '<testsuite><testcase name="install" status="%s"/></testsuite>\n' "$installed" >"$1/native/ctest.xml"
   results+=("$1/native")
+}
+
+# lint_sources FOLDER: nothing is built, clang reads the units that a build of this preset would compile.
+lint_sources() {
+  run cmake --preset lint && run tests/structure/lint.py build/lint --report "$1/ctest.xml"
 }
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
@@ -106,6 +106,7 @@ for part in "${parts[@]}"; do
   results+=("$folder")
   case $part in
     determinism) compare_builds "$folder" ;;
+    lint) lint_sources "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;
   esac

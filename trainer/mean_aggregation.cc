@@ -9,14 +9,14 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kGrain = 256;  // rows handed to a thread at a time
+constexpr std::int64_t kMeanGrain = 256;  // rows handed to a thread at a time
 
 /// Sums or means of x's rows, for each of `rows`.
 torch::Tensor reduce_rows(const torch::Tensor& x, const CompressedRows& rows, Reduction reduction) {
   torch::Tensor out = torch::empty({rows.num_rows(), x.size(1)}, x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "mean_aggregate", [&] {
     const MatrixView<scalar_t> view{x.const_data_ptr<scalar_t>(), x.stride(0), x.size(1)};
-    at::parallel_for(0, rows.num_rows(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    at::parallel_for(0, rows.num_rows(), kMeanGrain, [&](std::int64_t begin, std::int64_t end) {
       reduce_segments(view, rows.rowptr.const_data_ptr<std::int64_t>(),
                       rows.col.const_data_ptr<std::int64_t>(), begin, end, reduction,
                       out.mutable_data_ptr<scalar_t>());

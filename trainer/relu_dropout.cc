@@ -12,7 +12,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kGrain = 256;  // rows handed to a thread at a time
+constexpr std::int64_t kDropoutGrain = 256;  // rows handed to a thread at a time
 
 struct ReluDropout : torch::autograd::Function<ReluDropout> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& input,
@@ -23,7 +23,7 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
     const double scale = 1 / (1 - drop);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "relu_dropout", [&] {
       const MatrixView<scalar_t> view{x.const_data_ptr<scalar_t>(), x.size(1), x.size(1)};
-      at::parallel_for(0, x.size(0), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      at::parallel_for(0, x.size(0), kDropoutGrain, [&](std::int64_t begin, std::int64_t end) {
         relu_dropout(view, rule, static_cast<scalar_t>(scale), begin, end, out.mutable_data_ptr<scalar_t>());
       });
     });

@@ -22,8 +22,9 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kGrain = 256;  // rows handed to a thread at a time
-constexpr std::int64_t kAhead = 4;  // rows lie anywhere in gigabytes, so each is asked for before it is read
+constexpr std::int64_t kEmbeddingGrain = 256;  // rows handed to a thread at a time
+constexpr std::int64_t kRowsAhead =
+    4;  // rows lie anywhere in gigabytes, so each is asked for before it is read
 
 void check(const SparseEmbeddingOptions& options) {
   require_valid(options.width > 0 && options.width <= kMaxHidden,
@@ -101,9 +102,9 @@ torch::Tensor SparseEmbeddingImpl::forward(const torch::Tensor& ids) {
   }
   torch::Tensor rows = torch::empty({count, width}, torch::kFloat32);
   float* out = rows.mutable_data_ptr<float>();
-  at::parallel_for(0, count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, count, kEmbeddingGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      if (i + kAhead < end) prefetch(row(id[i + kAhead]), width);
+      if (i + kRowsAhead < end) prefetch(row(id[i + kRowsAhead]), width);
       values(id[i], out + i * width);
     }
   });
@@ -141,12 +142,12 @@ void SparseEmbeddingImpl::learn(const torch::Tensor& ids, const torch::Tensor& g
   const float* gradient = gradients.const_data_ptr<float>();
   const std::int64_t width = options_.width;
   std::atomic<std::int64_t> first_learned = 0;
-  at::parallel_for(0, groups.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, groups.count(), kEmbeddingGrain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> sum(static_cast<std::size_t>(width));
     std::int64_t first = 0;
     for (std::int64_t group = begin; group < end; ++group) {
-      if (group + kAhead < end)
-        prefetch(row(id[groups.begin[static_cast<std::size_t>(group + kAhead)]]), 3 * width);
+      if (group + kRowsAhead < end)
+        prefetch(row(id[groups.begin[static_cast<std::size_t>(group + kRowsAhead)]]), 3 * width);
       const std::int64_t from = groups.begin[static_cast<std::size_t>(group)],
                          to = groups.begin[static_cast<std::size_t>(group) + 1];
       std::copy_n(gradient + order[from] * width, width, sum.begin());

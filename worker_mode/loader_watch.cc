@@ -18,10 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double in_seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 /// 0 where `since` is.
-double seconds_since(std::int64_t since, std::int64_t now) { return since == 0 ? 0 : seconds(now - since); }
+double seconds_since(std::int64_t since, std::int64_t now) {
+  return since == 0 ? 0 : in_seconds(now - since);
+}
 
 WorkerActivity activity_of(const ChannelView& view, std::uint32_t number) {
   const WorkerRecord& worker = view.worker(number);
@@ -86,7 +88,7 @@ const char* to_string(WorkerActivity activity) {
 LoaderSnapshot snapshot(const ChannelView& view) {
   const LoaderRecord& loader = view.control().loader;
   const std::int64_t now = monotonic_now();
-  LoaderSnapshot result{.time = seconds(now),
+  LoaderSnapshot result{.time = in_seconds(now),
                         .rank = loader.rank.load(),
                         .world_size = loader.world_size.load(),
                         .epoch = loader.epoch.load(),
@@ -108,10 +110,10 @@ LoaderSnapshot snapshot(const ChannelView& view) {
         {.pid = worker.pid.load(),
          .activity = activity_of(view, i),
          .batches = worker.batches.load(),
-         .sampling = seconds(worker.sampling.load()),
-         .gathering = seconds(worker.gathering.load()),
-         .waited_for_slot = seconds(worker.waited_for_slot.load()) + seconds_since(since, now),
-         .waited_for_memory = seconds(worker.waited_for_grant.load())});
+         .sampling = in_seconds(worker.sampling.load()),
+         .gathering = in_seconds(worker.gathering.load()),
+         .waited_for_slot = in_seconds(worker.waited_for_slot.load()) + seconds_since(since, now),
+         .waited_for_memory = in_seconds(worker.waited_for_grant.load())});
   }
   return result;
 }

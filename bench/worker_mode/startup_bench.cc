@@ -57,7 +57,7 @@ std::size_t own_bytes(int pid) {
   return kib * 1024;
 }
 
-LoaderOptions loader_options(const BenchOptions& options) {
+LoaderOptions startup_options(const BenchOptions& options) {
   LoaderOptions loader;
   loader.dataset = dataset_folder(options).string();
   loader.batch = {.fanouts = options.fanouts, .edge_ids = options.edge_ids};
@@ -111,7 +111,7 @@ double open_sparse_ms() {
 }  // namespace
 
 Report bench_startup(const BenchOptions& options) {
-  const LoaderOptions all = loader_options(options);
+  const LoaderOptions all = startup_options(options);
   LoaderOptions one = all;
   one.execution.num_workers = 1;
   const double dataset_ms =

@@ -91,7 +91,7 @@ struct BatchOptions {
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
   std::string to_json() const;
   /// Throws kInvalid naming a key that is unknown, missing or has no such value.
-  static BatchOptions from_json(const std::string& json);
+  static BatchOptions from_json(const std::string& text);
   /// XXH3-64 of to_json().
   std::uint64_t hash() const;
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;

@@ -15,7 +15,7 @@
 namespace hopfeed {
 namespace {
 
-[[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
+[[noreturn]] void corrupt_dataset(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
 }
 
@@ -24,7 +24,7 @@ void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape
     std::string expected, found;
     for (std::int64_t d : shape) expected += fmt::format("{},", d);
     for (std::int64_t d : array.header().shape) found += fmt::format("{},", d);
-    corrupt(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
+    corrupt_dataset(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
   }
 }
 
@@ -74,11 +74,12 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
 
 NpyArray Dataset::open_array(const std::string& relative) const {
   const auto known = meta_.files.find(relative);
-  if (known == meta_.files.end()) corrupt(folder_ / "meta.json", "'files' does not list " + relative);
+  if (known == meta_.files.end()) corrupt_dataset(folder_ / "meta.json", "'files' does not list " + relative);
   NpyArray array(folder_ / relative, options_.huge_pages);
   const std::uint64_t bytes = array.header().data_offset + array.bytes().size();
   if (bytes != known->second.bytes)
-    corrupt(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
+    corrupt_dataset(array.path(),
+                    fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
   return array;
 }
 
@@ -133,7 +134,8 @@ void Dataset::open_edges(int edge_type) {
     require_shape(files.rows.back(), {part.num_rows + 1});
     part.rows = files.rows.back().as<RowRecord>().data();
     if (part.rows[0].offset != 0 || part.rows[part.num_rows].offset != part.num_edges) {
-      corrupt(files.rows.back().path(), fmt::format("its rows do not span 0 to {} edges", part.num_edges));
+      corrupt_dataset(files.rows.back().path(),
+                      fmt::format("its rows do not span 0 to {} edges", part.num_edges));
     }
     files.indices.push_back(open_array(indices_path(p, edge)));
     files.indices.back().require_descr(npy_descr(edge.index_type));
@@ -156,7 +158,8 @@ void Dataset::open_edges(int edge_type) {
     const std::int64_t count = bounds.header().count();
     require_shape(bounds, {count});
     if (count > static_cast<std::int64_t>(kMaxTimeBounds))
-      corrupt(bounds.path(), fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
+      corrupt_dataset(bounds.path(),
+                      fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
   }
   open_links(edge_type);
 }
@@ -394,7 +397,7 @@ void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i] = ids[original_ids[i]];
       if (out[i] < 0 || out[i] >= node.count)
-        corrupt(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
+        corrupt_dataset(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
     }
   };
   if (node.new_id_type == ElementType::kInt32)
@@ -414,10 +417,11 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
   const std::int64_t id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
   const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
-  corrupt(folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
-          fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
-                      "verify",
-                      dataset_id - node.partition_offsets[p], id, node.name, node.count));
+  corrupt_dataset(
+      folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
+      fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
+                  "verify",
+                  dataset_id - node.partition_offsets[p], id, node.name, node.count));
 }
 
 void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,

@@ -134,11 +134,11 @@ struct DatasetMeta {
 
 /// Reads and validates meta.json (types, limits, sums, names); throws kCorrupt or kVersion naming file and
 /// field.
-DatasetMeta parse_meta(const std::string& json, const std::string& path);
+DatasetMeta parse_meta(const std::string& text, const std::string& path);
 std::string format_meta(const DatasetMeta& meta);
 /// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that
 /// field.
-std::string seal_meta(std::string json);
+std::string seal_meta(std::string text);
 
 /// Throws kInvalid unless `name` is 1 to kMaxNameBytes - 1 of [A-Za-z0-9_.-], not starting with '.', without
 /// "__".

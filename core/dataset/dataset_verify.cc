@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 32 << 20;
 
-[[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& what) {
+[[noreturn]] void damaged(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
 }
 
@@ -59,7 +59,7 @@ class Verifier {
       }
     }
     if (const std::string found = fingerprint_.finish(meta_); found != meta_.fingerprint) {
-      corrupt(path("meta.json"),
+      damaged(path("meta.json"),
               "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
     }
     progress_(total_, total_);
@@ -73,7 +73,7 @@ class Verifier {
   void check_file(const std::string& name, const FileMeta& expected) {
     const MappedFile file(path(name));
     if (file.bytes().size() != expected.bytes)
-      corrupt(file.path(),
+      damaged(file.path(),
               fmt::format("it has {} bytes, meta.json says {}", file.bytes().size(), expected.bytes));
     const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
     XXH3_64bits_reset(state.get());
@@ -85,7 +85,7 @@ class Verifier {
     }
     const std::uint64_t digest = XXH3_64bits_digest(state.get());
     if (digest != expected.xxh3)
-      corrupt(file.path(),
+      damaged(file.path(),
               fmt::format("its checksum is {:016x}, meta.json says {:016x}", digest, expected.xxh3));
   }
 
@@ -97,7 +97,7 @@ class Verifier {
     for (std::int64_t original = 0; original < node.count; ++original) {
       const std::int64_t id = dataset_.dataset_id(t, original);
       if (originals[id] != -1)
-        corrupt(path(new_ids_path(node)),
+        damaged(path(new_ids_path(node)),
                 fmt::format("nodes {} and {} share dataset id {}", originals[id], original, id));
       originals[id] = original;
     }
@@ -110,7 +110,7 @@ class Verifier {
       const auto ids = dataset_.split(t, name);
       for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] < 0 || ids[i] >= node.count)
-          corrupt(path(split_path(node, name)),
+          damaged(path(split_path(node, name)),
                   fmt::format("entry {} is {}, but there are {} nodes", i, ids[i], node.count));
       }
       fingerprint_.add_split(t, name, ids);
@@ -133,7 +133,7 @@ class Verifier {
       };
       for (std::size_t i = 0; i < links.pairs.size(); ++i) {
         if (links.pairs[i] < 0 || links.pairs[i] >= ends[i % 2])
-          corrupt(path(link_pairs_path(edge, name)),
+          damaged(path(link_pairs_path(edge, name)),
                   fmt::format("link {} has {} node {}, but there are {}", i / 2,
                               i % 2 == 0 ? "source" : "destination", links.pairs[i], ends[i % 2]));
       }
@@ -154,7 +154,7 @@ class Verifier {
         const std::byte* row = view.parts[p] + i * view.stride_bytes;
         const std::int64_t label = labels ? *reinterpret_cast<const std::int64_t*>(row) : 0;
         if (labels && (label < -1 || label >= node.num_classes))
-          corrupt(path(file),
+          damaged(path(file),
                   fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
         fingerprint_.add_attr(t, originals_[t][begin + i], a,
                               {row, static_cast<std::size_t>(view.row_bytes)});
@@ -168,7 +168,7 @@ class Verifier {
     const std::string file = hotness_path(p, meta_.node_types[t]);
     for (std::size_t i = 0; i < hot.size(); ++i) {
       if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1]))
-        corrupt(path(file), fmt::format("entry {} breaks the falling order", i));
+        damaged(path(file), fmt::format("entry {} breaks the falling order", i));
     }
     advance_file(file);
   }
@@ -177,7 +177,7 @@ class Verifier {
     const NodeTypeMeta& node = meta_.node_types[t];
     for (std::int64_t id = node.partition_offsets[p]; id < node.partition_offsets[p + 1]; ++id) {
       if (dataset_.original_id(t, id) != originals_[t][id])
-        corrupt(path(original_ids_path(p, node)),
+        damaged(path(original_ids_path(p, node)),
                 fmt::format("entry {} says original id {}, new_ids says {}", id - node.partition_offsets[p],
                             dataset_.original_id(t, id), originals_[t][id]));
     }
@@ -219,19 +219,19 @@ class Verifier {
       try {
         builder.build(row_weights, made);
       } catch (const Error& error) {
-        corrupt(path(edge_attr_path(p, edge, name)), fmt::format("row {}: {}", row, error.what()));
+        damaged(path(edge_attr_path(p, edge, name)), fmt::format("row {}: {}", row, error.what()));
       }
       const AliasTableView table = tables.table(static_cast<std::size_t>(p), begin, made.size());
       for (std::size_t i = 0; i < made.size(); ++i) {
         if (table[i] != made[i])
-          corrupt(path(alias_path(p, edge, name)),
+          damaged(path(alias_path(p, edge, name)),
                   fmt::format("row {} is not what the weights of its edges give", row));
         if (table.entry_bytes == sizeof(AliasEntry)) continue;
         const auto* sources = reinterpret_cast<const std::byte*>(&table[i] + 1);
         if (id_at(sources, csc.index_type, 0) !=
                 id_at(part.indices, csc.index_type, begin + static_cast<std::int64_t>(i)) ||
             id_at(sources, csc.index_type, 1) != id_at(part.indices, csc.index_type, begin + made[i].alias))
-          corrupt(path(alias_path(p, edge, name)), fmt::format("row {} has other neighbours", row));
+          damaged(path(alias_path(p, edge, name)), fmt::format("row {} has other neighbours", row));
       }
     }
     advance_file(alias_path(p, edge, name));
@@ -243,7 +243,7 @@ class Verifier {
     const CscView csc = dataset_.csc(e);
     const CscPart& part = csc.parts[p];
     if (std::ranges::adjacent_find(view.bounds, std::greater<>()) != view.bounds.end())
-      corrupt(path(time_bounds_path(edge, name)), "its bounds are not in order");
+      damaged(path(time_bounds_path(edge, name)), "its bounds are not in order");
     std::vector<std::int64_t> times;
     std::vector<std::uint32_t> order;
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
@@ -252,14 +252,14 @@ class Verifier {
       order_row(times, order);
       for (std::int64_t i = begin; i < end; ++i) {
         if (view.order[p][i] != order[i - begin] || view.times[p][i] != times[order[i - begin]])
-          corrupt(path(time_order_path(p, edge, name)),
+          damaged(path(time_order_path(p, edge, name)),
                   fmt::format("row {} is not in the order of time", row));
         if (view.codes[p][i] != time_code(view.bounds, view.times[p][i]))
-          corrupt(path(time_codes_path(p, edge, name)),
+          damaged(path(time_codes_path(p, edge, name)),
                   fmt::format("row {} has other codes than its times have", row));
         if (id_at(view.indices[p], csc.index_type, i) !=
             id_at(part.indices, csc.index_type, begin + order[i - begin]))
-          corrupt(path(time_indices_path(p, edge, name)),
+          damaged(path(time_indices_path(p, edge, name)),
                   fmt::format("row {} has other neighbours than its order of time says", row));
       }
     }
@@ -283,7 +283,7 @@ class Verifier {
         sources_.push_back(originals_[csc.src_type][id_at(part.indices, csc.index_type, i)]);
       order_row(sources_, order);
       if (!std::equal(order.begin(), order.end(), stored + begin))
-        corrupt(path(by_id_path(p, edge)), fmt::format("row {} is not in the order of its source ids", row));
+        damaged(path(by_id_path(p, edge)), fmt::format("row {} is not in the order of its source ids", row));
     }
     advance_file(by_id_path(p, edge));
   }
@@ -316,12 +316,12 @@ class Verifier {
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
       const std::int64_t begin = part.rows[row].offset, end = part.rows[row + 1].offset;
       if (begin > end || end > part.num_edges)
-        corrupt(path(rows_path(p, edge)),
+        damaged(path(rows_path(p, edge)),
                 fmt::format("row {} spans [{}, {}) of {} edges", row, begin, end, part.num_edges));
       const std::int64_t original = part.rows[row].original_id,
                          expected = originals_[view.dst_type][view.partition_offsets[p] + row];
       if (original != expected)
-        corrupt(path(rows_path(p, edge)),
+        damaged(path(rows_path(p, edge)),
                 fmt::format("row {} says original id {}, new_ids says {}", row, original, expected));
       read_neighbours(view, edge, p, begin, end);
       fingerprint_.add_row(e, original, sources_, edge_ids_);
@@ -338,13 +338,13 @@ class Verifier {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t source = id_at(view.parts[p].indices, view.index_type, i);
       if (source < 0 || source >= view.num_src_nodes)
-        corrupt(path(indices_path(p, edge)),
+        damaged(path(indices_path(p, edge)),
                 fmt::format("entry {} is node {}, but there are {}", i, source, view.num_src_nodes));
       sources_.push_back(originals_[view.src_type][source]);
       if (!view.has_edge_ids) continue;
       const std::int64_t id = id_at(view.parts[p].edge_ids, view.edge_id_type, i);
       if (id < 0 || id >= view.num_edges)
-        corrupt(path(edge_ids_path(p, edge)),
+        damaged(path(edge_ids_path(p, edge)),
                 fmt::format("entry {} is edge {}, but there are {}", i, id, view.num_edges));
       edge_ids_.push_back(id);
     }

@@ -66,7 +66,7 @@ class MetaFields {
     return value.get<std::string>();
   }
   std::string name(const char* key) const {
-    const std::string value = text(key);
+    std::string value = text(key);
     try {
       check_name(value, key);
     } catch (const Error& error) {

@@ -59,7 +59,7 @@ void* load(const std::string& file) {
 
 std::filesystem::path plugin_path(const std::filesystem::path& library) {
   std::error_code error;
-  const std::filesystem::path file = std::filesystem::absolute(library, error);
+  std::filesystem::path file = std::filesystem::absolute(library, error);
   require_valid(!error, fmt::format("a plugin is called '{}': {}; give the path of a shared library",
                                     library.string(), error.message()));
   return file;

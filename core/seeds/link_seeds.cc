@@ -17,7 +17,7 @@ namespace hopfeed {
 namespace {
 
 /// Before the arrays, which follow in this order, 8 bytes an element.
-struct PackedHead {
+struct PackedLinksHead {
   std::int64_t num_ids = 0, num_labels = 0, num_times = 0;
 };
 
@@ -97,7 +97,7 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
 }
 
 std::vector<std::byte> LinkSet::pack() const {
-  const PackedHead head{
+  const PackedLinksHead head{
       .num_ids = std::ssize(pairs_), .num_labels = std::ssize(labels_), .num_times = std::ssize(times_)};
   std::vector<std::byte> bytes(sizeof(head) + pairs_.size_bytes() + labels_.size_bytes() +
                                times_.size_bytes());
@@ -109,7 +109,7 @@ std::vector<std::byte> LinkSet::pack() const {
 }
 
 LinkSet::LinkSet(std::span<const std::byte> packed) : given_(true) {
-  PackedHead head;
+  PackedLinksHead head;
   const auto fail = [] {
     throw Error(ErrorCode::kCorrupt, "the links that a worker was given cannot be read");
   };

@@ -13,7 +13,7 @@ namespace hopfeed {
 namespace {
 
 /// Before the arrays, which follow in this order, 8 bytes an element.
-struct PackedHead {
+struct PackedNodesHead {
   std::int64_t num_ids = 0, num_times = 0, num_weights = 0, named_by_node = 0;
 };
 
@@ -81,10 +81,10 @@ NodeSet::NodeSet(const Dataset& dataset, int node_type, const NodeInput& input) 
 }
 
 std::vector<std::byte> NodeSet::pack() const {
-  const PackedHead head{.num_ids = std::ssize(ids_),
-                        .num_times = std::ssize(times_),
-                        .num_weights = std::ssize(weights_),
-                        .named_by_node = named_by_node_};
+  const PackedNodesHead head{.num_ids = std::ssize(ids_),
+                             .num_times = std::ssize(times_),
+                             .num_weights = std::ssize(weights_),
+                             .named_by_node = named_by_node_};
   std::vector<std::byte> bytes(sizeof(head) + ids_.size_bytes() + times_.size_bytes() +
                                weights_.size_bytes());
   std::byte* at = bytes.data();
@@ -100,7 +100,7 @@ std::vector<std::byte> NodeSet::pack() const {
 }
 
 NodeSet::NodeSet(std::span<const std::byte> packed) : given_(true) {
-  PackedHead head;
+  PackedNodesHead head;
   const auto fail = [] {
     throw Error(ErrorCode::kCorrupt, "the seeds that a worker was given cannot be read");
   };

@@ -205,7 +205,7 @@ TEST_F(DatasetFolder, ADatasetInsideADatasetIsRefused) {
   verify(data_);
 }
 
-std::set<std::string> names_in(const fs::path& folder) {
+std::set<std::string> file_names_in(const fs::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
   return names;
@@ -213,7 +213,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 
 /// The temporary folder of a writer that was killed.
 fs::path left_by_a_killed_writer(const fs::path& target) {
-  const std::set<std::string> before = names_in(target.parent_path());
+  const std::set<std::string> before = file_names_in(target.parent_path());
   const pid_t child = fork();
   if (child == 0) {
     DatasetWriter writer(target);
@@ -222,7 +222,7 @@ fs::path left_by_a_killed_writer(const fs::path& target) {
     _exit(0);  // no destructor
   }
   waitpid(child, nullptr, 0);
-  for (const std::string& name : names_in(target.parent_path())) {
+  for (const std::string& name : file_names_in(target.parent_path())) {
     if (!before.contains(name)) return target.parent_path() / name;
   }
   return {};

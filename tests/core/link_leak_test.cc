@@ -16,11 +16,11 @@ namespace hopfeed {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
-using Pairs = std::set<std::pair<std::int64_t, std::int64_t>>;  // source, destination; original ids
+using PairSet = std::set<std::pair<std::int64_t, std::int64_t>>;  // source, destination; original ids
 
 /// How many edges of the type the batch has that join a pair.
 std::int64_t count_edges(const BatchView& batch, const testing::TypedGraph& graph, int edge_type,
-                         const Pairs& pairs) {
+                         const PairSet& pairs) {
   const testing::TypedEdges& edges = graph.edges[static_cast<std::size_t>(edge_type)];
   const auto src = batch.get("n_id", Store::kNode, graph.node_type(edges.src)).as<std::int64_t>(),
              dst = batch.get("n_id", Store::kNode, graph.node_type(edges.dst)).as<std::int64_t>();
@@ -76,7 +76,7 @@ TEST(LinkLeaks, NoLinkOfABatchIsAmongItsEdges_UnderAnyKind) {
       std::optional<BatchOptions> options = options_for(graph, type, rounds);
       if (!options) continue;
       testing::LinkOrder links;
-      Pairs pairs, reversed;
+      PairSet pairs, reversed;
       for (std::int64_t count = 1 + rounds.below(12); count > 0; --count) {
         const auto edge = static_cast<std::size_t>(rounds.below(std::ssize(edges.sources)));
         links.pairs.insert(links.pairs.end(), {edges.sources[edge], edges.destinations[edge]});

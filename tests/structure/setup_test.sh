@@ -40,9 +40,9 @@ case_of "everything there: nothing is done"
 setup --without-torch
 succeeds; says "System packages: all there"; apt_untouched
 
-case_of "the compiler for fuzzing is installed where it is asked for"
-setup --without-torch --with-fuzz
-refuses_with "still missing: clang-16 libclang-rt-16-dev"
+case_of "the compiler for lint and fuzzing is installed where it is asked for"
+setup --without-torch --with-clang
+refuses_with "still missing: clang-16 clang-tidy-16 libclang-rt-16-dev"
 says "libFuzzer"
 
 case_of "unknown option"

@@ -20,18 +20,18 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 /// Dataset ids of one node type in the order on disk.
-struct Order {
+struct TypedOrder {
   Ints original;              // [N] by dataset id
   Ints new_id;                // [N] by original id
   Ints partition_offsets{0};  // [P + 1]
 };
 
-Order order_nodes(std::int64_t count, const TypedCut& cut, std::size_t type) {
+TypedOrder order_nodes(std::int64_t count, const TypedCut& cut, std::size_t type) {
   Ints wanted(count);
   std::iota(wanted.begin(), wanted.end(), 0);
   if (type < cut.order.size() && !cut.order[type].empty()) wanted = cut.order[type];
   const bool dealt = type < cut.partition_of.size() && !cut.partition_of[type].empty();
-  Order order;
+  TypedOrder order;
   order.new_id.resize(count);
   for (int p = 0; p < cut.partitions; ++p) {
     for (std::int64_t v : wanted) {
@@ -243,7 +243,7 @@ class Builder {
     write(kTimes, link_times_path(edge, name), links.times, {count});
   }
 
-  void add_row(std::size_t e, std::int64_t v, const Ints& in_edges, const Order& src, Part& part) {
+  void add_row(std::size_t e, std::int64_t v, const Ints& in_edges, const TypedOrder& src, Part& part) {
     const TypedEdges& edges = graph_.edges[e];
     const EdgeTypeMeta& meta = meta_.edge_types[e];
     const int type = static_cast<int>(e);
@@ -321,7 +321,7 @@ class Builder {
   DatasetWriter writer_;
   DatasetMeta meta_;
   Fingerprint fingerprint_;
-  std::vector<Order> orders_;
+  std::vector<TypedOrder> orders_;
 };
 
 }  // namespace

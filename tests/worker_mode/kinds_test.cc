@@ -12,14 +12,14 @@
 namespace hopfeed {
 namespace {
 
-struct Kind {
+struct KindCase {
   const char* name;
   BatchOptions options = {};
   std::int64_t batch_size = 16;
   bool seed_times = false;  // given by hand
 };
 
-class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<Kind> {
+class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithParamInterface<KindCase> {
  protected:
   // Once for all kinds: a dataset is many small files, each synced to the disk.
   static void SetUpTestSuite() {
@@ -86,38 +86,38 @@ TEST_P(KindsThroughWorkers, WorkerKilled_TrainerGetsTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(
     Kinds, KindsThroughWorkers,
     ::testing::Values(
-        Kind{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
-        Kind{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}},
-        Kind{"EdgeFanouts", {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
-        Kind{"Replacement", {.fanouts = {4, 3}, .replace = true, .edge_ids = true}},
-        Kind{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
-        Kind{"DisjointReplacement", {.fanouts = {4, 3}, .replace = true, .disjoint = true}},
-        Kind{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
-        Kind{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
-        Kind{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
-        Kind{"TemporalReplacement", {.fanouts = {4, 3}, .replace = true, .time = "time"}},
-        Kind{"TemporalLast",
-             {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
-        Kind{"SeedTimesOfAnAttribute", {.fanouts = {4, 3}, .time = "time", .seed_time = "y"}},
-        Kind{.name = "SeedTimes",
-             .options = {.fanouts = {4, 3}, .time = "time", .edge_ids = true},
-             .seed_times = true},
-        Kind{"Labor", {.fanouts = {4, 3}, .labor = true}},
-        Kind{"LaborOfManyBatches", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
-        Kind{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
-        Kind{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
-        Kind{"BidirectionalWithTheDrawn",
-             {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true}},
-        Kind{"Metapath",
-             {.sampler = BatchOptions::kWalkSampler,
-              .walk = {.length = 6, .per_seed = 2, .metapath = {"r1", "rev_r1", "rev_r0", "r0"}},
-              .edge_ids = true}},
-        Kind{"Clusters",
-             {.sampler = BatchOptions::kClusterSampler,
-              .cluster = "y",
-              .subgraph = Subgraph::kInduced,
-              .edge_ids = true},
-             1}),
+        KindCase{"Typed", {.fanouts = {4, 3}, .edge_ids = true}},
+        KindCase{"WholeNeighbourhoods", {.fanouts = {-1, -1}, .edge_ids = true}},
+        KindCase{"EdgeFanouts", {.fanouts = {4, 3}, .edge_fanouts = {{"r0", {0, 2}}, {"r1", {-1, 1}}}}},
+        KindCase{"Replacement", {.fanouts = {4, 3}, .replace = true, .edge_ids = true}},
+        KindCase{"Disjoint", {.fanouts = {4, 3}, .disjoint = true}},
+        KindCase{"DisjointReplacement", {.fanouts = {4, 3}, .replace = true, .disjoint = true}},
+        KindCase{"Weighted", {.fanouts = {4, 3}, .weight = "weight", .edge_attrs = {"weight"}}},
+        KindCase{"WeightedReplacement", {.fanouts = {4, 3}, .replace = true, .weight = "weight"}},
+        KindCase{"Temporal", {.fanouts = {4, 3}, .time = "time", .time_window = 9}},
+        KindCase{"TemporalReplacement", {.fanouts = {4, 3}, .replace = true, .time = "time"}},
+        KindCase{"TemporalLast",
+                 {.fanouts = {2, 2}, .time = "time", .temporal_strategy = TemporalStrategy::kLast}},
+        KindCase{"SeedTimesOfAnAttribute", {.fanouts = {4, 3}, .time = "time", .seed_time = "y"}},
+        KindCase{.name = "SeedTimes",
+                 .options = {.fanouts = {4, 3}, .time = "time", .edge_ids = true},
+                 .seed_times = true},
+        KindCase{"Labor", {.fanouts = {4, 3}, .labor = true}},
+        KindCase{"LaborOfManyBatches", {.fanouts = {4, 3}, .labor = true, .labor_seeds = 32}},
+        KindCase{"Induced", {.fanouts = {4, 3}, .subgraph = Subgraph::kInduced, .edge_ids = true}},
+        KindCase{"Bidirectional", {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional}},
+        KindCase{"BidirectionalWithTheDrawn",
+                 {.fanouts = {4, 3}, .subgraph = Subgraph::kBidirectional, .keep_orig_edges = true}},
+        KindCase{"Metapath",
+                 {.sampler = BatchOptions::kWalkSampler,
+                  .walk = {.length = 6, .per_seed = 2, .metapath = {"r1", "rev_r1", "rev_r0", "r0"}},
+                  .edge_ids = true}},
+        KindCase{"Clusters",
+                 {.sampler = BatchOptions::kClusterSampler,
+                  .cluster = "y",
+                  .subgraph = Subgraph::kInduced,
+                  .edge_ids = true},
+                 1}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
