@@ -20,14 +20,12 @@ namespace nn = torch::nn::functional;
 void train(const std::string& folder) {
   at::set_num_threads(1);
   hopfeed::World world;  // reads RANK, WORLD_SIZE, ... ; one trainer where torchrun did not set them
-  const hopfeed::Dataset dataset(folder);
-  const auto& nodes = dataset.meta().node_types.front();
-
   hopfeed::Loader loader({.dataset = folder,
                           .batch = {.fanouts = {15, 10, 5}},
                           .seed = 1,
                           .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
                           .execution = {.num_workers = 1}});
+  const auto& nodes = loader.meta().node_types.front();
   hopfeed::GraphSage model(hopfeed::ModelOptions{
       .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
   hopfeed::GradientReducer reducer(world, model->parameters());
@@ -53,6 +51,7 @@ void train(const std::string& folder) {
     if (world.rank() == 0) std::printf("epoch %d: loss %.4f\n", epoch, loss_sum / seeds);
   }
   if (world.rank() == 0) {
+    const hopfeed::Dataset dataset(folder);
     const torch::Tensor logits = layerwise_inference(*model, dataset);  // exact, for all nodes
     std::printf("test accuracy %.4f\n", split_accuracy(logits, dataset, "test").value());
   }

@@ -17,7 +17,7 @@
 #include "core/batch/batch_options.h"
 #include "core/batch/deal.h"
 #include "core/batch/execution_options.h"
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_set.h"
 #include "core/stream/batch_stream.h"
 
 namespace hopfeed {
@@ -36,7 +36,7 @@ struct LoaderOptions {
   std::vector<std::int64_t> seed_times = {};
   std::vector<double> seed_weights = {};
   /// With batch.link, in place of all of the above but the dataset: a split of its edge type, or these pairs,
-  /// with labels and times (core/seeds/link_seeds.h). A batch has batch_size links; where not set, those of
+  /// with labels and times (core/seeds/link_set.h). A batch has batch_size links; where not set, those of
   /// split "train".
   std::optional<LinkInput> links = std::nullopt;
   std::uint64_t seed = 0;

@@ -9,7 +9,7 @@
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_list.h"
 #include "core/seeds/node_list.h"
 #include "core/seeds/seed_fields.h"
 

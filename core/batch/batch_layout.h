@@ -8,7 +8,7 @@
 //   to 64
 //
 // Little-endian. The block holds nothing but the value of the function batch = f(dataset, options, key):
-// timings and worker names lie in the slot's control record. docs/architecture.md has the tables, tests/core
+// timings and worker names lie in the slot's control record. docs/formats.md has the tables, tests/core
 // a golden file.
 #pragma once
 #include <cstdint>

@@ -431,9 +431,8 @@ void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_
     return gather_original_ids(csc(edge_type), dataset_ids, out);
   for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
     const int p = partition_of(offsets, dataset_ids[i]);
-    out[i] = reinterpret_cast<const std::int64_t*>(
-        nodes_[node_type].original_ids[p].bytes().data())[dataset_ids[i] -
-                                                          offsets[p]];  // checked when it was opened
+    const auto* ids = reinterpret_cast<const std::int64_t*>(nodes_[node_type].original_ids[p].bytes().data());
+    out[i] = ids[dataset_ids[i] - offsets[p]];  // checked when it was opened
   }
 }
 

@@ -17,7 +17,7 @@
 #include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/mapped_features.h"
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_list.h"
 #include "core/seeds/node_list.h"
 
 namespace hopfeed {

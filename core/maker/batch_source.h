@@ -10,7 +10,7 @@
 
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_spec.h"
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_set.h"
 #include "core/seeds/node_set.h"
 
 namespace hopfeed {

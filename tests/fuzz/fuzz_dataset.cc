@@ -17,7 +17,7 @@
 #include "core/batch/aligned_block.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_set.h"
 #include "core/seeds/node_list.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"

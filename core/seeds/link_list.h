@@ -1,18 +1,14 @@
-// The links of a loader, and what belongs to each: a split of an edge type or what a user gives (owned by the
-// loader; workers view the same bytes, pack); and their order in an epoch, a keyed shuffle evaluated per
+// The link positions of an epoch: a list of pairs of original node ids and its keyed shuffle, evaluated per
 // position.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <ranges>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "core/batch/batch_layout.h"
 #include "core/dataset/dataset.h"
+#include "core/draws/batch_key.h"
 
 namespace hopfeed {
 
@@ -64,41 +60,5 @@ class LinkList {
 /// pairs are no file's.
 void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
                  const std::filesystem::path& file);
-
-struct LinkInput {
-  std::string split = "train";  // of the edge type, where no pairs are given
-  std::optional<std::vector<std::int64_t>> pairs =
-      std::nullopt;                                   // [2P] original ids: source, destination, source, ...
-  std::vector<std::int64_t> labels = {}, times = {};  // [P] of the pairs, or none
-};
-
-class LinkSet {
- public:
-  /// `dataset` must outlive the set. Throws kInvalid naming the link, the end or the length that cannot be,
-  /// kNotFound for a split that is not there. The links of a split are checked where they are read
-  /// (check_links).
-  LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
-  /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
-  explicit LinkSet(std::span<const std::byte> packed);
-  LinkSet(const LinkSet&) = delete;
-  LinkSet& operator=(const LinkSet&) = delete;
-
-  /// Whether it is more than a split of the dataset, so that workers have to be told.
-  bool given() const { return given_; }
-  std::vector<std::byte> pack() const;
-  struct ListOptions {
-    int edge_type = 0;
-    bool shuffle = true;
-  };
-  /// Views this set.
-  LinkList list(const ListOptions& options) const&;
-  LinkList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
-
- private:
-  std::vector<std::int64_t> own_pairs_, own_labels_, own_times_;
-  std::span<const std::int64_t> pairs_, labels_, times_;
-  std::filesystem::path file_;  // of the split's pairs
-  bool given_ = false;
-};
 
 }  // namespace hopfeed

@@ -1,6 +1,6 @@
 // What the links of a loader can be: pairs, splits, with labels and times; and options of links that are
 // refused.
-#include "core/seeds/link_seeds.h"
+#include "core/seeds/link_set.h"
 
 #include <gtest/gtest.h>
 

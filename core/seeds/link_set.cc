@@ -1,17 +1,14 @@
-// See link_seeds.h.
-#include "core/seeds/link_seeds.h"
+// See link_set.h.
+#include "core/seeds/link_set.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <string>
-#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/option_name.h"
-#include "core/draws/epoch_order.h"
 
 namespace hopfeed {
 namespace {
@@ -22,47 +19,6 @@ struct PackedLinksHead {
 };
 
 }  // namespace
-
-void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
-                 const std::filesystem::path& file) {
-  const CscView csc = dataset.csc(edge_type);
-  const std::int64_t counts[] = {csc.num_src_nodes, csc.num_dst_nodes};
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i] >= 0 && pairs[i] < counts[i % 2]) continue;
-    const int type = i % 2 == 0 ? csc.src_type : csc.dst_type;
-    const std::string what = fmt::format(
-        "the {} {} of link {} is no node: type '{}' has ids 0 to {}", i % 2 == 0 ? "source" : "destination",
-        pairs[i], i / 2, dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
-    if (file.empty()) throw Error(ErrorCode::kInvalid, option_file("links") + what);
-    throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
-  }
-}
-
-LinkList::LinkList(std::span<const std::int64_t> pairs, LinkListOptions options)
-    : pairs_(pairs), options_(std::move(options)) {
-  require_valid(!pairs_.empty(), "the list of links is empty; name a split or pairs with at least one link");
-  if (has_labels()) smallest_label_ = *std::ranges::min_element(options_.labels);
-}
-
-void LinkList::links(const BatchKey& key, Positions& out) const {
-  const EpochOrder order{.size = size(), .shuffle = options_.shuffle, .what = "links"};
-  order.check(key);
-  const auto count = static_cast<std::size_t>(key.count);
-  std::vector<std::int64_t>& index = out.input_id;
-  index.resize(count);
-  order.entries(key, index);
-  out.sources.resize(count);
-  out.destinations.resize(count);
-  out.labels.resize(has_labels() ? count : 0);
-  out.times.resize(has_times() ? count : 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto at = static_cast<std::size_t>(index[i]);
-    out.sources[i] = pairs_[2 * at];
-    out.destinations[i] = pairs_[2 * at + 1];
-    if (has_labels()) out.labels[i] = options_.labels[at];
-    if (has_times()) out.times[i] = options_.times[at];
-  }
-}
 
 LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) {
   given_ = input.pairs || !input.labels.empty() || !input.times.empty();
