@@ -1,4 +1,4 @@
-// The random numbers of docs/architecture.md, "How a batch is named, and how randomness is keyed", written
+// The random numbers of docs/formats.md, "Random numbers", written
 // down a second time from its tables. See serial_sampler.h for why nothing here is the core's.
 #pragma once
 #include <cstdint>

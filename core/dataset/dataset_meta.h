@@ -23,7 +23,7 @@
 //   float64       expected reads per mini-batch (VIP), falling
 //
 // Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
-// hotness, ties by smaller original id. docs/architecture.md has the table of meta.json.
+// hotness, ties by smaller original id. docs/formats.md has the table of meta.json.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -9,7 +9,7 @@
 //
 // A draw below a bound is multiply-shift with rejection (Lemire, "Fast Random Integer Generation in an
 // Interval", 2019), so it is exact. A rejected draw goes on in the stream of the same name whose `try` is 1,
-// so it moves no other draw and meets no other use: docs/architecture.md has what each purpose names its
+// so it moves no other draw and meets no other use: docs/formats.md has what each purpose names its
 // streams by.
 #pragma once
 #include <Random123/philox.h>

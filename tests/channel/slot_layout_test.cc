@@ -1,4 +1,4 @@
-// The byte layout of docs/architecture.md, offset by offset: processes of one build only share a channel, but
+// The byte layout of docs/formats.md, offset by offset: processes of one build only share a channel, but
 // hopfeed-top and a debugger read it by these numbers.
 #include "channel/slot_layout.h"
 

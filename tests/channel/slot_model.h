@@ -145,7 +145,8 @@ class SlotModelExplorer {
       case Phase::kGranted:
         stamp(c.claim, 0);
         c.phase = Phase::kTorn;
-        return true;
+        if (!options_.bells) return true;
+        [[fallthrough]];  // in one step: bells have no part in it
       case Phase::kTorn:
         stamp(c.claim, block_bytes(c.claim.batch.sequence) - 8);
         c.phase = Phase::kWritten;
@@ -215,6 +216,10 @@ class SlotModelExplorer {
 
   // ---- the planner; fillers may go on between any two of these
 
+  bool sweep(ModelState& s) {
+    s.pool.sweep();
+    return true;
+  }
   bool grant(ModelState& s) {
     s.pool.serve_grants();
     return true;
@@ -328,15 +333,14 @@ class SlotModelExplorer {
     if (number < workers) return Choice{By::kOthers, bury(s, number)};
     number -= workers;
     if (number < options_.slots) return Choice{By::kOthers, take(s, number)};
-    const bool awake = s.planner == Ear::kAwake;
+    const bool loops = options_.bells;  // then it does these before it sleeps
     switch (number - options_.slots) {
       case 0:
-        if (awake) s.pool.sweep();
-        return Choice{By::kOthers, awake};
+        return Choice{By::kOthers, !loops && sweep(s)};
       case 1:
-        return Choice{By::kOthers, awake && grant(s)};
+        return Choice{By::kOthers, !loops && grant(s)};
       case 2:
-        return Choice{By::kOthers, awake && plan(s)};
+        return Choice{By::kOthers, !loops && plan(s)};
       case 3:
         return Choice{By::kOthers, release(s)};
       case 4:

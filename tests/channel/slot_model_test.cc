@@ -62,23 +62,18 @@ TEST_F(SlotModel, FillerWithTwoClaimsDies_BothGoBack) {
 }
 
 TEST_F(SlotModel, FillerAndPlannerSleepOnTheirBells_NoWakeUpIsLost) {
-  explore({.slots = 2,
-           .workers = 1,
-           .pages = {3, 2, 4},
-           .crashes = 1,
-           .claims = 2,
-           .any_order = true,
-           .bells = true});
-  explore({.slots = 2,
-           .workers = 1,
-           .pages = {4, 1, 3},
-           .channel_pages = 1,
-           .crashes = 1,
-           .leave_after = 1,
-           .claims = 2,
-           .any_order = true,
-           .queue = true,
-           .bells = true});
+  const ModelOptions loops{.workers = 1, .channel_pages = 1, .claims = 2, .any_order = true, .bells = true};
+  ModelOptions deaths = loops, requests = loops, epochs = loops;
+  deaths.pages = {3, 2, 4};
+  deaths.crashes = 1;
+  explore(deaths);
+  requests.pages = {4, 1};
+  requests.crashes = 1;
+  requests.queue = true;
+  explore(requests);
+  epochs.pages = {4, 1};
+  epochs.leave_after = 1;
+  explore(epochs);
 }
 
 TEST_F(SlotModel, FillerThatLooksBeforeItListens_SleepsForEver) {

@@ -18,6 +18,9 @@ enum class Bug {
   kReclaimFromLiving,  // a hung worker's slot is given away while it may wake up and go on writing
   kReadyBeforeWhole,   // published, then written
   kFilledWordIgnored,  // a slot is freed on leaving an epoch without looking at who has it
+  kLookBeforeListen,   // a filler looks for work, then says that it listens, then sleeps
+  kRingBeforeWord,     // a bell is rung for what is planned only then
+  kOneShotBell,        // who rings takes the listener's flag down first, and may die in between
 };
 
 struct Slot {
@@ -36,35 +39,49 @@ enum WorkerStep : Byte {
   kWriteHalf,
   kWriteRest,
   kPublish,
+  kTellAsked,  // with bells alone, as all that rings:
+  kTellPublished,
+  kTellLate,  // kOneShotBell
   kDead
 };
 
+/// One claim and what becomes of it: a filler that holds one at a time, or, with one_filler, one of several
+/// claims of an event loop, which go on by themselves and die together.
 struct Worker {
   Byte step = kLookAtWord, incarnation = 0;
   Byte slot = 0;                                                // that it looks at, or has claimed
   Byte generation = 0, sequence = 0;                            // as seen there
   Byte best = kNobody, best_generation = 0, best_sequence = 0;  // the lowest planned one so far
   Byte writes = 0;  // publishes a block, and not only that there is none
+  Byte parked = 0;  // has found nothing to do since its filler listens
 };
 
 enum LoaderStep : Byte {
   kIdle,
   kSweep,
   kGrant,
+  kGrantRing,
   kPlanRecord,
   kPlanWord,
+  kPlanRing,
   kAbandonLook,
   kAbandonSwap,
   kAbandonMark,
+  kAbandonRing,
   kReclaim,
-  kReclaimWord
+  kReclaimWord,
+  kReclaimRing,
+  kLookReady
 };
+
+enum Ear : Byte { kAwake, kListening, kAsleep };
 
 struct Loader {
   Byte step = kIdle, slot = 0, incarnation = 0, generation = 0;
-  Byte first = 0, planned = 0, taken = 0;  // of the running epoch
+  Byte first = 0, pushed = 0, planned = 0, taken = 0;  // of the running epoch; taken: a bit for each
   Byte next_incarnation = 1, crashes_left = 0, may_leave = 0, leaving = 0;
   Byte dead_worker = kNobody;  // it is being buried
+  Byte ear = kAwake;
 };
 
 /// All bytes, no padding: a state is known by its hash.
@@ -72,12 +89,18 @@ struct State {
   std::array<Slot, kSlots> slots;
   std::array<Worker, kWorkers> workers;
   Loader loader;
+  Byte fillers_ear = kAwake;
+  Byte work_listening = 0, work_rung = 0, loader_listening = 0, loader_rung = 0;  // flags and eventfds
 };
-static_assert(sizeof(State) == 8 * kSlots + 9 * kWorkers + 12);
+static_assert(sizeof(State) == 8 * kSlots + 10 * kWorkers + 14 + 5);
 
 struct ProtocolOptions {
   Byte batches = 3, crashes = 1;
   bool may_leave = false;
+  bool any_order = false;   // whichever batch is READY may be taken
+  bool queue = false;       // batches are asked for one by one, at any moment
+  bool one_filler = false;  // both claims are one filler's
+  bool bells = false;       // it and the loader sleep on bells; with one_filler and any_order
   Bug bug = Bug::kNone;
 };
 

@@ -37,6 +37,40 @@ TEST_F(SlotProtocol, EpochLeftBesideADeathBeforeAnyAccess_TheNextIsWhole) {
       {.batches = static_cast<std::uint8_t>(testing::long_tests() ? 3 : 2), .crashes = 1, .may_leave = true});
 }
 
+TEST_F(SlotProtocol, RequestsOfAQueueTakenInAnyOrder_EachArrivesOnceAndWhole) {
+  holds({.batches = 3, .crashes = testing::long_tests(), .any_order = true, .queue = true});
+}
+
+TEST_F(SlotProtocol, FillerWithTwoClaimsDiesBeforeAnyAccess_BothGoBack) {
+  holds({.batches = static_cast<std::uint8_t>(testing::long_tests() ? 4 : 3),
+         .crashes = static_cast<std::uint8_t>(testing::long_tests() ? 2 : 1),
+         .any_order = true,
+         .one_filler = true});
+}
+
+TEST_F(SlotProtocol, FillerAndLoaderSleepOnTheirBells_NoWakeUpIsLost) {
+  const ProtocolOptions loops{
+      .batches = 2, .crashes = 1, .any_order = true, .one_filler = true, .bells = true};
+  ProtocolOptions requests = loops, epochs = loops;
+  requests.queue = true;
+  requests.batches = static_cast<std::uint8_t>(testing::long_tests() ? 3 : 2);
+  epochs.crashes = testing::long_tests();
+  epochs.may_leave = true;
+  holds(requests);
+  holds(epochs);
+}
+
+TEST_F(SlotProtocol, EachRuleOfTheBellsIsNeeded_WithoutItSomebodySleepsForEver) {
+  for (const Bug bug : {Bug::kLookBeforeListen, Bug::kRingBeforeWord, Bug::kOneShotBell}) {
+    EXPECT_NE(
+        Protocol(
+            {.batches = 2, .crashes = 1, .any_order = true, .one_filler = true, .bells = true, .bug = bug})
+            .explore(),
+        "")
+        << static_cast<int>(bug);
+  }
+}
+
 TEST_F(SlotProtocol, EachRuleIsNeeded_WithoutItSomethingIsCaught) {
   EXPECT_NE(fault_with(Bug::kSameGeneration), "");
   EXPECT_NE(fault_with(Bug::kWordBeforeRecord), "");

@@ -1,4 +1,4 @@
-// The table of docs/architecture.md: which word of a slot may become which, and by whom. Both models of the
+// The table of docs/formats.md: which word of a slot may become which, and by whom. Both models of the
 // channel check every change against it.
 #pragma once
 #include <algorithm>

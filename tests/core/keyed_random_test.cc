@@ -70,7 +70,7 @@ TEST(KeyedRandom, NoStreamMeetsAnother) {
   EXPECT_EQ(keys.size(), streams);
 }
 
-// What a stream's number is made of is in docs/architecture.md: the last number of the first counter is 0 of
+// What a stream's number is made of is in docs/formats.md: the last number of the first counter is 0 of
 // draws and 1 of retries, and no other use has it.
 TEST(KeyedRandom, StreamsAreKeyedAsTheTableOfTheDocsHasIt) {
   const auto key_of = [](const RandomWords& words) {
