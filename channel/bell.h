@@ -5,7 +5,7 @@
 //   slots
 //                       (and does so from sockets); nobody rings it while nobody listens
 //   the planner's bell  the doorbell: rung by fillers when they ask for memory or report, and, while somebody
-//                       listens, on each finished batch
+//                       listens, on each finished batch; in worker mode the supervisor's thread waits on it
 //
 // Who listens never misses an event, and who does not costs one load on the others' side (SharedEvent):
 //

@@ -4,8 +4,9 @@
 //
 // A worker is whoever fills slots under one name: a process, a thread, a connection to a server. A process
 // may have any number of them, each with a record and a port of its own. A worker may hold several claims at
-// a time; when it is dead all of them go back. One that also waits for sockets never sleeps here: it uses
-// try_claim() and grant(), and is woken by the fillers' bell (bell.h).
+// a time; when it is dead all of them go back. Such a one goes on with its lower claims while a higher one
+// waits for memory: only the lowest unfinished batch of the channel is sure to get any. One that also waits
+// for sockets never sleeps here: it uses try_claim() and grant(), and is woken by the fillers' bell (bell.h).
 #pragma once
 #include <chrono>
 #include <cstdint>

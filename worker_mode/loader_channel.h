@@ -54,8 +54,8 @@ class LoaderChannel {
  private:
   const std::shared_ptr<ChannelHost> host_;  // its lock guards all below too
 
-  void note_left(std::int64_t now)
-      REQUIRES(host_->mutex);  // the trainer asks for more: it is done with the last
+  /// The trainer asks for more: it is done with the batch before.
+  void note_left(std::int64_t now) REQUIRES(host_->mutex);
   void note_taken(std::int64_t asked, const SlotPool::Finished& finished) REQUIRES(host_->mutex);
   void throw_if_none_can_come(std::uint64_t sequence) const REQUIRES(host_->mutex);
   [[noreturn]] void throw_stuck(const SlotPool::Stuck& stuck) const;
@@ -69,8 +69,8 @@ class LoaderChannel {
     std::int64_t asked = 0, left = 0;  // as in BatchRecord; nanoseconds, 0: not yet
   };
   std::vector<HandedOut> handed_out_ GUARDED_BY(host_->mutex);  // [num_slots]
-  std::optional<std::uint32_t> last_taken_
-      GUARDED_BY(host_->mutex);  // slot of the batch that next() gave last
+  // Slot of the batch that next() gave last.
+  std::optional<std::uint32_t> last_taken_ GUARDED_BY(host_->mutex);
 };
 
 }  // namespace hopfeed
