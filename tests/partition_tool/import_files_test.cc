@@ -143,9 +143,8 @@ TEST_F(ImportNumpy, IdsThatASplitHasTwiceAreTold) {
   const RawGraph graph = import_numpy(options, no_progress);
   EXPECT_EQ(graph.nodes[0].splits.at("train").size(), 6U) << "and kept";
   EXPECT_EQ(repeated_ids(graph),
-            std::vector<std::string>{
-                "split 'train' has 3 ids again that it has already, the first of them 0; all are "
-                "kept, so these nodes are seeds more than once in an epoch"});
+            std::vector<std::string>{"split 'train' has 3 repeated ids, the first of them 0; all are "
+                                     "kept, so these nodes are seeds more than once in an epoch"});
 }
 
 TEST_F(ImportNumpy, MasksBecomeIds) {
