@@ -102,10 +102,11 @@ TEST_F(ImportNumpy, EveryFormOfTheEdgeIndexGivesTheSameGraph) {
     EXPECT_EQ(graph.edges[0].csc.indptr, expected.edges[0].csc.indptr) << what;
     EXPECT_EQ(sources(graph.edges[0]), sources(expected.edges[0])) << what;
     ASSERT_EQ(graph.notes.size(), form.told ? 1U : 0U) << what;
-    if (form.told)
+    if (form.told) {
       EXPECT_EQ(graph.notes[0],
                 path("form.npy").string() +
                     ": its shape is [3, 2], read as [E, 2]: source and destination of each edge");
+    }
   }
   NumpyImportOptions options = good();
   options.edge_index = give(path("form.npy"), "<u8", false, "(2, 1)",
