@@ -17,7 +17,7 @@ std::vector<std::string> repeated_ids(const RawGraph& graph) {
       }
       if (repeats == 0) continue;
       lines.push_back(fmt::format(
-          "split '{}'{} has {} ids again that it has already, the first of them {}; all are "
+          "split '{}'{} has {} repeated ids, the first of them {}; all are "
           "kept, so these nodes are seeds more than once in an epoch",
           name, graph.nodes.size() > 1 ? " of node type '" + nodes.name + "'" : "", repeats, first));
     }

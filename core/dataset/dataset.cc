@@ -336,9 +336,12 @@ LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
               .path = files.pairs.path()};
     known += (i++ ? ", " : "") + split;
   }
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(),
-                          folder_.string(), name, known.empty() ? "none" : known));
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format(
+          "edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(), folder_.string(), name,
+          known.empty() ? "none; make some with hopfeed-partition split-links, or give the links (links)"
+                        : known));
 }
 
 std::span<const double> Dataset::hotness(int node_type, int partition) const {

@@ -264,8 +264,8 @@ TEST(Walks, ThatCannotBe_AreRefusedByName) {
     const std::string said = refused(dataset, options);
     EXPECT_NE(said.find(part), std::string::npos) << said;
   };
-  expect(walks({.length = 0}), "walk length is 0");
-  expect(walks({.length = 1'025}), "walk length is 1025");
+  expect(walks({.length = 0}), "walk.length is 0");
+  expect(walks({.length = 1'025}), "walk.length is 1025");
   expect(walks({.length = 2, .per_seed = 0}), "walk.per_seed is 0; choose 1 to ");
   expect(walks({.length = 2, .p = 0}), "walk.p is 0");
   expect(walks({.length = 2, .q = std::numeric_limits<double>::quiet_NaN()}), "walk.q is nan");

@@ -102,10 +102,11 @@ TEST_F(ImportNumpy, EveryFormOfTheEdgeIndexGivesTheSameGraph) {
     EXPECT_EQ(graph.edges[0].csc.indptr, expected.edges[0].csc.indptr) << what;
     EXPECT_EQ(sources(graph.edges[0]), sources(expected.edges[0])) << what;
     ASSERT_EQ(graph.notes.size(), form.told ? 1U : 0U) << what;
-    if (form.told)
+    if (form.told) {
       EXPECT_EQ(graph.notes[0],
                 path("form.npy").string() +
                     ": its shape is [3, 2], read as [E, 2]: source and destination of each edge");
+    }
   }
   NumpyImportOptions options = good();
   options.edge_index = give(path("form.npy"), "<u8", false, "(2, 1)",
@@ -143,9 +144,8 @@ TEST_F(ImportNumpy, IdsThatASplitHasTwiceAreTold) {
   const RawGraph graph = import_numpy(options, no_progress);
   EXPECT_EQ(graph.nodes[0].splits.at("train").size(), 6U) << "and kept";
   EXPECT_EQ(repeated_ids(graph),
-            std::vector<std::string>{
-                "split 'train' has 3 ids again that it has already, the first of them 0; all are "
-                "kept, so these nodes are seeds more than once in an epoch"});
+            std::vector<std::string>{"split 'train' has 3 repeated ids, the first of them 0; all are "
+                                     "kept, so these nodes are seeds more than once in an epoch"});
 }
 
 TEST_F(ImportNumpy, MasksBecomeIds) {

@@ -15,7 +15,7 @@ TEST_F(PartitionProgram, WhatAnImportReadsOtherwiseThanItSeems_IsOneLineOfOutput
   const ToolResult made = run("import numpy twice --edge-index pairs.npy --train twice.npy");
   EXPECT_EQ(made.exit_code, 0);
   EXPECT_EQ(made.complaint(),
-            "hopfeed-partition: warning: split 'train' has 1 ids again that it has already, the first of "
+            "hopfeed-partition: warning: split 'train' has 1 repeated ids, the first of "
             "them 2; all "
             "are kept, so these nodes are seeds more than once in an epoch\n");
 }

@@ -241,10 +241,14 @@ TEST_F(SampleProgram, MessagesOfTheLibrary_NameTheOptionsAsTheyWereTyped) {
   expect_refused(sample({"--links", "train"}), "not of which edge type; name it (--link)");
   expect_refused(sample({"--labor", "--replace"}),
                  "--labor excludes --replace, --weight, --time and --disjoint");
-  expect_refused(sample({"--sampler", "walk", "--walk-length", "2", "--fanouts", "3"}),
+  const auto bare = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {testing::program("hopfeed-sample"), path(1)});
+    return testing::run_program(words);
+  };
+  expect_refused(bare({"--sampler", "walk", "--walk-length", "2", "--fanouts", "3"}),
                  "sampler 'walk' knows no --fanouts");
   expect_refused(
-      sample({"--sampler", "spaced", "--fanouts", "3"}),
+      bare({"--sampler", "spaced", "--fanouts", "3"}),
       "there is no sampler 'spaced'; there are neighbor, cluster, walk; name the plugin that brings it "
       "(--plugin)");
   expect_refused(sample({"--seed-time", "y"}), "--seed-time and --time-window need times");
@@ -256,7 +260,7 @@ TEST_F(SampleProgram, MessagesOfTheLibrary_NameTheOptionsAsTheyWereTyped) {
   expect_refused(sample({"--attrs", "x,,y"}), "--attrs 'x,,y' has an empty name");
   expect_refused(sample({"--channel-size", "16384G"}),
                  "lower --channel-size, --num-workers, --batch-size or --fanouts");
-  expect_refused(sample({"--drop-last", "--batch-size", "231"}), "--drop-last leaves no batch: 230 seeds");
+  expect_refused(bare({"--drop-last", "--batch-size", "231"}), "--drop-last leaves no batch: 230 seeds");
   expect_refused(sample({"--split", "holiday"}), "choose one of them (--split), or give the nodes (--seeds)");
 }
 

@@ -253,11 +253,11 @@ TEST_F(Plugins, WhoseSamplersCrash_AreNamedWithTheSignalAndEndNoTrainer) {
 
 TEST_F(Plugins, ThatAreMissing_AreToldBeforeWhatTheirSamplerKnows) {
   const auto lacking = [](LoaderOptions& o) {
-    o.batch.sampler = "spaced";
+    o.batch.sampler = "laddies";
     o.batch.fanouts = {4, 3};
   };
   EXPECT_TRUE(
-      refused(lacking).starts_with("not found: there is no sampler 'spaced'; there are neighbor, cluster"));
+      refused(lacking).starts_with("not found: there is no sampler 'laddies'; there are neighbor, cluster"));
   EXPECT_TRUE(refused([&](LoaderOptions& o) {
                 lacking(o);
                 o.plugins = {"/no/such/plugin.so"};
