@@ -1,9 +1,8 @@
 // Waiting for a channel beside sockets: an eventfd, which poll and epoll know, where a futex can only be
 // slept on alone. A channel has two, each for one waiting thread:
 //
-//   the fillers' bell   rung on a plan, a grant, an abandoned batch and the end, for a thread that fills
-//   slots
-//                       (and does so from sockets); nobody rings it while nobody listens
+//   the fillers' bell   rung on a plan, a grant, an abandoned batch and the end, while somebody listens: for
+//                       a thread that fills slots from sockets
 //   the planner's bell  the doorbell: rung by fillers when they ask for memory or report, and, while somebody
 //                       listens, on each finished batch; in worker mode the supervisor's thread waits on it
 //
