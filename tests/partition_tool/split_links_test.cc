@@ -381,7 +381,7 @@ TEST(NegativesOfSplits, AreNotThoseThatALoaderDraws) {
                                              .threads = 1,
                                              .origin = ""});
   const auto& pairs = std::get<std::vector<std::int32_t>>(drawn);
-  const NegativeStream of_loader = negative_stream({.seed = 7}, 0, LinkEnd::kSource);
+  const NodeStream of_loader = negative_stream({.seed = 7}, 0, LinkEnd::kSource);
   int same = 0;
   for (std::int64_t i = 0; i < kCount; ++i)
     same += pairs[2 * i] == static_cast<std::int64_t>(draw_below_wide(of_loader.of(i, 0), 0, kNodes));
