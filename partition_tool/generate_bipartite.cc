@@ -56,7 +56,7 @@ void draw_items(const PlantedInteractions& planted, const std::vector<Id>& item_
                item_of, row);
 }
 
-RawAttr taste_attr(std::shared_ptr<const PlantedInteractions> planted, const PlantedRanks& ranks) {
+RawAttr taste_attr(const std::shared_ptr<const PlantedInteractions>& planted, const PlantedRanks& ranks) {
   return {.name = "taste",
           .type = ElementType::kInt64,
           .shape = {},

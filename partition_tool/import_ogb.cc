@@ -141,7 +141,7 @@ RawAttr node_features(const fs::path& path, std::int64_t num_nodes, const Progre
 }
 
 /// An edge and its inverse have the features of their line.
-RawEdgeAttr edge_features(std::shared_ptr<const Features> features, std::int64_t edges_per_line) {
+RawEdgeAttr edge_features(const std::shared_ptr<const Features>& features, std::int64_t edges_per_line) {
   return {.name = "edge_attr",
           .type = ElementType::kFloat32,
           .shape = {features->width},

@@ -65,7 +65,7 @@ std::optional<std::int64_t> latest_links_from(const LinkEdges& edges, const Read
                                               std::int64_t count);
 
 std::vector<std::uint8_t> choose_by_time(const LinkEdges& edges, const ReadTimes& read,
-                                         const LinkTimes& times);
+                                         const LinkTimes& from);
 
 /// The links that leave the graph, by their source.
 class HeldPairs {

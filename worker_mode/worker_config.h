@@ -34,7 +34,7 @@ struct WorkerConfig {
 
   std::string to_json() const;
   /// Throws kCorrupt.
-  static WorkerConfig from_json(const std::string& json);
+  static WorkerConfig from_json(const std::string& text);
 };
 
 }  // namespace hopfeed
