@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/dataset/dataset_meta.h"
+#include "partition_tool/raw_attrs.h"
 
 namespace hopfeed {
 namespace {
@@ -16,21 +17,10 @@ namespace {
 constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // row_order.h
 
 template <class Attr>
-const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
-  const auto found = std::ranges::find(attrs, name, &Attr::name);
-  return found == attrs.end() ? nullptr : &*found;
-}
-
-template <class Attr>
 std::string names_of(const std::vector<Attr>& attrs) {
   std::string names;
   for (const Attr& attr : attrs) names += (names.empty() ? "" : ", ") + attr.name;
   return names.empty() ? "none" : names;
-}
-
-template <class Attr>
-AttrMeta meta_of(const Attr& attr) {
-  return {.name = attr.name, .type = attr.type, .shape = attr.shape};
 }
 
 /// One number of one of these types.
@@ -70,7 +60,7 @@ void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
   require_once("weight", edges.weights);
   require_once("time", edges.times);
   for (const std::string& name : edges.weights) {
-    const RawEdgeAttr* attr = find(edges.attrs, name);
+    const RawEdgeAttr* attr = find_attr(edges.attrs, name);
     if (!attr)
       throw Error(ErrorCode::kInvalid, fmt::format("weight '{}' is no attribute of the edges; they have: {}",
                                                    name, names_of(edges.attrs)));
@@ -80,7 +70,7 @@ void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
   }
   const std::vector<RawAttr>& node_attrs = graph.nodes[edges.src_type].attrs;
   for (const std::string& name : edges.times) {
-    const RawEdgeAttr* of_edges = find(edges.attrs, name);
+    const RawEdgeAttr* of_edges = find_attr(edges.attrs, name);
     const RawAttr* of_nodes = find(node_attrs, name);
     if (!of_edges && !of_nodes)
       throw Error(ErrorCode::kInvalid,

@@ -15,23 +15,13 @@
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
 #include "partition_tool/edge_array_checks.h"
+#include "partition_tool/raw_attrs.h"
 #include "partition_tool/row_blocks.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kEdgeBlockBytes = 8 << 20;
-
-template <class Attr>
-const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
-  const auto found = std::ranges::find(attrs, name, &Attr::name);
-  return found == attrs.end() ? nullptr : &*found;
-}
-
-template <class Attr>
-AttrMeta meta_of(const Attr& attr) {
-  return {.name = attr.name, .type = attr.type, .shape = attr.shape};
-}
 
 template <class T>
 void widen(std::span<const std::byte> bytes, std::vector<double>& out) {
@@ -83,11 +73,11 @@ class RowReader {
 class Times {
  public:
   Times(const RawGraph& graph, const RawEdges& edges, const std::string& name, int threads)
-      : csc_(edges.csc), edge_attr_(find(edges.attrs, name)) {
+      : csc_(edges.csc), edge_attr_(find_attr(edges.attrs, name)) {
     if (edge_attr_) return;
     const RawNodes& sources = graph.nodes[edges.src_type];
     of_nodes_.resize(sources.count);
-    const RawAttr& attr = *find(sources.attrs, name);
+    const RawAttr& attr = *find_attr(sources.attrs, name);
     parallel_ranges(threads, sources.count, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t v = begin; v < end; ++v)
         attr.read_row(v, std::as_writable_bytes(std::span(&of_nodes_[v], 1)));
@@ -211,7 +201,7 @@ void EdgeArrays::write_alias(const std::string& weight) {
 
 template <class Id>
 void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_ids) {
-  const RawEdgeAttr& attr = *find(edges_.attrs, weight);
+  const RawEdgeAttr& attr = *find_attr(edges_.attrs, weight);
   struct Record {
     AliasEntry entry;
     Id source, alias_source;

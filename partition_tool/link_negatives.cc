@@ -75,8 +75,7 @@ IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int
           fmt::format("{}: there is no negative: every pair of nodes is an edge or a link of a split; use "
                       "--neg-sampling-ratio 0",
                       options.origin));
-    NodeStream stream = keys;
-    stream.node = static_cast<std::uint64_t>(number);
+    const NodeStream stream = draws.of(static_cast<std::uint64_t>(number));
     const auto [source, destination] = free->pair(static_cast<std::int64_t>(
         draw_below_wide(stream, 2 * kMaxDraws, static_cast<std::uint64_t>(free->count()))));
     return {.source = source, .destination = destination};
