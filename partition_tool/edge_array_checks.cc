@@ -71,7 +71,7 @@ void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
   const std::vector<RawAttr>& node_attrs = graph.nodes[edges.src_type].attrs;
   for (const std::string& name : edges.times) {
     const RawEdgeAttr* of_edges = find_attr(edges.attrs, name);
-    const RawAttr* of_nodes = find(node_attrs, name);
+    const RawAttr* of_nodes = find_attr(node_attrs, name);
     if (!of_edges && !of_nodes)
       throw Error(ErrorCode::kInvalid,
                   fmt::format("time '{}' is no attribute of the edges, which have: {}, "
