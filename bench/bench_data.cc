@@ -138,12 +138,12 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   const HotnessOptions hotness{.fanouts = {15, 10, 5}, .batch_size = 1024, .threads = threads};
   const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
   DatasetWriter writer(folder);
-  writer.commit(build_dataset(writer, graph, orders,
-                              {.cut = {.fanouts = hotness.fanouts, .batch_size = hotness.batch_size},
-                               .made_by = "hopfeed-bench",
-                               .threads = threads},
-                              progress)
-                    .meta);
+  DatasetBuildOptions build;
+  build.cut.fanouts = hotness.fanouts;
+  build.cut.batch_size = hotness.batch_size;
+  build.made_by = "hopfeed-bench";
+  build.threads = threads;
+  writer.commit(build_dataset(writer, graph, orders, build, progress).meta);
   return folder;
 }
 

@@ -107,7 +107,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
               {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
-  line.option("--fanouts", a.fanouts, "Neighbours drawn per hop, one layer each; -1 for all");
+  a.from_line.add_fanouts(line, "Seeds");
   line.option("--hidden", t.hidden, "Width of the hidden layers");
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");

@@ -15,6 +15,7 @@
 #include "core/program/program_main.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/world.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed {
 
