@@ -9,15 +9,15 @@
 namespace hopfeed {
 namespace {
 
-constexpr ChannelShape kSmall{.num_slots = 3, .num_workers = 2, .slot_stride = 8 * kPageBytes};
-constexpr SlotPoolOptions kRoomy{.channel_size = 24 * kPageBytes, .allowance = 8 * kPageBytes};
+constexpr ChannelShape kFillersShape{.num_slots = 3, .num_workers = 2, .slot_stride = 8 * kPageBytes};
+constexpr SlotPoolOptions kFillersPool{.channel_size = 24 * kPageBytes, .allowance = 8 * kPageBytes};
 
 class FilledChannel : public Channel {};
 
 // ---- any order
 
 TEST_P(FilledChannel, OvertakenBatch_IsFoundBesideOnesManySequencesLater) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   WorkerPort worker = port();
   ASSERT_TRUE(pool_->plan(batch(0)));
   fill(worker, 100, 1);
@@ -37,7 +37,7 @@ TEST_P(FilledChannel, OvertakenBatch_IsFoundBesideOnesManySequencesLater) {
 }
 
 TEST_P(FilledChannel, AnyReady_IsTheLowestOfThose) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   WorkerPort a = port(0), b = port(1);
   for (std::uint64_t sequence : {5, 6, 7}) pool_->plan(batch(sequence));
   EXPECT_FALSE(pool_->find_any_ready());
@@ -53,7 +53,7 @@ TEST_P(FilledChannel, AnyReady_IsTheLowestOfThose) {
 }
 
 TEST_P(FilledChannel, WhoWaitsForOneBatchWhileOthersLieReady_IsToldOfTheirMemory) {
-  open(kSmall, {.channel_size = kPageBytes, .allowance = 8 * kPageBytes});
+  open(kFillersShape, {.channel_size = kPageBytes, .allowance = 8 * kPageBytes});
   WorkerPort worker = port();
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
   fill(worker, 8 * kPageBytes, 1);
@@ -67,7 +67,7 @@ TEST_P(FilledChannel, WhoWaitsForOneBatchWhileOthersLieReady_IsToldOfTheirMemory
 }
 
 TEST_P(FilledChannel, OneBatchAbandoned_TheOthersStay) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   WorkerPort worker = port();
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
   fill(worker, 100, 1);
@@ -86,7 +86,7 @@ TEST_P(FilledChannel, OneBatchAbandoned_TheOthersStay) {
 // ---- a queue
 
 TEST_P(FilledChannel, RequestsOfAQueue_ArePlannedAsTheyWerePushed) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   QueuePlan queue(40);
   EXPECT_EQ(pool_->plan_from(queue), 0U);
   EXPECT_EQ(queue.push({.epoch = 7, .first = 900, .count = 3, .job = 2}), 40U);
@@ -110,7 +110,7 @@ TEST_P(FilledChannel, RequestsOfAQueue_ArePlannedAsTheyWerePushed) {
 // ---- several claims, several names
 
 TEST_P(FilledChannel, DeathOfAFillerWithSeveralClaims_GivesAllOfThemBack) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
   WorkerPort dead = port(0), other = port(1);  // both of this process
   Claim first = claim(dead), kept = claim(other), second = claim(dead);
@@ -129,7 +129,7 @@ TEST_P(FilledChannel, DeathOfAFillerWithSeveralClaims_GivesAllOfThemBack) {
 }
 
 TEST_P(FilledChannel, ClaimsOfOneFiller_ArePublishedInAnyOrderAndCountTheirOwnWaits) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) pool_->plan(batch(sequence));
   WorkerPort worker = port();
   Claim low = *worker.try_claim(), high = *worker.try_claim();
@@ -149,7 +149,7 @@ TEST_P(FilledChannel, ClaimsOfOneFiller_ArePublishedInAnyOrderAndCountTheirOwnWa
 // ---- bells
 
 TEST_P(FilledChannel, FillersBell_IsRungOnPlanGrantAndAbandonWhileSomebodyListens) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   SharedEvent& event = view_->control().work_event;
   WorkerPort worker = port();
   pool_->plan(batch(0));
@@ -179,7 +179,7 @@ TEST_P(FilledChannel, FillersBell_IsRungOnPlanGrantAndAbandonWhileSomebodyListen
 }
 
 TEST_P(FilledChannel, PlannersBell_IsRungOnAsksAndOnFinishedBatchesWhileSomebodyListens) {
-  open(kSmall, kRoomy);
+  open(kFillersShape, kFillersPool);
   SharedEvent& event = view_->control().loader_event;
   WorkerPort worker = port();
   for (std::uint64_t sequence = 0; sequence < 3; ++sequence) pool_->plan(batch(sequence));
