@@ -57,7 +57,7 @@ std::optional<Batch> ChannelStream::next() {
   require_own_process();
   const std::int64_t asked = monotonic_now();
   work();
-  const std::optional<LoaderChannel::Taken> taken = channel_->next(asked, patience_);
+  const std::optional<LoaderChannel::Taken> taken = channel_->next(patience_, asked);
   if (!taken) return {};
   return Batch(BatchView(taken->block), std::make_shared<const SlotLease>(channel_, taken->slot));
 }

@@ -61,8 +61,8 @@ void LoaderChannel::begin_epoch(std::int64_t epoch, const Deal& deal) {
   host_->pump();
 }
 
-std::optional<LoaderChannel::Taken> LoaderChannel::next(std::int64_t asked,
-                                                        std::chrono::nanoseconds patience) {
+std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds patience,
+                                                        std::int64_t asked) {
   MutexLock lock(host_->mutex);
   if (!epoch_) throw Error(ErrorCode::kInvalid, "next() before begin_epoch(): start an epoch first");
   note_left(asked);

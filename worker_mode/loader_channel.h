@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "channel/futex.h"
 #include "channel/slot_pool.h"
 #include "core/base/thread_annotations.h"
 #include "core/batch/deal.h"
@@ -40,7 +41,7 @@ class LoaderChannel {
   /// Waits for this rank's next batch; nothing at the end of the epoch. `asked`: when the trainer began to
   /// wait (monotonic_now); `patience`: the longest time without any sign of life from the workers. Throws as
   /// BatchStream::next.
-  std::optional<Taken> next(std::int64_t asked, std::chrono::nanoseconds patience);
+  std::optional<Taken> next(std::chrono::nanoseconds patience, std::int64_t asked = monotonic_now());
   /// Whether next() would find its batch, or the error in its place, at once.
   bool next_is_ready() const;
   std::int64_t steps() const;

@@ -213,7 +213,8 @@ TEST(EdgeArrays, VerifyFindsAFlippedBitInEachFile) {
   verify(folder.path() / "d");
 }
 
-void expect_refused(const RawGraph& graph, const std::string& part, ErrorCode code = ErrorCode::kInvalid) {
+void expect_graph_refused(const RawGraph& graph, const std::string& part,
+                          ErrorCode code = ErrorCode::kInvalid) {
   const TempFolder folder;
   try {
     testing::write_dataset(folder.path() / "d", graph);
@@ -234,15 +235,15 @@ TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsEdge) {
                                   std::pair(std::numeric_limits<double>::infinity(), "is inf")}) {
     TypedGraph typed = good;
     typed.edges[0].weight[1'234] = bad;
-    expect_refused(raw_graph_of(typed),
-                   "weight 'weight' of edge 1234, which ends at node " + std::to_string(node) + ", " + text);
+    expect_graph_refused(raw_graph_of(typed), "weight 'weight' of edge 1234, which ends at node " +
+                                                  std::to_string(node) + ", " + text);
   }
   TypedGraph typed = good;
   for (std::size_t e = 0; e < typed.edges[0].weight.size(); ++e)
     if (typed.edges[0].destinations[e] == node) typed.edges[0].weight[e] = 0;
   RawGraph imported = raw_graph_of(typed);
   imported.edges[0].zero_rows = false;
-  expect_refused(imported, where + "all weights are zero");
+  expect_graph_refused(imported, where + "all weights are zero");
 }
 
 TEST(EdgeArrays, RowsOfADatasetMayWeighNothingAndArePartitionedWithTheRest) {
@@ -264,7 +265,7 @@ TEST(EdgeArrays, NamesAndTypesOfWeightsAndTimesAreChecked) {
   const auto refused = [&](const std::function<void(RawGraph&)>& spoil, const std::string& part) {
     RawGraph graph = raw_graph_of(typed);
     spoil(graph);
-    expect_refused(graph, part);
+    expect_graph_refused(graph, part);
   };
   refused([](RawGraph& g) { g.edges[0].weights = {"wieght"}; },
           "weight 'wieght' is no attribute of the edges; they have: weight, time");

@@ -228,10 +228,10 @@ TEST_F(Plugins, WhoseSamplersCrash_AreNamedWithTheSignalAndEndNoTrainer) {
   const std::string library = plugin("throwing_sampler");
   const auto error = [&](const char* how) {
     return refused([&](LoaderOptions& o) {
-      o.plugins = {library};
+      o.execution.plugins = {library};
       o.batch.sampler = "throwing";
       o.batch.sampler_options = how;
-      if (std::string(how) == "hang") o.start_deadline = std::chrono::milliseconds(500);
+      if (std::string(how) == "hang") o.execution.start_deadline = std::chrono::milliseconds(500);
     });
   };
   const std::string whose = "the sampler 'throwing' of the plugin " + library;
@@ -260,7 +260,7 @@ TEST_F(Plugins, ThatAreMissing_AreToldBeforeWhatTheirSamplerKnows) {
       refused(lacking).starts_with("not found: there is no sampler 'laddies'; there are neighbor, cluster"));
   EXPECT_TRUE(refused([&](LoaderOptions& o) {
                 lacking(o);
-                o.plugins = {"/no/such/plugin.so"};
+                o.execution.plugins = {"/no/such/plugin.so"};
               }).starts_with("not found: the plugin /no/such/plugin.so is not there"));
 }
 

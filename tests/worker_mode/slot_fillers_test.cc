@@ -76,10 +76,10 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     SupervisorOptions options;
     options.program = testing::program("hopfeed-worker");
     options.config.dataset = path(1).string();
-    options.config.fingerprint = Dataset(path(1).string()).meta().fingerprint;
-    options.config.batch = batch_options();
-    options.config.split = "train";
-    options.config.seed = kSeed;
+    options.config.spec = {.fingerprint = Dataset(path(1).string()).meta().fingerprint,
+                           .batch = batch_options(),
+                           .seeds = {.split = "train"},
+                           .seed = kSeed};
     options.cores.resize(kFillers);
     options.batch_deadline = options.start_deadline = 60s;
     options.max_restarts = 1'000;
@@ -93,9 +93,7 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
   }
 
   std::string expected_line(const PlannedBatch& batch) { return line_of(BatchView(oracle_->make(batch))); }
-  Deal deal() const {
-    return Deal({.num_seeds = oracle_->size(), .batch_size = kBatchSize, .world_size = 1});
-  }
+  Deal deal() const { return Deal({.batch_size = kBatchSize}, oracle_->size()); }
   /// All batches of an epoch in the order of the deal; `between` is called after each.
   std::vector<std::string> epoch(
       LoaderChannel& channel, std::int64_t number, const std::function<void()>& between = [] {}) {
