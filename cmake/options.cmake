@@ -44,7 +44,7 @@ function(hopfeed_target name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     list(APPEND cxx_flags
       -fpch-preprocess   # ccache knows precompiled headers only with it
-      -Wno-restrict)     # g++ 12 reports std::string concatenation wrongly (GCC bug 105651)
+      -Wno-restrict -Wno-stringop-overflow)   # g++ 12 reports std::string concatenation and assignment wrongly (GCC bug 105651)
     if(CMAKE_UNITY_BUILD)
       list(APPEND cxx_flags -Wno-subobject-linkage)   # it takes the files of a unit for headers
     endif()

@@ -38,15 +38,15 @@ TEST(RealGraphs, CoraReaches77PercentOverFiveSeeds) {
   double sum = 0;
   std::ostringstream each;
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
-    const TrainingResult result =
-        train(world, {.loader = {.dataset = data, .batch = {.fanouts = {10, 10}}, .batch_size = 140},
-                      .epochs = 60,
-                      .hidden = 64,
-                      .dropout = 0.5,
-                      .lr = 0.01,
-                      .weight_decay = 5e-3,
-                      .seed = seed,
-                      .out = temporary.path() / "out"});
+    const TrainingResult result = train(
+        world, {.loader = {.dataset = data, .batch = {.fanouts = {10, 10}}, .deal = {.batch_size = 140}},
+                .epochs = 60,
+                .hidden = 64,
+                .dropout = 0.5,
+                .lr = 0.01,
+                .weight_decay = 5e-3,
+                .seed = seed,
+                .out = temporary.path() / "out"});
     const double accuracy =
         split_accuracy(layerwise_inference(*result.model, dataset), dataset, "test").value();
     sum += accuracy;

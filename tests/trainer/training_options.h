@@ -21,7 +21,7 @@ inline TinyGraph training_graph() {
 }
 
 inline TrainingOptions small_training(const std::string& dataset) {
-  return {.loader = {.dataset = dataset, .batch = {.fanouts = {4, 3}}, .batch_size = 25, .num_workers = 1},
+  return {.loader = {.dataset = dataset, .batch = {.fanouts = {4, 3}}, .deal = {.batch_size = 25}},
           .hidden = 16,
           .dropout = 0.4,
           .seed = 3};
