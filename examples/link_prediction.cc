@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
-#include "core/dataset/npy.h"
+#include "core/dataset/given_array.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
 #include "trainer/link_trainer.h"
@@ -60,13 +60,14 @@ void add_options(CommandLine& line, Arguments& a) {
 }
 
 std::vector<std::int64_t> read_links(const std::filesystem::path& path) {
-  const NpyArray file(path);
-  const std::vector<std::int64_t>& shape = file.header().shape;
+  const GivenArray file(path);
+  const std::vector<std::int64_t>& shape = file.shape();
   require_valid(
       shape.size() == 2 && shape[1] == 2,
       "--test-links: " + path.string() + " is not of shape [P, 2]: source and destination of each link");
-  const auto pairs = file.as<std::int64_t>();
-  return {pairs.begin(), pairs.end()};
+  std::vector<std::int64_t> pairs(static_cast<std::size_t>(file.count()));
+  file.read_integers(0, pairs);
+  return pairs;
 }
 
 struct Run {

@@ -9,6 +9,7 @@
 #include "core/base/parallel_ranges.h"
 #include "core/batch/nonfinite.h"
 #include "core/dataset/fingerprint.h"
+#include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/link_arrays.h"
 #include "partition_tool/row_blocks.h"

@@ -14,13 +14,13 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
+#include "partition_tool/edge_array_checks.h"
 #include "partition_tool/row_blocks.h"
 
 namespace hopfeed {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 8 << 20;
-constexpr std::int64_t kMaxOrderedRow = (std::int64_t{1} << 32) - 1;  // row_order.h
 
 template <class Attr>
 const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
@@ -29,38 +29,8 @@ const Attr* find(const std::vector<Attr>& attrs, const std::string& name) {
 }
 
 template <class Attr>
-std::string names_of(const std::vector<Attr>& attrs) {
-  std::string names;
-  for (const Attr& attr : attrs) names += (names.empty() ? "" : ", ") + attr.name;
-  return names.empty() ? "none" : names;
-}
-
-template <class Attr>
 AttrMeta meta_of(const Attr& attr) {
   return {.name = attr.name, .type = attr.type, .shape = attr.shape};
-}
-
-/// One number of one of these types.
-void require_number(const std::string& what, const AttrMeta& attr, std::initializer_list<ElementType> types) {
-  std::string names;
-  for (const ElementType type : types) names += (names.empty() ? "" : ", ") + std::string(to_string(type));
-  if (attr.row_elements() != 1)
-    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' has {} numbers each; it must have one", what,
-                                                 attr.name, attr.row_elements()));
-  if (!attr.shape.empty())
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{} '{}' has rows of one number each; give it as an array of one dimension", what,
-                            attr.name));
-  if (std::ranges::find(types, attr.type) == types.end())
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{} '{}' has the element type {}; convert it to {}{}", what, attr.name,
-                            to_string(attr.type), types.size() > 1 ? "one of: " : "", names));
-}
-
-void require_once(const char* what, std::vector<std::string> names) {
-  std::ranges::sort(names);
-  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-    throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is given twice", what, *twice));
 }
 
 template <class T>
@@ -97,6 +67,9 @@ class RowReader {
     attr_.read_rows(node, edge_ids_, rows_);
     return rows_;
   }
+  bool knows_ids() const { return !edge_ids_.empty(); }
+  /// Of the k-th edge of the row that was read last: its position in the imported list.
+  std::int64_t edge_id(std::size_t k) const { return edge_ids_[k]; }
 
  private:
   const Csc& csc_;
@@ -162,74 +135,7 @@ class Times {
   std::vector<std::int64_t> of_nodes_;
 };
 
-/// What errors say before the weight or time: nothing where there is one edge type.
-std::string prefix(const RawGraph& graph, const RawEdges& edges) {
-  return graph.edges.size() > 1 ? "edge type " + graph.edge_name(edges) + ": " : "";
-}
-
-void check_weights_and_times(const RawGraph& graph, const RawEdges& edges) {
-  require_once("weight", edges.weights);
-  require_once("time", edges.times);
-  for (const std::string& name : edges.weights) {
-    const RawEdgeAttr* attr = find(edges.attrs, name);
-    if (!attr)
-      throw Error(ErrorCode::kInvalid, fmt::format("weight '{}' is no attribute of the edges; they have: {}",
-                                                   name, names_of(edges.attrs)));
-    require_number("weight", meta_of(*attr),
-                   {ElementType::kFloat32, ElementType::kFloat64, ElementType::kInt32, ElementType::kInt64});
-  }
-  const std::vector<RawAttr>& node_attrs = graph.nodes[edges.src_type].attrs;
-  for (const std::string& name : edges.times) {
-    const RawEdgeAttr* of_edges = find(edges.attrs, name);
-    const RawAttr* of_nodes = find(node_attrs, name);
-    if (!of_edges && !of_nodes)
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("time '{}' is no attribute of the edges, which have: {}, "
-                              "nor of the {}nodes, which have: {}",
-                              name, names_of(edges.attrs), graph.nodes.size() > 1 ? "source " : "",
-                              names_of(node_attrs)));
-    require_number("time", of_edges ? meta_of(*of_edges) : meta_of(*of_nodes), {ElementType::kInt64});
-  }
-}
-
-void check_row_lengths(const RawEdges& edges) {
-  const std::int64_t most = !edges.weights.empty()                ? kMaxWeightedDegree
-                            : !edges.times.empty() || edges.by_id ? kMaxOrderedRow
-                                                                  : edges.csc.num_edges();
-  for (std::int64_t v = 0; v < edges.csc.num_rows(); ++v) {
-    const std::int64_t degree = edges.csc.indptr[v + 1] - edges.csc.indptr[v];
-    if (degree > most)
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("node {} has {} in-edges; with {} a node has at most {}", v, degree,
-                              !edges.weights.empty() ? "the weight '" + edges.weights[0] + "'"
-                              : !edges.times.empty() ? "the time '" + edges.times[0] + "'"
-                                                     : "the order of source ids (--by-id)",
-                              most));
-  }
-}
-
-/// check(edges) of each edge type, whose name its errors get.
-template <class Check>
-void check_each(const RawGraph& graph, const Check& check) {
-  for (const RawEdges& edges : graph.edges) {
-    try {
-      check(edges);
-    } catch (const Error& error) {
-      throw Error(error.code(), prefix(graph, edges) + error.what());
-    }
-  }
-}
-
 }  // namespace
-
-void check_weights_and_times(const RawGraph& graph) {
-  check_each(graph, [&](const RawEdges& edges) { check_weights_and_times(graph, edges); });
-}
-
-void check_edge_arrays(const RawGraph& graph) {
-  check_weights_and_times(graph);
-  check_each(graph, check_row_lengths);
-}
 
 EdgeArrays::EdgeArrays(DatasetWriter& writer, const RawGraph& graph, int edge_type,
                        std::span<const NodeOrder> orders, const EdgeTypeMeta& edge, const Options& options)
@@ -338,8 +244,14 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
             if (!weighs && begin < end && !edges_.zero_rows)
               throw Error(ErrorCode::kInvalid, kAllWeightsZero);
           } catch (const Error& error) {
-            throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}",
-                                                  prefix(graph_, edges_), weight, node, error.what()));
+            const std::string where = edge_type_prefix(graph_, edges_) + file_prefix(attr);
+            const std::size_t bad = first_bad_weight(worker.weights);
+            if (bad == worker.weights.size() || !worker.reader.knows_ids())  // the row as a whole
+              throw Error(error.code(), fmt::format("{}weight '{}', in-edges of node {}: {}", where, weight,
+                                                    node, error.what()));
+            throw Error(error.code(),
+                        fmt::format("{}weight '{}' of edge {}, which ends at node {}, {}", where, weight,
+                                    worker.reader.edge_id(bad), node, why_bad(worker.weights[bad])));
           }
           std::ranges::transform(
               worker.entries, worker.sources, block.begin() + begin, [&](const AliasEntry& entry, Id source) {

@@ -17,14 +17,6 @@
 
 namespace hopfeed {
 
-/// Throws kInvalid naming the attribute where a weight or a time of an edge type is none of its attributes,
-/// is not one number, or has an element type that does not serve. Needs no edges, so that importers can ask
-/// before they read any.
-void check_weights_and_times(const RawGraph& graph);
-
-/// The same, and kUnsupported naming a node whose row is too long for a weight or a time.
-void check_edge_arrays(const RawGraph& graph);
-
 class EdgeArrays {
  public:
   struct Options {
@@ -38,7 +30,7 @@ class EdgeArrays {
 
   /// Writes the arrays of all partitions and adds attributes to one fingerprint per thread.
   /// `nonfinite(attribute, count)` hears of each attribute. The bytes do not depend on the number of threads.
-  /// Throws kInvalid naming attribute and node where weights cannot be drawn by.
+  /// Throws kInvalid naming file, attribute and edge where weights cannot be drawn by.
   void write(std::span<Fingerprint> fingerprints,
              const std::function<void(const std::string& attr, std::int64_t count)>& nonfinite);
 

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "partition_tool/edge_arrays.h"
+#include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
 #include "partition_tool/numpy_description.h"
@@ -21,8 +22,8 @@ namespace fs = std::filesystem;
 /// The files of one node type, open.
 struct OpenNodes {
   std::int64_t count = 0;  // 0: no file tells
-  std::shared_ptr<const NpyArray> features, labels;
-  std::vector<std::shared_ptr<const NpyArray>> attrs;
+  std::shared_ptr<const GivenArray> features, labels;
+  std::vector<std::shared_ptr<const GivenArray>> attrs;
 };
 
 OpenNodes open_nodes(const NumpyNodes& files) {
@@ -55,6 +56,8 @@ class Importer {
     for (const NumpyEdges& edges : files_.edges) indices_.push_back(open_edge_index(edges.index));
     RawGraph graph;
     graph.name = files_.name;
+    for (const EdgeIndex& index : indices_)
+      if (!index.note.empty()) graph.notes.push_back(index.note);
     for (const NumpyNodes& files : files_.nodes) {
       OpenNodes open = open_nodes(files);
       if (open.count == 0) open.count = 1 + largest_id_of(files.name);
@@ -107,10 +110,11 @@ class Importer {
     return edges;
   }
 
-  Csc read_edges(const RawGraph& graph, std::size_t type, const Progress& progress) const {
+  Csc read_edges(const RawGraph& graph, std::size_t type, const Progress& progress) {
     const RawEdges& edges = graph.edges[type];
+    const EdgeIndex index = std::move(indices_[type]);  // copies that it holds go as soon as there are rows
     Csc csc = edges_to_csc(
-        indices_[type].source, indices_[type].destination,
+        index.source, index.destination,
         {.sources = graph.nodes[edges.src_type].count, .destinations = graph.nodes[edges.dst_type].count},
         {.keep_edge_ids = options_.keep_edge_ids || !edges.attrs.empty(),
          .threads = options_.threads,

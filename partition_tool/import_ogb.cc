@@ -234,6 +234,7 @@ void add_weights(RawEdges& edges, const fs::path& path, std::int64_t num_lines, 
   edges.attrs.push_back(edge_features(weights, edges_per_line));
   edges.attrs.back().name = "weight";
   edges.attrs.back().shape = {};
+  edges.attrs.back().origin = path.string();
   edges.weights = {"weight"};
 }
 

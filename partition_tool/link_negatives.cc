@@ -1,14 +1,19 @@
-// See link_negatives.h. A draw is looked up in the row of its destination from front to back: with
-// destinations drawn evenly that is the mean in-degree, whatever hubs there are.
+// See link_negatives.h. Where a hundred draws in a row are edges, one of the pairs that are none is drawn by
+// its number (free_pairs.h), so that none is found only where there is none. A draw is looked up in the row
+// of its destination from front to back: with destinations drawn evenly that is the mean in-degree, whatever
+// hubs there are.
 #include "partition_tool/link_negatives.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/parallel_ranges.h"
 #include "core/draws/keyed_random.h"
+#include "partition_tool/free_pairs.h"
 
 namespace hopfeed {
 namespace {
@@ -60,16 +65,33 @@ IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int
            !has_edge(csc, pair.source, pair.destination) &&
            !std::ranges::binary_search(known, std::pair(pair.source, pair.destination));
   };
+  std::once_flag counted;  // which takes a pass over all edges, and few graphs need
+  std::optional<FreePairs> free;
+  const auto draw_free = [&](std::int64_t number) -> Draw {
+    std::call_once(counted, [&] {
+      free.emplace(
+          csc, known,
+          FreePairs::Options{
+              .num_sources = options.num_sources, .square = options.square, .threads = options.threads});
+    });
+    if (free->count() == 0)
+      throw Error(
+          ErrorCode::kInvalid,
+          fmt::format("{}: there is no negative: every pair of nodes is an edge or a link of a split; use "
+                      "--neg-sampling-ratio 0",
+                      options.origin));
+    NodeStream stream = keys;
+    stream.node = static_cast<std::uint64_t>(number);
+    const auto [source, destination] = free->pair(static_cast<std::int64_t>(
+        draw_below_wide(stream, 2 * kMaxDraws, static_cast<std::uint64_t>(free->count()))));
+    return {.source = source, .destination = destination};
+  };
   const auto settle = [&](std::int64_t number, Draw pair) {
     for (std::uint32_t i = 1; i < kMaxDraws; ++i) {
       if (is_negative(pair)) return pair;
       pair = draw(number, i);
     }
-    if (is_negative(pair)) return pair;
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{}: {} draws found no pair that is no edge: nearly all pairs are; use "
-                            "--neg-sampling-ratio 0",
-                            options.origin, kMaxDraws));
+    return is_negative(pair) ? pair : draw_free(number);
   };
   std::visit(
       [&](auto& out, const auto& sources) {

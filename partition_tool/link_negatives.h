@@ -21,7 +21,7 @@ struct NegativeLinkOptions {
 };
 
 /// {source, destination} of `count` pairs that are neither edges of `csc` nor in `known`, which is sorted.
-/// Repeats may occur. Throws kInvalid where a hundred draws in a row are edges.
+/// Repeats may occur. Throws kInvalid where there is no such pair.
 IdArray draw_negative_links(const Csc& csc, const std::vector<std::pair<std::int64_t, std::int64_t>>& known,
                             std::int64_t count, const NegativeLinkOptions& options);
 

@@ -164,7 +164,8 @@ std::string find_reversed(const Fields& in, const std::vector<NumpyEdges>& all, 
 NumpyGraph read_numpy_description(const fs::path& path) {
   const std::string text = read_text_file(path, kMaxDescriptionBytes);
   const json document = parse_json(text);
-  if (document.is_discarded()) throw Error(ErrorCode::kInvalid, path.string() + " is no valid JSON");
+  if (document.is_discarded())
+    throw Error(ErrorCode::kInvalid, path.string() + " is no valid JSON: " + json_complaint(text));
   if (const std::string key = repeated_key(text); !key.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{}: '{}' is given twice in one place; say it once", path.string(), key));

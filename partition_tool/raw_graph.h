@@ -94,6 +94,7 @@ struct RawAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;  // of one row; empty for a scalar
+  std::string origin = {};          // the file that it is read from, for errors; empty: none
   /// Fills one row (exactly its bytes). Called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<std::byte> row)> read_row;
 };
@@ -103,6 +104,7 @@ struct RawEdgeAttr {
   std::string name;
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;  // of one edge; empty for a scalar
+  std::string origin = {};          // the file that it is read from, for errors; empty: none
   /// Fills the rows of all in-edges of a node, in row order, without padding. `edge_ids` as of
   /// Csc::read_edge_ids. Called from several threads, in any order.
   std::function<void(std::int64_t node, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows)>
@@ -171,6 +173,7 @@ struct RawGraph {
   std::vector<RawNodes> nodes;
   std::vector<RawEdges> edges;
   std::vector<std::string> class_names;  // of the labels of the first node type
+  std::vector<std::string> notes = {};   // what the import wants told: a line each
 
   /// Number of the first node of a type; of all nodes for the type behind the last.
   std::int64_t first_node(int type) const {

@@ -8,6 +8,7 @@
 #include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/option_name.h"
 
 namespace hopfeed {
 namespace {
@@ -74,7 +75,7 @@ ChannelPlan plan_channel(const LoaderOptions& options, const SizingInput& input)
           "the loader (channel_size {}, one worst-case batch of {}, scratch of {} x {} for the workers)",
           format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance), workers,
           format_bytes(scratch)),
-      "lower channel_size, num_workers, batch_size or fanouts");
+      "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
   return plan;
 }
 

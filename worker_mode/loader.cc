@@ -20,6 +20,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/sampler/cluster_sampler.h"
 #include "core/sampler/sampler_plugin.h"
+#include "core/sampler/sampler_registry.h"
 #include "core/seeds/node_set.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
@@ -59,6 +60,11 @@ void check_options(const LoaderOptions& o) {
   for (int core : o.cores)
     require_valid(core >= 0 && core < CPU_SETSIZE,
                   fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));
+}
+
+bool is_of_plugin(const std::string& sampler) {
+  return sampler != BatchOptions::kNeighborSampler && sampler != BatchOptions::kWalkSampler &&
+         sampler != BatchOptions::kClusterSampler;
 }
 
 bool runnable(const fs::path& path) {
@@ -159,12 +165,14 @@ BatchTimes Batch::times() const { return lease_->channel->times(lease_->slot); }
 class Loader::Impl {
  public:
   explicit Impl(const LoaderOptions& options) : options_(options) {
-    check_options(options);
+    check_deadline(options.start_deadline, "start_deadline");
     const std::string program = find_worker_program(options.worker_program);
     for (const std::string& plugin : options.plugins) {  // its sampler says how large a batch can be
       try_plugin(program, plugin_path(plugin).string(), options.start_deadline);
       load_sampler_plugin(plugin);
     }
+    require_sampler(options.batch.sampler);  // else its options would be told that it does not know them
+    check_options(options);
     const Dataset dataset(options.dataset);
     const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
     num_seeds_ = source->size();
@@ -173,16 +181,17 @@ class Loader::Impl {
         fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
                     "batch_size or leave drop_last out",
                     num_seeds_, options.world_size, options.batch_size));
+    if (source->given()) {
+      const std::vector<std::byte> packed = source->pack();
+      seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
+    }
+    if (is_of_plugin(options.batch.sampler)) try_sampler(program, dataset);
     const BatchMaker maker = source->maker(dataset, options.batch);
     const ChannelPlan plan = plan_channel(options, {.worst_block = maker.max_block_bytes(options.batch_size),
                                                     .scratch = maker.scratch(options.batch_size),
                                                     .available = available_memory(),
                                                     .local_world = local_ranks().world});
     channel_ = std::make_shared<LoaderChannel>(plan, options);
-    if (source->given()) {
-      const std::vector<std::byte> packed = source->pack();
-      seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
-    }
     start_workers(program, dataset);
   }
 
@@ -235,24 +244,44 @@ class Loader::Impl {
                  .drop_last = options_.drop_last});
   }
 
+  /// Of the workers, but for what tells them apart.
+  WorkerConfig worker_config(const Dataset& dataset) const {
+    return {.dataset = fs::absolute(dataset.folder()).string(),
+            .fingerprint = dataset.meta().fingerprint,
+            .batch = options_.batch,
+            .node_type = options_.node_type,
+            .split = options_.links ? options_.links->split : options_.split,
+            .seeds_inherited = seeds_fd_.get() >= 0,
+            .shuffle = options_.shuffle,
+            .check_finite = options_.check_finite,
+            .seed = options_.seed,
+            .worker = 0,
+            .parent = 0,
+            .cores = {},
+            .huge_pages = to_string(options_.huge_pages)};
+  }
+
+  std::vector<std::string> plugin_paths() const {
+    std::vector<std::string> paths;
+    for (const std::string& plugin : options_.plugins) paths.push_back(plugin_path(plugin).string());
+    return paths;
+  }
+
+  void try_sampler(const std::string& program, const Dataset& dataset) const {
+    hopfeed::try_sampler({.program = program,
+                          .plugins = plugin_paths(),
+                          .sampler = options_.batch.sampler,
+                          .config = worker_config(dataset).to_json(),
+                          .seeds_fd = seeds_fd_.get(),
+                          .batch_size = options_.batch_size,
+                          .deadline = options_.start_deadline});
+  }
+
   void start_workers(const std::string& program, const Dataset& dataset) {
     SupervisorOptions supervision;
     supervision.program = program;
-    supervision.config = {.dataset = fs::absolute(dataset.folder()).string(),
-                          .fingerprint = dataset.meta().fingerprint,
-                          .batch = options_.batch,
-                          .node_type = options_.node_type,
-                          .split = options_.links ? options_.links->split : options_.split,
-                          .seeds_inherited = seeds_fd_.get() >= 0,
-                          .shuffle = options_.shuffle,
-                          .check_finite = options_.check_finite,
-                          .seed = options_.seed,
-                          .worker = 0,
-                          .parent = 0,
-                          .cores = {},
-                          .huge_pages = to_string(options_.huge_pages)};
-    for (const std::string& plugin : options_.plugins)
-      supervision.plugins.push_back(plugin_path(plugin).string());
+    supervision.config = worker_config(dataset);
+    supervision.plugins = plugin_paths();
     supervision.cores = worker_cores(options_);
     supervision.seeds_fd = seeds_fd_.get();
     supervision.batch_deadline = options_.batch_deadline;

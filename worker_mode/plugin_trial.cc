@@ -3,12 +3,14 @@
 #include "worker_mode/plugin_trial.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
@@ -38,24 +40,60 @@ std::string text_of(const OwnedFd& memory) {
   return text;
 }
 
+/// Runs `program` until it is done. Throws kTimeout with `hangs` where it is not by the deadline, kInvalid
+/// with what it said, or with `ends` and how it ended, where it did not come through.
+struct Trial {
+  const std::string& program;
+  std::vector<std::string> arguments;
+  std::vector<InheritedFd> inherited;  // behind the report
+  std::chrono::milliseconds deadline;
+  std::string hangs, ends;
+
+  void run() && {
+    const OwnedFd report = memfd_of("hopfeed-plugin-trial", nullptr, 0);
+    inherited.insert(inherited.begin(), {.from = report.get(), .to = kTrialFd});
+    const Clock::time_point give_up = Clock::now() + deadline;
+    WorkerProcess process(program, std::move(arguments), inherited);
+    if (!ends_by(process, give_up))
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("{} within {} ms; mend it, or raise start_deadline", hangs, deadline.count()));
+    const std::string end = process.reap(), said = text_of(report);
+    if (said == kTrialPassed) return;
+    throw Error(ErrorCode::kInvalid, !said.empty() ? said : ends + ": " + end);
+  }
+};
+
 }  // namespace
 
 void try_plugin(const std::string& program, const std::string& plugin, std::chrono::milliseconds deadline) {
-  const OwnedFd report = memfd_of("hopfeed-plugin-trial", nullptr, 0);
-  const Clock::time_point give_up = Clock::now() + deadline;
-  WorkerProcess process(program, {"--try-plugin", plugin}, {{.from = report.get(), .to = kTrialFd}});
-  if (!ends_by(process, give_up)) {
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("the plugin {} does not load: its constructors were not done within {} ms; mend "
-                            "them, or raise start_deadline",
-                            plugin, deadline.count()));
+  const std::string fails = fmt::format("the plugin {} does not load", plugin);
+  Trial{.program = program,
+        .arguments = {"--try-plugin", plugin},
+        .inherited = {},
+        .deadline = deadline,
+        .hangs = fails + ": its constructors were not done",
+        .ends = fails + ", its constructors end the process"}
+      .run();
+}
+
+void try_sampler(const SamplerTrial& trial) {
+  const OwnedFd config = memfd_of("hopfeed-config", trial.config.data(), trial.config.size());
+  std::vector<InheritedFd> inherited{{.from = config.get(), .to = kConfigFd}};
+  if (trial.seeds_fd >= 0) {
+    inherited.push_back({.from = config.get(), .to = kDoorbellFd});  // no gap may be before the seeds
+    inherited.push_back({.from = trial.seeds_fd, .to = kSeedsFd});
   }
-  const std::string end = process.reap(), said = text_of(report);
-  if (said == kTrialPassed) return;
-  throw Error(ErrorCode::kInvalid,
-              !said.empty() ? said
-                            : fmt::format("the plugin {} does not load, its constructors end the process: {}",
-                                          plugin, end));
+  std::vector<std::string> arguments{"--try-sampler", std::to_string(trial.batch_size)};
+  arguments.insert(arguments.end(), trial.plugins.begin(), trial.plugins.end());
+  const std::string whose =
+      fmt::format("the sampler '{}' of the plugin {}", trial.sampler, fmt::join(trial.plugins, ", "));
+  Trial{.program = trial.program,
+        .arguments = std::move(arguments),
+        .inherited = std::move(inherited),
+        .deadline = trial.deadline,
+        .hangs = whose + " was not made, or did not say how large its batches can be,",
+        .ends = whose + " ends the process where it is made or says how large its batches can be"}
+      .run();
 }
 
 }  // namespace hopfeed

@@ -1,8 +1,11 @@
-// A plugin is loaded by a process of its own before the loader's process loads it: constructors of a library
-// run where nothing that they throw can be caught, and would end a trainer.
+// What a plugin brings runs in a process of its own before the loader's process runs it, which is a
+// trainer's: constructors of a library, where nothing that they throw can be caught, and what the loader asks
+// its sampler before there are workers. A crash is then an error that names the plugin.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hopfeed {
 
@@ -10,5 +13,17 @@ namespace hopfeed {
 /// where that ends the process, kTimeout where it is not done by the deadline, and what WorkerProcess throws.
 /// What load_sampler_plugin refuses passes: it says so here too.
 void try_plugin(const std::string& program, const std::string& plugin, std::chrono::milliseconds deadline);
+
+struct SamplerTrial {
+  std::string program;               // hopfeed-worker
+  std::vector<std::string> plugins;  // absolute paths; they load
+  std::string sampler;               // one that they bring, for errors
+  std::string config;                // WorkerConfig::to_json()
+  int seeds_fd = -1;                 // of kSeedsFd; -1: none
+  std::int64_t batch_size = 1;
+  std::chrono::milliseconds deadline;
+};
+/// The same where the sampler is made and asked how large its batches can be. What it throws passes.
+void try_sampler(const SamplerTrial& trial);
 
 }  // namespace hopfeed

@@ -335,9 +335,9 @@ int main(int argc, char** argv) {
     if (arguments.labor_batches > 1)
       arguments.loader.batch.labor_seeds = arguments.labor_batches * arguments.loader.batch_size;
     arguments.loader.batch.temporal_strategy = temporal_strategy_from(arguments.temporal_strategy);
-    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs);
-    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs);
-    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath);
+    if (arguments.attrs != "all") arguments.loader.batch.attrs = parse_names(arguments.attrs, "attrs");
+    arguments.loader.batch.edge_attrs = parse_names(arguments.edge_attrs, "edge_attrs");
+    arguments.loader.batch.walk.metapath = parse_names(arguments.metapath, "walk.metapath");
     if (!arguments.plugin.empty()) arguments.loader.plugins.push_back(arguments.plugin);
     if (!arguments.seeds.empty()) read_seeds(arguments.seeds, arguments.loader);
     if (!arguments.seed_times.empty()) read_seed_times(arguments.seed_times, arguments.loader);

@@ -4,29 +4,41 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/dataset/npy.h"
+#include "core/base/option_name.h"
+#include "core/dataset/given_array.h"
 
 namespace hopfeed {
 namespace {
 
-/// The elements of an array of as many dimensions that is of one of the types, as `To`.
-template <class To, class... From>
-std::vector<To> read_as(const NpyArray& array, const char* wanted, std::size_t dimensions = 1) {
-  const NpyHeader& header = array.header();
-  std::vector<To> values;
-  const auto take = [&]<class T>(T) {
-    if (header.descr != npy_descr(element_type_of<T>)) return false;
-    const auto items = array.as<T>();
-    values.assign(items.begin(), items.end());
-    return true;
-  };
-  if (header.shape.size() == dimensions && (take(From{}) || ...)) {
-    require_valid(!values.empty(), fmt::format("{} is empty", array.path().string()));
-    return values;
+namespace fs = std::filesystem;
+
+/// Calls read(array); errors name the option of `field`, now and when the loader looks at the values.
+template <class Read>
+void read_file(const char* field, const fs::path& file, const Read& read) {
+  note_option_file(field, file.string());
+  try {
+    read(GivenArray(file));
+  } catch (const Error& error) {
+    throw Error(error.code(), option_name(field) + ": " + error.what());
   }
+}
+
+[[noreturn]] void refuse(const GivenArray& array, const char* wanted) {
   throw Error(ErrorCode::kInvalid,
-              fmt::format("{} is no {}: it holds '{}' in {} dimensions", array.path().string(), wanted,
-                          header.descr, header.shape.size()));
+              fmt::format("{} is no {}: it holds '{}' in the shape {}", array.path().string(), wanted,
+                          array.descr(), array.shape_text()));
+}
+
+void require_some(const GivenArray& array) {
+  require_valid(array.count() > 0, fmt::format("{} is empty", array.path().string()));
+}
+
+std::vector<std::int64_t> integers(const GivenArray& array, const char* wanted) {
+  if (!array.has_integers() || array.shape().size() != 1) refuse(array, wanted);
+  require_some(array);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(array.count()));
+  array.read_integers(0, values);
+  return values;
 }
 
 LinkInput& links_of(LoaderOptions& options) {
@@ -36,46 +48,60 @@ LinkInput& links_of(LoaderOptions& options) {
 
 }  // namespace
 
-void read_seeds(const std::filesystem::path& file, LoaderOptions& options) {
-  const NpyArray array(file);
-  if (array.header().descr == npy_descr(ElementType::kBool) && array.header().shape.size() == 1) {
-    options.seed_mask.emplace();
-    for (const std::byte flag : array.bytes().first(static_cast<std::size_t>(array.header().count())))
-      options.seed_mask->push_back(flag != std::byte{0});
-    return;
-  }
-  options.seeds = read_as<std::int64_t, std::int64_t, std::int32_t>(
-      array, "list of seeds (int64 or int32 ids, or a bool per node)");
+void read_seeds(const fs::path& file, LoaderOptions& options) {
+  read_file("seeds", file, [&](const GivenArray& array) {
+    if (array.type() == ElementType::kBool && array.shape().size() == 1) {
+      options.seed_mask.emplace();
+      for (const std::byte flag : std::as_bytes(array.stored<bool>()))
+        options.seed_mask->push_back(flag != std::byte{0});
+      return;
+    }
+    options.seeds = integers(array, "list of seeds (integers, the ids, or a bool per node)");
+  });
 }
 
-void read_seed_times(const std::filesystem::path& file, LoaderOptions& options) {
-  options.seed_times =
-      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
+void read_seed_times(const fs::path& file, LoaderOptions& options) {
+  read_file("seed_times", file, [&](const GivenArray& array) {
+    options.seed_times = integers(array, "list of times (integers)");
+  });
 }
 
-void read_links(const std::filesystem::path& file, LoaderOptions& options) {
-  const NpyArray array(file);
-  const char* wanted = "list of links (int64 or int32 [links, 2]: source and destination of each)";
-  const std::vector<std::int64_t>& shape = array.header().shape;
-  if (shape.size() == 2 && shape[1] != 2)
-    throw Error(ErrorCode::kInvalid, fmt::format("{} is no {}: it has {} x {} elements", file.string(),
-                                                 wanted, shape[0], shape[1]));
-  links_of(options).pairs = read_as<std::int64_t, std::int64_t, std::int32_t>(array, wanted, 2);
+void read_seed_weights(const fs::path& file, LoaderOptions& options) {
+  read_file("seed_weights", file, [&](const GivenArray& array) {
+    const bool wide = array.type() == ElementType::kFloat64;
+    if ((!wide && array.type() != ElementType::kFloat32) || array.shape().size() != 1)
+      refuse(array, "list of weights (float64 or float32)");
+    require_some(array);
+    std::vector<double>& weights = options.seed_weights;
+    weights.resize(static_cast<std::size_t>(array.count()));
+    if (wide) return array.read(0, std::span(weights));
+    std::vector<float> narrow(weights.size());
+    array.read(0, std::span(narrow));
+    weights.assign(narrow.begin(), narrow.end());
+  });
 }
 
-void read_link_labels(const std::filesystem::path& file, LoaderOptions& options) {
-  links_of(options).labels =
-      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of labels (int64 or int32)");
+void read_links(const fs::path& file, LoaderOptions& options) {
+  read_file("links", file, [&](const GivenArray& array) {
+    if (!array.has_integers() || array.shape().size() != 2 || array.shape()[1] != 2)
+      refuse(array, "list of links (integers [links, 2]: source and destination of each)");
+    require_some(array);
+    std::vector<std::int64_t> pairs(static_cast<std::size_t>(array.count()));
+    array.read_integers(0, pairs);
+    links_of(options).pairs = std::move(pairs);
+  });
 }
 
-void read_link_times(const std::filesystem::path& file, LoaderOptions& options) {
-  links_of(options).times =
-      read_as<std::int64_t, std::int64_t, std::int32_t>(NpyArray(file), "list of times (int64 or int32)");
+void read_link_labels(const fs::path& file, LoaderOptions& options) {
+  read_file("links.labels", file, [&](const GivenArray& array) {
+    links_of(options).labels = integers(array, "list of labels (integers)");
+  });
 }
 
-void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options) {
-  options.seed_weights =
-      read_as<double, double, float>(NpyArray(file), "list of weights (float64 or float32)");
+void read_link_times(const fs::path& file, LoaderOptions& options) {
+  read_file("links.times", file, [&](const GivenArray& array) {
+    links_of(options).times = integers(array, "list of times (integers)");
+  });
 }
 
 }  // namespace hopfeed

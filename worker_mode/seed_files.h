@@ -1,4 +1,7 @@
-// Seeds and links, and what belongs to them, from .npy files.
+// Seeds and links, and what belongs to them, from .npy files that the user of a program names, in any of the
+// forms that core/dataset/given_array.h reads. Errors name the option and the file, also those about values
+// that only the loader finds (core/base/option_name.h); so they are for programs, which have one list of
+// each.
 #pragma once
 #include <filesystem>
 
@@ -6,16 +9,16 @@
 
 namespace hopfeed {
 
-/// An int64 or int32 array of original ids, or a bool array with an entry per node: sets options.seeds or
-/// options.seed_mask. These throw kNotFound, kCorrupt or kInvalid naming the file.
+/// Integers, original ids, or a bool array with an entry per node: sets options.seeds or options.seed_mask.
+/// These throw kNotFound, kCorrupt, kUnsupported or kInvalid.
 void read_seeds(const std::filesystem::path& file, LoaderOptions& options);
-/// int64 or int32, one per seed.
+/// Integers, one per seed.
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options);
 /// float64 or float32, one per seed.
 void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options);
-/// int64 or int32 [P, 2]: source and destination of each link, original ids. Sets options.links.
+/// Integers [P, 2]: source and destination of each link, original ids. Sets options.links.
 void read_links(const std::filesystem::path& file, LoaderOptions& options);
-/// int64 or int32, one per link.
+/// Integers, one per link.
 void read_link_labels(const std::filesystem::path& file, LoaderOptions& options);
 void read_link_times(const std::filesystem::path& file, LoaderOptions& options);
 

@@ -17,7 +17,7 @@ inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;  // memfd of BatchSource::pack(); only with WorkerConfig::seeds_inherited
 
-/// Of a worker that only tries a plugin (plugin_trial.h), which inherits nothing else: a memfd for
+/// Of a worker that only tries a plugin or its sampler (plugin_trial.h), which has no channel: a memfd for
 /// kTrialPassed, or for what the plugin's constructors threw.
 inline constexpr int kTrialFd = 3;
 inline constexpr std::string_view kTrialPassed = "passed";

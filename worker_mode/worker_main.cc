@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -248,6 +249,25 @@ int try_plugin(const char* plugin) {
   _exit(0);
 }
 
+/// Makes what a loader will only then make itself, and asks what it will ask.
+int try_sampler(const char* batch_size, std::span<char* const> plugins) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
+    for (const char* plugin : plugins) load_sampler_plugin(plugin);
+    const Dataset dataset(config.dataset);
+    const std::unique_ptr<BatchSource> source = open_source(dataset, config);
+    const BatchMaker maker = source->maker(dataset, config.batch);
+    maker.max_block_bytes(std::atoll(batch_size));
+    maker.scratch(std::atoll(batch_size));
+  } catch (const std::exception&) {  // the loader will hear of it, where it can be caught
+  }
+  report_trial(kTrialPassed);
+  _exit(0);
+}
+
+bool is_trial() { return fcntl(kTrialFd, F_GET_SEALS) >= 0; }  // a memfd
+
 }  // namespace
 }  // namespace hopfeed
 
@@ -257,12 +277,14 @@ constexpr const char* kHelp =
     "  --plugin FILE       a shared library with a sampler of one's own; may be given again\n"
     "  --try-plugin FILE   alone: only load it, and leave; for a loader, which reads from a descriptor how "
     "that went\n"
+    "  --try-sampler N FILE...   the same of the sampler that a loader with batches of N seeds will make\n"
     "  --help              this text\n";
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "--try-plugin" &&
-      fcntl(hopfeed::kTrialFd, F_GET_SEALS) >= 0)  // a memfd
+  if (argc == 3 && std::string(argv[1]) == "--try-plugin" && hopfeed::is_trial())
     return hopfeed::try_plugin(argv[2]);
+  if (argc > 3 && std::string(argv[1]) == "--try-sampler" && hopfeed::is_trial())
+    return hopfeed::try_sampler(argv[2], std::span(argv + 3, argv + argc));
   std::vector<char*> plugins;
   bool understood = true;
   for (int i = 1; i < argc; i += 2) {

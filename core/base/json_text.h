@@ -1,6 +1,7 @@
 // JSON <-> text. The library's parser and writer are templates that each unit would compile again, longer
 // than all it does itself; here they are compiled once.
 #pragma once
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,11 +12,18 @@ namespace hopfeed {
 /// JSON.
 nlohmann::json parse_json(std::string_view text);
 
+/// Where and why `text` is no JSON: "line 3, column 7: syntax error while parsing ...". "" where it is JSON.
+std::string json_complaint(std::string_view text);
+
 /// A key that an object within `text` has twice, of which parse_json() keeps the last; "" where there is
 /// none.
 std::string repeated_key(std::string_view text);
 
 /// One line, or one line per value with `indent` spaces. Bytes that are no UTF-8 are replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
+
+/// Reports and the configuration of workers are JSON, which carries text in UTF-8 alone. Throws kInvalid,
+/// with `what` before the name, where a folder's name is none.
+void require_utf8(const std::filesystem::path& name, const std::string& what);
 
 }  // namespace hopfeed

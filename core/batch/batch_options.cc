@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
+#include "core/base/option_name.h"
 
 namespace hopfeed {
 
@@ -19,30 +20,32 @@ namespace {
 
 enum class Zero { kRefused, kAllowed };
 
-void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero) {
+/// `field` has them, of an edge type where one is named.
+void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero, const char* field) {
   if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{} hops are asked for; at most {} are sampled", fanouts.size(), kMaxHops));
+    throw Error(ErrorCode::kInvalid, fmt::format("{} hops are asked for ({}); at most {} are sampled",
+                                                 fanouts.size(), option_name(field), kMaxHops));
   }
   for (std::int64_t fanout : fanouts) {
     if (fanout == -1 || (fanout >= (zero == Zero::kAllowed ? 0 : 1) && fanout <= kMaxFanout)) continue;
     throw Error(ErrorCode::kInvalid,
-                fmt::format("fanout {} is not between {} and {}; use -1 for all neighbours", fanout,
-                            zero == Zero::kAllowed ? 0 : 1, kMaxFanout));
+                fmt::format("fanout {} ({}) is not between {} and {}; use -1 for all neighbours", fanout,
+                            option_name(field), zero == Zero::kAllowed ? 0 : 1, kMaxFanout));
   }
 }
 
 void check_walk(const WalkOptions& walk) {
   if (walk.length < 1 || walk.length > kMaxWalkLength)
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("the walk length is {}; choose 1 to {} steps", walk.length, kMaxWalkLength));
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {} steps", option_name("walk.length"),
+                                                 walk.length, kMaxWalkLength));
   if (walk.per_seed < 1 || walk.per_seed > kMaxWalksPerSeed)
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{} walks per seed; choose 1 to {}", walk.per_seed, kMaxWalksPerSeed));
-  for (const double parameter : {walk.p, walk.q}) {
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is {}; choose 1 to {}", option_name("walk.per_seed"),
+                                                 walk.per_seed, kMaxWalksPerSeed));
+  for (const auto& [parameter, field] : {std::pair{walk.p, "walk.p"}, {walk.q, "walk.q"}}) {
     if (parameter > 0 && std::isfinite(parameter) && std::isfinite(1 / parameter)) continue;
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{} cannot be node2vec's p or q; choose a number above zero", parameter));
+                fmt::format("{} is {}; choose a number above zero, whose inverse is one too",
+                            option_name(field), parameter));
   }
 }
 
@@ -53,23 +56,24 @@ void check_sampler(const BatchOptions& o) {
              cluster = o.sampler == BatchOptions::kClusterSampler;
   const auto refuse = [&](bool given, const char* option) {
     if (given)
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("sampler '{}' knows no {}; leave it out or choose another", o.sampler, option));
+      throw Error(ErrorCode::kInvalid, fmt::format("sampler '{}' knows no {}; leave it out or choose another",
+                                                   o.sampler, option_name(option)));
   };
-  refuse(!walk && (o.walk.length != 0 || o.walk.per_seed != 1 || o.walk.p != 1 || o.walk.q != 1 ||
-                   !o.walk.metapath.empty()),
-         "walks");
+  refuse(!walk && o.walk.length != 0, "walk.length");
+  refuse(!walk && o.walk.per_seed != 1, "walk.per_seed");
+  refuse(!walk && o.walk.p != 1, "walk.p");
+  refuse(!walk && o.walk.q != 1, "walk.q");
+  refuse(!walk && !o.walk.metapath.empty(), "walk.metapath");
   refuse(!cluster && !o.cluster.empty(), "cluster");
-  refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "options of its own");
+  refuse((neighbor || walk || cluster) && !o.sampler_options.empty(), "sampler_options");
   const bool fanouts = !neighbor && o.fanouts != BatchOptions{}.fanouts;
   refuse(fanouts && o.subgraph != Subgraph::kInduced, "fanouts");
   if (fanouts && std::ranges::any_of(o.fanouts, [](std::int64_t fanout) { return fanout != -1; }))
-    throw Error(
-        ErrorCode::kInvalid,
-        fmt::format("sampler '{}' draws nothing by fanouts; of an induced subgraph they count a model's "
-                    "layers, each over all edges: give -1 for each",
-                    o.sampler));
-  refuse(!neighbor && !o.edge_fanouts.empty(), "edge fanouts");
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("sampler '{}' draws nothing by {}; of an induced subgraph they count a model's "
+                            "layers, each over all edges: give -1 for each",
+                            o.sampler, option_name("fanouts")));
+  refuse(!neighbor && !o.edge_fanouts.empty(), "edge_fanouts");
   refuse(!neighbor && o.replace, "replace");
   refuse(!neighbor && !o.weight.empty(), "weight");
   refuse(!neighbor && o.disjoint, "disjoint");
@@ -79,15 +83,18 @@ void check_sampler(const BatchOptions& o) {
   if (cluster && o.subgraph != Subgraph::kInduced)
     throw Error(
         ErrorCode::kInvalid,
-        "sampler 'cluster' draws no edges of its own; ask for those between its nodes (subgraph induced)");
+        fmt::format(
+            "sampler 'cluster' draws no edges of its own; ask for those between its nodes ({} induced)",
+            option_name("subgraph")));
   if (cluster && o.cluster.empty())
-    throw Error(ErrorCode::kInvalid, "sampler 'cluster' needs the node attribute that numbers clusters");
+    throw Error(ErrorCode::kInvalid,
+                "sampler 'cluster' needs the node attribute that numbers clusters (cluster)");
 }
 
 void check_named_once(const char* option, const std::vector<std::string>& names) {
   for (auto name = names.begin(); name != names.end(); ++name)
     if (std::find(names.begin(), name, *name) != name)
-      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", option, *name));
+      throw Error(ErrorCode::kInvalid, fmt::format("{} names '{}' twice", option_name(option), *name));
 }
 
 }  // namespace
@@ -134,35 +141,41 @@ bool BatchOptions::bounded() const {
 
 void BatchOptions::validate() const {
   check_sampler(*this);
-  check_fanouts(fanouts, Zero::kRefused);
+  check_fanouts(fanouts, Zero::kRefused, "fanouts");
   for (const auto& [type, hops] : edge_fanouts) {
-    check_fanouts(hops, Zero::kAllowed);
+    check_fanouts(hops, Zero::kAllowed, "edge_fanouts");
     if (hops.size() == fanouts.size()) continue;
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("edge type '{}' has {} fanouts and the others {}; give one per hop", type,
-                            hops.size(), fanouts.size()));
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("edge type '{}' has {} fanouts and the others {} ({}, {}); give one per hop", type,
+                    hops.size(), fanouts.size(), option_name("edge_fanouts"), option_name("fanouts")));
   }
   check_named_once("attrs", attrs.value_or(std::vector<std::string>{}));
   check_named_once("edge_attrs", edge_attrs);
   if (subgraph == Subgraph::kInduced && trees())
     throw Error(ErrorCode::kInvalid,
-                "the induced subgraph has all edges between nodes, so it excludes disjoint and time");
+                fmt::format("the induced subgraph has all edges between nodes, so it excludes {} and {}",
+                            option_name("disjoint"), option_name("time")));
   require_valid(
       !keep_orig_edges || subgraph == Subgraph::kBidirectional,
       "keep_orig_edges keeps the edges that a bidirectional subgraph replaces; choose that, or leave it out");
   if (labor && (replace || !weight.empty() || trees()))
     throw Error(ErrorCode::kInvalid,
-                "labor excludes replace, weight, time and disjoint: its seeds share what is drawn");
+                fmt::format("{} excludes {}, {}, {} and {}: its seeds share what is drawn",
+                            option_name("labor"), option_name("replace"), option_name("weight"),
+                            option_name("time"), option_name("disjoint")));
   if (labor_seeds < 0 || (labor_seeds > 0 && !labor))
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("labor_seeds is {}; give 0 or more, and more only with labor", labor_seeds));
+    throw Error(ErrorCode::kInvalid, fmt::format("labor_seeds is {}; give 0 or more, and more only with {}",
+                                                 labor_seeds, option_name("labor")));
   if (!weight.empty() && !time.empty())
     throw Error(ErrorCode::kInvalid,
-                "weight and time exclude each other: draws among neighbours of the past are uniform");
+                fmt::format("{} and {} exclude each other: draws among neighbours of the past are uniform",
+                            option_name("weight"), option_name("time")));
   if (time.empty() && temporal_strategy == TemporalStrategy::kLast)
-    throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time");
+    throw Error(ErrorCode::kInvalid, "the strategy last needs times: say which attribute is the time (time)");
   if (time.empty() && (!seed_time.empty() || time_window != 0))
-    throw Error(ErrorCode::kInvalid, "seed_time and time_window need times: say which attribute is the time");
+    throw Error(ErrorCode::kInvalid,
+                "seed_time and time_window need times: say which attribute is the time (time)");
   link.validate();
   require_valid(!link.on() || seed_time.empty(),
                 "links have times of their own, so seed_time is not read; leave it out");
@@ -170,7 +183,9 @@ void BatchOptions::validate() const {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("time_window is {}; give 0 (no limit) or more", time_window));
   if (temporal_strategy == TemporalStrategy::kLast && replace)
-    throw Error(ErrorCode::kInvalid, "the strategy last draws nothing, so replace has no meaning for it");
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("the strategy last draws nothing, so {} has no meaning for it", option_name("replace")));
 }
 
 std::string BatchOptions::to_json() const {
@@ -276,7 +291,7 @@ std::uint64_t BatchOptions::hash() const {
   return XXH3_64bits(text.data(), text.size());
 }
 
-std::vector<std::int64_t> parse_fanouts(const std::string& text) {
+std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_view field) {
   std::vector<std::int64_t> fanouts;
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -284,15 +299,15 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc{} || end != part.data() + part.size()) {
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("'{}' in fanouts '{}' is no number; write them like 15,10,5", part, text));
+      throw Error(ErrorCode::kInvalid, fmt::format("'{}' in {} '{}' is no number; write them like 15,10,5",
+                                                   part, option_name(field), text));
     }
     fanouts.push_back(value);
     if (part.size() == rest.size()) break;
     rest.remove_prefix(part.size() + 1);
     if (rest.empty())
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("fanouts '{}' end with a comma; write them like 15,10,5", text));
+      throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' ends with a comma; write them like 15,10,5",
+                                                   option_name(field), text));
   }
   return fanouts;
 }
@@ -304,27 +319,25 @@ std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::s
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const std::size_t equals = part.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      throw Error(
-          ErrorCode::kInvalid,
-          fmt::format(
-              "'{}' in edge fanouts '{}' is no TYPE=FANOUTS; write them like depends=15,10;tagged=5,5", part,
-              text));
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("'{}' in {} '{}' is no TYPE=FANOUTS; write them like depends=15,10;tagged=5,5",
+                              part, option_name("edge_fanouts"), text));
     }
     const std::string type(part.substr(0, equals));
-    if (!fanouts.emplace(type, parse_fanouts(std::string(part.substr(equals + 1)))).second)
+    if (!fanouts.emplace(type, parse_fanouts(std::string(part.substr(equals + 1)), "edge_fanouts")).second)
       throw Error(ErrorCode::kInvalid,
-                  fmt::format("edge fanouts '{}' name edge type '{}' twice", text, type));
+                  fmt::format("{} '{}' names edge type '{}' twice", option_name("edge_fanouts"), text, type));
   }
   return fanouts;
 }
 
-std::vector<std::string> parse_names(const std::string& text) {
+std::vector<std::string> parse_names(const std::string& text, std::string_view field) {
   std::vector<std::string> names;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     if (part.empty() || part.size() + 1 == rest.size())
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("'{}' has an empty name; write names like weight,time", text));
+      throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' has an empty name; write names like weight,time",
+                                                   option_name(field), text));
     names.emplace_back(part);
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/batch/link_options.h"
@@ -93,11 +94,12 @@ struct BatchOptions {
   std::uint64_t hash() const;
 };
 
-/// "15,10,5" -> {15, 10, 5}; "" -> {}. Throws kInvalid naming the part that is no number.
-std::vector<std::int64_t> parse_fanouts(const std::string& text);
+/// "15,10,5" -> {15, 10, 5}; "" -> {}. Throws kInvalid naming the part that is no number, and the field
+/// (core/base/option_name.h) that the text is of.
+std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_view field = "fanouts");
 /// "depends=15,10;tagged=5,5" -> per edge type; "" -> {}. Throws kInvalid naming the part that is none.
 std::map<std::string, std::vector<std::int64_t>> parse_edge_fanouts(const std::string& text);
-/// "weight,time" -> {"weight", "time"}; "" -> {}. Throws kInvalid for an empty name.
-std::vector<std::string> parse_names(const std::string& text);
+/// "weight,time" -> {"weight", "time"}; "" -> {}. Throws kInvalid for an empty name, naming the field.
+std::vector<std::string> parse_names(const std::string& text, std::string_view field = "attrs");
 
 }  // namespace hopfeed

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/option_name.h"
 
 namespace hopfeed {
 namespace {
@@ -59,23 +60,29 @@ std::int64_t NegativeOptions::count(std::int64_t links) const {
 void LinkOptions::validate() const {
   if (!on()) {
     require_valid(*this == LinkOptions{},
-                  "negatives and exclude are of links; name their edge type (link), or leave them out");
+                  fmt::format("{} and {} are of links; name their edge type (link), or leave them out",
+                              option_name("negatives"), option_name("exclude")));
     return;
   }
   const NegativeOptions& n = negatives;
   if (n.mode == NegativeMode::kNone) {
     require_valid(n == NegativeOptions{},
-                  "amount, strict and weights are of negatives; choose binary or triplet, or leave them out");
+                  fmt::format("{}, {}, {} and {} are of negatives; choose binary or triplet (negatives), or "
+                              "leave them out",
+                              option_name("amount"), option_name("strict"), option_name("src_weight"),
+                              option_name("dst_weight")));
     return;
   }
-  require_valid(
-      n.amount > 0 && n.amount <= kMaxNegativeAmount,
-      fmt::format("{} negatives for each link; choose above 0 and at most {}", n.amount, kMaxNegativeAmount));
+  require_valid(n.amount > 0 && n.amount <= kMaxNegativeAmount,
+                fmt::format("{} negatives for each link (amount); choose above 0 and at most {}", n.amount,
+                            kMaxNegativeAmount));
   if (n.mode != NegativeMode::kTriplet) return;
-  require_valid(is_whole(n.amount),
-                fmt::format("{} negatives for each link of a triplet; choose a whole number", n.amount));
+  require_valid(
+      is_whole(n.amount),
+      fmt::format("{} negatives for each link of a triplet (amount); choose a whole number", n.amount));
   require_valid(n.src_weight.empty(),
-                "triplets draw no sources, so src_weight has no meaning; leave it out or choose binary");
+                "triplets draw no sources, so src_weight has no meaning; leave it out or choose binary "
+                "(negatives)");
 }
 
 }  // namespace hopfeed

@@ -29,15 +29,20 @@ double compensated_sum(std::span<const double> weights) {
 
 }  // namespace
 
+std::size_t first_bad_weight(std::span<const double> weights) {
+  const auto bad = [](double weight) { return !(weight >= 0) || !std::isfinite(weight); };
+  return static_cast<std::size_t>(std::ranges::find_if(weights, bad) - weights.begin());
+}
+
+std::string why_bad(double weight) {
+  return fmt::format("is {}; weights are zero or above, and finite", weight);
+}
+
 bool AliasBuilder::to_integers(std::span<const double> weights) {
+  if (const std::size_t bad = first_bad_weight(weights); bad < weights.size())
+    throw Error(ErrorCode::kInvalid, fmt::format("weight {} {}", bad, why_bad(weights[bad])));
   double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
-      throw Error(ErrorCode::kInvalid,
-                  fmt::format("weight {} is {}; weights are zero or above, and finite", i, weights[i]));
-    }
-    sum += weights[i];
-  }
+  for (const double weight : weights) sum += weight;
   if (sum == 0) return false;
   if (!std::isfinite(sum))
     throw Error(ErrorCode::kInvalid, "the weights sum up to infinity; scale them down");

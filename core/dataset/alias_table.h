@@ -12,6 +12,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/dataset/graph_view.h"
@@ -19,6 +20,12 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kColumn = std::uint64_t{1} << 32;
+
+/// The first weight that nothing can be drawn by: negative, NaN or infinite; weights.size() where there is
+/// none.
+std::size_t first_bad_weight(std::span<const double> weights);
+/// "is -1; weights are zero or above, and finite".
+std::string why_bad(double weight);
 
 /// Turns weights into alias tables, row by row; keeps its memory.
 class AliasBuilder {

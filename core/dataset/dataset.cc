@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/base/prefetch.h"
 #include "core/dataset/row_gather.h"
@@ -51,7 +52,11 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
   const bool is_folder = std::filesystem::is_directory(folder_, error);
   if (error && error.value() != ENOENT && error.value() != ENOTDIR)
     throw_errno("cannot open the dataset folder " + folder_.string(), error.value());
+  if (!is_folder && std::filesystem::exists(folder_, error))
+    throw Error(ErrorCode::kInvalid,
+                folder_.string() + " is a file; name the dataset's folder, which has the meta.json in it");
   if (!is_folder) throw Error(ErrorCode::kNotFound, "no dataset folder " + folder_.string());
+  require_utf8(std::filesystem::absolute(folder_), "the dataset folder");
   const bool has_meta = std::filesystem::exists(meta_path, error);
   if (error && error.value() != ENOENT) throw_errno("cannot open " + meta_path.string(), error.value());
   if (!has_meta) {
@@ -304,9 +309,12 @@ std::span<const std::int64_t> Dataset::split(int node_type, const std::string& n
     if (split == name) return nodes_[node_type].splits[i].as<std::int64_t>();
     known += (i++ ? ", " : "") + split;
   }
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(),
-                          name, known.empty() ? "none" : known));
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format("node type '{}' of {} has no split '{}'; it has: {}", node.name, folder_.string(), name,
+                  known.empty() ? "none; import it with one (hopfeed-partition import numpy --train "
+                                  "FILE), or give the nodes (seeds)"
+                                : known + "; choose one of them (split), or give the nodes (seeds)"));
 }
 
 LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
@@ -325,9 +333,12 @@ LinkSplit Dataset::edge_split(int edge_type, const std::string& name) const {
               .path = files.pairs.path()};
     known += (i++ ? ", " : "") + split;
   }
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(),
-                          folder_.string(), name, known.empty() ? "none" : known));
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format(
+          "edge type '{}' of {} has no edge split '{}'; it has: {}", edge.folder(), folder_.string(), name,
+          known.empty() ? "none; make some with hopfeed-partition split-links, or give the links (links)"
+                        : known));
 }
 
 std::span<const double> Dataset::hotness(int node_type, int partition) const {

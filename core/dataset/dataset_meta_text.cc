@@ -183,7 +183,8 @@ std::string seal_meta(std::string text) {
 
 DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   const json document = parse_json(text);
-  if (document.is_discarded()) throw Error(ErrorCode::kCorrupt, path + " is no valid JSON");
+  if (document.is_discarded())
+    throw Error(ErrorCode::kCorrupt, path + " is no valid JSON: " + json_complaint(text));
   const MetaFields in(document, path, "");
   if (in.text("format") != kFormatName)
     throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");

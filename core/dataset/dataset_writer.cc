@@ -10,6 +10,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/base/temporary_owner.h"
 
@@ -29,13 +30,35 @@ void refuse_inside_dataset(const fs::path& target, const std::string& prefix) {
   }
 }
 
+void MadeFolders::make(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path at = folder; !fs::exists(at, error) && at != at.parent_path(); at = at.parent_path())
+    missing.push_back(at);
+  for (; !missing.empty(); missing.pop_back()) {
+    const bool made = fs::create_directory(missing.back(), error);
+    if (error) throw_errno("cannot create " + folder.string(), error.value());
+    if (made) made_.push_back(missing.back());
+  }
+}
+
+MadeFolders::~MadeFolders() {
+  std::error_code ignored;  // one that something lies in stays
+  for (; !made_.empty(); made_.pop_back()) fs::remove(made_.back(), ignored);
+}
+
 DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions options) : options_(options) {
   if (folder.empty()) throw Error(ErrorCode::kInvalid, "the dataset folder has no name; give one");
   target_ = fs::absolute(folder).lexically_normal();
   if (!target_.has_filename()) target_ = target_.parent_path();  // "dir/"
+  require_utf8(target_, "the dataset folder");
   const std::string name = target_.string();
   std::error_code error;
   const bool exists = fs::exists(target_, error);
+  if (!exists && fs::is_symlink(target_, error))  // the rename at the end would find it in its place
+    throw Error(ErrorCode::kInvalid, name + " is a symbolic link to " +
+                                         fs::read_symlink(target_, error).string() +
+                                         ", which is not there; remove the link or name another folder");
   if (exists && !fs::is_directory(target_))
     throw Error(ErrorCode::kInvalid, name + " exists and is not a folder; choose another name");
   if (exists && !fs::is_empty(target_)) {
@@ -45,8 +68,7 @@ DatasetWriter::DatasetWriter(const fs::path& folder, DatasetWriterOptions option
       throw Error(ErrorCode::kInvalid, name + " is not a hopfeed dataset; it is left as it is");
   }
   refuse_inside_dataset(target_);
-  fs::create_directories(target_.parent_path(), error);
-  if (error) throw_errno("cannot create " + target_.parent_path().string(), error.value());
+  parents_.make(target_.parent_path());
   sweep_abandoned(target_);
   temporary_ = temporary_beside(target_);
   fs::create_directory(temporary_, error);
@@ -96,6 +118,7 @@ void DatasetWriter::commit(DatasetMeta meta) {
     throw_errno("cannot rename " + temporary_.string() + " to " + target_.string(), errno);
   }
   committed_ = true;
+  parents_.keep();
   FAILPOINT("dataset.write");
   sync_folder(target_.parent_path());
   // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.

@@ -22,12 +22,29 @@ struct DatasetWriterOptions {
   bool overwrite = false;  // replace a dataset of the same name, at the moment of the rename
 };
 
+/// Folders that were made on the way to something that may not come: unless kept they are removed again, as
+/// far as they are empty.
+class MadeFolders {
+ public:
+  MadeFolders() = default;
+  ~MadeFolders();
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+  /// Makes `folder` and those that it needs. Throws what throw_errno does.
+  void make(const std::filesystem::path& folder);
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> made_;  // outermost first
+};
+
 class DatasetWriter {
  public:
-  /// Throws kInvalid where `folder` exists (unless overwrite is set and it is a hopfeed dataset or empty),
-  /// kIo where its parent cannot be written. Sweeps temporary folders of dead writers of the same target.
+  /// Throws kInvalid where `folder` exists (unless overwrite is set and it is a hopfeed dataset or empty), is
+  /// a link that leads nowhere or has a name that is not UTF-8, kIo where its parent cannot be written.
+  /// Sweeps temporary folders of dead writers of the same target.
   explicit DatasetWriter(const std::filesystem::path& folder, DatasetWriterOptions options = {});
-  /// Removes the temporary folder unless committed.
+  /// Removes the temporary folder unless committed, and the parents that were made for it.
   ~DatasetWriter();
   DatasetWriter(const DatasetWriter&) = delete;
   DatasetWriter& operator=(const DatasetWriter&) = delete;
@@ -53,6 +70,7 @@ class DatasetWriter {
   const std::filesystem::path& temporary_folder() const { return temporary_; }
 
  private:
+  MadeFolders parents_;  // first: they go after what lies in them
   std::filesystem::path target_, temporary_;
   DatasetWriterOptions options_;
   std::mutex mutex_;  // guards files_

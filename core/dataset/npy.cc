@@ -35,6 +35,11 @@ std::size_t descr_bytes(std::string_view descr) {
   return 0;
 }
 
+std::size_t given_descr_bytes(std::string descr) {
+  if (descr.starts_with('>')) descr[0] = '<';
+  return descr == "<u8" ? sizeof(std::uint64_t) : descr_bytes(descr);
+}
+
 // Reads the header's dictionary from left to right.
 class Scanner {
  public:
@@ -143,7 +148,9 @@ std::int64_t NpyHeader::count() const {
   return n;
 }
 
-NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path) {
+NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path,
+                           NpyForms forms) {
+  const bool given = forms == NpyForms::kGiven;
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (text.size() < 12 || text.substr(0, 6) != kMagic) corrupt(path, "it does not begin with \\x93NUMPY");
   const int version = static_cast<unsigned char>(text[6]);
@@ -173,7 +180,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
     if (key == "descr" && !std::exchange(seen_descr, true)) {
       header.descr = scan.descr();
     } else if (key == "fortran_order" && !std::exchange(seen_order, true)) {
-      if (scan.boolean())
+      header.fortran_order = scan.boolean();
+      if (header.fortran_order && !given)
         throw Error(ErrorCode::kUnsupported,
                     path.string() + " is in Fortran order; save numpy.ascontiguousarray(...) instead");
     } else if (key == "shape" && !std::exchange(seen_shape, true)) {
@@ -187,11 +195,13 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
     }
   }
   if (!seen_descr || !seen_order || !seen_shape || !scan.at_end()) corrupt(path, "its header is incomplete");
-  header.item_bytes = descr_bytes(header.descr);
+  header.item_bytes = given ? given_descr_bytes(header.descr) : descr_bytes(header.descr);
   if (header.item_bytes == 0) {
     throw Error(ErrorCode::kUnsupported,
                 path.string() + " holds elements of type '" + header.descr +
-                    "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, little-endian");
+                    (given ? "'; known are int8 to int64, uint8 to uint64, float16 to float64 and bool"
+                           : "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, "
+                             "little-endian"));
   }
   std::uint64_t bytes = header.item_bytes;
   for (std::int64_t d : header.shape) {

@@ -23,15 +23,21 @@ struct NpyHeader {
   std::vector<std::int64_t> shape;  // every dimension >= 0
   std::size_t item_bytes = 0;
   std::size_t data_offset = 0;  // where the elements begin in the file
+  bool fortran_order = false;   // of NpyForms::kGiven alone
   std::int64_t count() const;   // elements in all
 };
 
 /// `descr` of arrays of RowRecord.
 inline constexpr const char* kRowRecordDescr = "record";
 
+/// What a file may be like: as hopfeed writes it, or as users give it (given_array.h): in Fortran order,
+/// big-endian, of uint16 or uint64 too.
+enum class NpyForms { kOwn, kGiven };
+
 /// Checks magic, version, header, order and that the file is exactly as long as the shape says; throws
 /// kCorrupt, kVersion or kUnsupported naming the file and the field.
-NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path);
+NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path,
+                           NpyForms forms = NpyForms::kOwn);
 
 /// A mapped .npy file. `as<T>()` checks the element type once and gives the elements.
 class NpyArray {

@@ -95,9 +95,38 @@ CommandLine::CommandLine(const std::string& name, CommandLine& parent, const std
 
 CommandLine::~CommandLine() = default;
 
+/// Options that are called otherwise than the field that they set (LoaderOptions, BatchOptions).
+constexpr std::pair<std::string_view, std::string_view> kOtherFields[] = {
+    {"--e-id", "edge_ids"},
+    {"--labor-batches", "labor_seeds"},
+    {"--link-times", "links.times"},
+    {"--labels", "links.labels"},
+    {"--metapath", "walk.metapath"},
+    {"--no-shuffle", "shuffle"},
+    {"--plugin", "plugins"},
+    {"--walks-per-seed", "walk.per_seed"},
+    {"--walk-length", "walk.length"},
+    {"--walk-p", "walk.p"},
+    {"--walk-q", "walk.q"}};
+
+/// "--threads,--num-workers" stands for the fields threads and num_workers.
+void CommandLine::note_fields(const std::string& names) {
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    if (!name.starts_with("--")) continue;  // an argument's name is no option
+    std::string field(name.substr(2));
+    std::ranges::replace(field, '-', '_');
+    fields_[field] = name;
+    for (const auto& [option, other] : kOtherFields)
+      if (option == name) fields_[std::string(other)] = name;
+  }
+}
+
 void CommandLine::add(const std::string& names, const std::string& help, const char* type,
                       const std::string& shown, const OptionRules& rules,
                       std::function<void(const std::string& text)> take) {
+  note_fields(names);
   CLI::Option* option = app_->cli->add_option(
       names,
       [take = std::move(take)](const CLI::results_t& texts) {
@@ -201,6 +230,7 @@ void CommandLine::cores_option(const std::string& names, std::vector<int>& value
 }
 
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
+  note_fields(names);
   app_->cli->add_flag(names, value, help);
 }
 
@@ -213,6 +243,7 @@ void CommandLine::repeatable_option(const std::string& names, const char* type, 
     }
     return true;
   };
+  note_fields(names);
   CLI::Option* option = app_->cli->add_option(names, take_all, help);
   option->type_name(type)->expected(CLI::detail::expected_max_vector_size)->allow_extra_args(false);
 }
@@ -273,6 +304,7 @@ void CommandLine::run(const std::vector<std::string>& given) {
     if (command->app_->cli->parsed()) return command->run(given);
   }
   if (action_) {
+    name_options(fields_);
     refuse_outputs(given);
     return action_();
   }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/option_name.h"
+
 namespace hopfeed {
 
 /// What an option demands of its value.
@@ -65,8 +67,9 @@ class CommandLine {
   const std::string& name() const { return name_; }
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
-  /// Does what was chosen. Throws kInvalid where a command is missing, or an output would come to lie in a
-  /// dataset, in the place of another, or of a file that is named besides, as what is read.
+  /// Does what was chosen; from then on messages of the library call its fields by the options of that
+  /// command: seed_times is --seed-times. Throws kInvalid where a command is missing, or an output would come
+  /// to lie in a dataset, in the place of another, or of a file that is named besides, as what is read.
   void run();
 
  private:
@@ -76,6 +79,7 @@ class CommandLine {
   void add(const std::string& names, const std::string& help, const char* type, const std::string& shown,
            const OptionRules& rules, std::function<void(const std::string& text)> take);
 
+  void note_fields(const std::string& names);
   void refuse_outputs(const std::vector<std::string>& given) const;
   void run(const std::vector<std::string>& given);
 
@@ -89,6 +93,7 @@ class CommandLine {
   std::vector<Output> outputs_, datasets_;
   std::function<void()> action_;
   std::vector<std::string> given_;  // what parse() was given
+  OptionNames fields_;              // of the library, that options here stand for
 };
 
 }  // namespace hopfeed

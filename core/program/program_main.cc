@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "core/base/option_name.h"
 #include "core/program/bus_error.h"
 
 namespace hopfeed {
@@ -28,7 +29,8 @@ int exit_code(ErrorCode code) {
 
 std::string program_name;  // for what std::terminate says
 
-int complain(std::string message, int code) {
+int complain(const std::string& said, int code) {
+  std::string message = with_option_names(said);
   for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
   std::fprintf(stderr, "%s: %s\n", program_name.c_str(), message.c_str());
   return code;

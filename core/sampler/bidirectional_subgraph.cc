@@ -24,8 +24,11 @@ std::optional<std::size_t> find_type(const DatasetMeta& meta, const std::string&
   return {};
 }
 
+/// The reverse that was declared at the import, or else by its name.
 std::size_t reverse_of(const DatasetMeta& meta, std::size_t e) {
   const EdgeTypeMeta& type = meta.edge_types[e];
+  if (const int declared = meta.reverse_edge_type(static_cast<int>(e)); declared >= 0)
+    return static_cast<std::size_t>(declared);
   if (type.rel.starts_with(kPrefix)) {
     if (const auto forward = find_type(meta, type.dst, type.rel.substr(kPrefix.size()), type.src))
       return *forward;
@@ -34,9 +37,11 @@ std::size_t reverse_of(const DatasetMeta& meta, std::size_t e) {
   if (const auto backward = find_type(meta, type.dst, reverse, type.src)) return *backward;
   require_valid(
       type.src == type.dst,
-      fmt::format("edge type '{}' has no reverse type '{}__{}__{}', so a batch cannot have its edges in both "
-                  "directions; import the reverse too, or choose subgraph directional or induced",
-                  type.folder(), type.dst, reverse, type.src));
+      fmt::format(
+          "edge type '{}' has no reverse type '{}__{}__{}', so a batch cannot have its edges in both "
+          "directions; import the reverse too, name it where it is imported (rev_of), or choose subgraph "
+          "directional or induced",
+          type.folder(), type.dst, reverse, type.src));
   return e;
 }
 

@@ -1,11 +1,12 @@
 // The edges that another sampler draws, each with its reverse, none twice (PyG's subgraph type
 // bidirectional): grouped by destination over the whole batch, inside a group by source, both by local id.
 //
-// The reverses of edge type (a, r, b) are of type (b, rev_r, a) where there is one, and the other way round;
-// else, where a is b, of the type itself. An edge id and the attributes are those of the drawn edge: of the
-// first that was drawn in this direction, or else of the first that was drawn against it. They are refused
-// for a pair of types, whose edges have no ids in each other's arrays. An edge that the batch excludes
-// (excluded_edges.h) is not among them, though its reverse may have been drawn.
+// The reverses of edge type (a, r, b) are of the type that was declared as its reverse at the import, or
+// else of type (b, rev_r, a) where there is one, and the other way round; else, where a is b, of the type
+// itself. An edge id and the attributes are those of the drawn edge: of the first that was drawn in this
+// direction, or else of the first that was drawn against it. They are refused for a pair of types, whose
+// edges have no ids in each other's arrays. An edge that the batch excludes (excluded_edges.h) is not among
+// them, though its reverse may have been drawn.
 #pragma once
 #include <memory>
 #include <vector>

@@ -43,12 +43,18 @@ CustomSamplerFactory factory_of(const std::string& name) {
   std::string names = BatchOptions::kNeighborSampler;
   for (const auto& [other, factory] : all.factories) names += ", " + other;
   throw Error(ErrorCode::kNotFound,
-              fmt::format("there is no sampler '{}'; there are {}; a plugin may bring others", name, names));
+              fmt::format("there is no sampler '{}'; there are {}; name the plugin that brings it (plugins)",
+                          name, names));
 }
 
 }  // namespace
 
+void require_sampler(const std::string& name) {
+  if (name != BatchOptions::kNeighborSampler) factory_of(name);
+}
+
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options) {
+  require_sampler(options.sampler);
   options.validate();
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {

@@ -10,6 +10,10 @@
 
 namespace hopfeed {
 
+/// Throws kNotFound for the name of a sampler that nobody has brought. To be asked before options are
+/// checked: what a sampler knows can only be said of one that is there.
+void require_sampler(const std::string& name);
+
 /// The sampler that the options ask for. `dataset` must outlive it. Throws kNotFound for a name that nobody
 /// has brought, and what the sampler's constructor throws.
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/option_name.h"
 #include "core/batch/field_names.h"
 
 namespace hopfeed {
@@ -53,12 +54,14 @@ LinkFields::LinkFields(const Dataset& dataset, const LinkList& list, const Batch
 
 void LinkFields::check() const {
   require_valid(!timed_ || list_.has_times(),
-                "sampling by time needs the time of each link; give link times, or a split that has them");
+                "sampling by time needs the time of each link; give times (links.times), or a split that has "
+                "them");
   require_valid(!triplet() || !list_.has_labels(),
                 "triplets have no labels, since their destinations are told apart by name; leave the labels "
                 "out, or choose binary");
   require_valid(options_.negatives.mode != NegativeMode::kBinary || list_.smallest_label() >= 0,
-                "a label of the links is below 0, and negatives have label 0; give labels of 0 or more");
+                option_file("links.labels") +
+                    "a label of the links is below 0, and negatives have label 0; give labels of 0 or more");
 }
 
 // Against a damaged file: its links were checked by nobody yet.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/option_name.h"
 #include "core/draws/epoch_order.h"
 
 namespace hopfeed {
@@ -32,7 +33,7 @@ void check_links(const Dataset& dataset, int edge_type, std::span<const std::int
     const std::string what = fmt::format(
         "the {} {} of link {} is no node: type '{}' has ids 0 to {}", i % 2 == 0 ? "source" : "destination",
         pairs[i], i / 2, dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
-    if (file.empty()) throw Error(ErrorCode::kInvalid, what);
+    if (file.empty()) throw Error(ErrorCode::kInvalid, option_file("links") + what);
     throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
   }
 }
@@ -83,16 +84,16 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
     if (given_) check_links(dataset, edge_type, pairs_, file_);  // workers do not learn of the file
   }
   const auto take = [&](const std::vector<std::int64_t>& given, std::vector<std::int64_t>& own,
-                        std::span<const std::int64_t>& view, const char* what) {
+                        std::span<const std::int64_t>& view, const char* what, const char* field) {
     if (given.empty()) return;
     require_valid(given.size() == pairs_.size() / 2,
-                  fmt::format("there are {} {} of links for {} links; give one for each", given.size(), what,
-                              pairs_.size() / 2));
+                  fmt::format("{}there are {} {} of links for {} links; give one for each",
+                              option_file(field), given.size(), what, pairs_.size() / 2));
     own = given;
     view = own;
   };
-  take(input.labels, own_labels_, labels_, "labels");
-  take(input.times, own_times_, times_, "times");
+  take(input.labels, own_labels_, labels_, "labels", "links.labels");
+  take(input.times, own_times_, times_, "times", "links.times");
 }
 
 std::vector<std::byte> LinkSet::pack() const {

@@ -1,6 +1,8 @@
 // See node_fields.h.
 #include "core/seeds/node_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -17,6 +19,13 @@ NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const Batch
     : dataset_(dataset), list_(list), timed_(!options.time.empty()) {
   require_valid(!options.link.on(), "the options ask for links as seeds, and nodes are given; give links");
   const std::string& seed_time = options.seed_time.empty() ? options.time : options.seed_time;
+  const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(list.node_type())];
+  if (timed_ && !list.has_times() && options.seed_time.empty() && !find_attr(type.attrs, seed_time))
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("seeds of type '{}' have no attribute '{}' that is their time; name another of theirs "
+                    "(seed_time), or give the time of each (seed_times)",
+                    type.name, seed_time));
   if (timed_ && !list.has_times()) time_ = node_times(dataset, list.node_type(), seed_time);
   if (!timed_ && list.has_times())
     throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/option_name.h"
 #include "core/dataset/alias_table.h"
 
 namespace hopfeed {
@@ -18,20 +19,20 @@ struct PackedHead {
 
 std::vector<std::int64_t> ids_of_mask(const std::vector<std::uint8_t>& mask, const NodeTypeMeta& type) {
   require_valid(static_cast<std::int64_t>(mask.size()) == type.count,
-                fmt::format("the mask of seeds has {} entries, and type '{}' has {} nodes", mask.size(),
-                            type.name, type.count));
+                fmt::format("{}the mask of seeds has {} entries, and type '{}' has {} nodes",
+                            option_file("seeds"), mask.size(), type.name, type.count));
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < mask.size(); ++i)
     if (mask[i] != 0) ids.push_back(static_cast<std::int64_t>(i));
-  require_valid(!ids.empty(), "the mask of seeds has no node set");
+  require_valid(!ids.empty(), option_file("seeds") + "the mask of seeds has no node set");
   return ids;
 }
 
 void check_ids(std::span<const std::int64_t> ids, const NodeTypeMeta& type) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     require_valid(ids[i] >= 0 && ids[i] < type.count,
-                  fmt::format("seed {} (position {}) is no node: type '{}' has ids 0 to {}", ids[i], i,
-                              type.name, type.count - 1));
+                  fmt::format("{}seed {} (position {}) is no node: type '{}' has ids 0 to {}",
+                              option_file("seeds"), ids[i], i, type.name, type.count - 1));
   }
 }
 
@@ -39,7 +40,7 @@ std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
   try {
     return alias_table(weights);
   } catch (const Error& error) {
-    throw Error(error.code(), std::string("the weights of the seeds: ") + error.what());
+    throw Error(error.code(), option_file("seed_weights") + "the weights of the seeds: " + error.what());
   }
 }
 
@@ -66,12 +67,13 @@ NodeSet::NodeSet(const Dataset& dataset, int node_type, const NodeInput& input) 
   ids_ = input.ids || input.mask ? std::span<const std::int64_t>(own_ids_)
                                  : dataset.split(node_type, input.split);
   if (input.ids) check_ids(ids_, type);
-  const auto check_length = [&](std::size_t length, const char* what) {
+  const auto check_length = [&](std::size_t length, const char* what, const char* field) {
     require_valid(length == 0 || length == ids_.size(),
-                  fmt::format("there are {} {} for {} seeds; give one for each", length, what, ids_.size()));
+                  fmt::format("{}there are {} {} for {} seeds; give one for each", option_file(field), length,
+                              what, ids_.size()));
   };
-  check_length(input.times.size(), "seed times");
-  check_length(input.weights.size(), "seed weights");
+  check_length(input.times.size(), "seed times", "seed_times");
+  check_length(input.weights.size(), "seed weights", "seed_weights");
   own_times_ = input.times;
   if (!input.weights.empty()) own_weights_ = table_of_seeds(input.weights);
   times_ = own_times_;

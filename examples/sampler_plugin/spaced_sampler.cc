@@ -15,7 +15,7 @@ namespace {
 class SpacedSampler : public hopfeed::RowByRowSampler {
  public:
   SpacedSampler(const hopfeed::Dataset& dataset, const hopfeed::BatchOptions& options)
-      : RowByRowSampler(dataset, hopfeed::parse_fanouts(options.sampler_options)) {}
+      : RowByRowSampler(dataset, hopfeed::parse_fanouts(options.sampler_options, "sampler_options")) {}
 
   // Draws are keyed by batch, hop, edge type and node: the same wherever and whenever the batch is made.
   void pick(const hopfeed::HopRow& row, std::vector<std::uint64_t>& picks) override {

@@ -158,7 +158,7 @@ void add_numpy(CommandLine& import, Choices& choices) {
   CommandLine& command = import.command("numpy", "A graph in .npy files");
   make_by(command, choices, choices.numpy, import_numpy);
   command.option("--edge-index", choices.numpy.edge_index,
-                 "[2, E] int32 or int64: row 0 source, row 1 destination");
+                 "[2, E] integers: row 0 source, row 1 destination; or [E, 2]");
   command.option("--features", choices.numpy.features, "[N, F] float16, float32 or float64");
   command.option("--labels", choices.numpy.labels, "[N] class numbers; negative or NaN: unlabelled");
   for (const char* split : {"train", "valid", "test"}) {

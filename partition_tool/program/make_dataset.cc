@@ -10,6 +10,7 @@
 #include "core/base/limits.h"
 #include "core/batch/batch_options.h"
 #include "partition_tool/node_order.h"
+#include "partition_tool/repeated_ids.h"
 
 namespace hopfeed {
 
@@ -92,6 +93,10 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
   DatasetWriter writer(options.folder, {.overwrite = options.overwrite});
   Bars bars;
   RawGraph graph = import(bars.progress());
+  bars.finish();
+  for (const std::string& note : graph.notes) fmt::print("{}\n", note);
+  for (const std::string& line : repeated_ids(graph))
+    fmt::print(stderr, "hopfeed-partition: warning: {}\n", line);
   for (RawEdges& edges : graph.edges) edges.by_id = options.by_id;
   const DatasetBuildResult result = write_whole(writer, graph, hotness,
                                                 {.cut = {},

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/option_name.h"
 #include "core/base/owned_fd.h"
 #include "core/program/command_line.h"
 #include "core/program/json_report.h"
@@ -104,6 +105,42 @@ TEST(CommandLine, NumbersThatDoNotFit_AreRefusedAndNeverWrapOrClamp) {
   EXPECT_EQ(program.refused({"--lr", "1e999"}), "--lr is '1e999'; give a number");
   EXPECT_EQ(program.refused({"--lr", "0"}), "--lr is '0'; give a number above 0");
   EXPECT_EQ(program.refused({"--decay", "0"}), "--decay is '0'; give a number above 0");
+}
+
+TEST(OptionNames, OfTheChosenCommand_TakeThePlaceOfFieldsInMessages) {
+  CommandLine line("prog", "A program");
+  std::int64_t number = 1;
+  bool flag = false;
+  line.option("--batch-size", number, "Seeds");
+  line.option("--threads,--num-workers", number, "Workers");
+  line.option("--link", number, "Links");
+  line.option("--time", number, "Time");
+  line.option("--link-times", number, "Times");
+  line.flag("--e-id", flag, "Ids");
+  line.action([] {});
+  EXPECT_EQ(with_option_names("batch_size is 0"), "batch_size is 0") << "a library has fields";
+  std::string name = "prog";
+  char* argv[] = {name.data()};
+  line.parse(1, argv);
+  line.run();
+  EXPECT_EQ(option_name("time"), "--time");
+  EXPECT_EQ(option_name("weight"), "weight") << "the program has no such option";
+  for (const auto& [message, told] :
+       {std::pair<const char*, const char*>{"batch_size is 0; choose more", "--batch-size is 0; choose more"},
+        {"lower num_workers, batch_size or hops", "lower --num-workers, --batch-size or hops"},
+        {"name it (batch.link)", "name it (--link)"},
+        {"no time to sample by (time)", "no time to sample by (--time)"},
+        {"give times (links.times)", "give times (--link-times)"},
+        {"leave out edge_ids", "leave out --e-id"},
+        {"option link is not read", "option --link is not read"},
+        {"time is 3", "--time is 3"},
+        {"in the course of time; attribute 'batch_size' of data/batch_size: time",
+         "in the course of time; attribute 'batch_size' of data/batch_size: time"}})
+    EXPECT_EQ(with_option_names(message), told);
+  note_option_file("batch.time", "t.npy");
+  EXPECT_EQ(option_file("batch.time"), "--time: t.npy: ");
+  EXPECT_EQ(option_file("seeds"), "");
+  name_options({});
 }
 
 TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {

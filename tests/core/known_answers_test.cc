@@ -177,6 +177,20 @@ TEST_F(KnownAnswers, Bidirectional_ATypeAndItsReverseHaveEachOthersEdges) {
   EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 0, 0, 0, 1}));
 }
 
+TEST_F(KnownAnswers, Bidirectional_ADeclaredReverseNeedsNoName) {
+  edge_ids_ = false;
+  testing::TypedGraph graph = authors_and_papers();
+  graph.edges[1].rel = "written_by";
+  graph.edges[1].rev_of = "author__writes__paper";
+  graph.edges.push_back(
+      {.src = "paper", .rel = "cites", .dst = "paper", .sources = {1}, .destinations = {0}});
+  const BatchView batch = sample(
+      graph, {0},
+      {.fanouts = {-1, -1}, .edge_fanouts = {{"cites", {0, 0}}}, .subgraph = Subgraph::kBidirectional});
+  EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 0)), (Ints{0, 1, 0, 0, 0, 1}));
+  EXPECT_EQ(ints(batch.get("edge_index", Store::kEdge, 1)), (Ints{0, 1, 0, 0, 0, 1}));
+}
+
 // PyG's and DGL's induced subgraph of a cycle's nodes 1 to 4 (pyg-lib's `subgraph`).
 TEST_F(KnownAnswers, Induced_NodesOneToFourOfTheCycle) {
   const BatchView batch =

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/dataset/given_array.h"
+#include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -126,6 +128,94 @@ TEST_F(Npy, AnArrayThatIsNotCompleteIsRefusedByTheWriter) {
   NpyWriter writer(path(), "<i8", {3});
   writer.write_one<std::int64_t>(1);
   EXPECT_THROW(writer.finish(), Error);
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// A file of the given type, order and shape with these elements, in the order and bytes of the file.
+class GivenArrays : public Npy {
+ protected:
+  fs::path give(const std::string& type, bool fortran, const std::string& shape,
+                const std::string& data) const {
+    const fs::path file = store("{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                                    ", 'shape': " + shape + ", }",
+                                0);
+    std::ofstream(file, std::ios::binary | std::ios::app) << data;
+    return file;
+  }
+  std::vector<std::int64_t> integers(const fs::path& file) const {
+    const GivenArray array(file);
+    std::vector<std::int64_t> values(static_cast<std::size_t>(array.count()));
+    array.read_integers(0, values);
+    return values;
+  }
+};
+
+TEST_F(GivenArrays, InFortranOrder_AreReadInCOrder) {
+  const fs::path file = give("<i4", true, "(2, 3)", bytes_of<std::int32_t>({1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(integers(file), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
+  const GivenArray array(file);
+  for (std::int64_t first = 0; first < 6; ++first) {
+    std::vector<std::int32_t> rest(static_cast<std::size_t>(6 - first));
+    array.read(first, std::span(rest));
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      EXPECT_EQ(rest[i], first + static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_EQ(integers(give("<i4", true, "(2, 2, 2)", bytes_of<std::int32_t>({1, 5, 3, 7, 2, 6, 4, 8}))),
+            (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_FALSE(GivenArray(give("<i4", true, "(3, 1)", bytes_of<std::int32_t>({1, 2, 3}))).in_fortran_order())
+      << "of one column both orders are the same";
+}
+
+TEST_F(GivenArrays, OfTheOtherByteOrder_AreTurned) {
+  EXPECT_EQ(integers(give(">i4", false, "(2,)", std::string("\0\0\0\1\xff\xff\xff\xfe", 8))),
+            (std::vector<std::int64_t>{1, -2}));
+  const GivenArray floats(give(">f4", false, "(1,)", std::string("\x3f\x80\0\0", 4)));
+  float value = 0;
+  floats.read(0, std::span(&value, 1));
+  EXPECT_EQ(value, 1);
+}
+
+TEST_F(GivenArrays, OfUnsignedTypes_AreWidenedAndWhatDoesNotFitIsNamed) {
+  const GivenArray narrow(give("<u2", false, "(2,)", bytes_of<std::uint16_t>({7, 65'535})));
+  EXPECT_EQ(narrow.type(), ElementType::kInt32);
+  EXPECT_EQ(integers(narrow.path()), (std::vector<std::int64_t>{7, 65'535}));
+  EXPECT_EQ(integers(give(">u2", false, "(1,)", std::string("\x01\x02", 2))),
+            (std::vector<std::int64_t>{258}));
+  EXPECT_EQ(integers(give("<u8", false, "(1,)", bytes_of<std::uint64_t>({INT64_MAX}))),
+            (std::vector<std::int64_t>{INT64_MAX}));
+  const std::uint64_t large = std::uint64_t{1} << 63;
+  expect_refused(
+      [&] {
+        integers(give("<u8", false, "(2,)", bytes_of<std::uint64_t>({1, large})));
+      },
+      "a.npy: entry 1 is 9223372036854775808, which no int64 holds");
+  expect_refused(
+      [&] {
+        integers(give("<u8", true, "(2, 2)", bytes_of<std::uint64_t>({1, large, 2, 3})));
+      },
+      "a.npy: entry [1, 0] is 9223372036854775808");
+}
+
+TEST_F(GivenArrays, InTheseForms_AreNoFilesOfADataset) {
+  for (const char* type : {">i8", "<u8"})
+    EXPECT_EQ(open_error(give(type, false, "(1,)", std::string(8, '\1'))), ErrorCode::kUnsupported);
+  EXPECT_EQ(open_error(give("<i8", true, "(1, 1)", std::string(8, '\1'))), ErrorCode::kUnsupported);
+}
+
+TEST_F(GivenArrays, OfNoNumbers_AreRefused) {
+  for (const char* type : {"<U2", "|O", "<M8[s]", "<c8"})
+    expect_refused([&] { GivenArray(give(type, false, "(1,)", std::string(8, '\1'))); },
+                   std::string("a.npy holds elements of type '") + type + "'; known are",
+                   ErrorCode::kUnsupported);
+  const std::vector<RowRecord> rows{{0, 1}};
+  NpyWriter writer(path("rows.npy"), kRowRecordDescr, {1});
+  writer.write(std::span<const RowRecord>(rows));
+  writer.finish();
+  expect_refused([&] { GivenArray(path("rows.npy")); }, "rows.npy", ErrorCode::kUnsupported);
 }
 
 }  // namespace

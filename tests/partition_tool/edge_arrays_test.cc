@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
+#include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edge_arrays.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
@@ -225,7 +226,7 @@ void expect_refused(const RawGraph& graph, const std::string& part, ErrorCode co
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsNode) {
+TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsEdge) {
   const TypedGraph good = timed_graph(true);
   const std::int64_t node = good.edges[0].destinations[1'234];
   const std::string where = "weight 'weight', in-edges of node " + std::to_string(node) + ": ";
@@ -233,8 +234,8 @@ TEST(EdgeArrays, AWeightThatCannotBeDrawnByIsNamedWithItsNode) {
                                   std::pair(std::numeric_limits<double>::infinity(), "is inf")}) {
     TypedGraph typed = good;
     typed.edges[0].weight[1'234] = bad;
-    expect_refused(raw_graph_of(typed), where);
-    expect_refused(raw_graph_of(typed), text);
+    expect_refused(raw_graph_of(typed),
+                   "weight 'weight' of edge 1234, which ends at node " + std::to_string(node) + ", " + text);
   }
   TypedGraph typed = good;
   for (std::size_t e = 0; e < typed.edges[0].weight.size(); ++e)

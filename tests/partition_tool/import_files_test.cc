@@ -1,4 +1,5 @@
 // The importers of NumPy arrays and of OGB's CSV layout, on files that the tests write.
+#include "partition_tool/repeated_ids.h"
 #include "tests/partition_tool/imported_files.h"
 #include "tests/support/expect_refused.h"
 
@@ -42,6 +43,109 @@ TEST_F(ImportNumpy, EveryTypeOfIdsAndLabelsGivesTheSameGraph) {
     EXPECT_EQ(graph.nodes[0].splits, expected.nodes[0].splits);
     EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, -1, 0})) << labels;
   }
+}
+
+/// As numpy.save leaves an array of another order, byte order or type: `data` is what the file has.
+fs::path give(const fs::path& path, const std::string& type, bool fortran, const std::string& shape,
+              const std::string& data) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                       ", 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\0\x76\0", 10) << header << '\n' << data;
+  return path;
+}
+
+template <class T>
+std::string big_endian(const std::vector<T>& values) {
+  std::string bytes;
+  for (const T value : values)
+    for (std::size_t byte = sizeof(T); byte-- > 0;)
+      bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> 8 * byte);
+  return bytes;
+}
+
+template <class T>
+std::string little_endian(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+TEST_F(ImportNumpy, EveryFormOfTheEdgeIndexGivesTheSameGraph) {
+  const RawGraph expected = import_numpy(good(), no_progress);
+  EXPECT_TRUE(expected.notes.empty());
+  const std::vector<std::int64_t> rows{2, 0, 2, 1, 1, 0}, pairs{2, 1, 0, 1, 2, 0};
+  struct Form {
+    const char *type, *shape;
+    bool fortran;
+    std::string data;
+    bool told;
+  };
+  const auto narrow = [](const std::vector<std::int64_t>& ids) {
+    return std::vector<std::uint16_t>(ids.begin(), ids.end());
+  };
+  const auto unsigned_ids = [](const std::vector<std::int64_t>& ids) {
+    return std::vector<std::uint64_t>(ids.begin(), ids.end());
+  };
+  for (const Form& form :
+       {Form{"<i8", "(2, 3)", true, little_endian(pairs), false},  // edges.T of edges of [E, 2]
+        Form{"<i8", "(3, 2)", false, little_endian(pairs), true},
+        Form{"<i8", "(3, 2)", true, little_endian(rows), true},
+        Form{">i8", "(2, 3)", false, big_endian(rows), false},
+        Form{">i8", "(2, 3)", true, big_endian(pairs), false},
+        Form{"<u2", "(2, 3)", false, little_endian(narrow(rows)), false},
+        Form{">u2", "(3, 2)", false, big_endian(narrow(pairs)), true},
+        Form{"<u8", "(2, 3)", false, little_endian(unsigned_ids(rows)), false}}) {
+    NumpyImportOptions options = good();
+    options.edge_index = give(path("form.npy"), form.type, form.fortran, form.shape, form.data);
+    const RawGraph graph = import_numpy(options, no_progress);
+    const std::string what =
+        std::string(form.type) + " " + form.shape + (form.fortran ? " in Fortran order" : "");
+    EXPECT_EQ(graph.edges[0].csc.indptr, expected.edges[0].csc.indptr) << what;
+    EXPECT_EQ(sources(graph.edges[0]), sources(expected.edges[0])) << what;
+    ASSERT_EQ(graph.notes.size(), form.told ? 1U : 0U) << what;
+    if (form.told) {
+      EXPECT_EQ(graph.notes[0],
+                path("form.npy").string() +
+                    ": its shape is [3, 2], read as [E, 2]: source and destination of each edge");
+    }
+  }
+  NumpyImportOptions options = good();
+  options.edge_index = give(path("form.npy"), "<u8", false, "(2, 1)",
+                            little_endian<std::uint64_t>({1, std::uint64_t{1} << 63}));
+  expect_refused([&] { import_numpy(options, no_progress); },
+                 "form.npy: entry [1, 0] is 9223372036854775808, which no int64 holds");
+}
+
+TEST_F(ImportNumpy, AttributesLabelsAndSplitsMayHaveAnyForm) {
+  NumpyImportOptions options = good();
+  options.features = give(path("f.npy"), "<f4", true, "(3, 2)", little_endian<float>({1, 3, 5, 2, 4, 6}));
+  options.labels = give(path("l.npy"), "<u2", false, "(3,)", little_endian<std::uint16_t>({1, 2, 0}));
+  options.splits["train"] = give(path("s.npy"), ">i4", false, "(2,)", big_endian<std::int32_t>({2, 0}));
+  options.node_attrs = {
+      {"born", give(path("b.npy"), "<u8", false, "(3,)", little_endian<std::uint64_t>({7, 8, 9}))}};
+  options.edge_attrs = {{"kind", give(path("k.npy"), "<u2", true, "(3, 2)",
+                                      little_endian<std::uint16_t>({1, 3, 65'535, 2, 4, 6}))}};
+  options.times = {"born"};
+  const RawGraph graph = import_numpy(options, no_progress);
+  EXPECT_EQ(values_of<float>(graph.nodes[0], 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 1), (Ids{1, 2, 0}));
+  EXPECT_EQ(graph.nodes[0].splits.at("train"), (Ids{2, 0}));
+  EXPECT_EQ(graph.nodes[0].attrs[2].type, ElementType::kInt64);
+  EXPECT_EQ(values_of<std::int64_t>(graph.nodes[0], 2), (Ids{7, 8, 9}));
+  EXPECT_EQ(graph.edges[0].attrs[0].type, ElementType::kInt32);
+  EXPECT_EQ(in_edge_values<std::int32_t>(graph.edges[0], 0, 0, 2), (std::vector<std::int32_t>{65'535, 6}));
+  const DatasetMeta meta = testing::write_dataset(path("made"), graph);
+  EXPECT_EQ(meta.edge_types[0].times, std::vector<std::string>{"born"});
+}
+
+TEST_F(ImportNumpy, IdsThatASplitHasTwiceAreTold) {
+  NumpyImportOptions options = good();
+  EXPECT_TRUE(repeated_ids(import_numpy(options, no_progress)).empty());
+  save<std::int64_t>(options.splits["train"], {2, 0, 1, 0, 2, 0});
+  const RawGraph graph = import_numpy(options, no_progress);
+  EXPECT_EQ(graph.nodes[0].splits.at("train").size(), 6U) << "and kept";
+  EXPECT_EQ(repeated_ids(graph),
+            std::vector<std::string>{"split 'train' has 3 repeated ids, the first of them 0; all are "
+                                     "kept, so these nodes are seeds more than once in an epoch"});
 }
 
 TEST_F(ImportNumpy, MasksBecomeIds) {
@@ -120,15 +224,6 @@ TEST_F(ImportNumpy, BadAttributesAreNamed) {
         save<std::int64_t>(o.node_attrs[0].path, {1, 2});
       },
       "s.npy: it has 2 rows, but there are 3 nodes");
-  refused(
-      [&](auto& o) {
-        fs::remove(o.edge_attrs[0].path);
-        NpyWriter writer(o.edge_attrs[0].path, npy_descr(ElementType::kBfloat16),
-                         {3});  // uint16 in NumPy's eyes
-        writer.write_bytes(std::vector<std::byte>(6));
-        writer.finish();
-      },
-      "w.npy: its element type is <u2");
   refused([&](auto& o) { save<float>(o.edge_attrs[0].path, {}, {3, 0}); }, "w.npy: its rows have 0 bytes");
   refused([&](auto& o) { o.edge_attrs[0].name = "a__b"; }, "edge attribute 'a__b' is no valid name");
   refused([&](auto& o) { o.edge_attrs.push_back(o.edge_attrs[0]); },
@@ -159,8 +254,16 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
   refused([&](auto& o) { fs::resize_file(o.edge_index, fs::file_size(o.edge_index) - 1); }, "e.npy",
           ErrorCode::kCorrupt);
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 2}); }, "[2, E]");
-  refused([&](auto& o) { save<std::int64_t>(o.edge_index, {0, 1, 1, 0, 2, 2}, {3, 2}); }, "[2, E]");
-  refused([&](auto& o) { save<float>(o.edge_index, {0, 1, 1, 0}, {2, 2}); }, "int32 or int64");
+  refused(
+      [&](auto& o) {
+        save<std::int64_t>(o.edge_index, {0, 1, 1, 0, 2, 2, 0, 0, 0}, {3, 3});
+      },
+      "e.npy: its shape is [3, 3]; the edge index must have the shape [2, E]");
+  refused(
+      [&](auto& o) {
+        save<float>(o.edge_index, {0, 1, 1, 0}, {2, 2});
+      },
+      "e.npy: its element type is <f4; node ids must be integers");
   refused(
       [&](auto& o) {
         save<std::int64_t>(o.edge_index, {0, 3}, {2, 1});
@@ -178,7 +281,7 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
   refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2, 3, 4, 5, 6}, {3, 2}); }, "[N] or [N, 1]");
   refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {0, 3}); }, "entry 1 is node 3");
   refused([&](auto& o) { save<std::int64_t>(o.splits["train"], {-2}); }, "entry 0 is node -2");
-  refused([&](auto& o) { save<float>(o.splits["train"], {1}); }, "int32 or int64");
+  refused([&](auto& o) { save<float>(o.splits["train"], {1}); }, "node ids must be integers");
   refused(
       [&](auto& o) {
         fs::remove(o.splits["train"]);

@@ -97,7 +97,7 @@ TEST_F(ImportNumpyTypes, ADescriptionThatIsWrongIsNamedWithItsTypeAndField) {
     write_with(from, to);
     expect_refused([&] { import(); }, part);
   };
-  refused("{\"name\": \"music\",", "{\"name\": \"music\"", "graph.json is no valid JSON");
+  refused("{\"name\": \"music\",", "{\"name\": \"music\"", "graph.json is no valid JSON: line 2, column ");
   refused("\"count\": 2", "\"count\": 2, \"count\": 3",
           "graph.json: 'count' is given twice in one place; say it once");
   refused("\"nodes\"", "\"node\"",
@@ -181,19 +181,20 @@ TEST_F(ImportNumpyTypes, ArraysThatDoNotFitAreNamed) {
       [](auto& p) {
         save<float>(p, {5, -6, 7, 0});
       },
-      "edge type user__listens__artist: weight 'plays', in-edges of node 1: weight 1 is -6");
+      "plays.npy: weight 'plays' of edge 1, which ends at node 1, is -6; weights are zero or above, and "
+      "finite");
   with(
       "plays.npy",
       [=](auto& p) {
         save<float>(p, {nan, 6, 7, 0});
       },
-      "in-edges of node 1: weight 0 is nan");
+      "plays.npy: weight 'plays' of edge 0, which ends at node 1, is nan");
   with(
       "plays.npy",
       [](auto& p) {
         save<float>(p, {0, 0, 7, 0});
       },
-      "in-edges of node 1: all weights are zero");
+      "plays.npy: weight 'plays', in-edges of node 1: all weights are zero");
   with(
       "at.npy",
       [](auto& p) {

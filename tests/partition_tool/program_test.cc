@@ -12,7 +12,7 @@
 
 #include "core/base/json_text.h"
 #include "core/dataset/npy.h"
-#include "tests/partition_tool/run_program.h"
+#include "tests/partition_tool/program_fixture.h"
 
 namespace hopfeed {
 namespace {
@@ -22,50 +22,6 @@ using nlohmann::json;
 using testing::listing;
 using testing::TempFolder;
 using testing::ToolResult;
-
-class PartitionProgram : public ::testing::Test {
- protected:
-  /// Runs the program inside the work folder.
-  ToolResult run(const std::string& arguments) { return shell("{} " + arguments); }
-  ToolResult shell(const std::string& command) {
-    return testing::run_shell(scratch_.path(), "cd " + work().string() + "; " + command);
-  }
-  ToolResult succeed(const std::string& arguments) {
-    ToolResult result = run(arguments);
-    EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
-    EXPECT_EQ(result.complaint(), "");
-    return result;
-  }
-  /// One line that has `part` in it, the exit code of bad input, and the work folder as it was.
-  void refuse(const std::string& arguments, const std::string& part, int code = 2) {
-    refuse_shell("{} " + arguments, part, code);
-  }
-  void refuse_shell(const std::string& command, const std::string& part, int code) {
-    const auto before = listing(work());
-    const ToolResult result = shell(command);
-    EXPECT_EQ(result.exit_code, code) << command;
-    const std::string complaint = result.complaint();
-    EXPECT_EQ(std::count(complaint.begin(), complaint.end(), '\n'), 1) << command << "\n" << result.err;
-    EXPECT_EQ(complaint.rfind("hopfeed-partition: ", 0), 0U) << complaint;
-    EXPECT_NE(complaint.find(part), std::string::npos) << command << "\n" << complaint;
-    EXPECT_EQ(listing(work()), before) << command;
-  }
-  json read_json(const std::string& name) const { return parse_json(testing::file_bytes(work() / name)); }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((work() / name).parent_path());
-    std::ofstream(work() / name, std::ios::binary) << text;
-  }
-  template <class T>
-  void save(const std::string& name, const std::vector<T>& items,
-            const std::vector<std::int64_t>& shape) const {
-    write_npy<T>(work() / name, items, shape);
-  }
-  void make_small(const std::string& name) {
-    succeed("generate " + name + " --nodes 500 --edges 4000 --features 8 --classes 3 --seed 1");
-  }
-  const fs::path& work() const { return work_.path(); }
-  const TempFolder work_, scratch_;
-};
 
 TEST_F(PartitionProgram, EveryCommandHasHelp) {
   for (const char* command : {"", "import ", "import debian ", "import ogb ", "import numpy ", "generate ",
@@ -173,7 +129,8 @@ TEST_F(PartitionProgram, AttributesWeightsAndTimesOfEdgesComeInAreShownAndAreKep
   refuse("import numpy bad" + files + " --weight ''", "--weight is ''");
   save<float>("negative.npy", {0, 0, 3, -1, 5}, {5});
   refuse("import numpy bad --edge-index e.npy --edge-attr w=negative.npy --weight w",
-         "in-edges of node 1: weight 3 is -1");
+         "negative.npy: weight 'w' of edge 3, which ends at node 1, is -1; weights are zero or above, and "
+         "finite");
   save<float>("short.npy", {1, 2}, {2});
   refuse("import numpy bad --edge-index e.npy --edge-attr w=short.npy",
          "short.npy: it has 2 rows, but there are 5 edges");

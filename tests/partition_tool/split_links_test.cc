@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/draws/negative_rule.h"
+#include "partition_tool/free_pairs.h"
 #include "partition_tool/link_negatives.h"
 #include "tests/partition_tool/split_links_fixture.h"
 
@@ -310,15 +311,60 @@ TEST_F(SplitLinks, WithoutNegativesThereAreNoLabels) {
   EXPECT_FALSE(with.edge_split(0, "test").labels.empty());
 }
 
-TEST_F(SplitLinks, ATypeThatNearlyHasAllPairsHasNoNegatives) {
+TEST_F(SplitLinks, ATypeThatHasAllPairsHasNoNegatives) {
   TypedGraph graph{.nodes = {{.name = "a", .count = 4}, {.name = "b", .count = 4}},
                    .edges = {{.src = "a", .rel = "r", .dst = "b"}}};
   for (std::int64_t i = 0; i < 16; ++i) {
     graph.edges[0].sources.push_back(i / 4);
     graph.edges[0].destinations.push_back(i % 4);
   }
-  EXPECT_NE(refusal(graph, {}).find("nearly all pairs are"), std::string::npos);
+  EXPECT_NE(refusal(graph, {}).find("there is no negative: every pair"), std::string::npos);
   EXPECT_EQ(refusal(graph, {.neg_sampling_ratio = 0}), "");
+}
+
+// A hundred draws would miss them nearly always.
+TEST(NegativesOfSplits, AreFoundWhereNearlyAllPairsAreEdges) {
+  constexpr std::int64_t kNodes = 60;
+  Csc csc;
+  std::vector<std::int32_t> sources;
+  csc.indptr = {0};
+  for (std::int64_t v = 0; v < kNodes; ++v) {
+    for (std::int64_t u = kNodes; u-- > 0;)  // backwards, and some twice
+      if (!(u == 3 && v == 41) && !(u == 59 && v == 7))
+        sources.insert(sources.end(), u == 5 ? 2 : 1, static_cast<std::int32_t>(u));
+    csc.indptr.push_back(std::ssize(sources));
+  }
+  csc.indices = std::move(sources);
+  NegativeLinkOptions options{.num_sources = kNodes, .square = true, .seed = 9, .threads = 1, .origin = "r"};
+  const auto drawn = [&](const std::vector<std::pair<std::int64_t, std::int64_t>>& known) {
+    const auto ids = std::get<std::vector<std::int32_t>>(draw_negative_links(csc, known, 30, options));
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::size_t i = 0; i < ids.size(); i += 2) pairs.emplace_back(ids[i], ids[i + 1]);
+    return pairs;
+  };
+  const auto pairs = drawn({});
+  EXPECT_EQ(std::set(pairs.begin(), pairs.end()),
+            (std::set<std::pair<std::int64_t, std::int64_t>>{{3, 41}, {59, 7}}));
+  options.threads = 3;
+  EXPECT_EQ(drawn({}), pairs);
+  const auto left = drawn({{3, 41}});
+  EXPECT_EQ(std::set(left.begin(), left.end()), (std::set<std::pair<std::int64_t, std::int64_t>>{{59, 7}}));
+  EXPECT_EQ(complaint_of([&] {
+              drawn({{3, 41}, {59, 7}});
+            }),
+            "r: there is no negative: every pair of nodes is an edge or a link of a split; use "
+            "--neg-sampling-ratio 0");
+}
+
+TEST(FreePairs, AreAllThatAreNoEdgeEachOnce) {
+  Csc csc;
+  csc.indptr = {0, 2, 2, 5};
+  csc.indices = std::vector<std::int32_t>{3, 0, 1, 1, 0};
+  const FreePairs free(csc, {{2, 1}}, {.num_sources = 4, .square = true, .threads = 2});
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t i = 0; i < free.count(); ++i) pairs.push_back(free.pair(i));
+  EXPECT_EQ(pairs,
+            (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 0}, {2, 0}, {0, 1}, {3, 1}, {3, 2}}));
 }
 
 // Of the same seed: a model would be tested on what it was trained with.

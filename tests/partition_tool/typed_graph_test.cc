@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
-#include "partition_tool/edge_arrays.h"
+#include "partition_tool/edge_array_checks.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
 #include "partition_tool/undirected_graph.h"

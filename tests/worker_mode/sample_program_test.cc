@@ -223,7 +223,7 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(sample({"--rank", "3"}), "rank is 3");
   expect_refused(sample({"--start", "-1"}), "--start is '-1'");
   expect_refused(sample({"--json", ""}), "--json is ''; give a value or leave it out");
-  expect_refused(sample({"--channel-size", "16384G"}), "lower channel_size");
+  expect_refused(sample({"--channel-size", "16384G"}), "lower --channel-size");
   expect_refused(sample({"--cores", "5-2"}), "--cores");
   expect_refused(sample({"--at", "1,2"}), "EPOCH,FIRST,COUNT");
   expect_refused(sample({"--at", "0,229,16"}), "229");
@@ -235,6 +235,34 @@ TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(testing::run_program({testing::program("hopfeed-sample"), "/no/such/folder"}),
                  "/no/such/folder");
   expect_refused(testing::run_program({testing::program("hopfeed-sample")}), "DIR");
+}
+
+TEST_F(SampleProgram, MessagesOfTheLibrary_NameTheOptionsAsTheyWereTyped) {
+  expect_refused(sample({"--rank", "3"}), "hopfeed-sample: --rank is 3; choose 0 to 0 (--world-size 1)");
+  expect_refused(sample({"--links", "train"}), "not of which edge type; name it (--link)");
+  expect_refused(sample({"--labor", "--replace"}),
+                 "--labor excludes --replace, --weight, --time and --disjoint");
+  const auto bare = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {testing::program("hopfeed-sample"), path(1)});
+    return testing::run_program(words);
+  };
+  expect_refused(bare({"--sampler", "walk", "--walk-length", "2", "--fanouts", "3"}),
+                 "sampler 'walk' knows no --fanouts");
+  expect_refused(
+      bare({"--sampler", "spaced", "--fanouts", "3"}),
+      "there is no sampler 'spaced'; there are neighbor, cluster, walk; name the plugin that brings it "
+      "(--plugin)");
+  expect_refused(sample({"--seed-time", "y"}), "--seed-time and --time-window need times");
+  expect_refused(
+      sample({"--link", "to", "--amount", "3"}),
+      "--amount, --strict, --src-weight and --dst-weight are of negatives; choose binary or triplet "
+      "(--negatives)");
+  expect_refused(sample({"--edge-fanouts", "to=x"}), "'x' in --edge-fanouts 'x' is no number");
+  expect_refused(sample({"--attrs", "x,,y"}), "--attrs 'x,,y' has an empty name");
+  expect_refused(sample({"--channel-size", "16384G"}),
+                 "lower --channel-size, --num-workers, --batch-size or --fanouts");
+  expect_refused(bare({"--drop-last", "--batch-size", "231"}), "--drop-last leaves no batch: 230 seeds");
+  expect_refused(sample({"--split", "holiday"}), "choose one of them (--split), or give the nodes (--seeds)");
 }
 
 TEST_F(SampleProgram, OutputInsideADatasetOrInThePlaceOfAnother_IsRefusedAndNothingIsWritten) {

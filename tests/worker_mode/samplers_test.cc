@@ -158,7 +158,7 @@ TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
   }
   EXPECT_EQ(error("hang"),
             "timeout: " + named +
-                ": its constructors were not done within 100 ms; mend them, or raise start_deadline");
+                ": its constructors were not done within 100 ms; mend it, or raise start_deadline");
 }
 
 // poll counts milliseconds in an int: of 2^32 + 1 of them one would be left.
@@ -205,10 +205,10 @@ TEST_F(Plugins, KnowNothingButTheirOwnOptions) {
   expect([](BatchOptions& o) { o.replace = true; }, unknown("replace"));
   expect([](BatchOptions& o) { o.weight = "w"; }, unknown("weight"));
   expect([](BatchOptions& o) { o.fanouts = {4, 3}; }, unknown("fanouts"));
-  expect([](BatchOptions& o) { o.edge_fanouts = {{"to", {1, 1, 1}}}; }, unknown("edge fanouts"));
+  expect([](BatchOptions& o) { o.edge_fanouts = {{"to", {1, 1, 1}}}; }, unknown("edge_fanouts"));
   expect([](BatchOptions& o) { o.time = "t"; }, unknown("time"));
   expect([](BatchOptions& o) { o.sampler_options = "10abc"; },
-         "'10abc' in fanouts '10abc' is no number; write them like 15,10,5");
+         "'10abc' in sampler_options '10abc' is no number; write them like 15,10,5");
   expect([](BatchOptions& o) { o.sampler_options = "70000"; },
          "70000 neighbours of a row in a hop; choose 1 to 65535");
   expect([](BatchOptions& o) { o.sampler_options = ""; }, "a sampler of 0 hops; 1 to 16 can be");
@@ -221,6 +221,47 @@ TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
     o.batch.sampler_options = "make";
   });
   EXPECT_EQ(error, "invalid: sampler 'throwing' failed: no such luck");
+}
+
+// In this process, which is the trainer's and lives on.
+TEST_F(Plugins, WhoseSamplersCrash_AreNamedWithTheSignalAndEndNoTrainer) {
+  const std::string library = plugin("throwing_sampler");
+  const auto error = [&](const char* how) {
+    return refused([&](LoaderOptions& o) {
+      o.plugins = {library};
+      o.batch.sampler = "throwing";
+      o.batch.sampler_options = how;
+      if (std::string(how) == "hang") o.start_deadline = std::chrono::milliseconds(500);
+    });
+  };
+  const std::string whose = "the sampler 'throwing' of the plugin " + library;
+  for (const auto& [how, end] : {std::pair("crash", "was killed by signal 11 (Segmentation fault)"),
+                                 std::pair("crash bounds", "was killed by signal 6 (Aborted)"),
+                                 std::pair("exit", "left with exit code 0")}) {
+    const std::string said = error(how);
+    EXPECT_TRUE(said.starts_with("invalid: " + whose +
+                                 " ends the process where it is made or says how large its "
+                                 "batches can be: worker process "))
+        << said;
+    EXPECT_TRUE(said.ends_with(end)) << said;
+  }
+  EXPECT_EQ(error("hang"),
+            "timeout: " + whose +
+                " was not made, or did not say how large its batches can be, within 500 ms; mend it, "
+                "or raise start_deadline");
+}
+
+TEST_F(Plugins, ThatAreMissing_AreToldBeforeWhatTheirSamplerKnows) {
+  const auto lacking = [](LoaderOptions& o) {
+    o.batch.sampler = "laddies";
+    o.batch.fanouts = {4, 3};
+  };
+  EXPECT_TRUE(
+      refused(lacking).starts_with("not found: there is no sampler 'laddies'; there are neighbor, cluster"));
+  EXPECT_TRUE(refused([&](LoaderOptions& o) {
+                lacking(o);
+                o.plugins = {"/no/such/plugin.so"};
+              }).starts_with("not found: the plugin /no/such/plugin.so is not there"));
 }
 
 TEST_F(Plugins, ThatFailInABatch_EndTheBatchAndNotTheWorker) {

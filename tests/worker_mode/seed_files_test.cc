@@ -59,7 +59,7 @@ class SeedFiles : public LoaderTestWithin<120> {
     const std::string what = option + " of type " + given.type + " and shape " + given.shape;
     EXPECT_EQ(result.exit_code, 2) << what;
     EXPECT_EQ(result.out, "") << what;
-    EXPECT_EQ(result.err, "hopfeed-sample: " + reason + "\n") << what;
+    EXPECT_EQ(result.err, "hopfeed-sample: " + option + ": " + file_ + reason + "\n") << what;
   }
 
   testing::TempFolder folder_;
@@ -68,65 +68,91 @@ class SeedFiles : public LoaderTestWithin<120> {
 
 const Npy kFloats = list<double>("<f8", {1, 2, 3}), kShort = list<std::int16_t>("<i2", {1, 2, 3}),
           kUnsigned = list<std::uint64_t>("<u8", {1, 2, 3}),
-          kBigEndian = list<std::int64_t>(">i8", {1, 2, 3}), kStrings{"<U2", "(3,)", std::string(24, 'a')},
-          kObjects{"|O", "(3,)", std::string(24, 'a')},
+          kBigEndian = list<std::int64_t>(">i8", {1L << 56, 2L << 56, 3L << 56}),
+          kStrings{"<U2", "(3,)", std::string(24, 'a')}, kObjects{"|O", "(3,)", std::string(24, 'a')},
           kPairs{"<i8", "(2, 2)", bytes_of<std::int64_t>({1, 2, 3, 4})},
           kColumn{"<i8", "(3, 1)", bytes_of<std::int64_t>({1, 2, 3})},
           kScalar{"<i8", "()", bytes_of<std::int64_t>({1})}, kNothing{"<i8", "(0,)", ""},
           kCut{"<i8", "(9,)", bytes_of<std::int64_t>({1, 2, 3})};
 
-TEST_F(SeedFiles, OfTypesThatNoFileMayHave_AreOneLineThatNamesTheFile) {
+TEST_F(SeedFiles, OfTypesThatNoFileMayHave_AreOneLineThatNamesOptionAndFile) {
   for (const char* option : {"--seeds", "--seed-times", "--seed-weights"}) {
-    for (const Npy& given : {kUnsigned, kBigEndian, kStrings, kObjects})
-      expect_refused(
-          option, given,
-          file_ + " holds elements of type '" + given.type +
-              "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, little-endian");
-    expect_refused(
-        option, kCut,
-        file_ + " is no valid .npy file: shape and type ask for 72 bytes of data, the file has 24");
+    for (const Npy& given : {kStrings, kObjects})
+      expect_refused(option, given,
+                     " holds elements of type '" + given.type +
+                         "'; known are int8 to int64, uint8 to uint64, float16 to float64 and bool");
+    expect_refused(option, kCut,
+                   " is no valid .npy file: shape and type ask for 72 bytes of data, the file has 24");
   }
 }
 
-TEST_F(SeedFiles, OfAnotherTypeOrShape_AreOneLineThatNamesTheFile) {
-  const auto held = [](const Npy& given, const char* dimensions) {
-    return ": it holds '" + given.type + "' in " + dimensions + " dimensions";
+TEST_F(SeedFiles, OfAnotherTypeOrShape_AreOneLineThatNamesOptionAndFile) {
+  const auto held = [](const Npy& given, const char* shape) {
+    return ": it holds '" + given.type + "' in the shape " + shape;
   };
-  const std::string seeds = file_ + " is no list of seeds (int64 or int32 ids, or a bool per node)",
-                    times = file_ + " is no list of times (int64 or int32)",
-                    weights = file_ + " is no list of weights (float64 or float32)";
+  const std::string seeds = " is no list of seeds (integers, the ids, or a bool per node)",
+                    times = " is no list of times (integers)",
+                    weights = " is no list of weights (float64 or float32)";
   const Npy mask{"|b1", "(2, 2)", std::string(4, '\1')};
-  for (const Npy& given : {kFloats, kShort}) expect_refused("--seeds", given, seeds + held(given, "1"));
-  for (const Npy& given : {kPairs, kColumn, mask}) expect_refused("--seeds", given, seeds + held(given, "2"));
-  expect_refused("--seeds", kScalar, seeds + held(kScalar, "0"));
-  for (const Npy& given : {kFloats, kShort}) expect_refused("--seed-times", given, times + held(given, "1"));
-  expect_refused("--seed-times", kPairs, times + held(kPairs, "2"));
-  expect_refused("--seed-times", kScalar, times + held(kScalar, "0"));
-  expect_refused("--seed-weights", kShort, weights + held(kShort, "1"));
-  expect_refused("--seed-weights", kPairs, weights + held(kPairs, "2"));
-  expect_refused("--seed-weights", kScalar, weights + held(kScalar, "0"));
-  expect_refused("--seeds", kNothing, file_ + " is empty");
-  expect_refused("--seed-times", kNothing, file_ + " is empty");
+  expect_refused("--seeds", kFloats, seeds + held(kFloats, "[3]"));
+  for (const Npy& given : {kPairs, mask}) expect_refused("--seeds", given, seeds + held(given, "[2, 2]"));
+  expect_refused("--seeds", kColumn, seeds + held(kColumn, "[3, 1]"));
+  expect_refused("--seeds", kScalar, seeds + held(kScalar, "[]"));
+  expect_refused("--seed-times", kFloats, times + held(kFloats, "[3]"));
+  expect_refused("--seed-times", kPairs, times + held(kPairs, "[2, 2]"));
+  expect_refused("--seed-times", kScalar, times + held(kScalar, "[]"));
+  expect_refused("--seed-weights", kShort, weights + held(kShort, "[3]"));
+  expect_refused("--seed-weights", kPairs, weights + held(kPairs, "[2, 2]"));
+  expect_refused("--seed-weights", kScalar, weights + held(kScalar, "[]"));
+  expect_refused("--seeds", kNothing, " is empty");
+  expect_refused("--seed-times", kNothing, " is empty");
 }
 
-TEST_F(SeedFiles, OfValuesThatCannotBe_AreOneLineThatNamesTheValue) {
+TEST_F(SeedFiles, OfValuesThatCannotBe_AreOneLineThatNamesOptionFileAndValue) {
   expect_refused("--seeds", list<std::int64_t>("<i8", {1, 2, -3}),
-                 "seed -3 (position 2) is no node: type 'node' has ids 0 to 399");
+                 ": seed -3 (position 2) is no node: type 'node' has ids 0 to 399");
   expect_refused("--seeds", list<std::int32_t>("<i4", {400, 1}),
-                 "seed 400 (position 0) is no node: type 'node' has ids 0 to 399");
+                 ": seed 400 (position 0) is no node: type 'node' has ids 0 to 399");
+  expect_refused("--seeds", list<std::uint64_t>("<u8", {1, std::uint64_t{1} << 63}),
+                 ": entry 1 is 9223372036854775808, which no int64 holds");
   expect_refused("--seeds", {"|b1", "(2,)", std::string(2, '\1')},
-                 "the mask of seeds has 2 entries, and type 'node' has 400 nodes");
-  expect_refused("--seeds", {"|b1", "(400,)", std::string(400, '\0')}, "the mask of seeds has no node set");
+                 ": the mask of seeds has 2 entries, and type 'node' has 400 nodes");
+  expect_refused("--seeds", {"|b1", "(400,)", std::string(400, '\0')}, ": the mask of seeds has no node set");
   expect_refused("--seed-times", list<std::int64_t>("<i8", {1, 2, 3}),
-                 "there are 3 seed times for 230 seeds; give one for each");
-  expect_refused("--seed-weights", kFloats, "there are 3 seed weights for 230 seeds; give one for each");
-  const std::string last = "the weights of the seeds: weight 229 is ",
+                 ": there are 3 seed times for 230 seeds; give one for each");
+  expect_refused("--seed-weights", kFloats, ": there are 3 seed weights for 230 seeds; give one for each");
+  const std::string last = ": the weights of the seeds: weight 229 is ",
                     rule = "; weights are zero or above, and finite";
   expect_refused("--seed-weights", weights(-2), last + "-2" + rule);
   expect_refused("--seed-weights", weights(std::numeric_limits<double>::quiet_NaN()), last + "nan" + rule);
   expect_refused("--seed-weights", weights(std::numeric_limits<double>::infinity()), last + "inf" + rule);
   expect_refused("--seed-weights", list("<f4", std::vector<float>(kSeeds)),
-                 "the weights of the seeds: all weights are zero, so nothing can be drawn from it");
+                 ": the weights of the seeds: all weights are zero, so nothing can be drawn from it");
+}
+
+TEST_F(SeedFiles, OfLinks_AreOneLineThatNamesOptionAndFile) {
+  const auto refused = [&](const std::string& option, const Npy& given, const std::string& reason) {
+    const testing::ProgramResult result = sample(option, given, {"--link", "to"});
+    EXPECT_EQ(result.err, "hopfeed-sample: " + option + ": " + file_ + reason + "\n");
+    EXPECT_EQ(result.exit_code, 2);
+  };
+  refused("--links", {"<i8", "(1, 2)", bytes_of<std::int64_t>({1, 400})},
+          ": the destination 400 of link 0 is no node: type 'node' has ids 0 to 399");
+  refused("--links", kColumn,
+          " is no list of links (integers [links, 2]: source and destination of each): it holds '<i8' in the "
+          "shape "
+          "[3, 1]");
+}
+
+TEST_F(SeedFiles, InAnyForm_AreTaken) {
+  const Npy plain = list<std::int64_t>("<i8", {1, 2, 3});
+  const std::string expected = sample("--seeds", plain).out;
+  EXPECT_NE(expected, "");
+  for (const Npy& given : {kShort, kUnsigned, kBigEndian, list<std::uint16_t>("<u2", {1, 2, 3})}) {
+    const testing::ProgramResult result = sample("--seeds", given);
+    EXPECT_EQ(result.err, "") << given.type;
+    EXPECT_EQ(result.out, expected) << given.type;
+  }
 }
 
 TEST_F(SeedFiles, OfANodeTypeThatIsNotThere_AreOneLineThatSaysWhatThereIs) {

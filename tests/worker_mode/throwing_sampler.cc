@@ -1,5 +1,12 @@
-// A plugin that fails: where it is made with the options "make", in every batch with "batch".
+// A plugin that fails as its options say: "make" throws where it is made, "crash", "exit" and "hang" end the
+// process there or stay, "crash bounds" crashes where it says how large a batch can be. In every batch it
+// throws.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 #include "core/sampler/sampler_plugin.h"
 
@@ -9,14 +16,21 @@ using namespace hopfeed;
 
 class ThrowingSampler : public CustomSampler {
  public:
-  ThrowingSampler(const Dataset&, const BatchOptions& options) {
-    if (options.sampler_options == "make") throw std::runtime_error("no such luck");
+  ThrowingSampler(const Dataset&, const BatchOptions& options) : how_(options.sampler_options) {
+    if (how_ == "make") throw std::runtime_error("no such luck");
+    if (how_ == "crash") ::raise(SIGSEGV);
+    if (how_ == "exit") std::_Exit(0);
+    while (how_ == "hang") ::pause();
   }
   void sample(const SampleRequest&, SampleBuilder&) override { throw std::logic_error("not today"); }
   std::size_t num_hops() const override { return 1; }
   SampleBounds bounds(SeedCounts seeds) const override {
+    if (how_ == "crash bounds") std::abort();
     return {.nodes = {total_of(seeds)}, .edges = {0}, .seeds = total_of(seeds), .arrays = {}};
   }
+
+ private:
+  const std::string how_;
 };
 
 }  // namespace

@@ -1,0 +1,71 @@
+// An array in a user's .npy file, in whichever form numpy.save left it: C or Fortran order, either byte
+// order, and with the unsigned types that datasets do not have (uint16 becomes int32, uint64 int64 where it
+// fits). It is converted while it is read; nothing of it lies in memory. The files of datasets are NpyArray
+// (npy.h), strict and mapped.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/element_type.h"
+#include "core/base/mapped_file.h"
+#include "core/dataset/npy.h"
+
+namespace hopfeed {
+
+class GivenArray {
+ public:
+  /// Throws what parse_npy_header throws, and kUnsupported for elements that are no numbers.
+  explicit GivenArray(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  const std::vector<std::int64_t>& shape() const { return header_.shape; }
+  std::int64_t count() const { return header_.count(); }
+  /// "[2, 5]": for messages.
+  std::string shape_text() const;
+  /// NumPy's type string as the file has it (">u8"): for messages.
+  const std::string& descr() const { return header_.descr; }
+  /// Of the elements as they are read.
+  ElementType type() const { return type_; }
+  bool has_integers() const;
+
+  /// The elements from `first` on in C order, as many as `out` has room for. Throws kInvalid naming file and
+  /// entry where an uint64 does not fit. May be called by several threads.
+  void read(std::int64_t first, std::span<std::byte> out) const;
+  template <class T>
+  void read(std::int64_t first, std::span<T> out) const {
+    require(element_type_of<T>);
+    read(first, std::as_writable_bytes(out));
+  }
+  /// The same of any integers, each as int64.
+  void read_integers(std::int64_t first, std::span<std::int64_t> out) const;
+
+  /// Whether Fortran order makes a difference.
+  bool in_fortran_order() const { return fortran_; }
+  /// Whether elements are read as they lie in the file, whatever their order.
+  bool as_stored() const { return !swapped_ && widening_ == Widening::kNone; }
+  /// They, in the order of the file.
+  template <class T>
+  std::span<const T> stored() const {
+    require(element_type_of<T>);
+    return {reinterpret_cast<const T*>(bytes().data()), static_cast<std::size_t>(count())};
+  }
+
+ private:
+  enum class Widening { kNone, kUint16, kUint64 };
+  std::span<const std::byte> bytes() const { return file_.bytes().subspan(header_.data_offset); }
+  void require(ElementType type) const;
+  /// Element `at` of the file, which is entry `entry` in C order.
+  void convert(std::int64_t at, std::int64_t entry, std::byte* out) const;
+  std::vector<std::int64_t> place_of(std::int64_t entry) const;
+
+  MappedFile file_;
+  NpyHeader header_;
+  ElementType type_ = ElementType::kUint8;
+  Widening widening_ = Widening::kNone;
+  bool swapped_ = false, fortran_ = false;
+};
+
+}  // namespace hopfeed
