@@ -175,7 +175,7 @@ TEST_F(Links, OptionsThatCannotBe_AreNamed) {
   expect(negatives({.mode = NegativeMode::kBinary, .amount = 0}), "0 negatives for each link");
   expect(negatives({.mode = NegativeMode::kBinary, .amount = kMaxNegativeAmount + 1}), "at most 65536");
   expect(negatives({.mode = NegativeMode::kTriplet, .amount = 1.5}), "choose a whole number");
-  expect(negatives({.strict = true}), "strict and weights are of negatives");
+  expect(negatives({.strict = true}), "amount, strict, src_weight and dst_weight are of negatives");
   expect(negatives({.mode = NegativeMode::kTriplet, .src_weight = "y"}), "triplets draw no sources");
   BatchOptions nodes{.fanouts = {2}};
   nodes.link.negatives.mode = NegativeMode::kBinary;
