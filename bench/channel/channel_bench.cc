@@ -107,10 +107,11 @@ double batches_made_per_s(const LoaderOptions& options, double seconds) {
   const std::int64_t per_epoch = std::max<std::int64_t>(1, seeds.size() / options.deal.batch_size);
   return rate(1, seconds,
               [&](int, std::int64_t repetition) {
-                const std::size_t bytes = maker.sample({.seed = options.seed,
-                                                        .epoch = repetition / per_epoch,
-                                                        .first = repetition % per_epoch * options.deal.batch_size,
-                                                        .count = std::min(options.deal.batch_size, seeds.size())});
+                const std::size_t bytes =
+                    maker.sample({.seed = options.seed,
+                                  .epoch = repetition / per_epoch,
+                                  .first = repetition % per_epoch * options.deal.batch_size,
+                                  .count = std::min(options.deal.batch_size, seeds.size())});
                 block.reserve(bytes);
                 maker.write({block.data(), bytes});
                 return 1;

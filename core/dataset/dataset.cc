@@ -8,8 +8,6 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
-#include "core/base/prefetch.h"
-#include "core/dataset/row_gather.h"
 #include "core/dataset/time_codes.h"
 
 namespace hopfeed {
@@ -375,79 +373,6 @@ PageUse Dataset::page_use() const {
         ranges.push_back(array->bytes());
   }
   return hopfeed::page_use(ranges);
-}
-
-std::int64_t Dataset::dataset_id(int node_type, std::int64_t original_id) const {
-  std::int64_t id = 0;
-  dataset_ids(node_type, {&original_id, 1}, {&id, 1});
-  return id;
-}
-
-void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
-                          std::span<std::int64_t> out) const {
-  const NodeTypeMeta& node = meta_.node_types[node_type];
-  const NpyArray& array = nodes_[node_type].new_ids;
-  const auto look_up = [&]<class Id>(const Id* ids) {
-    for (std::int64_t original_id :
-         original_ids) {  // checked first, so that all look-ups can be under way at once
-      if (original_id < 0 || original_id >= node.count) {
-        throw Error(ErrorCode::kInvalid,
-                    fmt::format("node {} is out of range: node type '{}' of {} has {} nodes", original_id,
-                                node.name, folder_.string(), node.count));
-      }
-      prefetch_line(ids + original_id);
-    }
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = ids[original_ids[i]];
-      if (out[i] < 0 || out[i] >= node.count)
-        corrupt_dataset(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
-    }
-  };
-  if (node.new_id_type == ElementType::kInt32)
-    look_up(reinterpret_cast<const std::int32_t*>(array.bytes().data()));  // checked when it was opened
-  else
-    look_up(reinterpret_cast<const std::int64_t*>(array.bytes().data()));
-}
-
-std::int64_t Dataset::original_id(int node_type, std::int64_t dataset_id) const {
-  std::int64_t id = 0;
-  original_ids(node_type, {&dataset_id, 1}, &id);
-  return id;
-}
-
-std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id) const {
-  const NodeTypeMeta& node = meta_.node_types[node_type];
-  const std::int64_t id = original_id(node_type, dataset_id);
-  if (id >= 0 && id < node.count) return id;
-  const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
-  corrupt_dataset(
-      folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
-      fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
-                  "verify",
-                  dataset_id - node.partition_offsets[p], id, node.name, node.count));
-}
-
-void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,
-                           std::int64_t* out) const {
-  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
-  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0)
-    return gather_original_ids(csc(edge_type), dataset_ids, out);
-  for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
-    const int p = partition_of(offsets, dataset_ids[i]);
-    const auto* ids = reinterpret_cast<const std::int64_t*>(nodes_[node_type].original_ids[p].bytes().data());
-    out[i] = ids[dataset_ids[i] - offsets[p]];  // checked when it was opened
-  }
-}
-
-OriginalIds Dataset::original_ids(int node_type, int partition) const {
-  const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
-  const std::int64_t count = offsets[partition + 1] - offsets[partition];
-  if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0) {
-    return {.first = &edges_[edge_type].parts[partition].rows->original_id,
-            .count = count,
-            .stride = sizeof(RowRecord) / sizeof(std::int64_t)};
-  }
-  return {.first = nodes_[node_type].original_ids[partition].as<std::int64_t>().data(), .count = count};
 }
 
 }  // namespace hopfeed

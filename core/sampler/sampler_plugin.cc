@@ -52,7 +52,15 @@ class NamedTermination {
 
 void* load(const std::string& file) {
   const NamedTermination named(file);
-  return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // dlopen is declared not to throw, and so the compiler leaves out what would stop an exception; but
+  // constructors of the library may throw. Then the dynamic loader's lock is still held, and nothing can go
+  // on.
+  void* (*volatile open)(const char*, int) = dlopen;
+  try {
+    return open(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } catch (...) {
+    std::terminate();
+  }
 }
 
 }  // namespace

@@ -96,9 +96,9 @@ TEST_F(HostFaults, ChannelAboveTheMemoryCgroup_IsOneLineAndNoKill) {
   const testing::ProgramResult refused = shell(group.join() + command() + " --channel-size 200M");
   expect_one_line(refused, "200 MB of 60");
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("channel_size 200 MiB"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--channel-size 200 MiB"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("hopfeed-test-"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("lower channel_size"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("lower --channel-size"), std::string::npos) << refused.err;
   const testing::ProgramResult fits = shell(group.join() + command() + " --channel-size 8M");
   EXPECT_EQ(fits.out, whole_epoch()) << fits.err;
 }
