@@ -214,9 +214,8 @@ bool SlotPool::ready(std::uint32_t slot) const {
 
 SlotPool::Finished SlotPool::finished(std::uint32_t slot) const {
   const SlotRecord& record = view_.slot(slot);
-  const auto refused = [&](ErrorCode code, std::string text) {
-    return Finished{
-        .slot = slot, .sequence = sequences_[slot], .block = {}, .error = Error(code, std::move(text))};
+  const auto refused = [&](ErrorCode code, const std::string& text) {
+    return Finished{.slot = slot, .sequence = sequences_[slot], .block = {}, .error = Error(code, text)};
   };
   if (record.error_code != 0) {
     return refused(static_cast<ErrorCode>(record.error_code - 1),

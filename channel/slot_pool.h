@@ -42,7 +42,7 @@ class SlotPool {
   /// none is free. The sequence is one that no slot has.
   bool plan(const PlannedBatch& batch);
   /// The same with what the plan says, until it has none left or no slot is free. Returns how many.
-  std::uint32_t plan_from(BatchPlan& plan);
+  std::uint32_t plan_from(BatchPlan& from);
   /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws
   /// kNoSpace where the operating system refuses.
   void serve_grants();

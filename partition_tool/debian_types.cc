@@ -114,7 +114,7 @@ std::vector<DebianEdge> edges_of_kind(const std::vector<DebianPackage>& packages
 
 }  // namespace
 
-RawAttr debian_attr(DebianFeatures features) {
+RawAttr debian_attr(const DebianFeatures& features) {
   return {.name = "x",
           .type = ElementType::kFloat32,
           .shape = {kDebianFeatures},

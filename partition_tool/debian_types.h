@@ -26,7 +26,7 @@ inline constexpr std::int64_t kDebianFeatures = 256;
 /// Rows of kDebianFeatures.
 using DebianFeatures = std::shared_ptr<const std::vector<float>>;
 /// The attribute "x".
-RawAttr debian_attr(DebianFeatures features);
+RawAttr debian_attr(const DebianFeatures& features);
 
 struct DebianEdge {
   std::int32_t destination, source;

@@ -175,7 +175,7 @@ std::shared_ptr<const GivenArray> open_rows(const fs::path& path, std::int64_t& 
   return array;
 }
 
-RawAttr feature_attr(std::shared_ptr<const GivenArray> array) {
+RawAttr feature_attr(const std::shared_ptr<const GivenArray>& array) {
   const std::vector<std::int64_t>& shape = array->shape();
   if (shape.size() != 2 || shape[1] < 1)
     refuse(array->path(), "features must have the shape [N, F] with at least one column");
@@ -209,7 +209,8 @@ RawAttr feature_attr(std::shared_ptr<const GivenArray> array) {
   return attr;
 }
 
-RawAttr node_attr(const NamedFile& file, std::shared_ptr<const GivenArray> array, std::int64_t num_nodes) {
+RawAttr node_attr(const NamedFile& file, const std::shared_ptr<const GivenArray>& array,
+                  std::int64_t num_nodes) {
   RawAttr attr = kept_attr<RawAttr>(file, *array, num_nodes, "nodes");
   attr.read_row = [array, width = array->count() / num_nodes](std::int64_t node, std::span<std::byte> row) {
     array->read(node * width, row);

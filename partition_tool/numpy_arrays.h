@@ -36,10 +36,11 @@ std::shared_ptr<const GivenArray> open_rows(const std::filesystem::path& path, s
 
 /// "x": [N, F] float16 or float32, kept, or float64, rounded to float32. Rows stay mapped and are read when
 /// they are written.
-RawAttr feature_attr(std::shared_ptr<const GivenArray> array);
+RawAttr feature_attr(const std::shared_ptr<const GivenArray>& array);
 /// Any element type, kept as it is but for uint16 (int32) and uint64 (int64); the first dimension is the
 /// node.
-RawAttr node_attr(const NamedFile& file, std::shared_ptr<const GivenArray> array, std::int64_t num_nodes);
+RawAttr node_attr(const NamedFile& file, const std::shared_ptr<const GivenArray>& array,
+                  std::int64_t num_nodes);
 RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges);
 /// Throws kInvalid where a name is none that a file can have, is that of a batch's field
 /// (core/batch/field_names.h), is among `taken`, or comes twice.

@@ -46,7 +46,7 @@ class Fields {
     return at->get<std::string>();
   }
   std::string name(const char* key) const {
-    const std::string value = text(key);
+    std::string value = text(key);
     check(value, key);
     return value;
   }
@@ -146,7 +146,7 @@ std::string find_reversed(const Fields& in, const std::vector<NumpyEdges>& all, 
   std::string back;
   for (const NumpyEdges& edges : all) {
     if (&edges == &reverse || edges.src != reverse.dst || edges.dst != reverse.src) continue;
-    const std::string name = full_name(edges);
+    std::string name = full_name(edges);
     if (reverse.rev_of != edges.rel && reverse.rev_of != name) {
       back += (back.empty() ? "" : ", ") + name;
       continue;

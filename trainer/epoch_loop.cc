@@ -14,6 +14,13 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
+Settings settings_of(const BatchStream& stream) {
+  Settings settings = stream.spec().parts();
+  settings["batch-size"] = std::to_string(stream.deal().batch_size);
+  settings["drop-last"] = stream.deal().drop_last ? "true" : "false";
+  return settings;
+}
+
 EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
                      BatchStream& stream, torch::nn::Module& model, torch::optim::Optimizer& optimizer)
     : world_(world),

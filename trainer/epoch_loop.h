@@ -55,6 +55,10 @@ struct EpochLoopOptions {
   Resume resume = Resume::kAfterRestart;
 };
 
+/// Of what decides the batches of a stream: its spec, the batch size and whether an incomplete round is
+/// dropped.
+Settings settings_of(const BatchStream& stream);
+
 /// Of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
 struct BatchLoss {
   torch::Tensor sum;

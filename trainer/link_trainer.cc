@@ -61,10 +61,9 @@ LinkModelOptions model_options(const LinkTrainingOptions& options, const Dataset
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
 Settings settings_of(const LinkTrainingOptions& options, const BatchStream& stream) {
   const auto text = [](const auto& value) { return nlohmann::json(value).dump(); };
-  Settings settings = stream.spec().parts();
+  Settings settings = settings_of(stream);
   settings.insert({{"valid split", options.valid_split},
                    {"test split", options.test_split},
-                   {"batch-size", text(stream.deal().batch_size)},
                    {"max-batches", text(options.max_batches)},
                    {"hidden", text(options.hidden)},
                    {"dropout", text(options.dropout)},

@@ -85,10 +85,8 @@ int seed_type(const TrainingOptions& options, const DatasetMeta& dataset) {
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
 Settings settings_of(const TrainingOptions& options, const BatchStream& stream) {
-  Settings settings = stream.spec().parts();
+  Settings settings = settings_of(stream);
   settings.insert({{"valid split", options.valid_split},
-                   {"batch-size", to_text(stream.deal().batch_size)},
-                   {"drop-last", to_text(stream.deal().drop_last)},
                    {"hidden", to_text(options.hidden)},
                    {"dropout", to_text(options.dropout)},
                    {"lr", to_text(options.lr)},

@@ -24,9 +24,12 @@ void BatchFiller::publish_what_it_throws(const Part& part) {
   } catch (const std::bad_alloc&) {
     claim_.reset();
     port_.publish_error(claim, ErrorCode::kNoSpace,
-                        fmt::format("a worker has no memory for the batch of {} seeds from position {}: "
+                        fmt::format("there is no memory for the batch of {} seeds from position {}: "
                                     "lower batch_size, fanouts or num_workers",
                                     claim.batch.count, claim.batch.first));
+  } catch (const std::exception& error) {
+    claim_.reset();
+    port_.publish_error(claim, ErrorCode::kIo, fmt::format("the batch failed: {}", error.what()));
   }
 }
 

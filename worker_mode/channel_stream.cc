@@ -8,7 +8,10 @@
 
 #include "channel/futex.h"
 #include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -38,11 +41,15 @@ ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, Datas
   check_deal(deal_, num_seeds_);
 }
 
-void ChannelStream::make_channel(const ChannelPlan& plan, const LoaderOptions& options) {
-  host_ = std::make_shared<ChannelHost>(plan);
+void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker& maker) {
+  host_ = std::make_shared<ChannelHost>(plan_channel(options.execution, options.batch.bounded(),
+                                                     {.worst_block = maker.max_block_bytes(deal_.batch_size),
+                                                      .scratch = maker.scratch(deal_.batch_size),
+                                                      .available = available_memory(),
+                                                      .local_world = local_ranks().world}));
   channel_ =
-      std::make_shared<LoaderChannel>(host_, LoaderChannelOptions{.rank = options.deal.rank,
-                                                                  .world_size = options.deal.world_size,
+      std::make_shared<LoaderChannel>(host_, LoaderChannelOptions{.rank = deal_.rank,
+                                                                  .world_size = deal_.world_size,
                                                                   .workers = options.execution.num_workers,
                                                                   .observer = options.observer});
 }
@@ -55,9 +62,8 @@ void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {
 
 std::optional<Batch> ChannelStream::next() {
   require_own_process();
-  const std::int64_t asked = monotonic_now();
-  work();
-  const std::optional<LoaderChannel::Taken> taken = channel_->next(patience_, asked);
+  const std::optional<LoaderChannel::Taken> taken =
+      channel_->next(patience_, monotonic_now(), [this] { work(); });
   if (!taken) return {};
   return Batch(BatchView(taken->block), std::make_shared<const SlotLease>(channel_, taken->slot));
 }

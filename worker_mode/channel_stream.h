@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
+#include "core/maker/batch_maker.h"
 #include "core/stream/batch_stream.h"
 #include "worker_mode/channel_host.h"
 #include "worker_mode/loader.h"
@@ -30,11 +31,12 @@ class ChannelStream : public BatchStream {
 
  protected:
   ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds);
-  /// Before next() waits: work that the calling thread does itself.
+  /// Before next() waits, each time: work that the calling thread does itself.
   virtual void work() {}
   const std::shared_ptr<ChannelHost>& host() const { return host_; }
   LoaderChannel& channel() { return *channel_; }
-  void make_channel(const ChannelPlan& plan, const LoaderOptions& options);
+  /// As large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
+  void make_channel(const LoaderOptions& options, const BatchMaker& maker);
 
  private:
   void require_own_process() const;

@@ -1,14 +1,14 @@
 // See in_process_stream.h.
 #include "worker_mode/in_process_stream.h"
 
+#include <unistd.h>
+
+#include <bit>
 #include <utility>
 
-#include "core/base/memory_limits.h"
 #include "core/sampler/sampler_plugin.h"
-#include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/slot_keeper.h"
-#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 
@@ -28,17 +28,12 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       dataset_(std::move(dataset)),
       source_(std::move(source)),
       maker_(source_->maker(*dataset_, options.batch, options.execution)) {
-  const std::int64_t batch_size = options.deal.batch_size;
-  make_channel(plan_channel(options.execution, options.batch.bounded(),
-                            {.worst_block = maker_.max_block_bytes(batch_size),
-                             .scratch = maker_.scratch(batch_size),
-                             .available = available_memory(),
-                             .local_world = local_ranks().world}),
-               options);
+  make_channel(options, maker_);
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);
   filler_.emplace(*port_, maker_,
                   FillerOptions{.seed = options.seed, .check_finite = options.execution.check_finite});
+  host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));
   port_->report_ready();
 }
 
@@ -60,6 +55,8 @@ void InProcessStream::work() {
   filler_->begin(*claim);
   host()->service();  // grants
   filler_->try_finish();
+  // Asking the kernel takes milliseconds, so it is asked ever more seldom.
+  if (std::has_single_bit(++batches_)) port_->note_pages(dataset_->page_use());
 }
 
 }  // namespace hopfeed

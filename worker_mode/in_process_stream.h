@@ -29,6 +29,7 @@ class InProcessStream final : public ChannelStream {
   BatchMaker maker_;
   std::optional<WorkerPort> port_;
   std::optional<BatchFiller> filler_;
+  std::uint64_t batches_ = 0;  // begun
 };
 
 }  // namespace hopfeed

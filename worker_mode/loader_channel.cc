@@ -61,8 +61,8 @@ void LoaderChannel::begin_epoch(std::int64_t epoch, const Deal& deal) {
   host_->pump();
 }
 
-std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds patience,
-                                                        std::int64_t asked) {
+std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds patience, std::int64_t asked,
+                                                        const std::function<void()>& work) {
   MutexLock lock(host_->mutex);
   if (!epoch_) throw Error(ErrorCode::kInvalid, "next() before begin_epoch(): start an epoch first");
   note_left(asked);
@@ -93,6 +93,7 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
     }
     const bool announced = host_->pool().announced(sequence);
     lock.unlock();
+    if (work) work();
     control.loader.waiting_since.store(asked);
     control.loader_event.wait(seen, kNap, announced ? kAnnouncedSpin : SharedEvent::kSpin);
     lock.lock();

@@ -41,7 +41,8 @@ class LoaderChannel {
   /// Waits for this rank's next batch; nothing at the end of the epoch. `asked`: when the trainer began to
   /// wait (monotonic_now); `patience`: the longest time without any sign of life from the workers. Throws as
   /// BatchStream::next.
-  std::optional<Taken> next(std::chrono::nanoseconds patience, std::int64_t asked = monotonic_now());
+  std::optional<Taken> next(std::chrono::nanoseconds patience, std::int64_t asked = monotonic_now(),
+                            const std::function<void()>& work = {});
   /// Whether next() would find its batch, or the error in its place, at once.
   bool next_is_ready() const;
   std::int64_t steps() const;

@@ -67,7 +67,8 @@ std::int64_t negative_retries(const BatchView& batch) {
 /// Makes the one batch of --at here, without workers.
 void sample_one(const SampleArguments& arguments) {
   if (!arguments.trace.empty())
-    throw Error(ErrorCode::kInvalid, "--trace is of workers, and --at has none; leave one of them out");
+    throw Error(ErrorCode::kInvalid,
+                "--trace is of whole runs, and --at makes one batch; leave one of them out");
   JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");

@@ -7,9 +7,19 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{
-      {"dataset", dataset}, {"spec", spec.to_json()}, {"check_finite", check_finite}, {"worker", worker},
-      {"parent", parent},   {"cores", cores},         {"huge_pages", huge_pages}};
+  const nlohmann::json json{{"dataset", dataset},
+                            {"spec", spec.to_json()},
+                            {"num_workers", execution.num_workers},
+                            {"channel_size", execution.channel_size},
+                            {"num_slots", execution.num_slots},
+                            {"huge_pages", to_string(execution.huge_pages)},
+                            {"check_finite", execution.check_finite},
+                            {"batch_deadline", execution.batch_deadline.count()},
+                            {"start_deadline", execution.start_deadline.count()},
+                            {"max_worker_restarts", execution.max_worker_restarts},
+                            {"worker", worker},
+                            {"parent", parent},
+                            {"cores", cores}};
   return json_text(json);
 }
 
@@ -19,11 +29,18 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     WorkerConfig config;
     json.at("dataset").get_to(config.dataset);
     config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
-    json.at("check_finite").get_to(config.check_finite);
+    ExecutionOptions& execution = config.execution;
+    json.at("num_workers").get_to(execution.num_workers);
+    json.at("channel_size").get_to(execution.channel_size);
+    json.at("num_slots").get_to(execution.num_slots);
+    execution.huge_pages = parse_huge_pages(json.at("huge_pages").get<std::string>());
+    json.at("check_finite").get_to(execution.check_finite);
+    execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());
+    execution.start_deadline = std::chrono::milliseconds(json.at("start_deadline").get<std::int64_t>());
+    json.at("max_worker_restarts").get_to(execution.max_worker_restarts);
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
-    json.at("huge_pages").get_to(config.huge_pages);
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorrupt,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/batch/execution_options.h"
 #include "core/maker/batch_spec.h"
 
 namespace hopfeed {
@@ -24,13 +25,12 @@ inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
 
 struct WorkerConfig {
-  std::string dataset;  // absolute path of the folder
-  BatchSpec spec;       // given seeds are inherited
-  bool check_finite = false;
-  std::uint32_t worker = 0;         // number of its record in the channel
-  std::int64_t parent = 0;          // pid of the loader's process
-  std::vector<int> cores;           // it runs on these; empty: anywhere
-  std::string huge_pages = "auto";  // of the dataset, as core/base/huge_pages.h names them
+  std::string dataset;         // absolute path of the folder
+  BatchSpec spec;              // given seeds are inherited
+  ExecutionOptions execution;  // without plugins, cores and program, which workers are told otherwise
+  std::uint32_t worker = 0;    // number of its record in the channel
+  std::int64_t parent = 0;     // pid of the loader's process
+  std::vector<int> cores;      // it runs on these; empty: anywhere
 
   std::string to_json() const;
   /// Throws kCorrupt.

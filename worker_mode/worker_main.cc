@@ -127,10 +127,10 @@ void require_same_sampler(const BatchSpec& spec) {
 void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   place_on(config.cores);
   require_same_sampler(config.spec);
-  const Dataset dataset(config.dataset, {.huge_pages = parse_huge_pages(config.huge_pages)});
+  const Dataset dataset(config.dataset, {.huge_pages = config.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, given_seeds(config.spec));
-  BatchMaker maker = source->maker(dataset, config.spec.batch);
-  BatchFiller filler(port, maker, {.seed = config.spec.seed, .check_finite = config.check_finite});
+  BatchMaker maker = source->maker(dataset, config.spec.batch, config.execution);
+  BatchFiller filler(port, maker, {.seed = config.spec.seed, .check_finite = config.execution.check_finite});
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
     const std::optional<Claim> claim = port.claim(kNap);
@@ -211,7 +211,7 @@ int try_sampler(const char* batch_size, std::span<char* const> plugins) {
     for (const char* plugin : plugins) load_sampler_plugin(plugin);
     const Dataset dataset(config.dataset);
     const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, given_seeds(config.spec));
-    const BatchMaker maker = source->maker(dataset, config.spec.batch);
+    const BatchMaker maker = source->maker(dataset, config.spec.batch, config.execution);
     maker.max_block_bytes(std::atoll(batch_size));
     maker.scratch(std::atoll(batch_size));
   } catch (const std::exception&) {  // the loader will hear of it, where it can be caught

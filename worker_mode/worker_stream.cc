@@ -4,14 +4,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/memory_limits.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
-#include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/supervisor.h"
-#include "worker_mode/torchrun_environment.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 #include "worker_mode/worker_program.h"
@@ -56,7 +53,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
                  .batch_size = options.deal.batch_size,
                  .deadline = execution.start_deadline});
   }
-  stream->plan_channel_for(options, dataset, *source);
+  stream->make_channel(options, source->maker(dataset, options.batch, options.execution));
   stream->start_workers(execution, program, config);
   return stream;
 }
@@ -68,26 +65,13 @@ WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset,
   seeds_fd_ = memfd_of("hopfeed-seeds", packed.data(), packed.size());
 }
 
-void WorkerStream::plan_channel_for(const LoaderOptions& options, const Dataset& dataset,
-                                    const BatchSource& source) {
-  const BatchMaker maker = source.maker(dataset, options.batch, options.execution);
-  const std::int64_t batch_size = options.deal.batch_size;
-  make_channel(plan_channel(options.execution, options.batch.bounded(),
-                            {.worst_block = maker.max_block_bytes(batch_size),
-                             .scratch = maker.scratch(batch_size),
-                             .available = available_memory(),
-                             .local_world = local_ranks().world}),
-               options);
-}
-
 WorkerConfig WorkerStream::worker_config(const LoaderOptions& options, const Dataset& dataset) const {
   return {.dataset = std::filesystem::absolute(dataset.folder()).string(),
           .spec = spec(),
-          .check_finite = options.execution.check_finite,
+          .execution = options.execution,
           .worker = 0,
           .parent = 0,
-          .cores = {},
-          .huge_pages = to_string(options.execution.huge_pages)};
+          .cores = {}};
 }
 
 WorkerStream::~WorkerStream() {

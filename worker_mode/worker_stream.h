@@ -21,7 +21,6 @@ class WorkerStream final : public ChannelStream {
 
  private:
   WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
-  void plan_channel_for(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
   /// Of the workers, but for what tells them apart.
   WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
   void start_workers(const ExecutionOptions& execution, const std::string& program,

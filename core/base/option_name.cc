@@ -27,7 +27,7 @@ const std::string* find(std::string_view field) {
 
 }  // namespace
 
-void name_options(OptionNames options) { names().options = std::move(options); }
+void name_options(OptionNames given) { names().options = std::move(given); }
 
 std::string option_name(std::string_view field) {
   const std::string* option = find(field);

@@ -12,14 +12,14 @@ namespace hopfeed {
 using OptionNames = std::map<std::string, std::string, std::less<>>;  // field -> option
 
 /// From now on, in this process. Not to be called while another thread may make a message.
-void name_options(OptionNames names);
+void name_options(OptionNames given);
 /// The option of a field ("time", "batch.link"), where the program has one; else the field as it stands.
 /// Messages ask for it where a field's name is an English word too, and with_option_names() could not tell.
 std::string option_name(std::string_view field);
-/// `message` with the names of fields replaced by those of options. A word is one where it can be nothing
-/// else
-/// ("batch_size", "batch.link"), and an English word ("time") where it stands alone in parentheses, behind
-/// "option", or at the head of "time is ...". What stands in quotes or is part of a path stays.
+/// `message` with the names of fields replaced by those of options. A word is one where it can be
+/// nothing else ("batch_size", "batch.link"), and an English word ("time") where it stands alone in
+/// parentheses, behind "option", or at the head of "time is ...". What stands in quotes or is part of a path
+/// stays.
 std::string with_option_names(std::string_view message);
 
 /// A program has read the values of this field from a file. Likewise before anything is started.

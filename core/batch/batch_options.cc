@@ -251,35 +251,24 @@ LinkOptions link_from(const nlohmann::json& json) {
   return link;
 }
 
+const std::set<std::string> kTold{
+    "fanouts",     "edge_fanouts", "replace",  "weight",      "time",  "seed_time", "temporal_strategy",
+    "time_window", "disjoint",     "edge_ids", "dataset_ids", "attrs", "edge_attrs"};
+
 }  // namespace
 
+const std::vector<std::string> BatchOptions::kToldWhereSet{
+    "cluster", "keep_orig_edges", "labor",    "labor_seeds", "link",
+    "sampler", "sampler_options", "subgraph", "walk"};
+
 BatchOptions BatchOptions::from_json(const std::string& text) {
-  static const std::set<std::string> known{"fanouts",
-                                           "edge_fanouts",
-                                           "replace",
-                                           "weight",
-                                           "time",
-                                           "seed_time",
-                                           "temporal_strategy",
-                                           "time_window",
-                                           "disjoint",
-                                           "edge_ids",
-                                           "dataset_ids",
-                                           "attrs",
-                                           "edge_attrs",
-                                           "labor",
-                                           "labor_seeds",
-                                           "subgraph",
-                                           "keep_orig_edges",
-                                           "sampler",
-                                           "sampler_options",
-                                           "cluster",
-                                           "walk",
-                                           "link"};
   try {
     const nlohmann::json json = parse_json(text);
+    const auto bad = [](const std::string& what, const std::string& key) {
+      throw Error(ErrorCode::kInvalid, fmt::format("bad batch options: {} '{}'", what, key));
+    };
     for (const auto& [key, value] : json.items())
-      require_valid(known.contains(key), fmt::format("bad batch options: unknown key '{}'", key));
+      if (!kTold.contains(key) && !std::ranges::count(kToldWhereSet, key)) bad("unknown key", key);
     BatchOptions options;
     options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
     for (const auto& [type, hops] : json.at("edge_fanouts").items())
@@ -305,6 +294,11 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     if (json.contains("walk")) options.walk = walk_from(json.at("walk"));
     if (json.contains("link")) options.link = link_from(json.at("link"));
     options.validate();
+    // A number that is none, or one that was cut to fit, is not what to_json() writes.
+    const nlohmann::json written = parse_json(options.to_json());
+    for (const auto& [key, value] : json.items())
+      if (written.contains(key) && json_text(written.at(key)) != json_text(value))
+        bad("no such value of key", key);
     return options;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kInvalid, std::string("bad batch options: ") + error.what());

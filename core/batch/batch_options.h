@@ -90,6 +90,9 @@ struct BatchOptions {
   void validate() const;
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
   std::string to_json() const;
+  /// Keys that to_json() tells only where they are not the default, because older texts, and with them the
+  /// bytes of batches, have to stay.
+  static const std::vector<std::string> kToldWhereSet;
   /// Throws kInvalid naming a key that is unknown, missing or has no such value.
   static BatchOptions from_json(const std::string& text);
   /// XXH3-64 of to_json().

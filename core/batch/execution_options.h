@@ -12,7 +12,8 @@
 namespace hopfeed {
 
 struct ExecutionOptions {
-  /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them.
+  /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
+  /// cores, the deadlines, max_worker_restarts and worker_program are not read.
   std::int64_t num_workers = 1;
   /// Bytes the channel may hold; 0: four worst-case batches per worker, or one in each slot where that is no
   /// more than 64 MiB; at most a quarter of the memory that is available (LOCAL_WORLD_SIZE ranks share it).
@@ -33,8 +34,8 @@ struct ExecutionOptions {
   /// cause. Workers that are killed together, however many, are started again together.
   int max_worker_restarts = 10;
   std::vector<std::string> plugins = {};  // shared libraries with samplers of one's own (sampler_plugin.h)
-  std::string worker_program =
-      {};  // empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH
+  /// Empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH.
+  std::string worker_program = {};
 
   /// Throws kInvalid naming the option.
   void validate() const;

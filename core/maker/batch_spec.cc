@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
@@ -15,11 +16,15 @@ using nlohmann::json;
 
 json json_of(const BatchSpec& spec) {
   json seeds{{"node_type", spec.seeds.node_type}, {"split", spec.seeds.split}, {"sha256", spec.seeds.sha256}};
+  json batch = parse_json(spec.batch.to_json());
+  for (const std::string& key :
+       BatchOptions::kToldWhereSet)  // here all are told: a key that is lost is missed
+    if (!batch.contains(key)) batch[key] = nullptr;
   return {{"version", BatchSpec::kVersion},
           {"rules", spec.rules},
           {"dataset", spec.dataset},
           {"fingerprint", spec.fingerprint},
-          {"batch", parse_json(spec.batch.to_json())},
+          {"batch", std::move(batch)},
           {"seeds", std::move(seeds)},
           {"shuffle", spec.shuffle},
           {"seed", spec.seed},
@@ -44,7 +49,7 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
   require_valid(whole.is_object(), fmt::format("{} is no JSON object", what));
   const std::string repeated = repeated_key(text);
   require_valid(repeated.empty(), fmt::format("{} has the key '{}' twice", what, repeated));
-  if (whole.value("version", json()) != kVersion)
+  if (json_text(whole.value("version", json())) != std::to_string(kVersion))
     throw Error(ErrorCode::kVersion,
                 fmt::format("{} is of version {}, and this hopfeed reads {}; use one version on both sides",
                             what, json_text(whole.value("version", json())), kVersion));
@@ -59,6 +64,8 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
       key = name;
       from.at(name).get_to(to);
     };
+    require_valid(json_text(whole.at("rules")) == std::to_string(whole.at("rules").get<int>()),
+                  "'rules' of the batch spec is no whole number");
     read(whole, "rules", spec.rules);
     read(whole, "dataset", spec.dataset);
     read(whole, "fingerprint", spec.fingerprint);
@@ -73,9 +80,19 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
     throw Error(ErrorCode::kInvalid,
                 fmt::format("'{}' of the batch spec cannot be read: {}", key, error.what()));
   }
-  spec.batch = BatchOptions::from_json(json_text(whole.at("batch")));
+  json batch = whole.at("batch");
+  require_valid(batch.is_object(), "'batch' of the batch spec is no JSON object");
+  for (const std::string& optional : BatchOptions::kToldWhereSet) {
+    require_valid(batch.contains(optional),
+                  fmt::format("'batch' of the batch spec lacks the key '{}'", optional));
+    if (batch.at(optional).is_null()) batch.erase(optional);
+  }
+  spec.batch = BatchOptions::from_json(json_text(batch));
   require_valid(spec.seeds.split.empty() != spec.seeds.sha256.empty(),
                 "'seeds' of the batch spec name a split or a hash of what is given, one of the two");
+  require_valid(
+      spec.batch.link.on() == spec.seeds.node_type.empty(),
+      "'seeds' of the batch spec name a node type where they are nodes, and none where they are links");
   return spec;
 }
 
@@ -86,7 +103,8 @@ std::map<std::string, std::string> BatchSpec::parts() const {
     if (!value.is_object())
       parts[name] = json_text(value);
     else
-      for (const auto& [inner, part] : value.items()) parts[name + "." + inner] = json_text(part);
+      for (const auto& [inner, part] : value.items())
+        if (!part.is_null() || inner == "attrs") parts[fmt::format("{}.{}", name, inner)] = json_text(part);
   }
   parts.erase("version");
   return parts;
@@ -100,17 +118,6 @@ void BatchSpec::require_rules() const {
                           rules, kRules));
 }
 
-std::string difference(const BatchSpec& here, const BatchSpec& there) {
-  const auto mine = here.parts(), theirs = there.parts();
-  const auto value = [](const auto& parts, const std::string& name) {
-    const auto found = parts.find(name);
-    return found == parts.end() ? std::string("not set") : found->second;
-  };
-  for (const auto* parts : {&mine, &theirs})
-    for (const auto& [name, text] : *parts)
-      if (value(mine, name) != value(theirs, name))
-        return fmt::format("{} is {} here and {} there", name, value(mine, name), value(theirs, name));
-  return "";
-}
+bool operator==(const BatchSpec& a, const BatchSpec& b) { return a.to_json() == b.to_json(); }
 
 }  // namespace hopfeed

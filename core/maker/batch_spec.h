@@ -30,8 +30,8 @@ struct BatchSpec {
   SeedSpec seeds = {};
   bool shuffle = true;
   std::uint64_t seed = 0;
-  std::string sampler_sha256 =
-      {};  // of the plugin's file that brought batch.sampler; empty: it is hopfeed's own
+  /// Of the plugin's file that brought batch.sampler; empty: it is hopfeed's own.
+  std::string sampler_sha256 = {};
   int rules = kRules;
 
   /// One canonical line of JSON; from_json reads it back and throws kVersion for another version, kInvalid
@@ -43,10 +43,8 @@ struct BatchSpec {
   std::map<std::string, std::string> parts() const;
   /// Throws kVersion where the spec is of other rules than this build's: it would make other bytes.
   void require_rules() const;
-  friend bool operator==(const BatchSpec&, const BatchSpec&) = default;
+  /// Whole: their JSON is one.
+  friend bool operator==(const BatchSpec& a, const BatchSpec& b);
 };
-
-/// What differs, in words ("seed is 1 here and 2 there"), the first part by name; empty where nothing does.
-std::string difference(const BatchSpec& here, const BatchSpec& there);
 
 }  // namespace hopfeed

@@ -139,7 +139,7 @@ void CommandLine::add(const std::string& names, const std::string& help, const c
 }
 
 void CommandLine::option(const std::string& names, std::string& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   const std::string type = rules.output           ? "PATH"
                            : rules.one_of.empty() ? "TEXT"
                                                   : fmt::format("{}", fmt::join(rules.one_of, "|"));
@@ -157,7 +157,7 @@ void CommandLine::option(const std::string& names, std::string& value, const std
 }
 
 void CommandLine::option(const std::string& names, std::filesystem::path& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   if (rules.output) outputs_.push_back({first_name(names), [&value] { return value; }});
   add(names, help, "PATH", value.string(), rules,
       [&value, name = first_name(names)](const std::string& text) {
@@ -167,14 +167,15 @@ void CommandLine::option(const std::string& names, std::filesystem::path& value,
 }
 
 void CommandLine::option(const std::string& names, std::optional<std::string>& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   add(names, help, "TEXT", "", rules, [&value, name = first_name(names)](const std::string& text) {
     refuse_empty(text, name);
     value = text;
   });
 }
 
-void CommandLine::option(const std::string& names, int& value, const std::string& help, OptionRules rules) {
+void CommandLine::option(const std::string& names, int& value, const std::string& help,
+                         const OptionRules& rules) {
   add(names, help, "NUMBER", shown(value, rules), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = whole_number<int>(text, name, rules);
@@ -182,7 +183,7 @@ void CommandLine::option(const std::string& names, int& value, const std::string
 }
 
 void CommandLine::option(const std::string& names, std::int64_t& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   add(names, help, "NUMBER", shown(value, rules), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = whole_number<std::int64_t>(text, name, rules);
@@ -190,7 +191,7 @@ void CommandLine::option(const std::string& names, std::int64_t& value, const st
 }
 
 void CommandLine::option(const std::string& names, std::uint64_t& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   add(names, help, "NUMBER", std::to_string(value), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = whole_number<std::uint64_t>(text, name, rules);
@@ -198,14 +199,14 @@ void CommandLine::option(const std::string& names, std::uint64_t& value, const s
 }
 
 void CommandLine::option(const std::string& names, std::optional<std::int64_t>& value,
-                         const std::string& help, OptionRules rules) {
+                         const std::string& help, const OptionRules& rules) {
   add(names, help, "NUMBER", "", rules, [&value, rules, name = first_name(names)](const std::string& text) {
     value = whole_number<std::int64_t>(text, name, rules);
   });
 }
 
 void CommandLine::option(const std::string& names, double& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   add(names, help, "NUMBER", fmt::format("{}", value), rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         value = real_number(text, name, rules);
@@ -213,7 +214,7 @@ void CommandLine::option(const std::string& names, double& value, const std::str
 }
 
 void CommandLine::option(const std::string& names, std::optional<double>& value, const std::string& help,
-                         OptionRules rules) {
+                         const OptionRules& rules) {
   add(names, help, "NUMBER", "", rules, [&value, rules, name = first_name(names)](const std::string& text) {
     value = real_number(text, name, rules);
   });

@@ -35,20 +35,23 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  void option(const std::string& names, std::string& value, const std::string& help, OptionRules rules = {});
+  void option(const std::string& names, std::string& value, const std::string& help,
+              const OptionRules& rules = {});
   void option(const std::string& names, std::filesystem::path& value, const std::string& help,
-              OptionRules rules = {});
+              const OptionRules& rules = {});
   void option(const std::string& names, std::optional<std::string>& value, const std::string& help,
-              OptionRules rules = {});
-  void option(const std::string& names, int& value, const std::string& help, OptionRules rules = {});
-  void option(const std::string& names, std::int64_t& value, const std::string& help, OptionRules rules = {});
+              const OptionRules& rules = {});
+  void option(const std::string& names, int& value, const std::string& help, const OptionRules& rules = {});
+  void option(const std::string& names, std::int64_t& value, const std::string& help,
+              const OptionRules& rules = {});
   void option(const std::string& names, std::uint64_t& value, const std::string& help,
-              OptionRules rules = {});
+              const OptionRules& rules = {});
   void option(const std::string& names, std::optional<std::int64_t>& value, const std::string& help,
-              OptionRules rules = {});
-  void option(const std::string& names, double& value, const std::string& help, OptionRules rules = {});
+              const OptionRules& rules = {});
+  void option(const std::string& names, double& value, const std::string& help,
+              const OptionRules& rules = {});
   void option(const std::string& names, std::optional<double>& value, const std::string& help,
-              OptionRules rules = {});
+              const OptionRules& rules = {});
   /// Bytes: 1000000, 512M, 4G. A default of 0 is not shown, it stands for a choice made later.
   void size_option(const std::string& names, std::size_t& value, const std::string& help);
   /// Numbers of cores: 0,2-3.

@@ -83,7 +83,7 @@ struct NeighborSampler::Impl {
 
   SamplerRelabel relabel_for(std::int64_t num_nodes) const {
     if (!trees)
-      return std::visit([](auto&& table) { return SamplerRelabel(std::move(table)); },
+      return std::visit([]<class Table>(Table&& table) { return SamplerRelabel(std::forward<Table>(table)); },
                         make_relabel(num_nodes));
     // Where two edge types end at a node type, the trees of a frontier come as often as there were ways to
     // it.

@@ -1,6 +1,6 @@
 // What a trainer iterates, wherever its batches come from: workers of this machine, the calling thread, later
 // servers. All that consumes batches takes a BatchStream, and all streams pass one suite
-// (tests/worker_mode/stream_conformance.h): the same bytes in the same order, the same errors.
+// (tests/worker_mode/stream_conformance_test.cc): the same bytes in the same order, the same errors.
 //
 //   for (int epoch = 0; epoch < 10; ++epoch) {
 //     stream.begin_epoch(epoch);

@@ -56,9 +56,12 @@ TEST(BatchSpec, TheTextOfVersionOne_Stays) {
                  .seeds = {.node_type = "node", .split = "train"},
                  .seed = 7})
           .to_json(),
-      R"({"batch":{"attrs":null,"dataset_ids":false,"disjoint":false,"edge_attrs":[],"edge_fanouts":{},)"
-      R"("edge_ids":false,"fanouts":[2],"replace":false,"seed_time":"","temporal_strategy":"uniform",)"
-      R"("time":"","time_window":0,"weight":""},"dataset":"d","fingerprint":"f","rules":)" +
+      R"({"batch":{"attrs":null,"cluster":null,"dataset_ids":false,"disjoint":false,"edge_attrs":[],)"
+      R"("edge_fanouts":{},)"
+      R"("edge_ids":false,"fanouts":[2],"keep_orig_edges":null,"labor":null,"labor_seeds":null,"link":null,)"
+      R"("replace":false,"sampler":null,"sampler_options":null,"seed_time":"",)"
+      R"("subgraph":null,"temporal_strategy":"uniform",)"
+      R"("time":"","time_window":0,"walk":null,"weight":""},"dataset":"d","fingerprint":"f","rules":)" +
           std::to_string(BatchSpec::kRules) +
           R"(,"sampler_sha256":"","seed":7,"seeds":{"node_type":"node","sha256":"","split":"train"},)"
           R"("shuffle":true,"version":1})");
@@ -83,21 +86,27 @@ TEST(BatchSpec, KeysThatAreUnknownMissingTwiceOrOfAnotherKind_AreNamed) {
             std::string::npos);
   EXPECT_NE(error("18446744073709551615", "-1").find("'seed' of the batch spec"), std::string::npos);
   EXPECT_NE(error("\"sha256\":\"\"", "\"sha256\":\"ab\"").find("one of the two"), std::string::npos);
+  EXPECT_EQ(error("\"labor\":null,", ""), "invalid: 'batch' of the batch spec lacks the key 'labor'");
+  EXPECT_EQ(error("[15,10]", "[15,1.5]"), "invalid: bad batch options: no such value of key 'fanouts'");
+  EXPECT_EQ(error("\"rules\":1", "\"rules\":1.5"), "invalid: 'rules' of the batch spec is no whole number");
+  EXPECT_NE(error("\"node_type\":\"paper\"", "\"node_type\":\"\"").find("name a node type"),
+            std::string::npos);
   EXPECT_NE(error("\"version\":1", "\"version\":2").find("version: the batch spec is of version 2"),
             std::string::npos);
   EXPECT_EQ(refused([] { BatchSpec::from_json("[1"); }), "invalid: the batch spec is no JSON object");
 }
 
-TEST(BatchSpec, WhatDiffers_IsNamed) {
+TEST(BatchSpec, AreComparedWholeAndByParts) {
   const BatchSpec one = spec_of_everything();
-  EXPECT_EQ(difference(one, one), "");
   BatchSpec other = one;
+  EXPECT_EQ(one, other);
   other.batch.fanouts = {15, 11};
-  EXPECT_EQ(difference(one, other), "batch.fanouts is [15,10] here and [15,11] there");
-  other = one;
-  other.batch.labor = true;
-  EXPECT_EQ(difference(one, other), "batch.labor is not set here and true there");
-  other = one;
+  EXPECT_NE(one, other);
+  EXPECT_EQ(other.parts().at("batch.fanouts"), "[15,11]");
+  EXPECT_FALSE(one.parts().contains("batch.labor"));
+  BatchSpec timed = one;
+  timed.batch.time = "t";  // whose batches are disjoint, said or not
+  EXPECT_EQ(BatchSpec::from_json(timed.to_json()), timed);
   other.rules = 99;
   EXPECT_EQ(refused([&] { other.require_rules(); }).find("version: the batches are of rules 99"), 0U);
 }

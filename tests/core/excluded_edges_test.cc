@@ -327,7 +327,7 @@ class First : public RowByRowSampler {
   }
 };
 
-TEST_F(Stars, HopSamplers_SeeRowsWithoutWhatIsExcluded) {
+TEST_F(Stars, RowByRowSamplers_SeeRowsWithoutWhatIsExcluded) {
   register_sampler("first",
                    [](const Dataset& dataset, const BatchOptions&, const ExecutionOptions&)
                        -> std::unique_ptr<CustomSampler> { return std::make_unique<First>(dataset); });

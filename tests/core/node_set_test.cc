@@ -135,7 +135,7 @@ concept GivesAList = requires(Set set) {
   std::forward<Set>(set).list({});
 };
 
-TEST(SeedListOf, ATemporary_DoesNotCompile) {
+TEST(NodeListOf, ATemporary_DoesNotCompile) {
   EXPECT_FALSE(kMakesAList<Ints>);
   EXPECT_FALSE(kMakesAList<const Ints>);
   EXPECT_FALSE((kMakesAList<std::array<std::int64_t, 2>>));

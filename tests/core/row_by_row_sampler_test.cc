@@ -29,9 +29,9 @@ class Whole : public RowByRowSampler {
   const std::string options_;
 };
 
-class HopSamplers : public ::testing::Test {
+class RowByRowSamplers : public ::testing::Test {
  protected:
-  HopSamplers() {
+  RowByRowSamplers() {
     register_sampler("whole", make_custom_sampler<Whole>);
     graph_ = testing::random_typed_graph({.max_nodes = 60, .seed = 9});
     testing::write_typed_dataset(folder_.path() / "graph", graph_, testing::random_typed_cut(graph_, 2, 1));
@@ -51,7 +51,7 @@ class HopSamplers : public ::testing::Test {
   std::optional<Dataset> dataset_;
 };
 
-TEST_F(HopSamplers, ThatTakeWholeRows_GiveWhatAllNeighboursGive) {
+TEST_F(RowByRowSamplers, ThatTakeWholeRows_GiveWhatAllNeighboursGive) {
   const testing::Block whole = testing::make_batch(*dataset_, {.seeds = {0, 1, 0}},
                                                    {.sampler = "whole", .edge_ids = true}),
                        all = testing::make_batch(*dataset_, {.seeds = {0, 1, 0}},
@@ -64,7 +64,7 @@ TEST_F(HopSamplers, ThatTakeWholeRows_GiveWhatAllNeighboursGive) {
   }
 }
 
-TEST_F(HopSamplers, ThatTakeWhatIsNotThere_AreNamed) {
+TEST_F(RowByRowSamplers, ThatTakeWhatIsNotThere_AreNamed) {
   EXPECT_NE(refused("behind").find("a sampler took neighbour"), std::string::npos) << refused("behind");
   EXPECT_NE(refused("more").find("a sampler took 601 neighbours of a row, where 600 are the most"),
             std::string::npos);

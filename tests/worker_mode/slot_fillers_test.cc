@@ -78,7 +78,7 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     options.config.dataset = path(1).string();
     options.config.spec = {.fingerprint = Dataset(path(1).string()).meta().fingerprint,
                            .batch = batch_options(),
-                           .seeds = {.split = "train"},
+                           .seeds = {.node_type = "node", .split = "train"},
                            .seed = kSeed};
     options.cores.resize(kFillers);
     options.batch_deadline = options.start_deadline = 60s;

@@ -1,7 +1,11 @@
 // What every stream of batches has to do, whoever makes them: the bytes of the serial oracle in its order,
 // whatever the ranks, the cut and the memory; the life of batches; epochs left early and started again; the
 // same errors. One suite; a kind of stream is a line at its end.
+#include <signal.h>
+
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -10,19 +14,28 @@
 namespace hopfeed {
 namespace {
 
+/// A kind of stream: how one is opened, and how all that makes its batches is killed, where that is not the
+/// caller.
 struct StreamKind {
   const char* name;
-  std::int64_t num_workers;
-  bool has_workers() const { return num_workers > 0; }  // that can be killed
+  std::unique_ptr<BatchStream> (*open)(LoaderOptions options);
+  void (*kill_makers)(BatchStream& stream);  // null: there are none to kill
 };
+
+template <int num_workers>
+std::unique_ptr<BatchStream> open_loader(LoaderOptions options) {
+  options.execution.num_workers = num_workers;
+  return std::make_unique<Loader>(options);
+}
+
+void kill_workers(BatchStream& stream) {
+  for (const int pid : dynamic_cast<Loader&>(stream).worker_pids()) ::kill(pid, SIGKILL);
+}
 
 class StreamConformance : public LoaderTestWithin<>, public ::testing::WithParamInterface<StreamKind> {
  protected:
   /// The stream of this kind.
-  static std::unique_ptr<BatchStream> open(LoaderOptions options) {
-    options.execution.num_workers = GetParam().num_workers;
-    return std::make_unique<Loader>(options);
-  }
+  static std::unique_ptr<BatchStream> open(const LoaderOptions& options) { return GetParam().open(options); }
   static void expect_part(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
@@ -371,24 +384,57 @@ TEST_P(StreamConformance, SpecDealAndMetadata_AreToldByTheStream) {
   EXPECT_EQ(open(o)->spec(), spec) << "neither the cut nor the ranks decide a byte";
 }
 
-TEST_P(StreamConformance, AllWorkersKilledInAnEpoch_TheBytesStay) {
-  if (!GetParam().has_workers()) GTEST_SKIP() << "no process but the caller's: a crash there ends the caller";
-  LoaderOptions o = options();
-  o.execution.num_workers = GetParam().num_workers;
-  Loader loader(o);
-  loader.begin_epoch(2);
+TEST_P(StreamConformance, AllThatMakesBatchesIsKilledInAnEpoch_TheBytesStay) {
+  if (GetParam().kill_makers == nullptr)
+    GTEST_SKIP() << "the caller makes them: a crash there ends the caller";
+  const LoaderOptions o = options();
+  const std::unique_ptr<BatchStream> stream = open(o);
+  stream->begin_epoch(2);
   std::vector<std::string> got;
-  while (const std::optional<Batch> batch = loader.next()) {
+  while (const std::optional<Batch> batch = stream->next()) {
     got.push_back(line_of(batch->view()));
-    if (got.size() % 5 != 1) continue;
-    for (const int pid : loader.worker_pids()) ::kill(pid, SIGKILL);
+    if (got.size() % 5 == 1) GetParam().kill_makers(*stream);
   }
   EXPECT_EQ(got, expected(o, {.epoch = 2}));
 }
 
+/// Whoever makes the batches hears of a slot that another thread gives back while next() runs.
+TEST_P(StreamConformance, BatchesDroppedByAnotherThreadWhileNextIsAsked_StopNothing) {
+  LoaderOptions o = options();
+  o.execution.num_slots = 2;
+  o.execution.batch_deadline = std::chrono::milliseconds(2'000);
+  const std::unique_ptr<BatchStream> stream = open(o);
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    std::mutex mutex;
+    std::vector<Batch> held;
+    std::atomic<bool> done{false};
+    std::jthread dropper([&] {
+      while (!done) {
+        const std::lock_guard lock(mutex);
+        held.clear();
+      }
+    });
+    std::vector<std::string> got;
+    stream->begin_epoch(epoch);
+    for (;;) {
+      std::optional<Batch> batch;
+      const std::string error = error_of([&] { batch = stream->next(); });
+      if (error.starts_with("invalid: all 2 slots")) continue;  // not dropped yet
+      ASSERT_EQ(error, "no error");
+      if (!batch) break;
+      got.push_back(line_of(batch->view()));
+      const std::lock_guard lock(mutex);
+      held.push_back(std::move(*batch));
+    }
+    done = true;
+    EXPECT_EQ(got, expected(o, {.epoch = epoch}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Streams, StreamConformance,
-                         ::testing::Values(StreamKind{"InTheCallingThread", 0}, StreamKind{"OneWorker", 1},
-                                           StreamKind{"ThreeWorkers", 3}),
+                         ::testing::Values(StreamKind{"InTheCallingThread", open_loader<0>, nullptr},
+                                           StreamKind{"OneWorker", open_loader<1>, kill_workers},
+                                           StreamKind{"ThreeWorkers", open_loader<3>, kill_workers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -306,7 +306,7 @@ TEST_F(Faults, NoMemoryForOneBatch_IsNoSpaceForThatBatchAlone) {
   loader.begin_epoch(0);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(loader.next());
   EXPECT_EQ(error_of([&] { loader.next(); }),
-            "no space: a worker has no memory for the batch of 16 seeds from position 48: lower batch_size, "
+            "no space: there is no memory for the batch of 16 seeds from position 48: lower batch_size, "
             "fanouts or num_workers");
   EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(o, {.epoch = 1}));
   EXPECT_EQ(loader.stats().worker_deaths, 0);

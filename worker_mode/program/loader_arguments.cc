@@ -151,11 +151,11 @@ void LoaderArguments::add_check_finite(CommandLine& line) {
 
 void LoaderArguments::take() {
   options_.batch.fanouts = parse_fanouts(fanouts_);
-  options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);
+  if (!edge_fanouts_.empty()) options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);
   take_draws();
   if (attrs_ != "all") options_.batch.attrs = parse_names(attrs_, "attrs");
-  options_.batch.edge_attrs = parse_names(edge_attrs_, "edge_attrs");
-  options_.batch.walk.metapath = parse_names(metapath_, "walk.metapath");
+  if (!edge_attrs_.empty()) options_.batch.edge_attrs = parse_names(edge_attrs_, "edge_attrs");
+  if (!metapath_.empty()) options_.batch.walk.metapath = parse_names(metapath_, "walk.metapath");
   if (!plugin_.empty()) options_.execution.plugins.push_back(plugin_);
   if (!seeds_.empty()) read_seeds(seeds_, options_);
   if (!seed_times_.empty()) read_seed_times(seed_times_, options_);
