@@ -154,7 +154,7 @@ TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
     const std::string said = error(how);
     EXPECT_TRUE(said.starts_with("invalid: " + named + ", its constructors end the process: worker process "))
         << said;
-    EXPECT_TRUE(said.ends_with(end)) << said;
+    if (!(kAnswersSegv && std::string(how) == "crash")) EXPECT_TRUE(said.ends_with(end)) << said;
   }
   EXPECT_EQ(error("hang"),
             "timeout: " + named +
@@ -223,6 +223,13 @@ TEST_F(Plugins, ThatFailWhereTheyAreMade_EndTheLoader) {
   EXPECT_EQ(error, "invalid: sampler 'throwing' failed: no such luck");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kAnswersSegv =
+    true;  // a sanitizer takes the signal for itself, and ends the process by its own code
+#else
+constexpr bool kAnswersSegv = false;
+#endif
+
 // In this process, which is the trainer's and lives on.
 TEST_F(Plugins, WhoseSamplersCrash_AreNamedWithTheSignalAndEndNoTrainer) {
   const std::string library = plugin("throwing_sampler");
@@ -243,7 +250,7 @@ TEST_F(Plugins, WhoseSamplersCrash_AreNamedWithTheSignalAndEndNoTrainer) {
                                  " ends the process where it is made or says how large its "
                                  "batches can be: worker process "))
         << said;
-    EXPECT_TRUE(said.ends_with(end)) << said;
+    if (!(kAnswersSegv && std::string(how) == "crash")) EXPECT_TRUE(said.ends_with(end)) << said;
   }
   EXPECT_EQ(error("hang"),
             "timeout: " + whose +
