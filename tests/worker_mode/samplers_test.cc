@@ -154,7 +154,7 @@ TEST_F(Plugins, WhoseConstructorsFail_AreNamedAndEndNoTrainer) {
     const std::string said = error(how);
     EXPECT_TRUE(said.starts_with("invalid: " + named + ", its constructors end the process: worker process "))
         << said;
-    EXPECT_TRUE(said.ends_with(end) || (kAnswersSegv && std::string(how) == "crash")) << said;
+    EXPECT_TRUE(said.ends_with(end)) << said;
   }
   EXPECT_EQ(error("hang"),
             "timeout: " + named +
