@@ -17,12 +17,18 @@ ARROWS = {
     "channel": {"core"},
     "partition_tool": {"core", "cache"},
     "worker_mode": {"core", "cache", "channel"},
-    "server_client_mode": {"core", "cache", "channel", "worker_mode"},
-    "trainer": {"core", "worker_mode", "server_client_mode"},
+    "server_client_mode/wire": {"core"},
+    "server_client_mode/server": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
+    "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
+    "trainer": {"core", "worker_mode", "server_client_mode/client"},
 }
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
 # use the folder, what the folder may use, and core/program, which all programs share.
 PROGRAMS = {f"{folder}/program": below | {folder, "core/program"} for folder, below in ARROWS.items()}
+PROGRAMS["server_client_mode/program"] = {"server_client_mode/wire", "server_client_mode/client",
+                                          "worker_mode/program"} | ARROWS["server_client_mode/client"] | {"core/program"}
+# Programs that know both modes.
+PROGRAMS["programs"] = set(PROGRAMS) | {"core/program"} | set(ARROWS) - {"trainer"}
 CORE_ROOMS = {f"core/{room}": {f"core/{lower}" for lower in ROOMS[:i]} for i, room in enumerate(ROOMS)}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
@@ -84,13 +90,13 @@ def file_faults(path, text, root):
         if match := INCLUDE.match(line):
             if fault := include_fault(path, folder, match[1], match[2], root):
                 yield number, fault
-        if WALL_CLOCK.search(line) and path.startswith(("channel/", "worker_mode/")):
+        if WALL_CLOCK.search(line) and path.startswith(("channel/", "worker_mode/", "server_client_mode/")):
             yield number, "the wall clock jumps (faults.md, F33); deadlines are measured on steady_clock"
 
 
 def check(root):
     count, faults = 0, []
-    for folder in (*ARROWS, *USERS):
+    for folder in (*ARROWS, "server_client_mode/program", "programs", *USERS):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in SOURCES:
                 path = file.relative_to(root).as_posix()

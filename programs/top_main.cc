@@ -14,8 +14,8 @@
 #include "core/base/owned_fd.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
+#include "programs/top_screen.h"
 #include "worker_mode/loader_watch.h"
-#include "worker_mode/top_screen.h"
 
 namespace hopfeed {
 namespace {

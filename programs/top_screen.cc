@@ -1,5 +1,5 @@
 // See top_screen.h.
-#include "worker_mode/top_screen.h"
+#include "programs/top_screen.h"
 
 #include <fmt/format.h>
 

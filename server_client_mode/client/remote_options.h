@@ -1,0 +1,32 @@
+// Where a client's batches come from.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server_client_mode/wire/address.h"
+#include "server_client_mode/wire/security.h"
+
+namespace hopfeed {
+
+struct RemoteOptions {
+  std::vector<wire::Address> servers;
+  std::string dataset = {};  // name or fingerprint of one that they serve; empty: they have one only
+  std::string token = {};    // empty: none
+  bool tls = false;          // with tls_files.ca, else what the system trusts
+  wire::TlsFiles tls_files = {};
+  /// Each client connects to a contiguous share of the servers (rank and world size of the deal) and moves to
+  /// others when it loses its own; true: to all of them.
+  bool connect_all = false;
+  std::int64_t batches_ahead = 0;  // asked for in advance, over all connections; 0: 4 for each, at least 8
+  std::chrono::milliseconds connect_timeout{5'000};
+  std::chrono::milliseconds batch_deadline{
+      120'000};  // for one batch, from asking to its last byte; then ask elsewhere
+  std::chrono::milliseconds reconnect_deadline{60'000};  // without any server; then next() throws kTimeout
+
+  /// Throws kInvalid naming the option.
+  void validate() const;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,71 @@
+// A sampling server: its workers make batches for any number of clients, which connect, open jobs and ask for
+// batches. docs/architecture.md ("Server-client mode") has the picture.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server_client_mode/wire/address.h"
+#include "server_client_mode/wire/security.h"
+
+namespace hopfeed {
+
+struct ServerOptions {
+  std::vector<std::string> datasets;  // folders; several versions of one are told apart by fingerprint
+  wire::Address listen{.host = "127.0.0.1", .port = 9470, .path = {}};
+  std::int64_t num_workers = 1;                         // sampling workers (processes), shared by all clients
+  std::string token = {};                               // empty: none is asked for
+  wire::TlsFiles tls = {};                              // cert empty: plain
+  std::optional<wire::Address> metrics = std::nullopt;  // of /metrics, /healthz and /readyz over HTTP
+  std::int64_t max_clients = 256;
+  std::size_t max_memory =
+      0;  // bytes that blocks and given seeds may take in all; 0: a quarter of what is available
+  std::vector<std::string> plugins =
+      {};                 // shared libraries with samplers; clients name samplers, never files
+  bool insecure = false;  // listen beyond this machine without token and TLS all the same
+  std::chrono::milliseconds batch_deadline{120'000}, start_deadline{30'000};
+  std::chrono::milliseconds send_deadline{30'000};  // a block that its client does not take goes after this
+  std::chrono::milliseconds seeds_kept{600'000};    // given seeds that no job uses go after this
+  int max_worker_deaths = 3;        // of one job without a finished batch between; then it is refused
+  std::string worker_program = {};  // as ExecutionOptions::worker_program
+  /// One line for each event, without a line end; called by the server's thread. Must not throw.
+  std::function<void(const std::string& line)> log = nullptr;
+
+  /// Throws kInvalid naming the option.
+  void validate() const;
+};
+
+class Server {
+ public:
+  /// Opens the datasets, listens, starts the workers and its thread, and waits until all are ready. Throws
+  /// kInvalid, kNotFound, kCorrupt, kNoSpace, kIo (the port is in use) naming option, file or address.
+  explicit Server(const ServerOptions& options);
+  /// Closes all connections and ends the workers.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  wire::Address address() const;  // with the port that it got
+  std::optional<wire::Address> metrics_address() const;
+  /// What was asked for is delivered, nothing new is taken; clients are told. Any thread.
+  void drain();
+  /// Whether it is drained and nobody waits for anything any more; waits `limit` at most. Throws why the
+  /// server has failed.
+  bool wait_until_drained(std::chrono::milliseconds limit);
+  /// Reads certificates again, for connections to come. Any thread.
+  void reload_tls();
+  /// As kStatus gives it: JSON (docs/protocol.md).
+  std::string status_json() const;
+  std::vector<int> worker_pids() const;  // for tests
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,107 @@
+// A stream of frames over TCP or a unix socket, plain or under TLS, for one side. One strand (in hopfeed: one
+// thread) owns it; one coroutine reads while another writes.
+//
+// Reading is buffered: many small frames come with one system call, and a large payload goes straight to
+// where it belongs. Writing gathers: what is queued while a write is under way leaves together. Under TLS
+// OpenSSL is driven over the socket with buffers of 128 KiB and more, borrowed from a pool, and decrypts
+// straight into the place of the payload: Asio's own stream reads one record of 16 KiB at a time.
+//
+// Every wait has a deadline. What goes wrong is thrown as Error naming the peer: kPeerDied where it is gone,
+// kTimeout, kCorrupt, kIo; also by calls that are waiting when close() is called (kPeerDied).
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "server_client_mode/wire/address.h"
+#include "server_client_mode/wire/frame.h"
+#include "server_client_mode/wire/messages.h"
+#include "server_client_mode/wire/security.h"
+
+namespace hopfeed::wire {
+
+namespace asio = boost::asio;
+using Socket = asio::generic::stream_protocol::socket;
+
+struct ConnectionOptions {
+  Side side = Side::kClient;  // this side
+  std::string peer;           // for messages: "server 10.0.0.1:9470", "client trainer-3"
+  std::chrono::milliseconds login_deadline{5'000};  // for all of login, and for each of its frames
+  std::chrono::milliseconds frame_deadline{
+      30'000};  // from a frame's first byte to its last; a write without progress
+};
+
+class Connection {
+ public:
+  /// Takes a connected socket. `tls` null: plain.
+  Connection(Socket socket, std::shared_ptr<TlsContext> tls, ConnectionOptions options);
+  ~Connection();
+
+  /// Resolves, connects and, with `tls`, shakes hands (the server's certificate is checked against
+  /// `address.host`).
+  static asio::awaitable<std::unique_ptr<Connection>> connect(const Address& address,
+                                                              std::shared_ptr<TlsContext> tls,
+                                                              std::chrono::milliseconds deadline,
+                                                              ConnectionOptions options);
+  /// Of an accepted socket with `tls`; at once without.
+  asio::awaitable<void> shake_hands();
+
+  // ---- reading, by one coroutine
+  /// The next frame's header, checked for this side and phase; waits `idle` at most for its first byte (zero:
+  /// for ever).
+  asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle);
+  /// Exactly that many bytes of the payload.
+  asio::awaitable<void> read(std::span<std::byte> to);
+  /// The rest of a small payload (max_payload of its type holds).
+  asio::awaitable<Bytes> read_payload(const FrameHeader& header);
+  /// A block: straight into `to`; crc32c of it chunk by chunk while it is in the cache, where `checksums`;
+  /// the checksum that follows is read and compared. Throws kCorrupt.
+  asio::awaitable<void> read_block(std::span<std::byte> to, bool checksums);
+
+  // ---- writing: queued in order, by the owning thread; nothing blocks
+  /// A small frame. Copies the payload.
+  void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload = {});
+  /// A kBlock frame. `block` is read in place until `done(sent)` is called by the owning thread: exactly
+  /// once, also where the connection ends first (false).
+  void send_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
+                  bool checksums, std::function<void(bool sent)> done);
+  /// Bytes that are queued.
+  std::size_t queued() const;
+  /// Waits until all that was queued has left, or the connection has ended.
+  asio::awaitable<void> flush();
+
+  /// After login: frames of Phase::kOpen are expected from here on.
+  void set_open();
+  /// For messages, once login has told it.
+  void set_peer(std::string peer);
+  const std::string& peer() const;
+  bool encrypted() const;
+  /// Ends it, with what waits on it; any number of times.
+  void close();
+  bool closed() const;
+  /// Why it ended, once it has.
+  const std::string& why_closed() const;
+
+  std::uint64_t bytes_in() const, bytes_out() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Login, seen from a client: HELLO, CHALLENGE, LOGIN, WELCOME; then set_open(). Throws what the server
+/// refused, kInvalid where the server could not prove that it knows the token, kVersion where no common
+/// version is.
+asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
+                                       const std::string& name);
+/// The same from a server; returns the client's name. Refuses by kRefused (after a fixed delay for a wrong
+/// proof), and throws the same.
+asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,
+                                             const Offer& offer);
+
+}  // namespace hopfeed::wire

@@ -1,0 +1,105 @@
+// What the frames carry, as structs, and their bytes. Reading validates every field before it is used;
+// whatever is left over or missing is kCorrupt. Texts are valid UTF-8 without control characters, or refused.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/maker/batch_spec.h"
+#include "server_client_mode/wire/frame.h"
+
+namespace hopfeed::wire {
+
+inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
+using Nonce = std::array<std::byte, kNonceBytes>;
+using Proof = std::array<std::byte, kProofBytes>;
+using Bytes = std::vector<std::byte>;
+
+// ---- login
+struct Hello {
+  std::uint16_t min_version = kProtocolVersion, max_version = kProtocolVersion;
+  Nonce nonce{};
+  std::string name;  // host, process and rank, for people; at most kMaxClientName bytes
+};
+struct Challenge {
+  std::uint16_t version = kProtocolVersion;
+  bool wants_token = false;
+  Nonce nonce{};
+};
+struct Login {
+  Proof proof{};  // zeros where no token is wanted
+};
+/// What a server offers.
+struct Offer {
+  struct Dataset {
+    std::string name, fingerprint;
+  };
+  struct Sampler {
+    std::string name, sha256;  // of the plugin's file
+  };
+  std::string software;  // "hopfeed 0.1.0"
+  std::string server;    // host and process, for people
+  int rules = BatchSpec::kRules;
+  bool checksums = true;  // a block is followed by its crc32c
+  bool draining = false;
+  std::vector<Dataset> datasets;
+  std::vector<Sampler> samplers;  // that its operator's plugins brought
+};
+struct Welcome {
+  Proof proof{};
+  Offer offer;
+};
+
+// ---- questions
+struct Refusal {  // of kRefused and kFailed
+  ErrorCode code = ErrorCode::kInvalid;
+  std::string text;
+};
+struct Open {
+  std::uint32_t job = 0;  // the client's number for it
+  BatchSpec spec;
+  std::int64_t batch_size = 1;  // no batch of the job has more seeds
+  bool check_finite = false;
+};
+struct Opened {
+  std::int64_t num_seeds = 0;     // positions of an epoch
+  std::uint64_t worst_block = 0;  // bytes of the largest block that batch_size seeds can make
+};
+struct GetClusters {
+  std::string fingerprint, node_type, attr;
+};
+
+// ---- batches
+struct BatchAsked {
+  std::uint32_t job = 0;
+  std::int64_t epoch = 0, first = 0, count = 0;
+  std::uint64_t granted = 0;  // bytes that the slot holds already
+};
+/// Before the block, in kBlock. Durations, since clocks of two machines differ.
+struct BlockHead {
+  std::uint32_t worker = 0;                  // number of the server's worker
+  std::int64_t sampling = 0, gathering = 0;  // nanoseconds
+};
+inline constexpr std::size_t kBlockHeadBytes = 24, kChecksumBytes = 4;
+
+Bytes to_bytes(const Hello& message);
+Bytes to_bytes(const Challenge& message);
+Bytes to_bytes(const Login& message);
+Bytes to_bytes(const Welcome& message);
+Bytes to_bytes(const Refusal& message);
+Bytes to_bytes(const Open& message);
+Bytes to_bytes(const Opened& message);
+Bytes to_bytes(const GetClusters& message);
+Bytes to_bytes(const BatchAsked& message);
+Bytes to_bytes(const BlockHead& message);
+Bytes to_bytes(std::uint64_t number);   // kSize, kGrant, kCloseJob
+Bytes to_bytes(std::string_view text);  // kGetMeta, kMeta, kStatus
+
+/// Message from_bytes<Message>(payload). Throws kCorrupt, kVersion or kInvalid naming the field.
+template <class Message>
+Message from_bytes(std::span<const std::byte> payload);
+
+}  // namespace hopfeed::wire
