@@ -1,0 +1,250 @@
+// See fair_plan.h.
+#include "server_client_mode/server/fair_plan.h"
+
+#include <algorithm>
+
+namespace hopfeed {
+namespace {
+
+constexpr double kUnknownSeconds = 0.001;  // of a batch of a job that nothing is known of
+constexpr double kNewest = 0.25;           // weight of the last batch among those before
+
+void learn(double& known, double newest) { known += kNewest * (newest - known); }
+
+}  // namespace
+
+struct FairPlan::Client {
+  std::uint64_t name = 0;
+  std::map<std::uint64_t, BatchRequest> waiting;  // by request
+  double time = 0;                                // virtual
+  double worker_seconds = 0;
+  std::int64_t under_way = 0, blocks = 0;
+  std::size_t expected_bytes = 0, block_bytes = 0;
+  bool resting = true;  // nothing of it was under way or could be
+  bool active = false;  // in active_
+
+  std::int64_t slots() const { return under_way + blocks; }
+};
+
+FairPlan::FairPlan(const FairPlanOptions& options) : options_(options) {}
+FairPlan::~FairPlan() = default;
+
+void FairPlan::join(std::uint64_t client) {
+  auto joined = std::make_unique<Client>();
+  joined->name = client;
+  clients_[client] = std::move(joined);
+}
+
+std::vector<std::uint64_t> FairPlan::leave(std::uint64_t client) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return {};
+  std::vector<std::uint64_t> sequences;
+  for (const auto& [sequence, batch] : under_way_) {
+    if (batch.client == client) sequences.push_back(sequence);
+  }
+  for (std::uint64_t sequence : sequences) {
+    forget_under_way(under_way_.at(sequence));
+    under_way_.erase(sequence);
+  }
+  Client& gone = *found->second;
+  waiting_ -= std::ssize(gone.waiting);
+  bytes_in_use_ -= gone.block_bytes;
+  std::erase(active_, &gone);
+  clients_.erase(found);
+  return sequences;
+}
+
+void FairPlan::push(std::uint64_t client, std::uint64_t request, const BatchRequest& batch) {
+  Client& asks = *clients_.at(client);
+  if (asks.waiting.insert_or_assign(request, batch).second) ++waiting_;
+  if (asks.active) return;
+  asks.active = true;
+  active_.push_back(&asks);
+}
+
+std::optional<std::uint64_t> FairPlan::withdraw(std::uint64_t client, std::uint64_t request) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return {};
+  if (found->second->waiting.erase(request) > 0) {
+    --waiting_;
+    return {};
+  }
+  const auto batch = std::ranges::find_if(under_way_, [&](const auto& entry) {
+    return entry.second.client == client && entry.second.request == request;
+  });
+  if (batch == under_way_.end()) return {};
+  const std::uint64_t sequence = batch->first;
+  forget_under_way(batch->second);
+  under_way_.erase(batch);
+  return sequence;
+}
+
+std::vector<std::uint64_t> FairPlan::refuse(std::uint32_t job) {
+  for (const auto& [name, client] : clients_)
+    waiting_ -= static_cast<std::int64_t>(
+        std::erase_if(client->waiting, [&](const auto& entry) { return entry.second.job == job; }));
+  std::vector<std::uint64_t> sequences;
+  for (const auto& [sequence, batch] : under_way_) {
+    if (batch.job == job) sequences.push_back(sequence);
+  }
+  for (std::uint64_t sequence : sequences) {
+    forget_under_way(under_way_.at(sequence));
+    under_way_.erase(sequence);
+  }
+  return sequences;
+}
+
+// ---- planning
+
+FairPlan::Cost FairPlan::cost_of(std::uint32_t job) const {
+  const auto known = costs_.find(job);
+  return known == costs_.end() ? Cost{.seconds = kUnknownSeconds, .bytes = 0} : known->second;
+}
+
+/// Else the order of what is planned would be fixed long before it is made.
+bool FairPlan::room_ahead() const {
+  const double workers = static_cast<double>(options_.workers);
+  return under_way() < 2 * options_.workers + 2 || charged_ahead_ < options_.ahead * workers;
+}
+
+/// Whether one more batch stays within the client's shares. One that has nothing may have one, whatever its
+/// size: the lowest unfinished batch of the channel is always given its memory.
+bool FairPlan::may_have(const Client& client, const Cost& cost) const {
+  const auto others = std::ssize(active_);
+  if (client.slots() > 0) {
+    if (client.slots() >= std::max<std::int64_t>(1, options_.slots / std::max<std::int64_t>(1, others)))
+      return false;
+    const std::size_t share = options_.bytes / static_cast<std::size_t>(others + 1);
+    if (client.block_bytes + client.expected_bytes + static_cast<std::size_t>(cost.bytes) > share)
+      return false;
+  }
+  return under_way_.empty() || bytes_in_use_ + static_cast<std::size_t>(cost.bytes) <= options_.bytes;
+}
+
+void FairPlan::drop_idle() {
+  std::erase_if(active_, [](Client* client) {
+    client->active = !client->waiting.empty() || client->slots() > 0;
+    return !client->active;
+  });
+}
+
+FairPlan::Client* FairPlan::pick() {
+  drop_idle();
+  Client* first = nullptr;
+  double least = 0;
+  for (Client* client : active_) {
+    if (client->waiting.empty()) continue;
+    if (!may_have(*client, cost_of(client->waiting.begin()->second.job))) {
+      if (client->under_way == 0) client->resting = true;
+      continue;
+    }
+    const double time = client->resting ? std::max(client->time, now_) : client->time;
+    if (first != nullptr && time >= least) continue;
+    first = client;
+    least = time;
+  }
+  if (first == nullptr) return nullptr;
+  first->resting = false;
+  first->time = least;
+  now_ = std::max(now_, least);
+  return first;
+}
+
+std::optional<PlannedBatch> FairPlan::next() {
+  if (waiting_ == 0 || !room_ahead()) return {};
+  Client* client = pick();
+  if (client == nullptr) return {};
+  const auto [request, batch] = *client->waiting.begin();
+  client->waiting.erase(client->waiting.begin());
+  --waiting_;
+  const Cost cost = cost_of(batch.job);
+  const auto bytes = static_cast<std::size_t>(cost.bytes);
+  client->time += cost.seconds;
+  ++client->under_way;
+  client->expected_bytes += bytes;
+  bytes_in_use_ += bytes;
+  charged_ahead_ += cost.seconds;
+  const std::uint64_t sequence = next_sequence_++;
+  under_way_[sequence] = {
+      .client = client->name, .request = request, .job = batch.job, .charged = cost.seconds, .bytes = bytes};
+  return PlannedBatch{.sequence = sequence,
+                      .epoch = batch.epoch,
+                      .first = batch.first,
+                      .count = batch.count,
+                      .job = batch.job};
+}
+
+// ---- what became of it
+
+/// It is no longer under way. The charge stays: what was made of it by now took its time.
+void FairPlan::forget_under_way(const UnderWay& batch) {
+  Client& client = *clients_.at(batch.client);
+  --client.under_way;
+  client.expected_bytes -= batch.bytes;
+  bytes_in_use_ -= batch.bytes;
+  charged_ahead_ = under_way_.size() <= 1 ? 0 : charged_ahead_ - batch.charged;
+  rest_if_idle(client);
+}
+
+void FairPlan::rest_if_idle(Client& client) {
+  if (client.waiting.empty() && client.under_way == 0) client.resting = true;
+}
+
+std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
+  const auto found = under_way_.find(batch.sequence);
+  if (found == under_way_.end()) return {};
+  const UnderWay under_way = found->second;
+  forget_under_way(under_way);
+  under_way_.erase(found);
+  Client& client = *clients_.at(under_way.client);
+  client.time += batch.seconds - under_way.charged;
+  client.worker_seconds += batch.seconds;
+  if (batch.bytes > 0) {
+    ++client.blocks;
+    client.block_bytes += batch.bytes;
+    bytes_in_use_ += batch.bytes;
+    const auto bytes = static_cast<double>(batch.bytes);
+    const auto [cost, first] =
+        costs_.try_emplace(under_way.job, Cost{.seconds = batch.seconds, .bytes = bytes});
+    if (!first) {
+      learn(cost->second.seconds, batch.seconds);
+      learn(cost->second.bytes, bytes);
+    }
+  }
+  return Whose{.client = under_way.client, .request = under_way.request, .job = under_way.job};
+}
+
+void FairPlan::freed(std::uint64_t client, std::size_t bytes) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  --found->second->blocks;
+  found->second->block_bytes -= bytes;
+  bytes_in_use_ -= bytes;
+}
+
+bool FairPlan::held_back(std::uint64_t client) const {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return false;
+  const Client& asks = *found->second;
+  return !asks.waiting.empty() && asks.under_way == 0 && asks.blocks > 0 &&
+         !may_have(asks, cost_of(asks.waiting.begin()->second.job));
+}
+
+std::optional<std::uint64_t> FairPlan::lowest(std::uint64_t client) const {
+  const auto found = clients_.find(client);
+  if (found == clients_.end() || found->second->waiting.empty()) return {};
+  return found->second->waiting.begin()->first;
+}
+
+FairPlan::ClientLoad FairPlan::load(std::uint64_t client) const {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return {};
+  const Client& asks = *found->second;
+  return {.waiting = std::ssize(asks.waiting),
+          .under_way = asks.under_way,
+          .blocks = asks.blocks,
+          .block_bytes = asks.block_bytes,
+          .worker_seconds = asks.worker_seconds};
+}
+
+}  // namespace hopfeed

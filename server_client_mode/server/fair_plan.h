@@ -1,0 +1,114 @@
+// Whose batch is made next. The requests of all clients wait here, those of one by their numbers (lower
+// first), and worker seconds are shared fairly among the clients, however different their batches are:
+// start-time fair queueing (Goyal et al., "Start-time Fair Queuing", 1996). Each client has a virtual time,
+// the worker seconds that it has had; the one with the least is served. A batch is charged when it is
+// planned, by what batches of its job took lately, and corrected once it is known. A client that had nothing
+// to do, or could not be served because it takes nothing, goes on at the time of the others: nobody saves up.
+//
+// A client holds at most its share of the slots and of the memory. So one that takes nothing holds up
+// itself alone.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "channel/batch_plan.h"
+
+namespace hopfeed {
+
+struct FairPlanOptions {
+  std::int64_t workers = 1;
+  std::int64_t slots = 64;  // of the channel
+  std::size_t bytes = 0;    // that blocks may take in all
+  /// Seconds of work for each worker that are planned where batches are small; what is planned cannot be
+  /// overtaken any more. Never less than two batches for each and two more.
+  double ahead = 0.001;
+};
+
+/// As every BatchPlan it is guarded by the lock of the channel.
+class FairPlan final : public BatchPlan {
+ public:
+  explicit FairPlan(const FairPlanOptions& options);
+  ~FairPlan() override;
+
+  void join(std::uint64_t client);
+  /// Forgets a client with all that it asked for, blocks that it still holds included. Returns the sequences
+  /// that are under way, to be abandoned.
+  std::vector<std::uint64_t> leave(std::uint64_t client);
+  /// `request`: a number of the client's, which is not waiting or under way.
+  void push(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);
+  /// Forgets a request that waits or is under way; returns the sequence where it was, to be abandoned.
+  std::optional<std::uint64_t> withdraw(std::uint64_t client, std::uint64_t request);
+  /// The same of a job, whoever asked.
+  std::vector<std::uint64_t> refuse(std::uint32_t job);
+  /// Nobody has the job open any more: what was learnt of it is forgotten.
+  void forget(std::uint32_t job) { costs_.erase(job); }
+
+  std::optional<PlannedBatch> next() override;
+  std::int64_t left() const override { return waiting_; }
+
+  /// A batch of this plan is made, or failed (no bytes).
+  struct Made {
+    std::uint64_t sequence = 0;
+    double seconds = 0;     // of a worker
+    std::size_t bytes = 0;  // that its block takes from its client's share until freed()
+  };
+  struct Whose {
+    std::uint64_t client = 0, request = 0;
+    std::uint32_t job = 0;
+  };
+  /// Nothing where nobody wants it any more; then it counts for nobody.
+  std::optional<Whose> made(const Made& batch);
+  /// A block's slot is free again. Nothing where the client is gone.
+  void freed(std::uint64_t client, std::size_t bytes);
+
+  /// Whether requests of the client wait and cannot be planned because of the blocks that it holds.
+  bool held_back(std::uint64_t client) const;
+  /// The lowest request that waits.
+  std::optional<std::uint64_t> lowest(std::uint64_t client) const;
+
+  struct ClientLoad {
+    std::int64_t waiting = 0, under_way = 0, blocks = 0;
+    std::size_t block_bytes = 0;
+    double worker_seconds = 0;  // that it has had
+  };
+  ClientLoad load(std::uint64_t client) const;
+  std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
+
+ private:
+  struct Client;
+  struct UnderWay {
+    std::uint64_t client = 0, request = 0;
+    std::uint32_t job = 0;
+    double charged = 0;
+    std::size_t bytes = 0;  // that are expected
+  };
+  struct Cost {
+    double seconds = 0;
+    double bytes = 0;
+  };
+  bool room_ahead() const;
+  Cost cost_of(std::uint32_t job) const;
+  bool may_have(const Client& client, const Cost& cost) const;
+  Client* pick();
+  void drop_idle();
+  void forget_under_way(const UnderWay& batch);
+  void rest_if_idle(Client& client);
+
+  const FairPlanOptions options_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Client>> clients_;
+  std::vector<Client*> active_;  // with something that waits, is under way or held; others at times
+  std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by sequence
+  std::unordered_map<std::uint32_t, Cost> costs_;          // by job: lately
+  std::uint64_t next_sequence_ = 0;
+  std::int64_t waiting_ = 0;
+  double now_ = 0;                // virtual time
+  double charged_ahead_ = 0;      // of what is under way
+  std::size_t bytes_in_use_ = 0;  // of blocks, and expected of what is under way
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,105 @@
+// The sampling workers of a server and the slots that they fill: worker mode's channel and supervisor,
+// planned from a FairPlan. One thread, the event loop's, asks for batches and takes them; the supervisor's
+// keeps the workers alive, tells them what their jobs are, and refuses a job whose batches kill them.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "channel/slot_layout.h"
+#include "core/base/error.h"
+#include "core/base/thread_annotations.h"
+#include "server_client_mode/server/fair_plan.h"
+#include "worker_mode/channel_host.h"
+#include "worker_mode/job_files.h"
+#include "worker_mode/supervisor.h"
+
+namespace hopfeed {
+
+struct SamplingPoolOptions {
+  std::int64_t num_workers = 1;
+  std::string worker_program;        // path of hopfeed-worker
+  std::vector<std::string> plugins;  // absolute paths
+  std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included
+  std::chrono::milliseconds batch_deadline{}, start_deadline{};
+  int max_worker_deaths = 3;   // of one job in a row; with the next one it is refused
+  FindJob find_job = nullptr;  // any thread
+  /// Both are called by the supervisor's thread, without a lock, and must not throw.
+  std::function<void(const WorkerDeath& death)> on_death = nullptr;
+  std::function<void(std::uint32_t job, const Error& cause)> on_refused = nullptr;
+};
+
+class SamplingPool {
+ public:
+  /// Makes the channel and starts the workers. Throws kInvalid, kNoSpace or kIo.
+  explicit SamplingPool(const SamplingPoolOptions& options);
+  ~SamplingPool();
+  /// Throws why a worker cannot start.
+  void wait_until_ready();
+
+  // ---- the event loop's thread
+  void join(std::uint64_t client);
+  void leave(std::uint64_t client);
+  /// settle() plans it.
+  void ask(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);
+  /// Nobody wants it any more, wherever it is before made() told of it.
+  void withdraw(std::uint64_t client, std::uint64_t request);
+  void forget(std::uint32_t job);
+
+  /// A batch that a client has asked for: its block in a slot, until free(), or why there is none.
+  struct Block {
+    std::uint64_t client = 0, request = 0;
+    std::uint32_t job = 0, slot = 0, worker = 0;
+    std::span<const std::byte> bytes;
+    std::optional<Error> error;
+    std::int64_t sampling = 0, gathering = 0;  // nanoseconds
+  };
+  /// Takes what is made by now, and plans, grants and frees what can be.
+  std::vector<Block> settle();
+  void free(const Block& block);
+  bool held_back(std::uint64_t client) const;
+  std::optional<std::uint64_t> lowest(std::uint64_t client) const;
+  FairPlan::ClientLoad load(std::uint64_t client) const;
+  /// From now on blocks may take so many bytes, beside the allowance for one.
+  void limit_blocks(std::size_t bytes);
+
+  /// Readable where something is made, or memory is asked for, after listen().
+  int doorbell() const { return host_->doorbell().fd(); }
+  void drain_doorbell() { host_->doorbell().drain(); }
+  void listen() { host_->view().control().loader_event.listen(); }
+  void stop_listening() { host_->view().control().loader_event.stop_listening(); }
+
+  // ---- any thread
+  std::vector<int> worker_pids() const { return supervisor_->pids(); }
+  std::optional<Error> failure() const { return host_->failure(); }
+  const ChannelView& view() const { return host_->view(); }
+  /// Bytes of the largest block that a slot can hold.
+  std::size_t largest_block() const { return host_->view().shape().slot_stride; }
+  struct Load {
+    std::array<std::uint32_t, 5> slots{};  // by SlotState
+    std::size_t granted = 0;               // bytes behind all slots
+    std::int64_t waiting = 0;              // requests without a slot
+    std::int64_t deaths = 0, remade = 0;
+  };
+  Load load() const;
+
+ private:
+  void note_death(const WorkerDeath& death);
+  void abandon(std::span<const std::uint64_t> sequences) REQUIRES(host_->mutex);
+
+  const SamplingPoolOptions options_;
+  const std::shared_ptr<ChannelHost> host_;  // its lock guards plan and deaths too
+  const std::shared_ptr<FairPlan> plan_;
+  std::map<std::uint32_t, int> deaths_ GUARDED_BY(host_->mutex);  // by job, since its last finished batch
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,72 @@
+// See served_datasets.h.
+#include "server_client_mode/server/served_datasets.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace hopfeed {
+
+ServedDatasets::ServedDatasets(const std::vector<std::string>& folders) {
+  require_valid(!folders.empty(), "the server has no dataset to serve; name its folder (--data)");
+  for (const std::string& folder : folders) {
+    ServedDataset served{.folder = std::filesystem::absolute(folder).string(),
+                         .meta_text = {},
+                         .dataset = std::make_unique<const Dataset>(folder)};
+    served.meta_text = format_meta(served.meta());
+    for (const ServedDataset& other : datasets_) {
+      require_valid(other.meta().fingerprint != served.meta().fingerprint,
+                    fmt::format("the datasets {} and {} have the same content; name one of them",
+                                other.folder, served.folder));
+    }
+    datasets_.push_back(std::move(served));
+  }
+}
+
+std::string ServedDatasets::list() const {
+  std::string text;
+  for (const ServedDataset& served : datasets_)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", served.meta().name, served.meta().fingerprint);
+  return text;
+}
+
+const ServedDataset& ServedDatasets::by_fingerprint(const std::string& fingerprint) const {
+  for (const ServedDataset& served : datasets_) {
+    if (served.meta().fingerprint == fingerprint) return served;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("the server has no dataset of fingerprint {}; it has {}", fingerprint, list()));
+}
+
+const ServedDataset& ServedDatasets::by_title(const std::string& title) const {
+  if (title.empty()) {
+    require_valid(datasets_.size() == 1,
+                  fmt::format("the server has several datasets; name one of them (--dataset): {}", list()));
+    return datasets_.front();
+  }
+  const ServedDataset* found = nullptr;
+  for (const ServedDataset& served : datasets_) {
+    if (served.meta().fingerprint == title) return served;
+    if (served.meta().name != title) continue;
+    require_valid(
+        found == nullptr,
+        fmt::format("the server has several datasets '{}'; name one by its fingerprint: {}", title, list()));
+    found = &served;
+  }
+  if (found == nullptr)
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("the server has no dataset '{}'; it has {}", title, list()));
+  return *found;
+}
+
+std::vector<wire::Offer::Dataset> ServedDatasets::offer() const {
+  std::vector<wire::Offer::Dataset> offered;
+  for (const ServedDataset& served : datasets_)
+    offered.push_back({.name = served.meta().name, .fingerprint = served.meta().fingerprint});
+  return offered;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,39 @@
+// The datasets that a server offers, opened once, and told apart by the fingerprint of their content: several
+// may have one name.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset.h"
+#include "server_client_mode/wire/messages.h"
+
+namespace hopfeed {
+
+struct ServedDataset {
+  std::string folder;     // absolute
+  std::string meta_text;  // of the manifest, as clients get it
+  std::unique_ptr<const Dataset> dataset;
+  const DatasetMeta& meta() const { return dataset->meta(); }
+};
+
+class ServedDatasets {
+ public:
+  /// Throws what Dataset throws, kInvalid where two folders have the same content or there is none.
+  explicit ServedDatasets(const std::vector<std::string>& folders);
+
+  /// By fingerprint. Throws kNotFound telling what there is.
+  const ServedDataset& by_fingerprint(const std::string& fingerprint) const;
+  /// By fingerprint or by name, which only one may have; empty: the only one. Throws kNotFound or kInvalid
+  /// telling what there is.
+  const ServedDataset& by_title(const std::string& title) const;
+  std::vector<wire::Offer::Dataset> offer() const;
+  const std::vector<ServedDataset>& all() const { return datasets_; }
+
+ private:
+  /// "products (1f2e...), products (7a01...)"
+  std::string list() const;
+  std::vector<ServedDataset> datasets_;
+};
+
+}  // namespace hopfeed
