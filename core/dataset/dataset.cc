@@ -8,21 +8,18 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
+#include "core/dataset/corrupt_file.h"
 #include "core/dataset/time_codes.h"
 
 namespace hopfeed {
 namespace {
-
-[[noreturn]] void corrupt_dataset(const std::filesystem::path& path, const std::string& what) {
-  throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
-}
 
 void require_shape(const NpyArray& array, const std::vector<std::int64_t>& shape) {
   if (array.header().shape != shape) {
     std::string expected, found;
     for (std::int64_t d : shape) expected += fmt::format("{},", d);
     for (std::int64_t d : array.header().shape) found += fmt::format("{},", d);
-    corrupt_dataset(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
+    corrupt_file(array.path(), fmt::format("its shape is ({}), meta.json asks for ({})", found, expected));
   }
 }
 
@@ -72,12 +69,11 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
 
 NpyArray Dataset::open_array(const std::string& relative) const {
   const auto known = meta_.files.find(relative);
-  if (known == meta_.files.end()) corrupt_dataset(folder_ / "meta.json", "'files' does not list " + relative);
+  if (known == meta_.files.end()) corrupt_file(folder_ / "meta.json", "'files' does not list " + relative);
   NpyArray array(folder_ / relative, options_.huge_pages);
   const std::uint64_t bytes = array.header().data_offset + array.bytes().size();
   if (bytes != known->second.bytes)
-    corrupt_dataset(array.path(),
-                    fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
+    corrupt_file(array.path(), fmt::format("it has {} bytes, meta.json says {}", bytes, known->second.bytes));
   return array;
 }
 
@@ -132,8 +128,8 @@ void Dataset::open_edges(int edge_type) {
     require_shape(files.rows.back(), {part.num_rows + 1});
     part.rows = files.rows.back().as<RowRecord>().data();
     if (part.rows[0].offset != 0 || part.rows[part.num_rows].offset != part.num_edges) {
-      corrupt_dataset(files.rows.back().path(),
-                      fmt::format("its rows do not span 0 to {} edges", part.num_edges));
+      corrupt_file(files.rows.back().path(),
+                   fmt::format("its rows do not span 0 to {} edges", part.num_edges));
     }
     files.indices.push_back(open_array(indices_path(p, edge)));
     files.indices.back().require_descr(npy_descr(edge.index_type));
@@ -156,8 +152,7 @@ void Dataset::open_edges(int edge_type) {
     const std::int64_t count = bounds.header().count();
     require_shape(bounds, {count});
     if (count > static_cast<std::int64_t>(kMaxTimeBounds))
-      corrupt_dataset(bounds.path(),
-                      fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
+      corrupt_file(bounds.path(), fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
   }
   open_links(edge_type);
 }

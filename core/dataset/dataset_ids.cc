@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
+#include "core/dataset/corrupt_file.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/row_gather.h"
 
@@ -31,7 +32,7 @@ void Dataset::dataset_ids(int node_type, std::span<const std::int64_t> original_
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i] = ids[original_ids[i]];
       if (out[i] < 0 || out[i] >= node.count)
-        corrupt_dataset(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
+        corrupt_file(array.path(), fmt::format("entry {} is {}, out of range", original_ids[i], out[i]));
     }
   };
   if (node.new_id_type == ElementType::kInt32)
@@ -51,7 +52,7 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
   const std::int64_t id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
   const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
-  corrupt_dataset(
+  corrupt_file(
       folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
       fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
                   "verify",
