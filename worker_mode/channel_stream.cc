@@ -33,25 +33,37 @@ class SlotLease final : public BatchOwner {
 
 ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta,
                              std::int64_t num_seeds)
+    : ChannelStream(options, std::move(spec), std::move(meta), num_seeds,
+                    2 * options.execution.batch_deadline + options.execution.start_deadline) {}
+
+ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta,
+                             std::int64_t num_seeds, std::chrono::milliseconds patience)
     : spec_(std::move(spec)),
       meta_(std::move(meta)),
       deal_(options.deal),
       num_seeds_(num_seeds),
-      patience_(2 * options.execution.batch_deadline + options.execution.start_deadline) {
+      patience_(patience) {
   check_deal(deal_, num_seeds_);
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker& maker) {
+  make_channel(
+      options,
+      {.worst_block = maker.max_block_bytes(deal_.batch_size), .scratch = maker.scratch(deal_.batch_size)},
+      {.workers = options.execution.num_workers});
+}
+
+void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,
+                                 LoaderChannelOptions told) {
   host_ = std::make_shared<ChannelHost>(plan_channel(options.execution, options.batch.bounded(),
-                                                     {.worst_block = maker.max_block_bytes(deal_.batch_size),
-                                                      .scratch = maker.scratch(deal_.batch_size),
+                                                     {.worst_block = needs.worst_block,
+                                                      .scratch = needs.scratch,
                                                       .available = available_memory(),
                                                       .local_world = local_ranks().world}));
-  channel_ =
-      std::make_shared<LoaderChannel>(host_, LoaderChannelOptions{.rank = deal_.rank,
-                                                                  .world_size = deal_.world_size,
-                                                                  .workers = options.execution.num_workers,
-                                                                  .observer = options.observer});
+  told.rank = deal_.rank;
+  told.world_size = deal_.world_size;
+  told.observer = options.observer;
+  channel_ = std::make_shared<LoaderChannel>(host_, std::move(told));
 }
 
 void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {

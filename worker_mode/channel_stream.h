@@ -1,5 +1,6 @@
 // A BatchStream whose batches lie in the slots of a channel, whoever fills them: workers (worker_stream.h),
-// the calling thread (in_process_stream.h). What is the same for all is here; a filler adds itself.
+// the calling thread (in_process_stream.h), connections to servers
+// (server_client_mode/client/remote_stream.h). What is the same for all is here; a filler adds itself.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -31,12 +32,22 @@ class ChannelStream : public BatchStream {
 
  protected:
   ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds);
+  /// `patience`: the longest that next() waits without any sign of life from those who fill.
+  ChannelStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta, std::int64_t num_seeds,
+                std::chrono::milliseconds patience);
   /// Before next() waits, each time: work that the calling thread does itself.
   virtual void work() {}
   const std::shared_ptr<ChannelHost>& host() const { return host_; }
   LoaderChannel& channel() { return *channel_; }
   /// As large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
   void make_channel(const LoaderOptions& options, const BatchMaker& maker);
+  /// The same from the largest block alone, for those who are not the loader's own workers: a record for each
+  /// of options.execution.num_workers. Of `told`, rank, world size and observer are filled in here.
+  struct ChannelNeeds {
+    std::size_t worst_block = 0;
+    BatchMaker::Scratch scratch = {};  // of each worker
+  };
+  void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told);
 
  private:
   void require_own_process() const;

@@ -87,9 +87,10 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
     } else if (monotonic_now() - progress_time > patience.count()) {
       throw Error(
           ErrorCode::kTimeout,
-          fmt::format("no sign of life from the sampling workers for {:.0f} s while batch {} of the epoch "
-                      "is awaited; raise batch_deadline if batches take that long",
-                      seconds(patience.count()), taken_));
+          fmt::format(
+              "no sign of life from the {} for {:.0f} s while batch {} of the epoch is awaited; raise "
+              "batch_deadline if batches take that long",
+              options_.makers, seconds(patience.count()), taken_));
     }
     const bool announced = host_->pool().announced(sequence);
     lock.unlock();
@@ -158,6 +159,7 @@ BatchRecord LoaderChannel::record_of(std::uint32_t slot) const {
           .first = record.first.load(),
           .count = record.count.load(),
           .worker = record.worker,
+          .maker = options_.maker_name ? options_.maker_name(record.worker) : std::string(),
           .bytes = record.used,
           .times = to_batch_times(record.times),
           .asked = seconds(handed.asked),

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "channel/futex.h"
@@ -23,6 +24,9 @@ namespace hopfeed {
 struct LoaderChannelOptions {
   std::int64_t rank = 0, world_size = 1;
   std::int64_t workers = 0;  // that fill the slots beside the trainer; 0: the calling thread does
+  std::string makers = "sampling workers";  // who that is, for messages
+  /// Where what SlotRecord::worker numbers is not a worker of this machine: its name, for BatchRecord::maker.
+  std::function<std::string(std::uint32_t worker)> maker_name = nullptr;
   /// Called for each batch that was handed out, by whichever thread drops its last view. Must not throw.
   std::function<void(const BatchRecord&)> observer = nullptr;
 };

@@ -1,8 +1,13 @@
 // From a loader's options to what its batches are made of: the seeds or links in their order, and the
-// BatchSpec that names all of it. Both of the loader's streams begin here.
+// BatchSpec that names all of it. Every stream begins here: with the dataset at hand, or, where servers have
+// it, with its metadata alone.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/dataset/dataset.h"
@@ -18,6 +23,19 @@ std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const D
 
 /// Throws kNotFound for a sampler that nobody has brought.
 BatchSpec loader_spec(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
+
+/// The same two without the dataset.
+struct JobSource {
+  std::int64_t size = 0;            // positions of an epoch
+  std::vector<std::byte> packed{};  // what is given in place of a split, as BatchSource::pack() writes it
+};
+/// `cluster_seeds` is asked where sampler "cluster" takes its own seeds: those of a node type. Throws as
+/// loader_source() does, and kUnsupported for what goes with a split and is not in the metadata.
+JobSource job_source(const LoaderOptions& options, const DatasetMeta& meta,
+                     const std::function<std::vector<std::int64_t>(int node_type)>& cluster_seeds);
+/// `sampler_sha256`: of the file that brought the sampler; empty: it is hopfeed's own.
+BatchSpec job_spec(const LoaderOptions& options, const DatasetMeta& meta, std::string sampler_sha256,
+                   std::span<const std::byte> packed);
 
 /// Throws kNotFound for a sampler that nobody has brought, kInvalid where its options cannot be. Plugins are
 /// loaded.

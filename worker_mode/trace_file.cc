@@ -52,7 +52,7 @@ void TraceFile::add(const std::string& loader, const BatchRecord& record) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   const BatchTimes& t = record.times;
-  const int worker = track_of(loader, record.worker);
+  const int worker = track_of(loader, record);
   const auto microseconds = [](double seconds) { return 1e6 * seconds; };
   add_span(record, {.name = "sample",
                     .track = worker,
@@ -82,9 +82,13 @@ void TraceFile::add_span(const BatchRecord& record, const Span& span) {
                  record.epoch, record.first, record.count, span.arguments);
 }
 
-int TraceFile::track_of(const std::string& loader, std::uint32_t worker) {
-  const auto [found, added] = tracks_.try_emplace({loader, worker}, static_cast<int>(tracks_.size()) + 1);
-  if (added) add_name("thread_name", found->second, fmt::format("{} worker {}", loader, worker));
+int TraceFile::track_of(const std::string& loader, const BatchRecord& record) {
+  const auto [found, added] =
+      tracks_.try_emplace({loader, record.worker}, static_cast<int>(tracks_.size()) + 1);
+  if (added)
+    add_name("thread_name", found->second,
+             record.maker.empty() ? fmt::format("{} worker {}", loader, record.worker)
+                                  : fmt::format("{} {}", loader, record.maker));
   return found->second;
 }
 

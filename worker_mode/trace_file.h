@@ -1,7 +1,8 @@
 // A Chrome trace of the batches that loaders handed out (JSON array format, complete events; Perfetto and
 // chrome://tracing open it). A process per rank; in it a track for the trainer's thread (`wait`: next() waits
-// for a batch, `use`: until the next one is asked for) and one per worker (`sample`, `gather`). Each batch
-// has one event of each of the four names, with epoch, first and count as arguments.
+// for a batch, `use`: until the next one is asked for) and one per worker, of servers by their names
+// (`sample`, `gather`). Each batch has one event of each of the four names, with epoch, first and count as
+// arguments.
 //
 // Events go to a file without a name while the program runs, so memory stays small and a killed run leaves
 // nothing; one rank of the machine then appends the parts of the others to its own, which becomes the trace:
@@ -64,7 +65,7 @@ class TraceFile {
   };
   void add(const std::string& loader, const BatchRecord& record);
   void add_span(const BatchRecord& record, const Span& span);
-  int track_of(const std::string& loader, std::uint32_t worker);
+  int track_of(const std::string& loader, const BatchRecord& record);
   void add_name(const char* kind, int track, const std::string& name);
   void flush();
 

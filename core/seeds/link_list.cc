@@ -13,16 +13,17 @@
 
 namespace hopfeed {
 
-void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
+void check_links(const DatasetMeta& meta, int edge_type, std::span<const std::int64_t> pairs,
                  const std::filesystem::path& file) {
-  const CscView csc = dataset.csc(edge_type);
-  const std::int64_t counts[] = {csc.num_src_nodes, csc.num_dst_nodes};
+  const EdgeTypeMeta& edge = meta.edge_types[static_cast<std::size_t>(edge_type)];
+  const NodeTypeMeta* ends[] = {&meta.node_types[static_cast<std::size_t>(meta.edge_src_type(edge))],
+                                &meta.node_types[static_cast<std::size_t>(meta.edge_dst_type(edge))]};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i] >= 0 && pairs[i] < counts[i % 2]) continue;
-    const int type = i % 2 == 0 ? csc.src_type : csc.dst_type;
-    const std::string what = fmt::format(
-        "the {} {} of link {} is no node: type '{}' has ids 0 to {}", i % 2 == 0 ? "source" : "destination",
-        pairs[i], i / 2, dataset.meta().node_types[static_cast<std::size_t>(type)].name, counts[i % 2] - 1);
+    const NodeTypeMeta& type = *ends[i % 2];
+    if (pairs[i] >= 0 && pairs[i] < type.count) continue;
+    const std::string what =
+        fmt::format("the {} {} of link {} is no node: type '{}' has ids 0 to {}",
+                    i % 2 == 0 ? "source" : "destination", pairs[i], i / 2, type.name, type.count - 1);
     if (file.empty()) throw Error(ErrorCode::kInvalid, option_file("links") + what);
     throw Error(ErrorCode::kCorrupt, file.string() + ": " + what + "; run hopfeed-partition verify");
   }

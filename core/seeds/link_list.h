@@ -58,7 +58,11 @@ class LinkList {
 
 /// Throws where an end of a link of `pairs` [2P] is no node: kCorrupt naming `file`, or kInvalid where the
 /// pairs are no file's.
-void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
+void check_links(const DatasetMeta& meta, int edge_type, std::span<const std::int64_t> pairs,
                  const std::filesystem::path& file);
+inline void check_links(const Dataset& dataset, int edge_type, std::span<const std::int64_t> pairs,
+                        const std::filesystem::path& file) {
+  check_links(dataset.meta(), edge_type, pairs, file);
+}
 
 }  // namespace hopfeed

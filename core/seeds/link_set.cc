@@ -23,14 +23,7 @@ struct PackedLinksHead {
 LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) {
   given_ = input.pairs || !input.labels.empty() || !input.times.empty();
   if (input.pairs) {
-    require_valid(input.split == LinkInput{}.split,
-                  fmt::format("links are given, so split '{}' is not read; leave it out", input.split));
-    require_valid(
-        input.pairs->size() % 2 == 0,
-        fmt::format("the links have {} ends; give a source and a destination for each", input.pairs->size()));
-    check_links(dataset, edge_type, *input.pairs, {});
-    own_pairs_ = *input.pairs;
-    pairs_ = own_pairs_;
+    take_pairs(dataset.meta(), edge_type, input);
   } else {
     const LinkSplit split = dataset.edge_split(edge_type, input.split);
     pairs_ = split.pairs;
@@ -39,6 +32,31 @@ LinkSet::LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input) 
     file_ = split.path;
     if (given_) check_links(dataset, edge_type, pairs_, file_);  // workers do not learn of the file
   }
+  take_labels_and_times(input);
+}
+
+LinkSet::LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input) : given_(true) {
+  if (!input.pairs)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("labels or times are given for split '{}', whose links the servers alone have; "
+                            "give the links beside them (links)",
+                            input.split));
+  take_pairs(meta, edge_type, input);
+  take_labels_and_times(input);
+}
+
+void LinkSet::take_pairs(const DatasetMeta& meta, int edge_type, const LinkInput& input) {
+  require_valid(input.split == LinkInput{}.split,
+                fmt::format("links are given, so split '{}' is not read; leave it out", input.split));
+  require_valid(
+      input.pairs->size() % 2 == 0,
+      fmt::format("the links have {} ends; give a source and a destination for each", input.pairs->size()));
+  check_links(meta, edge_type, *input.pairs, {});
+  own_pairs_ = *input.pairs;
+  pairs_ = own_pairs_;
+}
+
+void LinkSet::take_labels_and_times(const LinkInput& input) {
   const auto take = [&](const std::vector<std::int64_t>& given, std::vector<std::int64_t>& own,
                         std::span<const std::int64_t>& view, const char* what, const char* field) {
     if (given.empty()) return;

@@ -27,6 +27,9 @@ class LinkSet {
   /// kNotFound for a split that is not there. The links of a split are checked where they are read
   /// (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
+  /// Of pairs that are given, where the dataset is not at hand: the same set, the same pack. Throws the same,
+  /// and kUnsupported for what goes with a split, whose links only the dataset has.
+  LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input);
   /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
   explicit LinkSet(std::span<const std::byte> packed);
   LinkSet(const LinkSet&) = delete;
@@ -44,6 +47,9 @@ class LinkSet {
   LinkList list(const ListOptions& options) const&& = delete;  // of a set that is gone with the expression
 
  private:
+  void take_pairs(const DatasetMeta& meta, int edge_type, const LinkInput& input);
+  void take_labels_and_times(const LinkInput& input);
+
   std::vector<std::int64_t> own_pairs_, own_labels_, own_times_;
   std::span<const std::int64_t> pairs_, labels_, times_;
   std::filesystem::path file_;  // of the split's pairs

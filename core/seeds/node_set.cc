@@ -44,6 +44,12 @@ std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
   }
 }
 
+void check_exclusive(const NodeInput& input) {
+  require_valid(!input.ids || !input.mask, "seeds are given as ids and as a mask; give one of them");
+  require_valid(!(input.ids || input.mask) || input.split == NodeInput{}.split,
+                fmt::format("seeds are given, so split '{}' is not read; leave it out", input.split));
+}
+
 }  // namespace
 
 int seed_node_type(const DatasetMeta& meta, const std::string& name) {
@@ -56,16 +62,28 @@ int seed_node_type(const DatasetMeta& meta, const std::string& name) {
 }
 
 NodeSet::NodeSet(const Dataset& dataset, int node_type, const NodeInput& input) {
-  const NodeTypeMeta& type = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
-  require_valid(!input.ids || !input.mask, "seeds are given as ids and as a mask; give one of them");
-  require_valid(!(input.ids || input.mask) || input.split == NodeInput{}.split,
-                fmt::format("seeds are given, so split '{}' is not read; leave it out", input.split));
+  check_exclusive(input);
+  const bool whole = input.ids || input.mask;
+  take(dataset.meta().node_types[static_cast<std::size_t>(node_type)], input,
+       whole ? std::span<const std::int64_t>() : dataset.split(node_type, input.split));
+}
+
+NodeSet::NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input) {
+  check_exclusive(input);
+  if (!input.ids && !input.mask)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("times or weights are given for split '{}', whose nodes the servers alone have; "
+                            "give the nodes beside them (seeds)",
+                            input.split));
+  take(meta.node_types[static_cast<std::size_t>(node_type)], input, {});
+}
+
+void NodeSet::take(const NodeTypeMeta& type, const NodeInput& input, std::span<const std::int64_t> split) {
   named_by_node_ = input.mask.has_value();
   given_ = input.ids || input.mask || !input.times.empty() || !input.weights.empty();
   if (input.ids) own_ids_ = *input.ids;
   if (input.mask) own_ids_ = ids_of_mask(*input.mask, type);
-  ids_ = input.ids || input.mask ? std::span<const std::int64_t>(own_ids_)
-                                 : dataset.split(node_type, input.split);
+  ids_ = input.ids || input.mask ? std::span<const std::int64_t>(own_ids_) : split;
   if (input.ids) check_ids(ids_, type);
   const auto check_length = [&](std::size_t length, const char* what, const char* field) {
     require_valid(length == 0 || length == ids_.size(),

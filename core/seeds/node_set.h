@@ -34,6 +34,9 @@ class NodeSet {
   /// `dataset` must outlive the set. Throws kInvalid naming the seed, the length or the weight that cannot
   /// be, kNotFound for a split that is not there.
   NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
+  /// Of seeds that are given whole (ids or a mask), where the dataset is not at hand: the same set, the same
+  /// pack. Throws the same, and kUnsupported for what goes with a split, whose nodes only the dataset has.
+  NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input);
   /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
   explicit NodeSet(std::span<const std::byte> packed);
   NodeSet(const NodeSet&) = delete;
@@ -52,6 +55,9 @@ class NodeSet {
   std::span<const std::int64_t> ids() const { return ids_; }
 
  private:
+  /// `split`: the nodes of input.split, where neither ids nor a mask are given.
+  void take(const NodeTypeMeta& type, const NodeInput& input, std::span<const std::int64_t> split);
+
   std::vector<std::int64_t> own_ids_, own_times_;
   std::vector<AliasEntry> own_weights_;
   std::span<const std::int64_t> ids_, times_;

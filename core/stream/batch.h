@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "core/batch/batch_view.h"
@@ -20,6 +21,7 @@ struct BatchTimes {
 struct BatchRecord {
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint32_t worker = 0;
+  std::string maker = {};  // of servers: which, and which worker of it; empty: worker `worker` of the loader
   std::size_t bytes = 0;
   BatchTimes times;
   double asked = 0;  // next() was called for it,

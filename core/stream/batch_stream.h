@@ -1,6 +1,6 @@
-// What a trainer iterates, wherever its batches come from: workers of this machine, the calling thread, later
+// What a trainer iterates, wherever its batches come from: workers of this machine, the calling thread,
 // servers. All that consumes batches takes a BatchStream, and all streams pass one suite
-// (tests/worker_mode/stream_conformance_test.cc): the same bytes in the same order, the same errors.
+// (tests/worker_mode/stream_conformance.h): the same bytes in the same order, the same errors.
 //
 //   for (int epoch = 0; epoch < 10; ++epoch) {
 //     stream.begin_epoch(epoch);
@@ -22,7 +22,9 @@ namespace hopfeed {
 
 struct StreamStats {
   std::int64_t batches = 0;  // handed out since construction
-  std::int64_t workers = 0;  // that make them beside the trainer; 0: the calling thread does
+  /// That make them beside the trainer; 0: the calling thread does. Of servers: connections to them, and as
+  /// deaths those that were lost.
+  std::int64_t workers = 0;
   std::int64_t worker_deaths = 0;
   std::int64_t batches_remade = 0;  // planned again after a death
   WaitTimes waits;                  // seconds that next() and the workers waited

@@ -1,0 +1,31 @@
+// The first words with servers, in the calling thread: whoever opens a stream wants to know at once what is
+// wrong. One server after the other is asked until one has answered all.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "server_client_mode/client/server_talk.h"
+
+namespace hopfeed {
+
+/// Runs a coroutine to its end, and throws what it throws.
+void run_to_end(wire::asio::io_context& context, std::function<wire::asio::awaitable<void>()> talk);
+
+struct FirstContact {
+  std::size_t server = 0;  // of RemoteOptions::servers
+  Contact contact;
+};
+
+/// Calls the servers in this order until `talk` is done with one. Where all refuse, throws what the first
+/// said. Where some do not answer, all are tried again until connect_timeout; then throws kTimeout naming
+/// each, or what one refused.
+FirstContact talk_to_any(wire::asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+                         const std::vector<std::size_t>& order,
+                         const std::function<wire::asio::awaitable<void>(Contact&)>& talk);
+
+/// All servers, from this one on in a ring.
+std::vector<std::size_t> ring_from(std::size_t first, std::size_t count);
+
+}  // namespace hopfeed

@@ -1,0 +1,165 @@
+// See remote_stream.h.
+#include "server_client_mode/client/remote_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "server_client_mode/client/connection_fillers.h"
+#include "server_client_mode/client/first_contact.h"
+#include "server_client_mode/client/server_list.h"
+#include "worker_mode/loader_source.h"
+
+namespace hopfeed {
+namespace {
+
+namespace asio = wire::asio;
+
+/// hopfeed's own sampler, or one that the server's operator has brought. Throws kNotFound naming what there
+/// is.
+std::string sampler_sha256(const std::string& name, const Contact& contact) {
+  std::string known;
+  for (const char* own :
+       {BatchOptions::kNeighborSampler, BatchOptions::kWalkSampler, BatchOptions::kClusterSampler}) {
+    if (name == own) return "";
+    known += known.empty() ? own : std::string(", ") + own;
+  }
+  for (const wire::Offer::Sampler& sampler : contact.offer.samplers) {
+    if (sampler.name == name) return sampler.sha256;
+    known += ", " + sampler.name;
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{} has no sampler '{}'; it has {}; start hopfeed-server with the plugin that "
+                          "brings it (--plugin)",
+                          contact.connection->peer(), name, known));
+}
+
+/// The job at a server that was called: its seeds and the spec of its batches, from the metadata alone.
+struct Described {
+  RemoteJob job;
+  DatasetMeta meta;
+  std::int64_t num_seeds = 0;
+};
+
+Described describe(asio::io_context& context, FirstContact& first, DatasetMeta meta,
+                   const LoaderOptions& options) {
+  const std::string sha = sampler_sha256(options.batch.sampler, first.contact);
+  options.batch.validate();
+  JobSource source = job_source(options, meta, [&](int node_type) {
+    wire::GetClusters which;
+    which.fingerprint = meta.fingerprint;
+    which.node_type = meta.node_types[static_cast<std::size_t>(node_type)].name;
+    which.attr = options.batch.cluster;
+    std::vector<std::int64_t> ids;
+    Questions questions(first.contact);
+    run_to_end(context, [&]() -> asio::awaitable<void> { ids = co_await questions.clusters(which); });
+    return ids;
+  });
+  Described described;
+  described.job.spec = job_spec(options, meta, sha, source.packed);
+  described.job.packed = std::move(source.packed);
+  described.job.batch_size = options.deal.batch_size;
+  described.job.check_finite = options.execution.check_finite;
+  described.num_seeds = source.size;
+  described.meta = std::move(meta);
+  return described;
+}
+
+/// Opens the job at the server that was called, or where that one refuses at one of the others.
+void open_job(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+              FirstContact& first, RemoteJob& job) {
+  const auto open = [&](Contact& contact) -> asio::awaitable<void> {
+    Questions questions(contact);
+    job.opened = co_await questions.open(job);
+  };
+  try {
+    return run_to_end(context, [&] { return open(first.contact); });
+  } catch (const Error&) {
+    std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
+    others.erase(others.begin());
+    if (others.empty()) throw;
+    const std::exception_ptr refused = std::current_exception();
+    try {
+      first = talk_to_any(context, remote, caller, others, open);
+    } catch (const Error&) {
+      std::rethrow_exception(refused);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, const LoaderOptions& options) {
+  remote.validate();
+  options.deal.validate();
+  const Caller caller(remote);
+  const std::vector<std::size_t> own =
+      own_servers(remote.servers.size(), options.deal.rank, options.deal.world_size, remote.connect_all);
+  auto context = std::make_unique<asio::io_context>(1);
+  DatasetMeta meta;
+  const auto ask_meta = [&](Contact& contact) -> asio::awaitable<void> {
+    Questions questions(contact);
+    meta = co_await questions.meta(remote.dataset);
+  };
+  FirstContact first =
+      talk_to_any(*context, remote, caller, ring_from(own.front(), remote.servers.size()), ask_meta);
+  Described described = describe(*context, first, std::move(meta), options);
+  RemoteJob& job = described.job;
+  check_deal(options.deal, described.num_seeds);
+  open_job(*context, remote, caller, first, job);
+  if (job.opened.num_seeds != described.num_seeds)
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} has {} seeds for the job, and its meta.json says {}; see that server",
+                            first.contact.connection->peer(), job.opened.num_seeds, described.num_seeds));
+
+  const auto posts = static_cast<std::int64_t>(own.size());
+  const std::int64_t ahead =
+      remote.batches_ahead != 0 ? remote.batches_ahead : std::max<std::int64_t>(8, 4 * posts);
+  std::unique_ptr<RemoteStream> stream(
+      new RemoteStream(options, job.spec, std::move(described.meta), described.num_seeds,
+                       2 * remote.batch_deadline + remote.reconnect_deadline));
+  LoaderOptions filled = options;
+  filled.execution.num_workers = ConnectionFillers::records(own.size());
+  if (filled.execution.num_slots == 0) filled.execution.num_slots = std::min(ahead + 2, kMaxSlots);
+  LoaderChannelOptions told;
+  told.workers = posts;
+  told.makers = "servers";
+  told.maker_name = [servers = remote.servers](std::uint32_t worker) {
+    const std::size_t server = worker / kWorkersOfServer;
+    return fmt::format("server {} worker {}",
+                       server < servers.size() ? servers[server].to_text() : std::to_string(server),
+                       worker % kWorkersOfServer);
+  };
+  ChannelNeeds needs;
+  needs.worst_block = job.opened.worst_block;
+  stream->make_channel(filled, needs, std::move(told));
+  ConnectionFillersOptions fillers;
+  fillers.remote = remote;
+  fillers.own = own;
+  fillers.batches_ahead = ahead;
+  fillers.job = std::move(job);
+  stream->fillers_ = std::make_unique<ConnectionFillers>(stream->host(), std::move(context), caller,
+                                                         std::move(first), std::move(fillers));
+  stream->fillers_->wait_until_ready();
+  return stream;
+}
+
+RemoteStream::RemoteStream(const LoaderOptions& options, BatchSpec spec, DatasetMeta meta,
+                           std::int64_t num_seeds, std::chrono::milliseconds patience)
+    : ChannelStream(options, std::move(spec), std::move(meta), num_seeds, patience) {}
+
+RemoteStream::~RemoteStream() {
+  if (!host()) return;              // its opening was refused
+  if (!host()->in_own_process()) {  // thread, connections and slots are the other process's
+    [[maybe_unused]] const SlotFillers* left_alone = fillers_.release();
+    return;
+  }
+  fillers_.reset();
+  host()->close();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,299 @@
+// See server_link.h.
+#include "server_client_mode/client/server_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "channel/futex.h"
+#include "core/base/error.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::FrameType;
+namespace asio = wire::asio;
+
+constexpr std::chrono::milliseconds kPingAfter = 3'000ms, kDeadAfter = 10'000ms;
+/// A process that was stopped for longer has not looked, which is no sign of the server's death.
+constexpr std::chrono::milliseconds kAsleep = 2'000ms;
+
+/// Request 0 is the connection's own.
+std::uint64_t request_of(const Claim& claim) { return claim.batch.sequence + 1; }
+
+std::string batch_text(const PlannedBatch& batch) {
+  return fmt::format("the batch of {} seeds from position {} of epoch {}", batch.count, batch.first,
+                     batch.epoch);
+}
+
+}  // namespace
+
+ServerLink::ServerLink(ChannelHost& host, Contact contact, const BlockCheck& check, ServerLinkOptions options)
+    : host_(host),
+      contact_(std::move(contact)),
+      connection_(*contact_.connection),
+      check_(check),
+      options_(std::move(options)),
+      port_(host.view(), options_.record, /*doorbell=*/-1),
+      last_sign_(Clock::now()),
+      last_ping_(last_sign_),
+      last_tick_(last_sign_) {
+  port_.report_ready();
+}
+
+std::size_t ServerLink::num_claimed() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(asked_, [](const auto& entry) { return !entry.second.finished; }));
+}
+
+// ---- asking
+
+bool ServerLink::look(std::size_t share) {
+  if (ended()) return false;
+  for (auto& [request, asked] : asked_) look_at(request, asked);
+  const bool may_claim = !leaving_ && !port_.terminating();
+  while (may_claim && asked_.size() < share) {
+    std::optional<Claim> claim = port_.try_claim();
+    if (!claim) break;
+    ask(*claim);
+  }
+  note_waiting_for_slot(may_claim && asked_.empty() &&
+                        host_.view().control().loader.unplanned.load(std::memory_order_relaxed) > 0);
+  end_if_left();
+  return std::exchange(serve_, false);
+}
+
+void ServerLink::ask(Claim claim) {
+  Asked asked;
+  asked.claim = claim;
+  asked.told = host_.view().slot(claim.slot).granted.load();
+  asked.since = Clock::now();
+  wire::BatchAsked question;
+  question.job = kJob;
+  question.epoch = claim.batch.epoch;
+  question.first = claim.batch.first;
+  question.count = claim.batch.count;
+  question.granted = asked.told;
+  const std::uint64_t request = request_of(claim);
+  connection_.send(FrameType::kBatch, request, wire::to_bytes(question));
+  asked_.insert_or_assign(request, std::move(asked));
+}
+
+/// Whether nobody wants it any more, or its memory is there by now.
+void ServerLink::look_at(std::uint64_t request, Asked& asked) {
+  if (asked.cancelled || asked.dropped) return;
+  if (host_.view().slot(asked.claim.slot).abandoned.load() != 0) return cancel(request, asked);
+  if (!asked.waits_for_grant || port_.grant(asked.claim, asked.wanted) != WorkerPort::Grant::kGranted) return;
+  asked.waits_for_grant = false;
+  asked.told = host_.view().slot(asked.claim.slot).granted.load();
+  asked.since = Clock::now();
+  connection_.send(FrameType::kGrant, request, wire::to_bytes(asked.told));
+}
+
+void ServerLink::cancel(std::uint64_t request, Asked& asked) {
+  asked.cancelled = true;
+  asked.waits_for_grant = false;
+  asked.since = Clock::now();
+  connection_.send(FrameType::kCancel, request);
+}
+
+/// What WorkerPort::claim() counts for fillers that sleep there.
+void ServerLink::note_waiting_for_slot(bool waits) {
+  WorkerRecord& record = host_.view().worker(options_.record);
+  const std::int64_t since = record.waiting_since.load(std::memory_order_relaxed);
+  if (waits == (since != 0)) return;
+  if (waits) return record.waiting_since.store(monotonic_now());
+  record.waiting_since.store(0);
+  record.waited_for_slot.store(record.waited_for_slot.load() + monotonic_now() - since);
+}
+
+// ---- the end
+
+void ServerLink::leave() {
+  leaving_ = true;
+  end_if_left();
+}
+
+void ServerLink::end_if_left() {
+  if (leaving_ && asked_.empty() && !ended()) close("all that it was asked for has come");
+}
+
+void ServerLink::close(std::string why) {
+  if (why_closed_.empty()) why_closed_ = std::move(why);
+  note_waiting_for_slot(false);
+  connection_.close();
+}
+
+void ServerLink::tick(Clock::time_point now) {
+  if (ended()) return;
+  if (connection_.bytes_in() != seen_bytes_ || now - last_tick_ > kAsleep) last_sign_ = now;
+  seen_bytes_ = connection_.bytes_in();
+  last_tick_ = now;
+  if (now - last_sign_ > kDeadAfter) return close(fmt::format("no sign of life for {} s", kDeadAfter / 1s));
+  if (now - last_sign_ > kPingAfter && now - last_ping_ > kPingAfter) {
+    last_ping_ = now;
+    connection_.send(FrameType::kPing, 0);
+  }
+  for (const auto& [request, asked] : asked_) {
+    if (asked.waits_for_grant || now - asked.since <= options_.batch_deadline) continue;
+    return close(fmt::format("{} did not come within {} ms (batch_deadline)", batch_text(asked.claim.batch),
+                             options_.batch_deadline.count()));
+  }
+}
+
+// ---- reading
+
+asio::awaitable<void> ServerLink::read() {
+  constexpr std::chrono::milliseconds for_ever{0};  // tick() looks for signs of life
+  for (;;) {
+    const wire::FrameHeader header = co_await connection_.read_header(for_ever);
+    if (header.type == FrameType::kBlock) {
+      co_await read_block(header);
+    } else {
+      const wire::Bytes payload = co_await connection_.read_payload(header);
+      on_frame(header, payload);
+    }
+    end_if_left();
+  }
+}
+
+ServerLink::AskedMap::iterator ServerLink::find(const wire::FrameHeader& header) {
+  const auto found = asked_.find(header.request);
+  if (found == asked_.end())
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} has sent {} for request {}, which nobody has made; see that server",
+                            connection_.peer(), wire::name_of(header.type), header.request));
+  return found;
+}
+
+void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& payload) {
+  switch (header.type) {
+    case FrameType::kSize:
+      return on_size(find(header), wire::from_bytes<std::uint64_t>(payload));
+    case FrameType::kFailed:
+      return on_failed(find(header), wire::from_bytes<wire::Refusal>(payload));
+    case FrameType::kDropped:
+      return on_dropped(find(header));
+    case FrameType::kPing:
+      return connection_.send(FrameType::kPong, header.request, payload);
+    case FrameType::kPong:
+      return;
+    case FrameType::kDraining:
+      draining_ = true;
+      return leave();
+    case FrameType::kRefused: {
+      const auto refusal = wire::from_bytes<wire::Refusal>(payload);
+      throw Error(refusal.code, fmt::format("{}: {}", connection_.peer(), refusal.text));
+    }
+    default:
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("{} has sent {}, which was not asked for; use one version of hopfeed on both "
+                              "sides",
+                              connection_.peer(), wire::name_of(header.type)));
+  }
+}
+
+void ServerLink::on_size(AskedMap::iterator at, std::uint64_t bytes) {
+  auto& [request, asked] = *at;
+  if (asked.cancelled) return;
+  if (bytes == 0 || (asked.wanted != 0 && asked.wanted != bytes))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} says that {} takes {} bytes, and {} before; see that "
+                            "server",
+                            connection_.peer(), batch_text(asked.claim.batch), bytes, asked.wanted));
+  asked.wanted = bytes;
+  asked.sampled = monotonic_now();
+  try {
+    port_.ask(asked.claim, bytes);
+  } catch (const Error& error) {  // no slot can be that large
+    port_.publish_error(asked.claim, error.code(), error.what());
+    asked.finished = true;
+    return cancel(request, asked);
+  }
+  asked.waits_for_grant = true;
+  serve_ = true;
+  look_at(request, asked);
+}
+
+void ServerLink::on_failed(AskedMap::iterator at, const wire::Refusal& refusal) {
+  const Asked& asked = at->second;
+  if (!asked.finished && asked.cancelled) port_.publish(asked.claim, 0);
+  if (!asked.finished && !asked.cancelled) port_.publish_error(asked.claim, refusal.code, refusal.text);
+  asked_.erase(at);
+  serve_ = true;
+}
+
+void ServerLink::on_dropped(AskedMap::iterator at) {
+  Asked& asked = at->second;
+  if (asked.cancelled) {
+    if (!asked.finished) port_.publish(asked.claim, 0);
+    asked_.erase(at);
+    serve_ = true;
+    return;
+  }
+  if (!leaving_) {  // it was too slow for us, or we for it
+    constexpr int kMaxDrops = 3;
+    if (++asked.drops > kMaxDrops)
+      throw Error(ErrorCode::kPeerDied, fmt::format("{} drops {} again and again; see that server",
+                                                    connection_.peer(), batch_text(asked.claim.batch)));
+    const int drops = asked.drops;
+    const Claim claim = asked.claim;
+    ask(claim);
+    asked_.at(request_of(claim)).drops = drops;
+    return;
+  }
+  asked.dropped = true;
+  // Others can make it once this link is gone; what the trainer needs first decides.
+  if (asked_.begin()->second.dropped) close("it is draining and drops what it was asked for");
+}
+
+asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
+  const AskedMap::iterator at = find(header);
+  Asked& asked = at->second;
+  const std::int64_t arrived = monotonic_now();
+  const bool checksums = contact_.offer.checksums && !connection_.encrypted();
+  const std::uint64_t bytes = wire::block_bytes(header, checksums);
+  if (bytes == 0 || bytes > asked.told || asked.finished)
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} sends a block of {} bytes for {}, where {} are granted; see that server",
+                            connection_.peer(), bytes, batch_text(asked.claim.batch), asked.told));
+  std::array<std::byte, wire::kBlockHeadBytes> head_bytes{};
+  co_await connection_.read(head_bytes);
+  const auto head = wire::from_bytes<wire::BlockHead>(head_bytes);
+  const std::span<std::byte> block = port_.block(asked.claim, bytes);
+  co_await connection_.read_block(block, checksums);
+  if (!asked.cancelled) {
+    const PlannedBatch& batch = asked.claim.batch;
+    BatchKey key;
+    key.seed = check_.seed();
+    key.epoch = batch.epoch;
+    key.first = batch.first;
+    key.count = batch.count;
+    check_.check(block, key, connection_.peer());
+    note_times(asked, head, arrived);
+  }
+  port_.publish(asked.claim, asked.cancelled ? 0 : bytes);
+  asked_.erase(at);
+  serve_ = true;
+  options_.published();
+}
+
+/// Durations of the server's clock, put so that they end where its frames came.
+void ServerLink::note_times(const Asked& asked, const wire::BlockHead& head, std::int64_t arrived) {
+  SlotRecord& record = host_.view().slot(asked.claim.slot);
+  SlotTimes& times = record.times;
+  const std::int64_t claimed = times.claimed;
+  const auto duration = [&](std::int64_t told) { return std::clamp<std::int64_t>(told, 0, arrived); };
+  times.sampled = asked.sampled != 0
+                      ? asked.sampled
+                      : std::clamp(arrived - duration(head.gathering), claimed, std::max(claimed, arrived));
+  times.claimed = std::clamp(times.sampled - duration(head.sampling), claimed, times.sampled);
+  times.gathered = std::max(times.sampled, arrived);
+  record.worker = static_cast<std::uint32_t>(options_.server) * kWorkersOfServer +
+                  std::min(head.worker, kWorkersOfServer - 1);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,79 @@
+// What a client says to a server before batches come: connect, log in, ask questions, open a job. Coroutines
+// of one thread.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dataset/dataset_meta.h"
+#include "core/maker/batch_spec.h"
+#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/wire/connection.h"
+
+namespace hopfeed {
+
+/// Who calls.
+struct Caller {
+  explicit Caller(const RemoteOptions& remote);
+  std::string token, name;
+  std::shared_ptr<wire::TlsContext> tls;  // null: plain
+  std::chrono::milliseconds connect_timeout, batch_deadline;
+};
+
+/// A server that is logged in to.
+struct Contact {
+  std::unique_ptr<wire::Connection> connection;
+  wire::Offer offer;
+};
+
+/// Connects and logs in. Throws what Connection and login throw, and kVersion where the server makes batches
+/// by other rules.
+wire::asio::awaitable<Contact> call_server(const Caller& caller, const wire::Address& address);
+
+/// What is asked of every server that makes batches of a stream.
+struct RemoteJob {
+  BatchSpec spec;
+  std::vector<std::byte> packed = {};  // seeds that are given in place of a split
+  std::int64_t batch_size = 1;
+  bool check_finite = false;
+  wire::Opened opened = {};  // as the first server answered
+};
+
+/// Its number; a connection has one.
+inline constexpr std::uint32_t kJob = 1;
+
+/// Questions to one server, one after the other; each waits for its answer. Throws what the server refuses,
+/// naming it.
+class Questions {
+ public:
+  /// `contact` must outlive it.
+  explicit Questions(Contact& contact) : connection_(*contact.connection) {}
+
+  /// Of a dataset by name or fingerprint; empty: the server has one only.
+  wire::asio::awaitable<DatasetMeta> meta(std::string dataset);
+  wire::asio::awaitable<std::vector<std::int64_t>> clusters(wire::GetClusters which);
+  wire::asio::awaitable<std::string> status();
+  /// Sends given seeds where the server has not got them.
+  wire::asio::awaitable<wire::Opened> open(const RemoteJob& job);
+  /// The server has said that it is about to leave.
+  bool draining() const { return draining_; }
+
+ private:
+  struct Answer {
+    wire::FrameType type{};
+    wire::Bytes payload;
+  };
+  /// An answer of the type that is expected, or `or_else`.
+  wire::asio::awaitable<Answer> ask(wire::FrameType type, std::span<const std::byte> payload,
+                                    wire::FrameType expected, wire::FrameType or_else);
+
+  wire::Connection& connection_;
+  std::uint64_t last_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace hopfeed
