@@ -245,6 +245,17 @@ std::optional<SlotPool::Finished> SlotPool::find_any_ready() const {
   return finished(*lowest);
 }
 
+std::vector<SlotPool::Finished> SlotPool::take_all_ready() {
+  std::vector<Finished> taken;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
+    if (sequences_[slot] == kNoBatch || !ready(slot)) continue;
+    taken.push_back(finished(slot));
+    take(slot);
+  }
+  std::ranges::sort(taken, {}, &Finished::sequence);
+  return taken;
+}
+
 bool SlotPool::announced(std::uint64_t sequence) const {
   const std::optional<std::uint32_t> slot = slot_of(sequence);
   return slot && view_.slot(*slot).announced.load() != 0;
@@ -303,6 +314,15 @@ std::vector<SlotPool::Filling> SlotPool::filling() const {
                       .waits_for_grant = waits_for_grant(slot)});
   }
   return result;
+}
+
+PlannedBatch SlotPool::batch_of(std::uint32_t slot) const {
+  const SlotRecord& record = view_.slot(slot);
+  return {.sequence = sequences_[slot],
+          .epoch = record.epoch.load(),
+          .first = record.first.load(),
+          .count = record.count.load(),
+          .job = record.job.load()};
 }
 
 std::uint32_t SlotPool::count(SlotState state) const {

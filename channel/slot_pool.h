@@ -60,12 +60,16 @@ class SlotPool {
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
   /// Of those that are READY the one with the lowest sequence: for who takes batches as they come.
   std::optional<Finished> find_any_ready() const;
+  /// READY -> HELD for each that is READY, in one look at the slots; lowest sequence first.
+  std::vector<Finished> take_all_ready();
   /// Whether its worker has said that it will be READY in a moment.
   bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
   /// HELD -> FREE. Allocates nothing.
   void release(std::uint32_t slot);
+  /// From now on slots may hold so many bytes in all; what is beyond it goes as slots are freed.
+  void limit(std::size_t channel_size) { options_.channel_size = channel_size; }
 
   /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep),
   /// HELD ones when they are released.
@@ -82,6 +86,8 @@ class SlotPool {
     bool waits_for_grant = false;
   };
   std::vector<Filling> filling() const;
+  /// What a slot was planned with.
+  PlannedBatch batch_of(std::uint32_t slot) const;
 
   /// Why the batch of this sequence cannot get its memory, however long its worker waits.
   struct Stuck {

@@ -70,6 +70,7 @@ void Supervisor::run() {
     try {
       start_due_workers();
       wait_for_events();
+      answer_questions();
       bury_the_dead();
       keeper_.serve();
       kill_the_hung();
@@ -88,6 +89,7 @@ void Supervisor::wait_for_events() {
     fds.push_back({.fd = host_->doorbell().fd(), .events = POLLIN, .revents = 0});
   for (const Worker& worker : workers_) {
     if (worker.process) fds.push_back({.fd = worker.process->pidfd(), .events = POLLIN, .revents = 0});
+    if (worker.jobs) fds.push_back({.fd = worker.jobs.get(), .events = POLLIN, .revents = 0});
   }
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_deadline());
   poll(fds.data(), fds.size(), static_cast<int>(wait.count()));
@@ -133,6 +135,12 @@ void Supervisor::start(std::size_t number) {
                                      {.from = config_fd.get(), .to = kConfigFd},
                                      {.from = host_->doorbell().fd(), .to = kDoorbellFd}};
   if (options_.seeds_fd >= 0) inherited.push_back({.from = options_.seeds_fd, .to = kSeedsFd});
+  std::optional<JobSockets> jobs;
+  if (options_.find_job) {
+    jobs.emplace();
+    inherited.push_back({.from = jobs->workers.get(), .to = kJobsFd});
+    worker.jobs = std::move(jobs->ours);
+  }
   std::vector<std::string> arguments;
   for (const std::string& plugin : options_.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
   worker.activity = {};
@@ -145,6 +153,12 @@ void Supervisor::start(std::size_t number) {
       .pid.store(static_cast<std::uint32_t>(worker.process->pid()));
 }
 
+void Supervisor::answer_questions() {
+  for (Worker& worker : workers_) {
+    if (worker.jobs && !answer_jobs(worker.jobs.get(), options_.find_job)) worker.jobs = OwnedFd();
+  }
+}
+
 void Supervisor::bury_the_dead() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
@@ -154,12 +168,27 @@ void Supervisor::bury_the_dead() {
     const std::string cause = worker.process->reap();
     forget_pid(i);
     worker.process.reset();
+    worker.jobs = OwnedFd();
+    const WorkerDeath death = death_of(i, cause);
+    if (options_.on_death) options_.on_death(death);
     keeper_.bury(static_cast<std::uint32_t>(i));  // its batches are planned again before anybody replaces it
-    count_death(i, cause);
+    count_death(i, death);
   }
 }
 
-void Supervisor::count_death(std::size_t number, const std::string& cause) {
+WorkerDeath Supervisor::death_of(std::size_t number, const std::string& cause) const {
+  const std::uint32_t worker = static_cast<std::uint32_t>(number), name = keeper_.name_of(worker);
+  WorkerDeath death{.worker = worker, .cause = cause, .claims = {}};
+  if (const std::optional<Error> report = reported(host_->view().worker(worker)))
+    death.cause += std::string(": ") + report->what();
+  const MutexLock lock(host_->mutex);
+  for (const SlotPool::Filling& slot : host_->pool().filling()) {
+    if (slot.owner == name) death.claims.push_back(host_->pool().batch_of(slot.slot));
+  }
+  return death;
+}
+
+void Supervisor::count_death(std::size_t number, const WorkerDeath& death) {
   const std::uint64_t published = host_->view().control().published.load();
   if (published != published_at_death_) {
     for (Worker& worker : workers_) worker.deaths_in_a_row = 0;
@@ -167,15 +196,20 @@ void Supervisor::count_death(std::size_t number, const std::string& cause) {
   published_at_death_ = published;
   const int deaths = ++workers_[number].deaths_in_a_row;
   workers_[number].start_at = Clock::now() + backoff(deaths);
-  const std::optional<Error> report = reported(host_->view().worker(static_cast<std::uint32_t>(number)));
+  const WorkerRecord& record = host_->view().worker(static_cast<std::uint32_t>(number));
+  const std::optional<Error> report = reported(record);
+  const bool was_ready =
+      record.state.load() == static_cast<std::uint32_t>(WorkerState::kReady) || !death.claims.empty();
+  if (options_.on_death && was_ready) return;
   // What is wrong with the dataset or the options is no better for the next worker.
   const bool hopeless = report && report->code() != ErrorCode::kIo && report->code() != ErrorCode::kNoSpace;
-  if (report && (hopeless || published == 0 || deaths > options_.max_restarts)) return host_->fail(*report);
+  const bool first = published == 0 && !options_.on_death;
+  if (report && (hopeless || first || deaths > options_.max_restarts)) return host_->fail(*report);
   if (deaths <= options_.max_restarts) return;
   host_->fail(Error(ErrorCode::kPeerDied,
                     fmt::format("sampling worker {}: {}; {} deaths in a row without a finished batch, so no "
                                 "more are started (max_worker_restarts {}, program {})",
-                                number, cause, deaths, options_.max_restarts, options_.program)));
+                                number, death.cause, deaths, options_.max_restarts, options_.program)));
 }
 
 void Supervisor::forget_pid(std::size_t number) {

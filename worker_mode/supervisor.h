@@ -2,10 +2,13 @@
 // kernel's death signal fires when the starting thread ends), hears of deaths through pidfds, has the dead
 // worker's batches given back before its replacement is started, kills what hangs, and gives up after too
 // many deaths in a row without a finished batch. Its thread is also the one that keeps the channel's slots.
+// For a server it says what the jobs of its workers are, and leaves it to the server what is done about
+// batches that kill.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,12 +18,20 @@
 #include "channel/bell.h"
 #include "core/base/thread_annotations.h"
 #include "worker_mode/channel_host.h"
+#include "worker_mode/job_files.h"
 #include "worker_mode/slot_fillers.h"
 #include "worker_mode/slot_keeper.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 
 namespace hopfeed {
+
+/// A worker that died, and what it was at.
+struct WorkerDeath {
+  std::uint32_t worker = 0;
+  std::string cause;                 // how it ended, and what it said before
+  std::vector<PlannedBatch> claims;  // that it was filling
+};
 
 struct SupervisorOptions {
   std::string program;                  // path of hopfeed-worker
@@ -33,6 +44,12 @@ struct SupervisorOptions {
   int max_restarts = 0;
   /// False: another thread waits on the channel's doorbell and calls ChannelHost::service() when it was rung.
   bool answers_doorbell = true;
+  /// For workers that ask for jobs (WorkerConfig::asks_for_jobs). Called by the supervisor's thread.
+  FindJob find_job = nullptr;
+  /// Called by the supervisor's thread for each death, before the dead worker's batches are planned again.
+  /// With it the channel fails only where workers cannot start: what is done about batches that kill is
+  /// decided there. Must not throw.
+  std::function<void(const WorkerDeath& death)> on_death = nullptr;
 };
 
 class Supervisor final : public SlotFillers {
@@ -57,6 +74,7 @@ class Supervisor final : public SlotFillers {
   };
   struct Worker {
     std::unique_ptr<WorkerProcess> process;  // none: waits for its restart
+    OwnedFd jobs;                            // on which it asks for them; none: it does not
     Clock::time_point start_at;              // of the next start
     int deaths_in_a_row = 0;                 // without a batch published in between, by whichever worker
     Activity activity;
@@ -68,8 +86,10 @@ class Supervisor final : public SlotFillers {
   Clock::duration next_deadline() const;
   void start(std::size_t number);
   void start_due_workers();
+  void answer_questions();
   void bury_the_dead();
-  void count_death(std::size_t number, const std::string& cause);
+  WorkerDeath death_of(std::size_t number, const std::string& cause) const;
+  void count_death(std::size_t number, const WorkerDeath& death);
   void kill_the_hung();
   Clock::duration patience_with(const Activity& activity) const;
   Activity activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const;

@@ -19,7 +19,9 @@ std::string WorkerConfig::to_json() const {
                             {"max_worker_restarts", execution.max_worker_restarts},
                             {"worker", worker},
                             {"parent", parent},
-                            {"cores", cores}};
+                            {"cores", cores},
+                            {"asks_for_jobs", asks_for_jobs},
+                            {"max_scratch", max_scratch}};
   return json_text(json);
 }
 
@@ -41,6 +43,8 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
+    json.at("asks_for_jobs").get_to(config.asks_for_jobs);
+    json.at("max_scratch").get_to(config.max_scratch);
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorrupt,

@@ -1,7 +1,9 @@
 // What a worker is told: a line of JSON in a memfd, and inherited file descriptors under fixed numbers. The
 // loader writes one per start; hopfeed-worker reads it. Both come from one build, so there is no version in
-// it.
+// it. A loader's worker has one job, which is told here; a server's asks for each job that it is to serve
+// (job_files.h).
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@ inline constexpr int kChannelFd = 3;   // sealed memfd
 inline constexpr int kConfigFd = 4;    // memfd with WorkerConfig as JSON
 inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;     // memfd of BatchSource::pack(); only where the spec names given seeds
+inline constexpr int kJobsFd = 6;      // a server's worker: socket on which it asks for jobs (job_files.h)
 
 /// Of a worker that only tries a plugin or its sampler (plugin_trial.h), which has no channel: a memfd for
 /// kTrialPassed, or for what the plugin's constructors threw.
@@ -25,12 +28,14 @@ inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
 
 struct WorkerConfig {
-  std::string dataset;         // absolute path of the folder
-  BatchSpec spec;              // given seeds are inherited
-  ExecutionOptions execution;  // without plugins, cores and program, which workers are told otherwise
-  std::uint32_t worker = 0;    // number of its record in the channel
-  std::int64_t parent = 0;     // pid of the loader's process
-  std::vector<int> cores;      // it runs on these; empty: anywhere
+  std::string dataset;          // absolute path of the folder
+  BatchSpec spec;               // given seeds are inherited
+  ExecutionOptions execution;   // without plugins, cores and program, which workers are told otherwise
+  std::uint32_t worker = 0;     // number of its record in the channel
+  std::int64_t parent = 0;      // pid of the loader's process
+  std::vector<int> cores;       // it runs on these; empty: anywhere
+  bool asks_for_jobs = false;   // dataset and spec are not read: a server's worker, with kJobsFd
+  std::size_t max_scratch = 0;  // bytes that makers of several jobs may hold; 0: any
 
   std::string to_json() const;
   /// Throws kCorrupt.

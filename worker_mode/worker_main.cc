@@ -1,14 +1,12 @@
-// hopfeed-worker: samples batches into a channel until its loader says stop or dies. Started by the loader's
-// supervisor (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors through
-// the channel.
+// hopfeed-worker: samples batches into a channel until its loader (or its server) says stop or dies. Started
+// by a supervisor (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors
+// through the channel.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,10 +18,12 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "channel/channel_view.h"
@@ -40,6 +40,8 @@
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
 #include "worker_mode/batch_filler.h"
+#include "worker_mode/job_files.h"
+#include "worker_mode/job_makers.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {
@@ -73,28 +75,13 @@ class Parent {
   std::int64_t look_again_ = 0;
 };
 
-std::string read_all(int fd) {
-  struct stat status {};
-  if (fstat(fd, &status) != 0) throw_errno("a worker has no configuration; it is started by a loader", errno);
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  const ssize_t got = pread(fd, text.data(), text.size(), 0);
-  if (got != static_cast<ssize_t>(text.size())) throw_errno("cannot read a worker's configuration", errno);
-  return text;
+std::string read_config() {
+  return text_of_memfd(kConfigFd, "a worker has no configuration; it is started by a loader or a server");
 }
 
-/// The seeds that the user gave, mapped: one physical copy for all workers.
-std::span<const std::byte> inherited_seeds() {
-  struct stat status {};
-  if (fstat(kSeedsFd, &status) != 0) throw_errno("a worker has no seeds", errno);
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, kSeedsFd, 0);
-  if (address == MAP_FAILED) throw_errno("a worker cannot map its seeds", errno);
-  return {static_cast<const std::byte*>(address), bytes};
-}
-
-/// What the spec names by its hash alone; empty where it names a split.
-std::span<const std::byte> given_seeds(const BatchSpec& spec) {
-  return spec.seeds.sha256.empty() ? std::span<const std::byte>() : inherited_seeds();
+/// What the spec names by its hash alone; nothing where it names a split.
+MappedSeeds given_seeds(const BatchSpec& spec) {
+  return MappedSeeds(spec.seeds.sha256.empty() ? -1 : kSeedsFd);
 }
 
 void place_on(const std::vector<int>& cores) {
@@ -117,27 +104,44 @@ void serve(WorkerPort& port, const Claim& claim, BatchFiller& filler, Parent& pa
   }
 }
 
-/// The loader's process has named the content; a file that was replaced since then would make other batches.
-void require_same_sampler(const BatchSpec& spec) {
-  require_valid(sampler_file_sha256(spec.batch.sampler) == spec.sampler_sha256,
-                fmt::format("the plugin of sampler '{}' was replaced while a loader used it; start again",
-                            spec.batch.sampler));
+/// What the claim's batch is filled with. Nothing where that cannot be made; then the error is published in
+/// the batch's place.
+BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) {
+  try {
+    return &makers.filler(claim.batch.job);
+  } catch (const Error& error) {
+    port.publish_error(claim, error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    port.publish_error(claim, ErrorCode::kNoSpace, "there is no memory to open what the batch is made of");
+  } catch (const std::exception& error) {
+    port.publish_error(claim, ErrorCode::kIo, fmt::format("the job cannot be opened: {}", error.what()));
+  }
+  return nullptr;
 }
 
 void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   place_on(config.cores);
-  require_same_sampler(config.spec);
-  const Dataset dataset(config.dataset, {.huge_pages = config.execution.huge_pages});
-  const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, given_seeds(config.spec));
-  BatchMaker maker = source->maker(dataset, config.spec.batch, config.execution);
-  BatchFiller filler(port, maker, {.seed = config.spec.seed, .check_finite = config.execution.check_finite});
+  JobMakers::Options options{.execution = config.execution, .max_scratch = config.max_scratch};
+  if (config.asks_for_jobs) {
+    const std::chrono::milliseconds patience = config.execution.start_deadline;
+    options.ask = [patience](std::uint32_t job) { return ask_for_job(kJobsFd, job, patience); };
+  }
+  JobMakers makers(port, std::move(options));
+  // A loader's job is made before the first batch is asked for: what is wrong with it is an error at the
+  // start.
+  if (!config.asks_for_jobs)
+    makers.add(
+        0, {.dataset = config.dataset, .spec = config.spec, .check_finite = config.execution.check_finite},
+        given_seeds(config.spec));
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
     const std::optional<Claim> claim = port.claim(kNap);
     if (!claim) continue;
-    serve(port, *claim, filler, parent);
+    BatchFiller* filler = filler_of(makers, port, *claim);
+    if (filler == nullptr) continue;
+    serve(port, *claim, *filler, parent);
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.
-    if (std::has_single_bit(++batches)) port.note_pages(dataset.page_use());
+    if (std::has_single_bit(++batches)) port.note_pages(makers.dataset().page_use());
   }
 }
 
@@ -157,7 +161,7 @@ int worker_main(std::span<char* const> plugins) {
   signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
   signal(SIGPIPE, SIG_IGN);
   FAILPOINT("worker.start");
-  const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
+  const WorkerConfig config = WorkerConfig::from_json(read_config());
   Parent parent(config.parent);
   if (!parent.alive()) return 1;
   const std::unique_ptr<ChannelMemory> memory = attach_shared_memory(kChannelFd);
@@ -207,10 +211,11 @@ int try_plugin(const char* plugin) {
 int try_sampler(const char* batch_size, std::span<char* const> plugins) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
-    const WorkerConfig config = WorkerConfig::from_json(read_all(kConfigFd));
+    const WorkerConfig config = WorkerConfig::from_json(read_config());
     for (const char* plugin : plugins) load_sampler_plugin(plugin);
     const Dataset dataset(config.dataset);
-    const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, given_seeds(config.spec));
+    const MappedSeeds seeds = given_seeds(config.spec);
+    const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, seeds.bytes());
     const BatchMaker maker = source->maker(dataset, config.spec.batch, config.execution);
     maker.max_block_bytes(std::atoll(batch_size));
     maker.scratch(std::atoll(batch_size));

@@ -71,7 +71,9 @@ WorkerConfig WorkerStream::worker_config(const LoaderOptions& options, const Dat
           .execution = options.execution,
           .worker = 0,
           .parent = 0,
-          .cores = {}};
+          .cores = {},
+          .asks_for_jobs = false,
+          .max_scratch = 0};
 }
 
 WorkerStream::~WorkerStream() {

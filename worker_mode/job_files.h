@@ -1,0 +1,53 @@
+// How a sampling worker of a server learns what a job is. It asks for the job's number over a socket that it
+// inherited, and is answered with descriptors: a memfd that holds the job as JSON, and, where the job's seeds
+// are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers. Where
+// there is no such job, a text comes in place of them.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/base/owned_fd.h"
+#include "core/maker/batch_spec.h"
+
+namespace hopfeed {
+
+/// One job, as a worker has to know it.
+struct JobDescription {
+  std::string dataset;  // absolute path of the folder
+  BatchSpec spec;
+  bool check_finite = false;
+
+  std::string to_json() const;
+  /// Throws kCorrupt.
+  static JobDescription from_json(const std::string& text);
+};
+
+/// The descriptors of a job, which may be sent to any number of workers.
+struct JobFiles {
+  std::shared_ptr<const OwnedFd> description;  // JobDescription as JSON; none: there is no such job
+  std::shared_ptr<const OwnedFd> seeds;        // as BatchSource::pack() wrote them; none: a split
+};
+using FindJob = std::function<JobFiles(std::uint32_t job)>;
+
+/// A connected pair of sockets that keep messages whole; the second end is the worker's.
+struct JobSockets {
+  JobSockets();  // throws kIo
+  OwnedFd ours, workers;
+};
+
+/// The server's side: answers what a worker has asked for by now. Never waits. False where the worker is
+/// gone.
+bool answer_jobs(int socket, const FindJob& find);
+
+/// The worker's side: what it got, as its own descriptors.
+struct ReceivedJob {
+  OwnedFd description, seeds;
+};
+/// Asks for a job and waits for the answer. Throws kNotFound where there is no such job, kPeerDied where the
+/// server is gone, kTimeout.
+ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline);
+
+}  // namespace hopfeed

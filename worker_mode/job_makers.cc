@@ -1,0 +1,132 @@
+// See job_makers.h.
+#include "worker_mode/job_makers.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/maker/batch_maker.h"
+#include "core/sampler/sampler_registry.h"
+
+namespace hopfeed {
+namespace {
+
+/// Whoever opened the job has named the content; a file that was replaced since then would make other
+/// batches.
+void require_same_sampler(const BatchSpec& spec) {
+  require_valid(sampler_file_sha256(spec.batch.sampler) == spec.sampler_sha256,
+                fmt::format("the plugin of sampler '{}' was replaced while it was used; start again",
+                            spec.batch.sampler));
+}
+
+}  // namespace
+
+MappedSeeds::MappedSeeds(int fd) {
+  if (fd < 0) return;
+  struct stat status {};
+  if (fstat(fd, &status) != 0) throw_errno("a worker has no seeds", errno);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) throw_errno("a worker cannot map its seeds", errno);
+  bytes_ = {static_cast<const std::byte*>(address), bytes};
+}
+
+MappedSeeds::~MappedSeeds() {
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::string text_of_memfd(int fd, const char* what) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) throw_errno(what, errno);
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  if (pread(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) throw_errno(what, errno);
+  return text;
+}
+
+/// Members in the order in which each needs those before it.
+struct JobMakers::Job {
+  std::shared_ptr<const Dataset> dataset;
+  MappedSeeds seeds;
+  std::unique_ptr<BatchSource> source;
+  BatchMaker maker;
+  BatchFiller filler;
+  std::uint64_t last_used = 0;
+
+  Job(WorkerPort& port, std::shared_ptr<const Dataset> data, const JobDescription& job, MappedSeeds given,
+      const ExecutionOptions& execution)
+      : dataset(std::move(data)),
+        seeds(std::move(given)),
+        source(open_source(*dataset, job.spec, seeds.bytes())),
+        maker(source->maker(*dataset, job.spec.batch, execution)),
+        filler(port, maker, {.seed = job.spec.seed, .check_finite = job.check_finite}) {}
+};
+
+JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {}
+JobMakers::~JobMakers() = default;
+
+std::shared_ptr<const Dataset> JobMakers::dataset_in(const std::string& folder) {
+  std::weak_ptr<const Dataset>& known = datasets_[folder];
+  std::shared_ptr<const Dataset> dataset = known.lock();
+  if (!dataset) {
+    dataset =
+        std::make_shared<const Dataset>(folder, DatasetOptions{.huge_pages = options_.execution.huge_pages});
+    known = dataset;
+  }
+  return dataset;
+}
+
+void JobMakers::add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds) {
+  require_same_sampler(description.spec);
+  auto made = std::make_unique<Job>(port_, dataset_in(description.dataset), description, std::move(seeds),
+                                    options_.execution);
+  last_ = made.get();
+  last_job_ = job;
+  last_->last_used = ++uses_;
+  jobs_[job] = std::move(made);
+  make_room();
+}
+
+BatchFiller& JobMakers::filler(std::uint32_t job) {
+  if (last_ == nullptr || last_job_ != job) {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end()) {
+      require_valid(options_.ask != nullptr, fmt::format("this worker has no job {}", job));
+      const ReceivedJob got = options_.ask(job);
+      add(job, JobDescription::from_json(text_of_memfd(got.description.get(), "cannot read a job")),
+          MappedSeeds(got.seeds.get()));
+    } else {
+      last_ = found->second.get();
+      last_job_ = job;
+    }
+  }
+  last_->last_used = ++uses_;
+  // Scratch grows with the batches, and asking each maker for its own costs more than a small batch.
+  if (std::has_single_bit(uses_) || uses_ % 1024 == 0) make_room();
+  return last_->filler;
+}
+
+const Dataset& JobMakers::dataset() const { return *last_->dataset; }
+
+void JobMakers::make_room() {
+  if (options_.max_scratch == 0) return;
+  while (jobs_.size() > 1) {
+    std::size_t bytes = 0;
+    auto oldest = jobs_.end();
+    for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+      bytes += job->second->maker.scratch_bytes();
+      if (job->second.get() == last_) continue;
+      if (oldest == jobs_.end() || job->second->last_used < oldest->second->last_used) oldest = job;
+    }
+    if (bytes <= options_.max_scratch) return;
+    jobs_.erase(oldest);
+  }
+}
+
+}  // namespace hopfeed

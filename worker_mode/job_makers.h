@@ -1,0 +1,78 @@
+// What a sampling worker makes batches with: a maker for each job. A loader's worker has one job from the
+// start; a server's has as many as its clients have open, each made when its first batch is claimed. The
+// least recently used go when all of them together hold too much memory, and are made again when they are
+// asked for.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "channel/worker_port.h"
+#include "core/batch/execution_options.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_source.h"
+#include "worker_mode/batch_filler.h"
+#include "worker_mode/job_files.h"
+
+namespace hopfeed {
+
+/// Packed seeds of a memfd, mapped for as long as somebody uses them.
+class MappedSeeds {
+ public:
+  MappedSeeds() = default;
+  /// Throws kIo. Negative: none, an empty span.
+  explicit MappedSeeds(int fd);
+  ~MappedSeeds();
+  MappedSeeds(MappedSeeds&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedSeeds& operator=(MappedSeeds&&) = delete;
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// All of a memfd as text. Throws kIo with `what`.
+std::string text_of_memfd(int fd, const char* what);
+
+class JobMakers {
+ public:
+  /// Where jobs that are not known are asked for. Throws.
+  using Ask = std::function<ReceivedJob(std::uint32_t job)>;
+  struct Options {
+    ExecutionOptions execution = {};
+    std::size_t max_scratch = 0;  // bytes; 0: any
+    Ask ask = nullptr;            // none: all jobs are added
+  };
+  /// `port` must outlive it.
+  JobMakers(WorkerPort& port, Options options);
+  ~JobMakers();
+
+  /// Makes what a job's batches are made with. Throws kInvalid where the dataset or the plugin on disk is not
+  /// the job's any more, and what Dataset, open_source and BatchMaker throw.
+  void add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds);
+  /// Fills claims of that job, which it asks for where it has to. Throws as add(), and what Ask throws; other
+  /// jobs stay.
+  BatchFiller& filler(std::uint32_t job);
+  /// Dataset of the job that was asked for last.
+  const Dataset& dataset() const;
+
+ private:
+  struct Job;
+  std::shared_ptr<const Dataset> dataset_in(const std::string& folder);
+  void make_room();
+
+  WorkerPort& port_;
+  const Options options_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Job>> jobs_;
+  std::map<std::string, std::weak_ptr<const Dataset>> datasets_;  // by folder: jobs of one share it
+  Job* last_ = nullptr;
+  std::uint32_t last_job_ = 0;
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace hopfeed
