@@ -38,8 +38,9 @@ Deal::Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t star
     spread_batches_ = share ? 2 * world : world;
     require_valid(spread_seeds_ >= spread_batches_,
                   fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
-                              "without an empty batch; use fewer trainers, a larger batch size or drop_last",
-                              left, start, world, options.batch_size));
+                              "without an empty batch; use fewer trainers{}",
+                              left, start, world, options.batch_size,
+                              left < world ? "" : ", a larger batch size or drop_last"));
   }
   steps_ = full_rounds_ + spread_batches_ / world;
 }

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/option_name.h"
@@ -11,6 +14,22 @@ namespace hopfeed {
 namespace {
 
 bool is_whole(double number) { return static_cast<double>(static_cast<std::int64_t>(number)) == number; }
+
+/// Those that are not at their defaults.
+std::vector<std::string> set_options(const LinkOptions& options) {
+  const NegativeOptions &set = options.negatives, unset;
+  std::vector<std::string> names;
+  const auto add = [&](bool is_set, const char* field) {
+    if (is_set) names.push_back(option_name(field));
+  };
+  add(set.mode != unset.mode, "negatives");
+  add(set.amount != unset.amount, "amount");
+  add(set.strict, "strict");
+  add(!set.src_weight.empty(), "src_weight");
+  add(!set.dst_weight.empty(), "dst_weight");
+  add(options.exclude != LinkOptions{}.exclude, "exclude");
+  return names;
+}
 
 }  // namespace
 
@@ -59,9 +78,11 @@ std::int64_t NegativeOptions::count(std::int64_t links) const {
 
 void LinkOptions::validate() const {
   if (!on()) {
-    require_valid(*this == LinkOptions{},
-                  fmt::format("{} and {} are of links; name their edge type (link), or leave them out",
-                              option_name("negatives"), option_name("exclude")));
+    require_valid(
+        *this == LinkOptions{},
+        fmt::format("{} given, but seeds are links only where their edge type is named (link); name "
+                    "it, or leave these out",
+                    fmt::join(set_options(*this), ", ")));
     return;
   }
   const NegativeOptions& n = negatives;

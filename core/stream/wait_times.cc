@@ -57,14 +57,14 @@ WaitTimes WaitTimes::shares_of(double trainer_seconds, double worker_seconds) co
 }
 
 std::string to_text(const WaitTimes& shares) {
+  const std::string workers = list(
+      "; the workers waited", {{"for a free slot", shares.for_slot}, {"for memory", shares.for_memory}}, "");
   return list("waiting",
               {{"for sampling", shares.for_sampling},
                {"for gather", shares.for_gather},
                {"for the handover", shares.for_handover}},
               "no waiting for batches") +
-         "; " +
-         list("the workers waited", {{"for a free slot", shares.for_slot}, {"for memory", shares.for_memory}},
-              "the workers did not wait");
+         workers;
 }
 
 }  // namespace hopfeed

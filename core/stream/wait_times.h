@@ -25,7 +25,7 @@ struct WaitTimes {
 };
 
 /// Of shares: "waiting for sampling 12%, for gather 3%; the workers waited for a free slot 40%", the larger
-/// first, and nothing below half a per cent.
+/// first, nothing below half a per cent, and no word of workers that did not wait.
 std::string to_text(const WaitTimes& shares);
 
 }  // namespace hopfeed

@@ -8,6 +8,7 @@
 #include "core/batch/field_names.h"
 #include "core/pickers/excluded_edges.h"
 #include "core/sampler/sampler_registry.h"
+#include "tests/core/random_graphs.h"
 #include "tests/core/random_kinds.h"
 #include "tests/oracle/typed_oracle.h"
 #include "tests/support/tiny_dataset.h"
@@ -149,11 +150,11 @@ void expect_same(const Dataset& dataset, const Sample& sample, const testing::Ty
   }
 }
 
-TEST(ExcludedOracle, AThousandRandomGraphs_AreSampledAsIfTheyHadNotTheEdges) {
+TEST(ExcludedOracle, RandomGraphs_AreSampledAsIfTheyHadNotTheEdges) {
   testing::Rounds rounds(11);
   testing::TempFolder folder;
   std::int64_t left_out = 0;
-  for (int round = 0; round < 1'000; ++round) {
+  for (int round = 0; round < testing::num_random_graphs(); ++round) {
     const bool typed = round % 4 == 0;  // more files, of which writing takes longer than all else
     const auto graph = testing::random_typed_graph({.node_types = 1 + (typed ? rounds.below(3) : 0),
                                                     .edge_types = 1 + (typed ? rounds.below(4) : 0),
@@ -194,7 +195,7 @@ TEST(ExcludedOracle, AThousandRandomGraphs_AreSampledAsIfTheyHadNotTheEdges) {
       }
     }
   }
-  EXPECT_GT(left_out, 100'000) << "they were not about excluded edges";
+  EXPECT_GT(left_out, 100 * testing::num_random_graphs()) << "they were not about excluded edges";
 }
 
 TEST(ExcludedOracle, WithoutPairs_SamplesAreWhatTheyAreWithoutExclusion) {

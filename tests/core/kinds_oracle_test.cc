@@ -16,7 +16,7 @@ using Ints = std::vector<std::int64_t>;
 TEST(KindsOracle, RandomTypedGraphsGiveTheSameBatchFieldByField) {
   testing::Rounds rounds(6);
   testing::TempFolder folder;
-  for (int round = 0; round < testing::kRandomGraphs; ++round) {
+  for (int round = 0; round < testing::num_random_graphs(); ++round) {
     const auto graph = testing::random_typed_graph({.node_types = 1 + rounds.below(4),
                                                     .edge_types = 1 + rounds.below(6),
                                                     .max_nodes = 1 + rounds.below(150),

@@ -28,7 +28,7 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
   };
   testing::TempFolder folder;
-  for (int round = 0; round < testing::kRandomGraphs; ++round) {
+  for (int round = 0; round < testing::num_random_graphs(); ++round) {
     const std::int64_t n = 1 + below(300);
     const auto graph = testing::random_graph({.num_nodes = n,
                                               .num_edges = below(8 * n),

@@ -1,20 +1,18 @@
 #!/usr/bin/env bash
 # Installs a build into an empty folder, builds a project of somebody else's against it with find_package(hopfeed), and runs
-# that with the installed programs alone. headers: each installed header is compiled by itself too.
-# Usage: install_test.sh BUILD with-trainer|without-trainer [headers]
+# that with the installed programs alone.
+# Usage: install_test.sh BUILD with-trainer|without-trainer
 set -euo pipefail
 source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$1
 trainer=OFF
 [[ $2 != with-trainer ]] || trainer=ON
-headers=OFF
-[[ ${3-} != headers ]] || headers=ON
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
 cmake -S "$source_folder" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DWITH_TRAINER=$trainer -DHEADERS_ALONE=$headers -DCMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)" >"$scratch/configure.log"
+  -DWITH_TRAINER=$trainer -DCMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)" >"$scratch/configure.log"
 cmake --build "$scratch/build"
 
 export PATH=$scratch/prefix/bin:$PATH

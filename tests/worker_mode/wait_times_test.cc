@@ -45,7 +45,7 @@ TEST(WaitText, NamesTheStageThatBindsFirst) {
                      .for_memory = 0.2}),
             "waiting for gather 30%, for sampling 3%, for the handover 1%; "
             "the workers waited for memory 20%, for a free slot 2%");
-  EXPECT_EQ(to_text({.for_sampling = 0.004}), "no waiting for batches; the workers did not wait");
+  EXPECT_EQ(to_text({.for_sampling = 0.004}), "no waiting for batches");
 }
 
 TEST(WaitTimes, SharesAreOfTheTrainersTimeAndOfAllWorkers) {
