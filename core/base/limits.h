@@ -1,5 +1,6 @@
 // Every limit of hopfeed in one place. Whatever comes from a user, a file or a socket is checked against
-// these at the door; each has a test one above it (tests/core/limits_test.cc).
+// these at the door; each has a test one above it (tests/core/limits_test.cc; those of the wire:
+// tests/server_client_mode/frame_limits_test.cc).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,5 +36,23 @@ inline constexpr std::int64_t kMaxDeadlineMs = 31'536'000'000;  // a year; sums 
 inline constexpr std::int64_t kMaxHidden = 65'536;              // width of a model's layer
 inline constexpr std::int64_t kMaxEmbeddingElements = std::int64_t{1} << 30;  // learned for nodes of one type
 inline constexpr std::int64_t kMaxWorldSize = 65'536;
+
+// The wire (docs/protocol.md).
+inline constexpr std::size_t kMaxLoginBytes = 4 << 10;  // all that a client may send before it is logged in
+inline constexpr std::size_t kMaxClientName = 128;      // for people: host, process and rank
+inline constexpr std::size_t kMaxTokenBytes = 1 << 10;
+inline constexpr std::size_t kMinTokenBytes = 16;
+inline constexpr std::size_t kMaxOfferBytes = 1 << 20;  // what a server offers, as JSON
+inline constexpr std::size_t kMaxOpenBytes = 1 << 20;   // a job with its batch spec, as JSON
+inline constexpr std::size_t kMaxSmallBytes = 4 << 10;  // questions, their short answers, a refusal's text
+inline constexpr std::size_t kMaxStatusBytes = 16 << 20;
+inline constexpr std::size_t kMaxSeedsBytes = std::size_t{4}
+                                              << 30;  // seeds that a client gives, ids that it gets
+inline constexpr std::size_t kMaxPingBytes = 64;
+inline constexpr std::size_t kMaxJsonDepth = 32;        // of JSON that came over the wire
+inline constexpr std::size_t kMaxSocketPath = 107;      // bytes; what the operating system takes
+inline constexpr std::size_t kMaxServers = 4'096;       // that a client is told of
+inline constexpr std::int64_t kMaxOutstanding = 1'024;  // batches that one client waits for
+inline constexpr std::int64_t kMaxJobsPerClient = 64;   // open at a time
 
 }  // namespace hopfeed

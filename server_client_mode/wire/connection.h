@@ -14,6 +14,7 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,12 +29,16 @@ namespace hopfeed::wire {
 namespace asio = boost::asio;
 using Socket = asio::generic::stream_protocol::socket;
 
+/// A peer that cannot be reached is seen to be gone after this long, whether bytes are under way or not.
+inline constexpr std::chrono::seconds kDeadPeer{10};
+
 struct ConnectionOptions {
   Side side = Side::kClient;  // this side
-  std::string peer;           // for messages: "server 10.0.0.1:9470", "client trainer-3"
-  std::chrono::milliseconds login_deadline{5'000};  // for all of login, and for each of its frames
-  std::chrono::milliseconds frame_deadline{
-      30'000};  // from a frame's first byte to its last; a write without progress
+  std::string peer = {};      // for messages: "server 10.0.0.1:9470", "client trainer-3"
+  std::chrono::milliseconds login_deadline{5'000};  // for all of login, shaking hands included
+  /// From a frame's first byte to its last (large ones get a second more for each MiB), and a write without
+  /// progress.
+  std::chrono::milliseconds frame_deadline{30'000};
 };
 
 class Connection {
@@ -43,7 +48,7 @@ class Connection {
   ~Connection();
 
   /// Resolves, connects and, with `tls`, shakes hands (the server's certificate is checked against
-  /// `address.host`).
+  /// `address.host`). An empty `options.peer` becomes "server ADDRESS".
   static asio::awaitable<std::unique_ptr<Connection>> connect(const Address& address,
                                                               std::shared_ptr<TlsContext> tls,
                                                               std::chrono::milliseconds deadline,
@@ -53,7 +58,7 @@ class Connection {
 
   // ---- reading, by one coroutine
   /// The next frame's header, checked for this side and phase; waits `idle` at most for its first byte (zero:
-  /// for ever).
+  /// for ever). Where that passes kTimeout is thrown, and the connection stays: it may be called again.
   asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle);
   /// Exactly that many bytes of the payload.
   asio::awaitable<void> read(std::span<std::byte> to);
@@ -66,14 +71,26 @@ class Connection {
   // ---- writing: queued in order, by the owning thread; nothing blocks
   /// A small frame. Copies the payload.
   void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload = {});
+  /// The same without a copy: it keeps its share of `payload` until that has left.
+  void send(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload);
+  /// kRefused or kFailed.
+  void send_refusal(FrameType type, std::uint64_t request, const Error& error);
   /// A kBlock frame. `block` is read in place until `done(sent)` is called by the owning thread: exactly
-  /// once, also where the connection ends first (false).
+  /// once, also where the connection ends first (false); on one that has ended already, within this call. A
+  /// small block is copied at once.
   void send_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
                   bool checksums, std::function<void(bool sent)> done);
   /// Bytes that are queued.
   std::size_t queued() const;
   /// Waits until all that was queued has left, or the connection has ended.
   asio::awaitable<void> flush();
+
+  /// Ends it politely: sends what is queued, says that nothing more comes, and waits a second at most until
+  /// the other side has read it. Throws nothing.
+  asio::awaitable<void> finish();
+  /// Tells the other side, in its own tongue, why it is refused, and finishes: kRefused with request 0, or a
+  /// line of text where what it sent is no frame.
+  asio::awaitable<void> refuse(const Error& why);
 
   /// After login: frames of Phase::kOpen are expected from here on.
   void set_open();
@@ -85,12 +102,13 @@ class Connection {
   void close();
   bool closed() const;
   /// Why it ended, once it has.
-  const std::string& why_closed() const;
+  std::string why_closed() const;
 
   std::uint64_t bytes_in() const, bytes_out() const;
 
  private:
   struct Impl;
+  explicit Connection(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
 

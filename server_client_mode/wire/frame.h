@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace hopfeed::wire {
@@ -72,6 +73,8 @@ void write_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBy
 /// that this side does not expect in this phase, and where the payload is larger than such a frame may be,
 /// before memory is taken for it.
 FrameHeader read_header(std::span<const std::byte, kFrameHeaderBytes> from, Side receiver, Phase phase);
+/// What bytes that are no frame look like, for messages: "an HTTP request", "TLS", ...
+std::string looks_like(std::span<const std::byte> bytes);
 /// The largest payload of a type (core/base/limits.h).
 std::uint64_t max_payload(FrameType type);
 

@@ -1,6 +1,7 @@
 // What the frames carry, as structs, and their bytes. Reading validates every field before it is used;
 // whatever is left over or missing is kCorrupt. Texts are valid UTF-8 without control characters, or refused.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -83,7 +84,9 @@ struct BlockHead {
   std::uint32_t worker = 0;                  // number of the server's worker
   std::int64_t sampling = 0, gathering = 0;  // nanoseconds
 };
-inline constexpr std::size_t kBlockHeadBytes = 24, kChecksumBytes = 4;
+inline constexpr std::size_t kBatchAskedBytes = 40, kBlockHeadBytes = 24, kChecksumBytes = 4;
+/// Bytes of the block in a kBlock frame. Throws kCorrupt where the frame is too short for its other parts.
+std::uint64_t block_bytes(const FrameHeader& header, bool checksums);
 
 Bytes to_bytes(const Hello& message);
 Bytes to_bytes(const Challenge& message);
@@ -98,7 +101,8 @@ Bytes to_bytes(const BlockHead& message);
 Bytes to_bytes(std::uint64_t number);   // kSize, kGrant, kCloseJob
 Bytes to_bytes(std::string_view text);  // kGetMeta, kMeta, kStatus
 
-/// Message from_bytes<Message>(payload). Throws kCorrupt, kVersion or kInvalid naming the field.
+/// Message from_bytes<Message>(payload). Throws kCorrupt, kVersion or kInvalid naming the field. Of the
+/// messages above, std::uint64_t and std::string (UTF-8, of any number of lines).
 template <class Message>
 Message from_bytes(std::span<const std::byte> payload);
 

@@ -9,6 +9,7 @@
 #include "server_client_mode/wire/messages.h"
 
 typedef struct ssl_ctx_st SSL_CTX;
+typedef struct ssl_st SSL;
 
 namespace hopfeed::wire {
 
@@ -41,6 +42,9 @@ class TlsContext {
   Side side() const { return side_; }
   /// Owned by this until the next reload; SSL objects keep their own share.
   SSL_CTX* get() const;
+  /// For one connection, of what is loaded now; the caller frees it. Any thread, as reload().
+  SSL* new_session() const;
+  const TlsFiles& files() const { return files_; }
 
  private:
   TlsContext(Side side, TlsFiles files);

@@ -1,0 +1,144 @@
+// See frame_queue.h.
+#include "server_client_mode/wire/frame_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "server_client_mode/wire/crc32c.h"
+
+namespace hopfeed::wire {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::size_t kCopiedBlock =
+    16 << 10;  // a block up to this size is copied: cheaper than a piece of its own
+constexpr std::size_t kJoined = 128 << 10;        // small frames are joined up to this size
+constexpr std::size_t kSummedAtOnce = 256 << 10;  // stays in the second cache until it is sent
+constexpr std::size_t kGathered = 1 << 20;        // handed out at once, where nothing is summed
+constexpr std::size_t kMostBuffers = 64;          // of one system call, as Asio gathers them
+
+void append(Bytes& to, std::span<const std::byte> more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Bytes& FrameQueue::joined(std::size_t more) {
+  const bool fits =
+      !pieces_.empty() && pieces_.back().is_own() && pieces_.back().own.size() + more <= kJoined;
+  if (!fits) {
+    pieces_.emplace_back();
+    pieces_.back().own.reserve(std::min(std::max(more, std::size_t{512}), kJoined));
+  }
+  bytes_ += more;
+  return pieces_.back().own;
+}
+
+void FrameQueue::add_header(FrameType type, std::uint64_t request, std::uint64_t payload) {
+  std::array<std::byte, kFrameHeaderBytes> header;
+  write_header({.type = type, .request = request, .bytes = payload}, header);
+  append(joined(kFrameHeaderBytes), header);
+}
+
+void FrameQueue::add_piece(Piece piece) {
+  bytes_ += piece.size();
+  pieces_.push_back(std::move(piece));
+}
+
+void FrameQueue::add_raw(std::span<const std::byte> bytes) {
+  if (!bytes.empty()) append(joined(bytes.size()), bytes);
+}
+
+void FrameQueue::add(FrameType type, std::uint64_t request, std::span<const std::byte> payload) {
+  if (payload.size() > kJoined / 2) {
+    add(type, request, std::make_shared<const Bytes>(payload.begin(), payload.end()));
+    return;
+  }
+  add_header(type, request, payload.size());
+  if (!payload.empty()) append(joined(payload.size()), payload);
+}
+
+void FrameQueue::add(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload) {
+  add_header(type, request, payload->size());
+  if (payload->empty()) return;
+  Piece piece;
+  piece.shared = std::move(payload);
+  add_piece(std::move(piece));
+}
+
+void FrameQueue::add_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
+                           bool checksums, Done done) {
+  const std::size_t tail = checksums ? kChecksumBytes : 0;
+  add_header(FrameType::kBlock, request, kBlockHeadBytes + block.size() + tail);
+  const Bytes head_bytes = to_bytes(head);
+  append(joined(head_bytes.size()), head_bytes);
+  if (block.size() > kCopiedBlock) {
+    Piece piece;
+    piece.block = block;
+    piece.checksums = checksums;
+    piece.dones.push_back(std::move(done));
+    add_piece(std::move(piece));
+    return;
+  }
+  Bytes& own = joined(block.size() + tail);
+  append(own, block);
+  if (checksums) {
+    const std::uint32_t crc = crc32c(0, block);
+    append(own, std::as_bytes(std::span(&crc, 1)));
+  }
+  pieces_.back().dones.push_back(std::move(done));
+}
+
+/// Appends what can be sent of the piece. False: the rest of it comes later, and so does what follows it.
+bool FrameQueue::offer(Piece& piece) {
+  const auto put = [&](std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    buffers_.emplace_back(bytes.data(), bytes.size());
+    offered_ += bytes.size();
+  };
+  const std::span<const std::byte> body = piece.body();
+  if (piece.checksums && piece.summed < body.size() && piece.summed < piece.sent + kSummedAtOnce / 2) {
+    const std::size_t chunk = std::min(kSummedAtOnce, body.size() - piece.summed);
+    piece.crc = crc32c(piece.crc, body.subspan(piece.summed, chunk));
+    piece.summed += chunk;
+    std::memcpy(piece.tail.data(), &piece.crc, sizeof piece.crc);
+  }
+  const std::size_t until = piece.checksums ? piece.summed : body.size();
+  if (piece.sent < until) put(body.subspan(piece.sent, std::min(until - piece.sent, kGathered)));
+  if (until < body.size() || offered_ >= kGathered) return false;
+  if (piece.checksums) {
+    const std::size_t of_tail = piece.sent > body.size() ? piece.sent - body.size() : 0;
+    put(std::span<const std::byte>(piece.tail).subspan(of_tail));
+  }
+  return true;
+}
+
+std::span<const asio::const_buffer> FrameQueue::next() {
+  buffers_.clear();
+  offered_ = 0;
+  for (Piece& piece : pieces_)
+    if (!offer(piece) || buffers_.size() + 2 > kMostBuffers || offered_ >= kSummedAtOnce) break;
+  return buffers_;
+}
+
+void FrameQueue::sent(std::size_t bytes, std::vector<Done>& left) {
+  bytes_ -= bytes;
+  while (bytes > 0) {
+    Piece& piece = pieces_.front();
+    const std::size_t of_this = std::min(bytes, piece.size() - piece.sent);
+    piece.sent += of_this;
+    bytes -= of_this;
+    if (piece.sent < piece.size()) break;
+    for (Done& done : piece.dones) left.push_back(std::move(done));
+    pieces_.pop_front();
+  }
+}
+
+void FrameQueue::drop(std::vector<Done>& dropped) {
+  for (Piece& piece : pieces_)
+    for (Done& done : piece.dones) dropped.push_back(std::move(done));
+  pieces_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace hopfeed::wire
