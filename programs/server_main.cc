@@ -1,7 +1,161 @@
-// hopfeed-server: samples batches of datasets for trainers that connect to it.
-#include <cstdio>
+// hopfeed-server: samples batches of datasets for trainers that connect to it. `hopfeed-server status ADDR`
+// shows what one does.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-int main() {
-  std::fputs("hopfeed-server: not finished\n", stderr);
-  return 2;
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/limits.h"
+#include "core/batch/batch_options.h"
+#include "core/program/json_report.h"
+#include "core/program/program_main.h"
+#include "server_client_mode/server/server.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ServeArguments {
+  ServerOptions options;
+  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json;
+  std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
+};
+
+// ---- signals: the first SIGTERM drains, what comes behind it ends at once, SIGHUP reads certificates again
+
+std::atomic<int> stops{0}, reloads{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // fit for a handler
+
+void note_signal(int signal) {
+  if (signal == SIGHUP)
+    ++reloads;
+  else
+    ++stops;
+}
+
+void note_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+/// Each client, job and seed takes a descriptor; what the system lets us have we take.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void print_event(const std::string& line) {
+  std::fprintf(stderr, "%s\n", line.c_str());  // one call: lines of threads do not mix
+}
+
+void take(ServeArguments& arguments) {
+  ServerOptions& options = arguments.options;
+  options.datasets = parse_names(arguments.data, "data");
+  options.listen = wire::parse_address(arguments.listen);
+  options.token = wire::read_token(arguments.token_file);
+  if (!arguments.metrics.empty()) options.metrics = wire::parse_address(arguments.metrics);
+  options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
+  options.send_deadline = std::chrono::seconds(arguments.send_deadline);
+  options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
+  options.log = print_event;
+}
+
+/// Until there is nobody left who waits for anything. Throws why the server failed, Interrupted where the
+/// operator has no more patience, kTimeout.
+void drain(Server& server, std::chrono::seconds deadline) {
+  const int asked = stops;
+  const auto give_up = std::chrono::steady_clock::now() + deadline;
+  server.drain();
+  while (!server.wait_until_drained(100ms)) {
+    if (stops > asked) throw Interrupted{"batches that clients wait for are theirs to ask others for"};
+    if (std::chrono::steady_clock::now() > give_up)
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("clients did not take what they had asked for within {} s (--drain-deadline)",
+                              deadline.count()));
+  }
+}
+
+void serve(ServeArguments& arguments) {
+  note_signals();
+  raise_descriptor_limit();
+  take(arguments);
+  JsonReport report(arguments.json);
+  Server server(arguments.options);
+  fmt::print("listening on {}\n", server.address().to_text());
+  if (server.metrics_address()) fmt::print("metrics on {}\n", server.metrics_address()->to_text());
+  if (std::fflush(stdout) != 0) throw_errno("cannot write to standard output", errno);
+  int reloaded = 0;
+  while (stops == 0) {
+    server.wait_until_drained(100ms);  // throws where the server has failed
+    if (reloads == reloaded) continue;
+    reloaded = reloads;
+    server.reload_tls();
+  }
+  drain(server, std::chrono::seconds(arguments.drain_deadline));
+  report.write(parse_json(server.status_json()));
+}
+
+void add_options(CommandLine& line, ServeArguments& a) {
+  ServerOptions& o = a.options;
+  line.option("--data", a.data, "Dataset folders, separated by commas");
+  line.option("--listen", a.listen, "HOST:PORT, or unix:PATH; port 0: any that is free");
+  line.option("--num-workers", o.num_workers, "Sampling processes, shared by all clients",
+              {.min = 1, .max = kMaxWorkers});
+  line.option("--token-file", a.token_file,
+              "Clients have to know the token in this file; default: that of HOPFEED_TOKEN, else none");
+  line.option("--tls-cert", o.tls.cert, "Certificate of the server (PEM): clients talk TLS 1.3");
+  line.option("--tls-key", o.tls.key, "Its key");
+  line.option("--tls-client-ca", o.tls.ca, "Clients have to have certificates that this one signed");
+  line.option("--metrics", a.metrics, "HOST:PORT of /metrics (Prometheus), /healthz and /readyz over HTTP");
+  line.option("--max-clients", o.max_clients, "More are turned away", {.min = 1, .max = 65'536});
+  line.size_option("--max-memory", o.max_memory,
+                   "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
+                   "available");
+  line.repeatable_option("--plugin", "FILE",
+                         "Shared library with a sampler that clients may name; may be given again",
+                         [&o](const std::string& file) { o.plugins.push_back(file); });
+  line.flag("--insecure", o.insecure, "Listen beyond this machine without token and TLS all the same");
+  line.option("--batch-deadline", a.batch_deadline, "Seconds that a worker may take for one batch",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--send-deadline", a.send_deadline,
+              "Seconds after which a batch that its client does not take is freed",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--seeds-kept", a.seeds_kept, "Seconds that given seeds stay which nobody uses",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--drain-deadline", a.drain_deadline,
+              "Seconds that clients have, after SIGTERM, to take what they had asked for",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--json", a.json, "Write the last status to this file", {.output = true});
+}
+
+}  // namespace
+}  // namespace hopfeed
+
+int main(int argc, char** argv) {
+  using namespace hopfeed;
+  CommandLine line(
+      "hopfeed-server",
+      "Samples mini-batches for trainers on other machines, which connect to it (--servers of the trainer).\n"
+      "SIGTERM: what was promised is delivered, then it ends; a second one ends it at once. SIGHUP: reads "
+      "the\n"
+      "certificates again. Events go to standard error, one line each.\n\n"
+      "Example: hopfeed-server --data data --listen 127.0.0.1:9470 --num-workers 4");
+  ServeArguments arguments;
+  add_options(line, arguments);
+  line.action([&] { serve(arguments); });
+  return program_main(line, argc, argv);
 }

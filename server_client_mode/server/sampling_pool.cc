@@ -19,35 +19,31 @@ constexpr std::int64_t kFewestSlots = 64, kSlotsPerWorker = 8;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // for the slots; it costs nothing
 constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
 
-ChannelPlan pool_sizes(const SamplingPoolOptions& options) {
-  const auto slots = std::bit_ceil(
-      static_cast<std::uint64_t>(std::max(kFewestSlots, kSlotsPerWorker * options.num_workers)));
-  const std::uint64_t num_slots = std::min<std::uint64_t>(slots, kMaxSlots);
-  const std::size_t half = options.max_memory / 2;
-  const std::size_t stride = std::min({half, kMaxBlockBytes, kAddressSpace / num_slots});
-  ChannelPlan sizes;
-  // Rounded down: no slot may hold more than the allowance.
-  sizes.shape = {.num_slots = static_cast<std::uint32_t>(num_slots),
-                 .num_workers = static_cast<std::uint32_t>(options.num_workers),
-                 .slot_stride = stride / kHugePageBytes * kHugePageBytes};
-  sizes.pool = {.channel_size = half, .allowance = half};
-  sizes.needed = ChannelView::fixed_bytes(sizes.shape) + options.max_memory;
-  return sizes;
-}
-
-Supervisor* started(const std::shared_ptr<ChannelHost>& host, SupervisorOptions options) {
-  return new Supervisor(host, std::move(options));
-}
-
 std::size_t scratch_of_each(std::int64_t workers) {
   return std::max(kLeastScratch, available_memory().bytes / 4 / static_cast<std::size_t>(workers));
 }
 
 }  // namespace
 
+ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory) {
+  const auto slots =
+      std::bit_ceil(static_cast<std::uint64_t>(std::max(kFewestSlots, kSlotsPerWorker * num_workers)));
+  const std::uint64_t num_slots = std::min<std::uint64_t>(slots, kMaxSlots);
+  const std::size_t half = max_memory / 2;
+  const std::size_t stride = std::min({half, kMaxBlockBytes, kAddressSpace / num_slots});
+  ChannelPlan sizes;
+  // Rounded down: no slot may hold more than the allowance.
+  sizes.shape = {.num_slots = static_cast<std::uint32_t>(num_slots),
+                 .num_workers = static_cast<std::uint32_t>(num_workers),
+                 .slot_stride = stride / kHugePageBytes * kHugePageBytes};
+  sizes.pool = {.channel_size = half, .allowance = half};
+  sizes.needed = ChannelView::fixed_bytes(sizes.shape) + max_memory;
+  return sizes;
+}
+
 SamplingPool::SamplingPool(const SamplingPoolOptions& options)
     : options_(options),
-      host_(std::make_shared<ChannelHost>(pool_sizes(options))),
+      host_(std::make_shared<ChannelHost>(plan_sampling_pool(options.num_workers, options.max_memory))),
       plan_(std::make_shared<FairPlan>(
           FairPlanOptions{.workers = options.num_workers,
                           .slots = static_cast<std::int64_t>(host_->view().shape().num_slots),
@@ -71,7 +67,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.answers_doorbell = false;
   supervision.find_job = options.find_job;
   supervision.on_death = [this](const WorkerDeath& death) { note_death(death); };
-  supervisor_.reset(started(host_, std::move(supervision)));
+  supervisor_ = std::make_unique<Supervisor>(host_, std::move(supervision));
 }
 
 SamplingPool::~SamplingPool() {
@@ -119,16 +115,19 @@ void SamplingPool::join(std::uint64_t client) {
 }
 
 void SamplingPool::leave(std::uint64_t client) {
+  news_ = true;
   const MutexLock lock(host_->mutex);
   abandon(plan_->leave(client));
 }
 
 void SamplingPool::ask(std::uint64_t client, std::uint64_t request, const BatchRequest& batch) {
+  news_ = true;
   const MutexLock lock(host_->mutex);
   plan_->push(client, request, batch);
 }
 
 void SamplingPool::withdraw(std::uint64_t client, std::uint64_t request) {
+  news_ = true;
   const MutexLock lock(host_->mutex);
   if (const std::optional<std::uint64_t> sequence = plan_->withdraw(client, request))
     host_->pool().abandon(*sequence);
@@ -141,6 +140,7 @@ void SamplingPool::forget(std::uint32_t job) {
 }
 
 std::vector<SamplingPool::Block> SamplingPool::settle() {
+  news_ = false;
   std::vector<Block> blocks;
   const MutexLock lock(host_->mutex);
   SlotPool& pool = host_->pool();
@@ -169,6 +169,7 @@ std::vector<SamplingPool::Block> SamplingPool::settle() {
 }
 
 void SamplingPool::free(const Block& block) {
+  news_ = true;
   const MutexLock lock(host_->mutex);
   plan_->freed(block.client, block.bytes.size());
   host_->pool().release(block.slot);

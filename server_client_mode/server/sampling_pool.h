@@ -24,6 +24,9 @@
 
 namespace hopfeed {
 
+/// Slots, and bytes of the largest block that each can hold.
+ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory);
+
 struct SamplingPoolOptions {
   std::int64_t num_workers = 1;
   std::string worker_program;        // path of hopfeed-worker
@@ -64,6 +67,8 @@ class SamplingPool {
   };
   /// Takes what is made by now, and plans, grants and frees what can be.
   std::vector<Block> settle();
+  /// Whether something was asked for or given back since then.
+  bool has_news() const { return news_; }
   void free(const Block& block);
   bool held_back(std::uint64_t client) const;
   std::optional<std::uint64_t> lowest(std::uint64_t client) const;
@@ -81,8 +86,6 @@ class SamplingPool {
   std::vector<int> worker_pids() const { return supervisor_->pids(); }
   std::optional<Error> failure() const { return host_->failure(); }
   const ChannelView& view() const { return host_->view(); }
-  /// Bytes of the largest block that a slot can hold.
-  std::size_t largest_block() const { return host_->view().shape().slot_stride; }
   struct Load {
     std::array<std::uint32_t, 5> slots{};  // by SlotState
     std::size_t granted = 0;               // bytes behind all slots
@@ -99,6 +102,7 @@ class SamplingPool {
   const std::shared_ptr<ChannelHost> host_;  // its lock guards plan and deaths too
   const std::shared_ptr<FairPlan> plan_;
   std::map<std::uint32_t, int> deaths_ GUARDED_BY(host_->mutex);  // by job, since its last finished batch
+  bool news_ = false;                                             // the loop's own
   std::unique_ptr<Supervisor> supervisor_;
 };
 

@@ -1,0 +1,73 @@
+// See server.h. One thread runs the event loop; serving.h has what it does.
+#include "server_client_mode/server/server.h"
+
+#include <signal.h>
+
+#include <future>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "server_client_mode/server/serving.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::chrono::seconds kAnswerPatience{10};  // the loop is never busy for so long
+
+}  // namespace
+
+struct Server::Impl {
+  Serving serving;
+  std::thread thread;
+
+  explicit Impl(const ServerOptions& options) : serving(options) {}
+  ~Impl() {
+    serving.stop();
+    if (thread.joinable()) thread.join();
+  }
+  /// The program's signals are for its own threads; a thread inherits the mask of the one that starts it.
+  void start() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread = std::thread([this] { serving.run(); });
+    } catch (const std::system_error& error) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw_errno("cannot start the server's thread", error.code().value());
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+};
+
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {
+  impl_->serving.wait_until_ready();
+  impl_->start();
+}
+
+Server::~Server() = default;
+
+wire::Address Server::address() const { return impl_->serving.address(); }
+std::optional<wire::Address> Server::metrics_address() const { return impl_->serving.metrics_address(); }
+void Server::drain() { impl_->serving.drain(); }
+
+bool Server::wait_until_drained(std::chrono::milliseconds limit) {
+  return impl_->serving.wait_until_drained(limit);
+}
+
+void Server::reload_tls() { impl_->serving.reload_tls(); }
+
+std::string Server::status_json() const {
+  auto text = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> answer = text->get_future();
+  impl_->serving.on_loop([serving = &impl_->serving, text] { text->set_value(serving->status_text()); });
+  if (answer.wait_for(kAnswerPatience) != std::future_status::ready)
+    throw Error(ErrorCode::kTimeout, "the server's thread does not answer");
+  return answer.get();
+}
+
+std::vector<int> Server::worker_pids() const { return impl_->serving.worker_pids(); }
+
+}  // namespace hopfeed

@@ -1,0 +1,58 @@
+// See server.h.
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/memory_limits.h"
+#include "server_client_mode/server/server.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kLeastMemory = std::size_t{16} << 20;
+constexpr std::int64_t kMaxClients = 65'536;
+
+void check_deadline(const char* name, std::chrono::milliseconds value) {
+  require_valid(value.count() >= 1 && value.count() <= kMaxDeadlineMs,
+                fmt::format("{} is {} ms; between 1 and {}", name, value.count(), kMaxDeadlineMs));
+}
+
+/// What leaves the machine is neither for everyone nor for everyone to read.
+void check_exposure(const ServerOptions& options) {
+  if (options.listen.is_local() || options.insecure) return;
+  const bool token = !options.token.empty(), tls = !options.tls.cert.empty();
+  if (token && tls) return;
+  const char* lack = token ? "TLS (--tls-cert, --tls-key)"
+                     : tls ? "a token (--token-file)"
+                           : "a token (--token-file) and TLS (--tls-cert, --tls-key)";
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("the server would listen on {}, beyond this machine, without {}; give them, or "
+                          "--insecure where the network is trusted",
+                          options.listen.to_text(), lack));
+}
+
+}  // namespace
+
+void ServerOptions::validate() const {
+  require_valid(!datasets.empty(), "there is no dataset to serve; name its folder (--data)");
+  require_valid(num_workers >= 1 && num_workers <= kMaxWorkers,
+                fmt::format("num_workers is {}; between 1 and {}", num_workers, kMaxWorkers));
+  require_valid(max_clients >= 1 && max_clients <= kMaxClients,
+                fmt::format("max_clients is {}; between 1 and {}", max_clients, kMaxClients));
+  require_valid(
+      max_memory == 0 || max_memory >= kLeastMemory,
+      fmt::format("max_memory is {}; at least {}", format_bytes(max_memory), format_bytes(kLeastMemory)));
+  require_valid(tls.cert.empty() == tls.key.empty(),
+                "a certificate and its key go together (--tls-cert, --tls-key); give both or none");
+  require_valid(tls.ca.empty() || !tls.cert.empty(),
+                "certificates of clients (--tls-client-ca) are of TLS; give --tls-cert and --tls-key too");
+  require_valid(max_worker_deaths >= 0,
+                fmt::format("max_worker_deaths is {}; at least 0", max_worker_deaths));
+  check_deadline("batch_deadline", batch_deadline);
+  check_deadline("start_deadline", start_deadline);
+  check_deadline("send_deadline", send_deadline);
+  check_deadline("seeds_kept", seeds_kept);
+  check_exposure(*this);
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,183 @@
+// See server_status.h.
+#include "server_client_mode/server/server_status.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <utility>
+
+#include "core/base/json_text.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::array<const char*, 5> kSlotStates{"free", "planned", "filling", "ready", "held"};
+
+nlohmann::json clients_json(const std::vector<Session::Status>& clients) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Session::Status& client : clients) {
+    list.push_back({{"id", client.id},
+                    {"name", client.name},
+                    {"peer", client.peer},
+                    {"tls", client.encrypted},
+                    {"seconds", client.seconds},
+                    {"jobs", client.jobs},
+                    {"waiting", client.load.waiting},
+                    {"under_way", client.load.under_way},
+                    {"blocks", client.load.blocks},
+                    {"block_bytes", client.load.block_bytes},
+                    {"waiting_for_grant", client.waiting_for_grant},
+                    {"sending", client.sending},
+                    {"batches", client.batches},
+                    {"bytes_in", client.bytes_in},
+                    {"bytes_out", client.bytes_out},
+                    {"worker_seconds", client.load.worker_seconds}});
+  }
+  return list;
+}
+
+nlohmann::json workers_json(const LoaderSnapshot& channel) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LoaderSnapshot::Worker& worker : channel.workers) {
+    list.push_back({{"process", worker.pid},
+                    {"now", to_string(worker.activity)},
+                    {"batches", worker.batches},
+                    {"sampling", worker.sampling},
+                    {"gathering", worker.gathering},
+                    {"waited_for_slot", worker.waited_for_slot},
+                    {"waited_for_memory", worker.waited_for_memory}});
+  }
+  return list;
+}
+
+nlohmann::json totals_json(const ServerTotals& totals) {
+  return {{"connections", totals.connections},
+          {"refused_connections", totals.refused_connections},
+          {"failed_logins", totals.failed_logins},
+          {"batches", totals.batches},
+          {"batch_bytes", totals.batch_bytes},
+          {"failed", totals.failed},
+          {"dropped", totals.dropped},
+          {"blocks_not_taken", totals.remade_blocks}};
+}
+
+/// One family of metrics, with a value for each set of labels.
+class Family {
+ public:
+  Family(const char* name, const char* help, prometheus::MetricType type) {
+    family_.name = std::string("hopfeed_server_") + name;
+    family_.help = help;
+    family_.type = type;
+  }
+  Family& add(double value, std::vector<std::pair<std::string, std::string>> labels = {}) {
+    prometheus::ClientMetric metric;
+    for (auto& [name, text] : labels)
+      metric.label.push_back({.name = std::move(name), .value = std::move(text)});
+    if (family_.type == prometheus::MetricType::Counter)
+      metric.counter.value = value;
+    else
+      metric.gauge.value = value;
+    family_.metric.push_back(std::move(metric));
+    return *this;
+  }
+  prometheus::MetricFamily take() { return std::move(family_); }
+
+ private:
+  prometheus::MetricFamily family_;
+};
+
+class Families {
+ public:
+  void gauge(const char* name, const char* help, double value) {
+    families_.push_back(Family(name, help, prometheus::MetricType::Gauge).add(value).take());
+  }
+  void counter(const char* name, const char* help, double value) {
+    families_.push_back(Family(name, help, prometheus::MetricType::Counter).add(value).take());
+  }
+  void push(Family family) { families_.push_back(family.take()); }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+Family slot_states(const SamplingPool::Load& load) {
+  Family slots("slots", "Slots of the channel by state", prometheus::MetricType::Gauge);
+  for (std::size_t i = 0; i < kSlotStates.size(); ++i) slots.add(load.slots[i], {{"state", kSlotStates[i]}});
+  return slots;
+}
+
+Family worker_seconds(const LoaderSnapshot& channel) {
+  Family seconds("worker_seconds_total", "What the sampling workers did", prometheus::MetricType::Counter);
+  for (std::size_t i = 0; i < channel.workers.size(); ++i) {
+    const LoaderSnapshot::Worker& worker = channel.workers[i];
+    const auto add = [&](const char* stage, double value) {
+      seconds.add(value, {{"worker", std::to_string(i)}, {"stage", stage}});
+    };
+    add("sampling", worker.sampling);
+    add("gathering", worker.gathering);
+    add("waiting_for_slot", worker.waited_for_slot);
+    add("waiting_for_memory", worker.waited_for_memory);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+std::string status_json(const ServerStatus& status) {
+  nlohmann::json datasets = nlohmann::json::array(), slots = nlohmann::json::object();
+  for (const wire::Offer::Dataset& dataset : status.datasets)
+    datasets.push_back({{"name", dataset.name}, {"fingerprint", dataset.fingerprint}});
+  for (std::size_t i = 0; i < kSlotStates.size(); ++i) slots[kSlotStates[i]] = status.load.slots[i];
+  nlohmann::json json{{"address", status.address},
+                      {"server", status.server},
+                      {"software", status.software},
+                      {"seconds", status.seconds},
+                      {"draining", status.draining},
+                      {"datasets", datasets},
+                      {"clients", clients_json(status.clients)},
+                      {"jobs", status.jobs},
+                      {"seed_bytes", status.seed_bytes},
+                      {"max_memory", status.max_memory},
+                      {"slots", slots},
+                      {"slot_bytes", status.load.granted},
+                      {"waiting", status.load.waiting},
+                      {"workers", workers_json(status.channel)},
+                      {"worker_deaths", status.load.deaths},
+                      {"batches_remade", status.load.remade},
+                      {"totals", totals_json(status.totals)}};
+  if (status.failure) json["failure"] = *status.failure;
+  return json_text(json);
+}
+
+std::string metrics_text(const ServerStatus& status) {
+  Families all;
+  const ServerTotals& totals = status.totals;
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  all.gauge("up_seconds", "Since the server started", status.seconds);
+  all.gauge("draining", "1 while it takes nothing new", status.draining ? 1 : 0);
+  all.gauge("clients", "Clients that are logged in", number(status.clients.size()));
+  all.gauge("jobs", "Jobs that are open or kept", number(status.jobs));
+  all.gauge("requests_waiting", "Batches that have no slot so far", number(status.load.waiting));
+  all.push(slot_states(status.load));
+  all.gauge("slot_bytes", "Memory behind the slots", number(status.load.granted));
+  all.gauge("seed_bytes", "Seeds that clients gave", number(status.seed_bytes));
+  all.push(worker_seconds(status.channel));
+  all.counter("worker_deaths_total", "Sampling workers that died", number(status.load.deaths));
+  all.counter("batches_remade_total", "Batches made again after a death", number(status.load.remade));
+  all.counter("batches_total", "Batches that were sent", number(totals.batches));
+  all.counter("batch_bytes_total", "Bytes of these", number(totals.batch_bytes));
+  all.counter("batches_failed_total", "Batches that could not be made", number(totals.failed));
+  all.counter("batches_dropped_total", "Batches that were cancelled or refused while draining",
+              number(totals.dropped));
+  all.counter("blocks_not_taken_total", "Blocks freed because their client had no room for them",
+              number(totals.remade_blocks));
+  all.counter("connections_total", "Connections that were accepted", number(totals.connections));
+  all.counter("connections_refused_total", "Connections turned away, there were too many",
+              number(totals.refused_connections));
+  all.counter("logins_failed_total", "Connections that did not log in", number(totals.failed_logins));
+  return all.text();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,33 @@
+// The picture of a server at one moment, as JSON for `hopfeed-server status` and hopfeed-top, and in
+// Prometheus' text format for /metrics. docs/protocol.md has the JSON's fields.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server_client_mode/server/server_context.h"
+#include "server_client_mode/server/session.h"
+#include "worker_mode/loader_watch.h"
+
+namespace hopfeed {
+
+struct ServerStatus {
+  std::string address, server, software;
+  double seconds = 0;  // since it started
+  bool draining = false;
+  std::optional<std::string> failure;
+  std::vector<wire::Offer::Dataset> datasets;
+  std::vector<Session::Status> clients;
+  std::size_t jobs = 0, seed_bytes = 0, max_memory = 0;
+  SamplingPool::Load load;
+  LoaderSnapshot channel;  // slots and workers
+  ServerTotals totals;
+};
+
+std::string status_json(const ServerStatus& status);
+/// Labels are slot states, numbers of workers and stages: no name that a client chose.
+std::string metrics_text(const ServerStatus& status);
+
+}  // namespace hopfeed

@@ -1,0 +1,250 @@
+// See serving.h.
+#include "server_client_mode/server/serving.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace hopfeed {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+// Connections that have not logged in, beside the clients: so many at a time, the rest is closed at once.
+constexpr std::size_t kStrangers = 128;
+constexpr std::int64_t kMetricsConnections = 16;
+
+}  // namespace
+
+// ---- the loop
+
+void Serving::run() {
+  start_coroutines();
+  while (!stopping_) {
+    pool_.listen();  // before the look: then nothing that is made after it is missed
+    settle();
+    loop_.run_one_for(1s);
+    pool_.stop_listening();
+    loop_.poll();
+  }
+  end_all();
+}
+
+void Serving::start_coroutines() {
+  asio::co_spawn(loop_, accept(), asio::detached);
+  if (metrics_listener_) asio::co_spawn(loop_, accept_metrics(), asio::detached);
+  asio::co_spawn(loop_, watch_doorbell(), asio::detached);
+  asio::co_spawn(loop_, tick(), asio::detached);
+  log_.add("listening", {{"address", listener_.address().to_text()},
+                         {"workers", std::to_string(options_.num_workers)},
+                         {"tls", tls_ ? "yes" : "no"},
+                         {"token", options_.token.empty() ? "no" : "yes"}});
+}
+
+asio::awaitable<void> Serving::watch_doorbell() {
+  while (!ending_) {
+    boost::system::error_code error;
+    co_await doorbell_.async_wait(asio::posix::stream_descriptor::wait_read,
+                                  asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return;
+    pool_.drain_doorbell();
+  }
+}
+
+asio::awaitable<void> Serving::tick() {
+  asio::steady_timer timer(loop_);
+  while (!ending_) {
+    timer.expires_after(1s);
+    co_await timer.async_wait(asio::use_awaitable);
+    const Clock::time_point now = Clock::now();
+    for (const auto& [id, session] : sessions_) session->tick(now);
+    if (listener_.pauses() != pauses_)
+      log_.add("accept_paused", {{"why", "no file descriptors or memory left"},
+                                 {"times", std::to_string(listener_.pauses())}});
+    pauses_ = listener_.pauses();
+    for (std::uint32_t job : jobs_.expire(now)) pool_.forget(job);
+    seeds_.expire(now);
+    // What seeds take is taken from the blocks: together they stay within max_memory.
+    pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
+  }
+}
+
+void Serving::settle() {
+  do {
+    for (const SamplingPool::Block& block : pool_.settle()) {
+      const auto session = sessions_.find(block.client);
+      if (session != sessions_.end()) {
+        session->second->deliver(block);
+      } else if (!block.bytes.empty()) {
+        pool_.free(block);
+      }
+    }
+    for (std::uint64_t id : std::exchange(context_.to_relieve, {})) {
+      if (const auto session = sessions_.find(id); session != sessions_.end()) session->second->relieve();
+    }
+  } while (pool_.has_news());
+  look_for_failure();
+  if (context_.draining) look_whether_drained();
+}
+
+/// Without workers nothing can be promised any more: clients go elsewhere.
+void Serving::look_for_failure() {
+  if (ending_ || !pool_.failure()) return;
+  ending_ = true;
+  const Error failure = *pool_.failure();
+  log_.add("failed", {{"why", failure.what()}});
+  listener_.close();
+  for (const auto& [id, session] : sessions_) session->close();
+  {
+    const std::lock_guard lock(drained_mutex_);
+    failure_ = failure;
+  }
+  drained_changed_.notify_all();
+}
+
+void Serving::look_whether_drained() {
+  for (const auto& [id, session] : sessions_) {
+    if (session->logged_in() && !session->settled()) return;
+  }
+  const std::lock_guard lock(drained_mutex_);
+  if (drained_) return;
+  drained_ = true;
+  log_.add("drained");
+  drained_changed_.notify_all();
+}
+
+// ---- connections
+
+asio::awaitable<void> Serving::accept() {
+  try {
+    for (;;) take(co_await listener_.accept());
+  } catch (const Error& error) {
+    if (!ending_) log_.add("accept_ended", {{"why", error.what()}});
+  }
+}
+
+asio::awaitable<void> Serving::accept_metrics() {
+  try {
+    for (;;) take_metrics(co_await metrics_listener_->accept());
+  } catch (const Error&) {  // closed
+  }
+}
+
+void Serving::take(wire::Socket socket) {
+  ++context_.totals.connections;
+  const std::string peer = wire::peer_of(socket);
+  if (sessions_.size() >= static_cast<std::size_t>(context_.clients) + kStrangers) {
+    ++context_.totals.refused_connections;
+    return;
+  }
+  auto connection = std::make_unique<wire::Connection>(
+      std::move(socket), tls_,
+      wire::ConnectionOptions{
+          .side = wire::Side::kServer, .peer = "client " + peer, .frame_deadline = options_.send_deadline});
+  const std::uint64_t id = ++last_session_;
+  auto session = std::make_shared<Session>(context_, id, std::move(connection), peer);
+  sessions_[id] = session;
+  const bool full = context_.clients >= options_.max_clients;
+  asio::co_spawn(loop_, full ? turn_away(std::move(session)) : serve(std::move(session)), asio::detached);
+}
+
+asio::awaitable<void> Serving::serve(std::shared_ptr<Session> session) {
+  co_await session->run();
+  sessions_.erase(session->id());
+}
+
+asio::awaitable<void> Serving::turn_away(std::shared_ptr<Session> session) {
+  co_await session->turn_away();
+  sessions_.erase(session->id());
+}
+
+void Serving::take_metrics(wire::Socket socket) {
+  if (metrics_open_ >= kMetricsConnections) return;
+  ++metrics_open_;
+  asio::co_spawn(loop_, serve_metrics(std::move(socket), pages_),
+                 [this](const std::exception_ptr&) { --metrics_open_; });
+}
+
+void Serving::note_refused(std::uint32_t job, const Error& cause) {
+  log_.add("job_refused", {{"job", std::to_string(job)}, {"why", cause.what()}});
+  for (const auto& [id, session] : sessions_) session->fail_job(job, cause);
+}
+
+/// Coroutines end where what they wait for is closed; what was sent half is given up.
+void Serving::end_all() {
+  ending_ = true;
+  listener_.close();
+  if (metrics_listener_) metrics_listener_->close();
+  for (const auto& [id, session] : sessions_) session->close();
+  while (!sessions_.empty() && loop_.run_one() > 0) {
+  }
+  log_.add("stopped");
+}
+
+// ---- any thread
+
+void Serving::on_loop(std::function<void()> task) { asio::post(loop_, std::move(task)); }
+
+void Serving::stop() {
+  stopping_ = true;
+  on_loop([] {});
+}
+
+void Serving::drain() {
+  on_loop([this] {
+    if (context_.draining) return;
+    context_.draining = true;
+    log_.add("draining", {{"clients", std::to_string(context_.clients)}});
+    for (const auto& [id, session] : sessions_) session->start_draining();
+  });
+}
+
+bool Serving::wait_until_drained(std::chrono::milliseconds limit) {
+  std::unique_lock lock(drained_mutex_);
+  drained_changed_.wait_for(lock, limit, [this] { return drained_ || failure_; });
+  if (failure_) throw *failure_;
+  return drained_;
+}
+
+void Serving::reload_tls() {
+  on_loop([this] {
+    if (!tls_) return;
+    try {
+      tls_->reload();
+      log_.add("tls_reloaded");
+    } catch (const std::exception& error) {  // those it has stay
+      log_.add("tls_not_reloaded", {{"why", error.what()}});
+    }
+  });
+}
+
+// ---- what it looks like
+
+ServerStatus Serving::status() const {
+  ServerStatus status{.address = listener_.address().to_text(),
+                      .server = context_.offer.server,
+                      .software = context_.offer.software,
+                      .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
+                      .draining = context_.draining,
+                      .failure = {},
+                      .datasets = context_.offer.datasets,
+                      .clients = {},
+                      .jobs = jobs_.size(),
+                      .seed_bytes = seeds_.bytes(),
+                      .max_memory = max_memory_,
+                      .load = pool_.load(),
+                      .channel = snapshot(pool_.view()),
+                      .totals = context_.totals};
+  if (const std::optional<Error> failure = pool_.failure()) status.failure = failure->what();
+  for (const auto& [id, session] : sessions_) {
+    if (session->logged_in()) status.clients.push_back(session->status());
+  }
+  return status;
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,108 @@
+// A server at work: what it opened, whom it serves, and the loop that does so. The constructor and what says
+// "any thread" may be called by any; all else belongs to the thread that is in run().
+#pragma once
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server_client_mode/server/metrics_http.h"
+#include "server_client_mode/server/server_context.h"
+#include "server_client_mode/server/server_status.h"
+#include "server_client_mode/server/session.h"
+#include "server_client_mode/wire/listen.h"
+
+namespace hopfeed {
+
+class Serving {
+ public:
+  /// As Server's.
+  explicit Serving(const ServerOptions& options);
+  ~Serving();
+  void wait_until_ready() { pool_.wait_until_ready(); }
+  /// Until stop(). Never throws.
+  void run();
+
+  // ---- any thread
+  void stop();
+  void drain();
+  bool wait_until_drained(std::chrono::milliseconds limit);
+  void reload_tls();
+  void on_loop(std::function<void()> task);
+  wire::Address address() const { return listener_.address(); }
+  std::optional<wire::Address> metrics_address() const;
+  std::vector<int> worker_pids() const { return pool_.worker_pids(); }
+
+  // ---- the loop's thread
+  std::string status_text() { return hopfeed::status_json(status()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Plugins {
+    std::string worker_program;
+    std::vector<std::string> paths;
+    std::vector<wire::Offer::Sampler> samplers;
+  };
+  static Plugins load_plugins(const ServerOptions& options);
+  static std::size_t memory_of(const ServerOptions& options);
+  SamplingPoolOptions pool_options();
+  wire::Offer make_offer() const;
+
+  void start_coroutines();
+  boost::asio::awaitable<void> watch_doorbell();
+  boost::asio::awaitable<void> tick();
+  boost::asio::awaitable<void> accept();
+  boost::asio::awaitable<void> accept_metrics();
+  void take(wire::Socket socket);
+  void take_metrics(wire::Socket socket);
+  boost::asio::awaitable<void> serve(std::shared_ptr<Session> session);
+  boost::asio::awaitable<void> turn_away(std::shared_ptr<Session> session);
+  void settle();
+  void look_for_failure();
+  void look_whether_drained();
+  void note_refused(std::uint32_t job, const Error& cause);
+  void end_all();
+  ServerStatus status() const;
+
+  const ServerOptions options_;
+  EventLog log_;
+  const Clock::time_point start_ = Clock::now();
+  const Plugins plugins_;
+  const std::size_t max_memory_;
+  const ServedDatasets datasets_;
+  const std::shared_ptr<wire::TlsContext> tls_;  // null: plain
+  boost::asio::io_context loop_;
+  wire::Listener listener_;
+  std::optional<wire::Listener> metrics_listener_;
+  boost::asio::thread_pool beside_{1};
+  SeedStore seeds_;
+  JobTable jobs_;  // before the pool, whose thread asks it
+  SamplingPool pool_;
+  ServerContext context_;
+  boost::asio::posix::stream_descriptor doorbell_;
+  MetricsPages pages_;
+
+  std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
+  std::uint64_t last_session_ = 0;
+  std::int64_t metrics_open_ = 0;  // connections
+  std::atomic<bool> stopping_{false};
+  std::uint64_t pauses_ = 0;  // of the listener, that were told
+  bool ending_ = false;
+
+  std::mutex drained_mutex_;
+  std::condition_variable drained_changed_;
+  bool drained_ = false;
+  std::optional<Error> failure_;  // both guarded by drained_mutex_
+};
+
+}  // namespace hopfeed

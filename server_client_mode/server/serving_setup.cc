@@ -1,0 +1,135 @@
+// See serving.h. What a server opens before it serves.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "core/base/owned_fd.h"
+#include "core/sampler/sampler_plugin.h"
+#include "core/sampler/sampler_registry.h"
+#include "server_client_mode/server/serving.h"
+#include "worker_mode/plugin_trial.h"
+#include "worker_mode/worker_program.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kSmallestPool = std::size_t{16} << 20;
+
+const ServerOptions& valid(const ServerOptions& options) {
+  options.validate();
+  return options;
+}
+
+int duplicate(int fd) {
+  const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 64);
+  if (copy < 0) throw_errno("cannot listen for the sampling workers", errno);
+  return copy;
+}
+
+std::string name_of_server() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return fmt::format("{}:{}", host, getpid());
+}
+
+}  // namespace
+
+Serving::Plugins Serving::load_plugins(const ServerOptions& options) {
+  Plugins plugins{.worker_program = find_worker_program(options.worker_program), .paths = {}, .samplers = {}};
+  for (const std::string& plugin : options.plugins) {
+    const std::string path = plugin_path(plugin).string();
+    try_plugin(plugins.worker_program, path, options.start_deadline);
+    const std::string sampler = load_sampler_plugin(plugin);
+    plugins.paths.push_back(path);
+    plugins.samplers.push_back({.name = sampler, .sha256 = sampler_file_sha256(sampler)});
+  }
+  return plugins;
+}
+
+std::size_t Serving::memory_of(const ServerOptions& options) {
+  const AvailableMemory available = available_memory();
+  const std::size_t bytes =
+      options.max_memory != 0 ? options.max_memory : std::max(kSmallestPool, available.bytes / 4);
+  require_memory(plan_sampling_pool(options.num_workers, bytes).needed, available,
+                 fmt::format("the server (max_memory {})", format_bytes(bytes)), "lower max_memory");
+  return bytes;
+}
+
+SamplingPoolOptions Serving::pool_options() {
+  SamplingPoolOptions pool;
+  pool.num_workers = options_.num_workers;
+  pool.worker_program = plugins_.worker_program;
+  pool.plugins = plugins_.paths;
+  pool.max_memory = max_memory_;
+  pool.batch_deadline = options_.batch_deadline;
+  pool.start_deadline = options_.start_deadline;
+  pool.max_worker_deaths = options_.max_worker_deaths;
+  pool.find_job = [this](std::uint32_t job) { return jobs_.find(job); };
+  pool.on_death = [this](const WorkerDeath& death) {
+    on_loop([this, death] {
+      std::string jobs;
+      for (const PlannedBatch& batch : death.claims)
+        jobs += fmt::format("{}{}", jobs.empty() ? "" : ",", batch.job);
+      log_.add("worker_died",
+               {{"worker", std::to_string(death.worker)}, {"jobs", jobs}, {"why", death.cause}});
+    });
+  };
+  pool.on_refused = [this](std::uint32_t job, const Error& cause) {
+    jobs_.refuse(job, cause);
+    on_loop([this, job, cause] { note_refused(job, cause); });
+  };
+  return pool;
+}
+
+wire::Offer Serving::make_offer() const {
+  return {.software = "hopfeed 0.1.0",
+          .server = name_of_server(),
+          .checksums = tls_ == nullptr,
+          .datasets = datasets_.offer(),
+          .samplers = plugins_.samplers};
+}
+
+Serving::Serving(const ServerOptions& options)
+    : options_(valid(options)),
+      log_(options.log),
+      plugins_(load_plugins(options)),
+      max_memory_(memory_of(options)),
+      datasets_(options.datasets),
+      tls_(options.tls.cert.empty() ? nullptr : wire::TlsContext::server(options.tls)),
+      listener_(loop_.get_executor(), options.listen),
+      seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),
+      jobs_(datasets_,
+            {.largest_block = plan_sampling_pool(options.num_workers, max_memory_).shape.slot_stride,
+             .kept = options.seeds_kept,
+             .worker_program = plugins_.worker_program,
+             .plugins = plugins_.paths,
+             .start_deadline = options.start_deadline}),
+      pool_(pool_options()),
+      context_{.options = options_,
+               .datasets = datasets_,
+               .log = log_,
+               .seeds = seeds_,
+               .jobs = jobs_,
+               .pool = pool_,
+               .beside = beside_},
+      doorbell_(loop_, duplicate(pool_.doorbell())) {
+  context_.offer = make_offer();
+  context_.status_json = [this] { return status_text(); };
+  if (options_.metrics) metrics_listener_.emplace(loop_.get_executor(), *options_.metrics);
+  pages_ = {.metrics = [this] { return metrics_text(status()); },
+            .ready = [this] { return !context_.draining && !pool_.failure() && !ending_; }};
+}
+
+Serving::~Serving() { stop(); }
+
+std::optional<wire::Address> Serving::metrics_address() const {
+  if (!metrics_listener_) return {};
+  return metrics_listener_->address();
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,304 @@
+// See session.h. Its life and its questions; session_batches.cc has the batches.
+#include "server_client_mode/server/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/base/limits.h"
+#include "core/sampler/cluster_sampler.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::FrameType;
+
+constexpr std::chrono::milliseconds kPingAfter = 3s, kDeadAfter = 10s;
+constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
+constexpr std::size_t kDiscardBytes = 64 << 10;
+
+Error too_many_clients(const ServerOptions& options) {
+  return {
+      ErrorCode::kNoSpace,
+      fmt::format("the server has {} clients, as many as it takes (--max-clients); use another one, or come "
+                  "back later",
+                  options.max_clients)};
+}
+
+}  // namespace
+
+Session::Session(ServerContext& server, std::uint64_t id, std::unique_ptr<wire::Connection> connection,
+                 std::string peer)
+    : server_(server), id_(id), connection_(std::move(connection)), peer_(std::move(peer)) {}
+
+wire::asio::awaitable<void> Session::run() {
+  const std::shared_ptr<Session> self = shared_from_this();
+  std::optional<Error> end;
+  try {
+    co_await log_in();
+    for (;;) {
+      const wire::FrameHeader header = co_await connection_->read_header(kForEver);
+      co_await handle(header);
+    }
+  } catch (const Error& error) {
+    end = error;
+  } catch (const std::exception& error) {
+    end.emplace(ErrorCode::kIo, error.what());
+  }
+  if (!logged_in_) ++server_.totals.failed_logins;
+  // A client that breaks the protocol is told so, once; login has told it already.
+  if (logged_in_ && !connection_->closed() && end->code() != ErrorCode::kPeerDied) {
+    try {
+      co_await connection_->refuse(*end);
+    } catch (const std::exception&) {  // it is over either way
+    }
+  }
+  connection_->close();
+  server_.log.add(
+      logged_in_ ? "disconnected" : "login_failed",
+      {{"client", name_}, {"peer", peer_}, {"batches", std::to_string(batches_)}, {"why", end->what()}});
+  leave();
+}
+
+wire::asio::awaitable<void> Session::turn_away() {
+  const Error refusal = too_many_clients(server_.options);
+  const std::shared_ptr<Session> self = shared_from_this();
+  server_.log.add("turned_away", {{"peer", peer_}, {"why", refusal.what()}});
+  ++server_.totals.refused_connections;
+  try {
+    co_await connection_->shake_hands();
+    co_await connection_->refuse(refusal);
+  } catch (const std::exception&) {  // it has left by itself
+  }
+  connection_->close();
+}
+
+wire::asio::awaitable<void> Session::log_in() {
+  co_await connection_->shake_hands();
+  wire::Offer offer = server_.offer;
+  offer.draining = server_.draining;
+  name_ = co_await wire::login_as_server(*connection_, server_.options.token, offer);
+  connection_->set_open();
+  if (server_.clients >= server_.options.max_clients) {  // others were quicker
+    const Error refusal = too_many_clients(server_.options);
+    co_await connection_->refuse(refusal);
+    throw refusal;
+  }
+  connection_->set_peer("client " + log_value(name_) + " (" + peer_ + ")");
+  logged_in_ = true;
+  ++server_.clients;
+  last_life_ = last_heard_ = Clock::now();
+  server_.pool.join(id_);
+  server_.log.add("connected",
+                  {{"client", name_}, {"peer", peer_}, {"tls", connection_->encrypted() ? "yes" : "no"}});
+  if (server_.draining && !offer.draining) connection_->send(FrameType::kDraining, 0);
+}
+
+/// Everything is forgotten but blocks that are being sent: their memory is read until then.
+void Session::leave() {
+  if (!logged_in_) return;
+  --server_.clients;
+  for (auto& [number, request] : requests_) {
+    if (request.state == Request::State::kWaits) free_block(request);
+  }
+  std::erase_if(requests_, [](const auto& entry) { return entry.second.state != Request::State::kSending; });
+  server_.pool.leave(id_);
+  for (const auto& [number, open] : jobs_) server_.jobs.close(open.job);
+  jobs_.clear();
+}
+
+void Session::start_draining() {
+  if (logged_in_ && !connection_->closed()) connection_->send(FrameType::kDraining, 0);
+}
+
+void Session::tick(Clock::time_point now) {
+  if (!logged_in_ || connection_->closed()) return;
+  const std::uint64_t in = connection_->bytes_in(), all = in + connection_->bytes_out();
+  if (in != bytes_in_seen_) last_heard_ = now;
+  // What its system takes of a long block is a sign of life too: it reads our ping behind that.
+  if (in != bytes_in_seen_ || (all != bytes_seen_ && connection_->queued() > 0)) last_life_ = now;
+  bytes_in_seen_ = in;
+  bytes_seen_ = all;
+  if (now - last_life_ > kDeadAfter) {
+    server_.log.add("no_sign_of_life", {{"client", name_}, {"peer", peer_}});
+    return connection_->close();
+  }
+  if (now - last_heard_ > kPingAfter && connection_->queued() == 0) connection_->send(FrameType::kPing, 0);
+  if (waits_ == 0) return;
+  for (auto& [number, request] : requests_) {
+    if (request.state != Request::State::kWaits || now - request.since <= server_.options.send_deadline)
+      continue;
+    server_.log.add("block_not_taken", {{"client", name_}, {"request", std::to_string(number)}});
+    park(request);
+  }
+}
+
+Session::Status Session::status(Clock::time_point now) const {
+  Status status{.id = id_,
+                .name = name_,
+                .peer = peer_,
+                .encrypted = connection_->encrypted(),
+                .seconds = std::chrono::duration<double>(now - start_).count(),
+                .jobs = std::ssize(jobs_),
+                .batches = batches_,
+                .waiting_for_grant = waits_,
+                .bytes_in = connection_->bytes_in(),
+                .bytes_out = connection_->bytes_out(),
+                .load = server_.pool.load(id_)};
+  status.sending = std::ranges::count_if(
+      requests_, [](const auto& entry) { return entry.second.state == Request::State::kSending; });
+  return status;
+}
+
+// ---- frames
+
+wire::asio::awaitable<void> Session::handle(const wire::FrameHeader& header) {
+  switch (header.type) {
+    case FrameType::kSeeds:
+      co_await take_seeds(header);
+      co_return;
+    case FrameType::kBatch: {
+      std::array<std::byte, wire::kBatchAskedBytes> bytes;
+      if (header.bytes != bytes.size()) throw Error(ErrorCode::kCorrupt, "a BATCH frame of another length");
+      co_await connection_->read(bytes);
+      ask(header.request, wire::from_bytes<wire::BatchAsked>(bytes));
+      co_return;
+    }
+    default:
+      co_await answer(header);
+  }
+}
+
+wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
+  const wire::Bytes payload = co_await connection_->read_payload(header);
+  std::optional<Error> refusal;
+  switch (header.type) {
+    case FrameType::kGrant:
+      grant(header.request, wire::from_bytes<std::uint64_t>(payload));
+      break;
+    case FrameType::kCancel:
+      cancel(header.request);
+      break;
+    case FrameType::kPing:
+      connection_->send(FrameType::kPong, header.request, payload);
+      break;
+    case FrameType::kPong:
+      break;
+    case FrameType::kGetStatus:
+      connection_->send(FrameType::kStatus, header.request, wire::to_bytes(server_.status_json()));
+      break;
+    case FrameType::kCloseJob:
+      close_job(static_cast<std::uint32_t>(wire::from_bytes<std::uint64_t>(payload)));
+      break;
+    case FrameType::kGetMeta: {
+      const auto title = wire::from_bytes<std::string>(payload);
+      try {
+        connection_->send(FrameType::kMeta, header.request,
+                          wire::to_bytes(server_.datasets.by_title(title).meta_text));
+      } catch (const Error& error) {
+        refusal = error;
+      }
+      break;
+    }
+    case FrameType::kOpen: {
+      const auto open = wire::from_bytes<wire::Open>(payload);
+      try {
+        co_await open_job(header.request, open);
+      } catch (const Error& error) {
+        refusal = error;
+      }
+      break;
+    }
+    case FrameType::kGetClusters: {
+      const auto asked = wire::from_bytes<wire::GetClusters>(payload);
+      try {
+        co_await send_clusters(header.request, asked);
+      } catch (const Error& error) {
+        refusal = error;
+      }
+      break;
+    }
+    default:
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("a {} frame, which a client does not send now", wire::name_of(header.type)));
+  }
+  if (refusal && !connection_->closed())
+    connection_->send_refusal(FrameType::kRefused, header.request, *refusal);
+}
+
+// ---- questions
+
+wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire::Open& open) {
+  require_valid(!jobs_.contains(open.job), fmt::format("job {} is open already; close it first", open.job));
+  require_valid(std::ssize(jobs_) < kMaxJobsPerClient,
+                fmt::format("{} jobs are open; close some first", jobs_.size()));
+  std::shared_ptr<const StoredSeeds> seeds;
+  if (!open.spec.seeds.sha256.empty()) {
+    seeds = server_.seeds.find(open.spec.seeds.sha256);
+    if (!seeds) {
+      connection_->send(FrameType::kUnknownSeeds, question);
+      co_return;
+    }
+  }
+  JobTable::Opened opened;
+  co_await run_beside(server_,
+                      [this, &opened, &open, &seeds] { opened = server_.jobs.open(open, std::move(seeds)); });
+  jobs_[open.job] = {.job = opened.job, .batch_size = open.batch_size, .num_seeds = opened.answer.num_seeds};
+  server_.log.add("job_opened", {{"client", name_},
+                                 {"job", std::to_string(opened.job)},
+                                 {"dataset", open.spec.dataset},
+                                 {"sampler", open.spec.batch.sampler},
+                                 {"batch_size", std::to_string(open.batch_size)}});
+  connection_->send(FrameType::kOpened, question, wire::to_bytes(opened.answer));
+}
+
+void Session::close_job(std::uint32_t number) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end()) return;
+  server_.jobs.close(found->second.job);
+  jobs_.erase(found);
+}
+
+wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header) {
+  std::shared_ptr<StoredSeeds> seeds;
+  std::optional<Error> refusal;
+  const std::uint64_t bytes = header.bytes;
+  try {
+    co_await run_beside(server_, [this, &seeds, bytes] { seeds = server_.seeds.make(bytes); });
+  } catch (const Error& error) {
+    refusal = error;
+  }
+  if (refusal) {
+    co_await discard(bytes);
+    connection_->send_refusal(FrameType::kRefused, header.request, *refusal);
+    co_return;
+  }
+  co_await connection_->read(seeds->bytes());
+  std::string sha256;
+  co_await run_beside(server_, [this, &seeds, &sha256] { sha256 = server_.seeds.keep(std::move(seeds)); });
+  server_.log.add("seeds_kept", {{"client", name_}, {"bytes", std::to_string(bytes)}, {"sha256", sha256}});
+  connection_->send(FrameType::kSeedsKept, header.request);
+}
+
+wire::asio::awaitable<void> Session::discard(std::uint64_t bytes) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes, kDiscardBytes));
+  while (bytes > 0) {
+    const std::uint64_t part = std::min<std::uint64_t>(bytes, buffer.size());
+    co_await connection_->read(std::span(buffer).first(part));
+    bytes -= part;
+  }
+}
+
+wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const wire::GetClusters& asked) {
+  const Dataset& dataset = *server_.datasets.by_fingerprint(asked.fingerprint).dataset;
+  std::vector<std::int64_t> ids;
+  co_await run_beside(server_, [&dataset, &asked, &ids] {
+    ids = cluster_seeds(dataset, dataset.meta().node_type(asked.node_type), asked.attr);
+  });
+  connection_->send(FrameType::kIds, question, std::as_bytes(std::span(ids)));
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,116 @@
+// One client of a server: login, questions, batches, until its connection ends. All calls come from the event
+// loop's thread; one coroutine reads, whatever is sent is queued.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "server_client_mode/server/server_context.h"
+#include "server_client_mode/wire/connection.h"
+
+namespace hopfeed {
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// `peer`: its address, for people. `server` must outlive it.
+  Session(ServerContext& server, std::uint64_t id, std::unique_ptr<wire::Connection> connection,
+          std::string peer);
+
+  /// Serves the client until the connection ends, which frees all that it had. Never throws.
+  wire::asio::awaitable<void> run();
+  /// Tells it that there are too many, and ends the connection. In place of run().
+  wire::asio::awaitable<void> turn_away();
+
+  // ---- by the server
+  /// A batch that it asked for, which it owns from here on.
+  void deliver(const SamplingPool::Block& block);
+  /// Batches of the job kill workers.
+  void fail_job(std::uint32_t job, const Error& cause);
+  /// Nothing new is taken from here on.
+  void start_draining();
+  /// Once a second: pings, deadlines of blocks.
+  void tick(Clock::time_point now);
+  /// Where its blocks wait for grants, and what it asked for before them has no slot for that reason: the
+  /// highest one goes and is made again, else the client would wait for itself.
+  void relieve();
+  void close() { connection_->close(); }
+
+  std::uint64_t id() const { return id_; }
+  bool logged_in() const { return logged_in_; }
+  /// Whether nothing that it asked for is outstanding, and all that was sent has left.
+  bool settled() const { return requests_.empty() && connection_->queued() == 0; }
+  struct Status {
+    std::uint64_t id = 0;
+    std::string name, peer;
+    bool encrypted = false;
+    double seconds = 0;  // connected
+    std::int64_t jobs = 0, batches = 0;
+    std::int64_t waiting_for_grant = 0, sending = 0;
+    std::uint64_t bytes_in = 0, bytes_out = 0;
+    FairPlan::ClientLoad load;
+  };
+  Status status(Clock::time_point now = Clock::now()) const;
+
+ private:
+  struct Request {
+    enum class State {
+      kAsked,   // waits for a slot, or is made
+      kWaits,   // made, larger than granted: SIZE was sent, the block is in its slot
+      kParked,  // the same without the block; it is made again when the GRANT comes
+      kSending
+    } state = State::kAsked;
+    BatchRequest batch;
+    std::uint64_t granted = 0, size_told = 0;
+    std::optional<SamplingPool::Block> block;
+    Clock::time_point since;  // of kWaits
+  };
+  struct OpenJob {
+    std::uint32_t job = 0;  // the server's number
+    std::int64_t batch_size = 0, num_seeds = 0;
+  };
+
+  wire::asio::awaitable<void> log_in();
+  wire::asio::awaitable<void> handle(const wire::FrameHeader& header);
+  wire::asio::awaitable<void> answer(const wire::FrameHeader& header);
+  // Questions. What they throw as Error is the answer.
+  wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open);
+  wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
+  wire::asio::awaitable<void> discard(std::uint64_t bytes);
+  wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
+  void close_job(std::uint32_t number);
+  // Batches.
+  void ask(std::uint64_t number, const wire::BatchAsked& asked);
+  void check(const wire::BatchAsked& asked, const OpenJob& job) const;
+  void grant(std::uint64_t number, std::uint64_t bytes);
+  void cancel(std::uint64_t number);
+  void send_block(std::uint64_t number, Request& request);
+  void sent(std::uint64_t number, bool whole);
+  void free_block(Request& request);
+  void park(Request& request);
+  void fail(std::uint64_t number, const Error& error);
+  void drop(std::uint64_t number);
+  void leave();
+
+  ServerContext& server_;
+  const std::uint64_t id_;
+  const std::unique_ptr<wire::Connection> connection_;
+  const std::string peer_;
+  const Clock::time_point start_ = Clock::now();
+  std::string name_;
+  bool logged_in_ = false;
+  std::map<std::uint32_t, OpenJob> jobs_;  // by the client's number
+  std::unordered_map<std::uint64_t, Request> requests_;
+  std::int64_t batches_ = 0, waits_ = 0;
+  // Signs of life.
+  std::uint64_t bytes_seen_ = 0, bytes_in_seen_ = 0;
+  Clock::time_point last_life_ = start_, last_heard_ = start_;
+};
+
+}  // namespace hopfeed
