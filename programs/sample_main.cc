@@ -1,5 +1,6 @@
-// hopfeed-sample: runs a loader without a trainer and prints one line per batch, so that two set-ups can be
-// compared with diff; or makes one batch again in this process (--at) and stores it.
+// hopfeed-sample: runs a stream without a trainer and prints one line per batch, so that two set-ups can be
+// compared with diff; or makes one batch again in this process (--at) and stores it. Batches are made by
+// workers of this machine, or by servers (--servers).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/sampler/sampler_plugin.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/program/server_arguments.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/program/loader_arguments.h"
@@ -40,6 +43,7 @@ namespace {
 struct SampleArguments {
   LoaderOptions loader;
   LoaderArguments from_line{loader};
+  ServerArguments servers{"DIR"};
   std::int64_t epochs = 1;
   std::int64_t start = 0;
   std::string at, dump, trace, json;
@@ -69,6 +73,8 @@ void sample_one(const SampleArguments& arguments) {
   if (!arguments.trace.empty())
     throw Error(ErrorCode::kInvalid,
                 "--trace is of whole runs, and --at makes one batch; leave one of them out");
+  require_valid(!arguments.servers.remote(),
+                "--at makes the batch in this process, from DIR; leave out --servers or --at");
   JsonReport report(arguments.json);
   const LoaderOptions& o = arguments.loader;
   const std::vector<std::int64_t> at = parse_list(arguments.at, "--at");
@@ -136,6 +142,11 @@ std::string source_name(const LoaderOptions& options) {
   return options.links->pairs ? "links" : options.links->split;
 }
 
+std::unique_ptr<BatchStream> open_stream(const SampleArguments& arguments, const LoaderOptions& options) {
+  if (arguments.servers.remote()) return std::make_unique<RemoteLoader>(arguments.servers.options(), options);
+  return std::make_unique<Loader>(options);
+}
+
 void sample_epochs(const SampleArguments& arguments) {
   if (!arguments.dump.empty())
     throw Error(ErrorCode::kInvalid, "--dump stores the one batch that --at names; give both");
@@ -146,11 +157,11 @@ void sample_epochs(const SampleArguments& arguments) {
     trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.deal.rank});
     options.observer = trace->observer(source_name(options));
   }
-  Loader loader(options);
+  const std::unique_ptr<BatchStream> stream = open_stream(arguments, options);
   Totals totals;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t epoch = 0; epoch < arguments.epochs; ++epoch) {
-    sample_epoch(loader, epoch, epoch == 0 ? arguments.start : 0, totals);
+    sample_epoch(*stream, epoch, epoch == 0 ? arguments.start : 0, totals);
     flush_lines();
   }
   const double seconds = seconds_since(begin);
@@ -158,7 +169,7 @@ void sample_epochs(const SampleArguments& arguments) {
     trace->close();
     trace->join();
   }
-  const StreamStats stats = loader.stats();
+  const StreamStats stats = stream->stats();
   nlohmann::json told{{"epochs", arguments.epochs},
                       {"batches", totals.batches},
                       {"nodes", totals.nodes},
@@ -183,7 +194,8 @@ void sample_epochs(const SampleArguments& arguments) {
 
 void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
-  line.option("DIR", o.dataset, "Dataset folder", {.required = true});
+  line.option("DIR", o.dataset, "Dataset folder");
+  a.servers.add(line);
   a.from_line.add_fanouts(line, "Seeds");
   a.from_line.add_pages(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
@@ -223,12 +235,13 @@ int main(int argc, char** argv) {
       "digest.\n"
       "The digest (XXH3-64) covers the whole block: equal lines mean equal bytes, whatever the number of "
       "workers,\n"
-      "ranks or partitions.\n\nExample: hopfeed-sample data --fanouts 15,10,5 --batch-size 1024 --seed 1 "
-      "--num-workers 2");
+      "servers, ranks or partitions.\n\nExample: hopfeed-sample data --fanouts 15,10,5 --batch-size 1024 "
+      "--seed 1 --num-workers 2");
   SampleArguments arguments;
   add_options(line, arguments);
   stop_on_signals();
   line.action([&] {
+    arguments.servers.check(arguments.loader.dataset);
     arguments.from_line.take();
     const BatchOptions& batch = arguments.loader.batch;
     if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)

@@ -1,0 +1,126 @@
+// See top_server.h. docs/protocol.md has the fields of a status.
+#include "programs/top_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+
+namespace hopfeed {
+namespace {
+
+using nlohmann::json;
+
+double seconds_between(const json& before, const json& now) {
+  return std::max(now.at("seconds").get<double>() - before.at("seconds").get<double>(), 1e-9);
+}
+
+/// Of a sum that grows; one that has begun anew, in a server that was started again, has no rate.
+double rate(const json& before, const json& now, const char* sum, double seconds) {
+  return std::max(0.0, now.at(sum).get<double>() - before.at(sum).get<double>()) / seconds;
+}
+
+double percent(const json& before, const json& now, const char* sum, double seconds) {
+  return 100 * std::min(1.0, rate(before, now, sum, seconds));
+}
+
+std::string bytes_text(double bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
+
+std::map<std::int64_t, json> clients_by_id(const json& status) {
+  std::map<std::int64_t, json> clients;
+  for (const json& client : status.at("clients")) clients[client.at("id").get<std::int64_t>()] = client;
+  return clients;
+}
+
+std::string names_of(const json& datasets) {
+  std::string names;
+  for (const json& dataset : datasets)
+    names += (names.empty() ? "" : ", ") + dataset.at("name").get<std::string>();
+  return names;
+}
+
+std::string clients_text(const json& before, const json& now, double seconds) {
+  std::string text = fmt::format("  {:<28}{:>6}{:>9}{:>12}{:>11}{:>12}{:>13}\n", "client", "jobs", "waiting",
+                                 "under way", "blocks", "batches/s", "worker time");
+  const std::map<std::int64_t, json> were = clients_by_id(before);
+  for (const json& client : now.at("clients")) {
+    const auto was = were.find(client.at("id").get<std::int64_t>());
+    const json& earlier = was == were.end() ? client : was->second;
+    text += fmt::format("  {:<28}{:>6}{:>9}{:>12}{:>11}{:>12.1f}{:>12.0f}%\n",
+                        client.at("name").get<std::string>().substr(0, 27), client.at("jobs").get<int>(),
+                        client.at("waiting").get<int>(), client.at("under_way").get<int>(),
+                        bytes_text(client.at("block_bytes").get<double>()),
+                        rate(earlier, client, "batches", seconds),
+                        100 * rate(earlier, client, "worker_seconds", seconds));
+  }
+  return text;
+}
+
+std::string workers_text(const json& before, const json& now, double seconds) {
+  std::string text = fmt::format("  {:>6} {:>8}  {:<17}{:>10}{:>10}{:>8}{:>12}{:>12}\n", "worker", "process",
+                                 "now", "batches/s", "sampling", "gather", "for a slot", "for memory");
+  const json &were = before.at("workers"), &are = now.at("workers");
+  for (std::size_t i = 0; i < are.size() && i < were.size(); ++i) {
+    const json &was = were[i], &is = are[i];
+    text += fmt::format("  {:>6} {:>8}  {:<17}{:>10.1f}{:>9.0f}%{:>7.0f}%{:>11.0f}%{:>11.0f}%\n", i,
+                        is.at("process").get<std::int64_t>(), is.at("now").get<std::string>(),
+                        rate(was, is, "batches", seconds), percent(was, is, "sampling", seconds),
+                        percent(was, is, "gathering", seconds), percent(was, is, "waited_for_slot", seconds),
+                        percent(was, is, "waited_for_memory", seconds));
+  }
+  return text;
+}
+
+std::string screen(const json& before, const json& now) {
+  const double seconds = seconds_between(before, now);
+  const json &slots = now.at("slots"), &totals = now.at("totals"), &were = before.at("totals");
+  std::string text = fmt::format(
+      "server {}{}: {}   {:.1f} batches/s   {}/s\n"
+      "  {} clients, {} batches waiting for a slot; {} worker deaths, {} batches made again\n"
+      "  slots: {} free, {} planned, {} filling, {} ready, {} held; {} of memory, given seeds {}\n",
+      now.at("address").get<std::string>(), now.at("draining").get<bool>() ? " (draining)" : "",
+      names_of(now.at("datasets")), rate(were, totals, "batches", seconds),
+      bytes_text(rate(were, totals, "batch_bytes", seconds)), now.at("clients").size(),
+      now.at("waiting").get<std::int64_t>(), now.at("worker_deaths").get<std::int64_t>(),
+      now.at("batches_remade").get<std::int64_t>(), slots.at("free").get<int>(),
+      slots.at("planned").get<int>(), slots.at("filling").get<int>(), slots.at("ready").get<int>(),
+      slots.at("held").get<int>(), bytes_text(now.at("slot_bytes").get<double>()),
+      bytes_text(now.at("seed_bytes").get<double>()));
+  return text + clients_text(before, now, seconds) + workers_text(before, now, seconds);
+}
+
+/// What `read` does with a status; a server of another version may lack what it looks for.
+template <class Read>
+auto reading_status(const Read& read) {
+  try {
+    return read();
+  } catch (const json::exception& error) {
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("the server's status cannot be read: {}; use one version of hopfeed on both sides",
+                    error.what()));
+  }
+}
+
+}  // namespace
+
+std::string server_screen(const json& before, const json& now) {
+  return reading_status([&] { return screen(before, now); });
+}
+
+json server_report(const json& before, const json& now) {
+  return reading_status([&] {
+    json report = now;
+    const double seconds = seconds_between(before, now);
+    report["batches_per_s"] = rate(before.at("totals"), now.at("totals"), "batches", seconds);
+    report["bytes_per_s"] = rate(before.at("totals"), now.at("totals"), "batch_bytes", seconds);
+    return report;
+  });
+}
+
+}  // namespace hopfeed

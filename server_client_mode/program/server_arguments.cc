@@ -1,0 +1,85 @@
+// See server_arguments.h.
+#include "server_client_mode/program/server_arguments.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/error.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/wire/address.h"
+#include "server_client_mode/wire/security.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr const char* kSystemCa = "system";
+
+}  // namespace
+
+void ServerArguments::add(CommandLine& line) {
+  line.option("--servers", servers_,
+              "ADDR,...: sampling servers in place of " + folder_ + " (HOST:PORT, [IPv6]:PORT or unix:PATH)");
+  line.option("--dataset", dataset_,
+              "With --servers: name or fingerprint of the dataset, where they have several");
+  add_security(line);
+  line.option("--connect", connect_,
+              "With --servers: to this trainer's share of them, others in need (own), or to all",
+              {.one_of = {"own", "all"}});
+}
+
+void ServerArguments::add_security(CommandLine& line) {
+  line.option("--token-file", token_file_, "File with the servers' token; default: HOPFEED_TOKEN");
+  line.option("--tls-ca", ca_,
+              "TLS: file with the authority of the servers' certificates, or 'system' for those that this "
+              "machine trusts");
+  line.option("--tls-cert", cert_, "With --tls-ca: certificate of this client, where the servers want one");
+  line.option("--tls-key", key_, "Its key");
+}
+
+void ServerArguments::check(const std::string& given) const {
+  require_valid(!remote() || given.empty(),
+                fmt::format("{} is {} and --servers is {}; give one of them: servers have datasets of their "
+                            "own",
+                            folder_, given, servers_));
+  require_valid(remote() || !given.empty(),
+                fmt::format("{} is missing; give the dataset folder, or --servers that have it", folder_));
+  const auto of_servers = [this](const std::string& value, const char* name) {
+    require_valid(remote() || value.empty(), fmt::format("{} is of --servers; give both", name));
+  };
+  of_servers(dataset_, "--dataset");
+  of_servers(token_file_, "--token-file");
+  of_servers(ca_, "--tls-ca");
+  of_servers(cert_, "--tls-cert");
+  of_servers(key_, "--tls-key");
+}
+
+RemoteOptions ServerArguments::options() const {
+  RemoteOptions remote = options_for(servers_);
+  remote.dataset = dataset_;
+  remote.connect_all = connect_ == "all";
+  return remote;
+}
+
+RemoteOptions ServerArguments::options_for(const std::string& address) const {
+  require_valid(cert_.empty() == key_.empty(),
+                "--tls-cert and --tls-key go together; give both or leave both out");
+  require_valid(!ca_.empty() || cert_.empty(),
+                fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
+  RemoteOptions remote;
+  remote.servers = wire::parse_addresses(address);
+  remote.token = wire::read_token(token_file_);
+  remote.tls = !ca_.empty();
+  remote.tls_files.cert = cert_;
+  remote.tls_files.key = key_;
+  if (ca_ != kSystemCa) remote.tls_files.ca = ca_;
+  return remote;
+}
+
+std::shared_ptr<const StreamSource> ServerArguments::streams(const std::string& given) const {
+  check(given);
+  if (remote()) return std::make_shared<const RemoteStreams>(options());
+  return std::make_shared<const LocalStreams>(given);
+}
+
+}  // namespace hopfeed
