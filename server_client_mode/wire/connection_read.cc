@@ -41,7 +41,10 @@ std::span<std::byte> ReadAhead::room() {
   return buffer_.bytes();
 }
 
-void ReadAhead::filled(std::size_t bytes) { end_ = bytes; }
+void ReadAhead::filled(std::size_t bytes) {
+  begin_ = 0;
+  end_ = bytes;
+}
 
 void ReadAhead::give_back_if_empty() {
   if (size() == 0) buffer_.give_back();

@@ -1,0 +1,285 @@
+// A connection, plain, over a socket file and under TLS: what is sent arrives, in order and whole, however it
+// is cut up; and each wait ends.
+#include "server_client_mode/wire/connection.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/limits.h"
+#include "tests/server_client_mode/proxy.h"
+#include "tests/server_client_mode/wire_support.h"
+#include "tests/support/watchdog.h"
+
+namespace hopfeed::wire {
+namespace {
+
+using testing::bytes_of;
+using testing::Loop;
+using testing::noise;
+using testing::Outcome;
+using testing::PairOptions;
+using testing::Proxy;
+using testing::Transport;
+using testing::WirePair;
+using namespace std::chrono_literals;
+
+class ConnectionOver : public testing::WatchedTestWithParam<Transport>, public testing::WireFixture {
+ protected:
+  WirePair open(PairOptions options = {}) {
+    options.transport = GetParam();
+    return WireFixture::open(options);
+  }
+  static bool sums() { return GetParam() != Transport::kTls; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, ConnectionOver,
+                         ::testing::Values(Transport::kTcp, Transport::kUnix, Transport::kTls),
+                         [](const auto& info) { return testing::name_of(info.param); });
+
+/// Reads one whole frame.
+asio::awaitable<std::pair<FrameHeader, Bytes>> read_frame(Connection& connection,
+                                                          std::chrono::milliseconds idle = 0ms) {
+  const FrameHeader header = co_await connection.read_header(idle);
+  Bytes payload = co_await connection.read_payload(header);
+  co_return std::pair{header, std::move(payload)};
+}
+
+/// Reads a BLOCK frame into `to`, as a client does.
+asio::awaitable<BlockHead> read_whole_block(Connection& connection, Bytes& to, bool checksums) {
+  const FrameHeader header = co_await connection.read_header(0ms);
+  Bytes head(kBlockHeadBytes);
+  co_await connection.read(head);
+  to.resize(block_bytes(header, checksums));
+  co_await connection.read_block(to, checksums);
+  co_return from_bytes<BlockHead>(head);
+}
+
+TEST_P(ConnectionOver, SmallFramesArriveInOrder) {
+  const WirePair pair = open();
+  constexpr std::uint64_t kFrames = 5'000;
+  for (std::uint64_t i = 0; i < kFrames; ++i)
+    pair.client->send(FrameType::kPing, i, noise(i % (kMaxPingBytes + 1), i));
+  loop.now([](Connection& server) -> asio::awaitable<void> {
+    for (std::uint64_t i = 0; i < kFrames; ++i) {
+      const auto [header, payload] = co_await read_frame(server);
+      EXPECT_EQ(header.type, FrameType::kPing);
+      EXPECT_EQ(header.request, i);
+      EXPECT_EQ(payload, noise(i % (kMaxPingBytes + 1), i));
+    }
+  }(*pair.server));
+}
+
+TEST_P(ConnectionOver, BlocksOfAllSizesArriveWhole) {
+  const WirePair pair = open();
+  const std::vector<std::size_t> sizes{1,         23,      16 << 10, (16 << 10) + 1, 300'000, 5'000'001,
+                                       256 << 10, 1 << 20, 64};
+  std::vector<Bytes> blocks;
+  int sent = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    blocks.push_back(noise(sizes[i], i));
+    pair.server->send_block(i, {.worker = 7, .sampling = 11, .gathering = 13}, blocks[i], sums(),
+                            [&](bool whole) { sent += whole; });
+    pair.server->send(FrameType::kDropped, i);
+  }
+  const auto flushed = loop.start(pair.server->flush());
+  loop.now([](Connection& client, const std::vector<Bytes>& blocks, bool sums) -> asio::awaitable<void> {
+    for (const Bytes& block : blocks) {
+      Bytes read;
+      const BlockHead head = co_await read_whole_block(client, read, sums);
+      EXPECT_EQ(head.worker, 7u);
+      EXPECT_EQ(head.sampling, 11);
+      EXPECT_EQ(head.gathering, 13);
+      EXPECT_TRUE(read == block) << "a block of " << block.size();
+      const auto [header, payload] = co_await read_frame(client);
+      EXPECT_EQ(header.type, FrameType::kDropped);
+    }
+  }(*pair.client, blocks, sums()));
+  flushed->get();
+  EXPECT_EQ(sent, static_cast<int>(sizes.size()));
+  EXPECT_EQ(pair.server->queued(), 0u);
+  EXPECT_GE(pair.server->bytes_out(), 6'000'000u);
+}
+
+TEST_P(ConnectionOver, LargePayloadsThatAreSharedArrive) {
+  const WirePair pair = open();
+  const auto seeds = std::make_shared<const Bytes>(noise(9'000'000));
+  pair.client->send(FrameType::kSeeds, 3, seeds);
+  pair.client->send(FrameType::kSeeds, 4, *seeds);
+  for (int i = 0; i < 2; ++i) {
+    const auto [header, payload] = loop.now(read_frame(*pair.server));
+    EXPECT_EQ(header.type, FrameType::kSeeds);
+    EXPECT_TRUE(payload == *seeds);
+  }
+}
+
+TEST_P(ConnectionOver, WhoIsClosedTellsWhoWaits) {
+  const WirePair pair = open();
+  const auto reading = loop.start(read_frame(*pair.client));
+  loop.poll();
+  pair.server->close();
+  loop.run();
+  EXPECT_EQ(reading->code(), ErrorCode::kPeerDied);
+  EXPECT_NE(reading->what().find("closed the connection"), std::string::npos) << reading->what();
+  EXPECT_TRUE(pair.client->closed());
+  EXPECT_EQ(pair.client->why_closed(), reading->what());
+}
+
+TEST_P(ConnectionOver, ItsOwnCloseEndsItsWaits) {
+  const WirePair pair = open();
+  const auto reading = loop.start(read_frame(*pair.client));
+  loop.poll();
+  pair.client->close();
+  loop.run();
+  EXPECT_EQ(reading->code(), ErrorCode::kPeerDied);
+  EXPECT_FALSE(pair.client->why_closed().empty());
+}
+
+TEST_P(ConnectionOver, BlocksThatDidNotLeaveAreGivenBackOnce) {
+  WirePair pair = open();
+  const Bytes block = noise(30 << 20);  // more than sockets take
+  std::vector<bool> told;
+  for (int i = 0; i < 3; ++i)
+    pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  loop.poll();
+  EXPECT_TRUE(told.empty());
+  EXPECT_GT(pair.server->queued(), block.size());
+  pair.server.reset();
+  EXPECT_EQ(told, (std::vector<bool>{false, false, false}));
+}
+
+TEST_P(ConnectionOver, ABlockForOneThatHasEndedIsGivenBackAtOnce) {
+  const WirePair pair = open();
+  pair.server->close();
+  const Bytes block = noise(100);
+  std::vector<bool> told;
+  pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  EXPECT_EQ(told, std::vector<bool>{false});
+}
+
+TEST_P(ConnectionOver, AnIdleDeadlineLeavesTheConnectionOpen) {
+  const WirePair pair = open();
+  const auto first = loop.start(read_frame(*pair.client, 20ms));
+  loop.run();
+  EXPECT_EQ(first->code(), ErrorCode::kTimeout);
+  EXPECT_FALSE(pair.client->closed());
+  pair.server->send(FrameType::kPing, 5, bytes_of("there"));
+  EXPECT_EQ(loop.now(read_frame(*pair.client, 10s)).second, bytes_of("there"));
+}
+
+// F18
+TEST_P(ConnectionOver, WhoReadsNothingIsLeftAfterTheDeadline) {
+  PairOptions options;
+  options.server.frame_deadline = 50ms;
+  const WirePair pair = open(options);
+  const Bytes block = noise(30 << 20);
+  std::vector<bool> told;
+  pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  loop.now(pair.server->flush());
+  EXPECT_TRUE(pair.server->closed());
+  EXPECT_EQ(told, std::vector<bool>{false});
+  EXPECT_NE(pair.server->why_closed().find("has taken nothing for 50 ms"), std::string::npos)
+      << pair.server->why_closed();
+}
+
+// F18
+TEST_P(ConnectionOver, AFrameThatStopsInItsMiddleEndsTheConnection) {
+  PairOptions options;
+  options.client.frame_deadline = 50ms;
+  const WirePair pair = open(options);
+  // A header that promises more than comes: another type of the same length, its payload too short.
+  pair.server->send(FrameType::kPing, 5, noise(10));
+  const auto reading = loop.start([](Connection& client) -> asio::awaitable<void> {
+    const FrameHeader header = co_await client.read_header(0ms);
+    Bytes more(header.bytes + 1);
+    co_await client.read(more);
+  }(*pair.client));
+  loop.run();
+  EXPECT_EQ(reading->code(), ErrorCode::kTimeout);
+  EXPECT_NE(reading->what().find("stopped in the middle of a frame"), std::string::npos) << reading->what();
+  EXPECT_TRUE(pair.client->closed());
+}
+
+class ThroughAProxy : public testing::WatchedTest<>, public testing::WireFixture {
+ protected:
+  /// Through a proxy; both are logged in.
+  WirePair open_through(const testing::ProxyOptions& rules, bool tls) {
+    listener_.emplace(loop.io.get_executor(), address_for(Transport::kTcp));
+    proxy_.emplace(listener_->address(), rules);
+    const auto client =
+        loop.start(Connection::connect(proxy_->address(), tls ? client_tls() : nullptr, 10s, {}));
+    const auto server = loop.start(
+        accept(*listener_, tls ? server_tls() : nullptr, {.side = Side::kServer, .peer = "client"}));
+    loop.run();
+    WirePair pair{.server = server->get(), .client = client->get()};
+    const auto there = loop.start(login_as_server(*pair.server, "a token of this test", {}));
+    const auto here = loop.start(login_as_client(*pair.client, "a token of this test", "test"));
+    loop.run();
+    EXPECT_EQ(there->get(), "test");
+    here->get();
+    return pair;
+  }
+  std::optional<Listener> listener_;
+  std::optional<Proxy> proxy_;
+};
+
+// F17
+TEST_F(ThroughAProxy, SingleBytesAreJoinedAgain) {
+  for (const bool tls : {false, true}) {
+    const WirePair pair =
+        open_through({.to_server = {.most_at_once = 1}, .to_client = {.most_at_once = 1}}, tls);
+    const Bytes block = noise(40'000);
+    pair.server->send_block(9, {}, block, !tls, nullptr);
+    Bytes read;
+    loop.now([](Connection& client, Bytes& read, bool sums) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read, sums);
+    }(*pair.client, read, !tls));
+    EXPECT_TRUE(read == block);
+  }
+}
+
+// F19
+TEST_F(ThroughAProxy, AChangedBitOfABlockIsSeen) {
+  for (const bool tls : {false, true}) {
+    const WirePair pair = open_through({.to_client = {.flip_at = 100'000}}, tls);
+    const Bytes block = noise(300'000);
+    pair.server->send_block(9, {}, block, !tls, nullptr);
+    Bytes read;
+    const auto reading = loop.start([](Connection& client, Bytes& read, bool sums) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read, sums);
+    }(*pair.client, read, !tls));
+    loop.run();
+    EXPECT_EQ(reading->code(), ErrorCode::kCorrupt) << reading->what();
+  }
+}
+
+TEST_F(ThroughAProxy, FramesThatComeTwiceComeTwice) {
+  const WirePair pair = open_through({.to_client = {.replay = 1}}, false);
+  pair.server->send(FrameType::kDropped, 1);
+  pair.server->send(FrameType::kDropped, 2);
+  std::vector<std::uint64_t> came;
+  for (int i = 0; i < 4; ++i) came.push_back(loop.now(read_frame(*pair.client)).first.request);
+  EXPECT_EQ(came, (std::vector<std::uint64_t>{1, 1, 2, 2}));
+  EXPECT_EQ(proxy_->replayed(), 2);
+}
+
+TEST_F(ThroughAProxy, CutsEndTheWaitsOfBothSides) {
+  const WirePair pair = open_through({}, false);
+  EXPECT_EQ(proxy_->open_connections(), 1);
+  const auto here = loop.start(read_frame(*pair.client)), there = loop.start(read_frame(*pair.server));
+  loop.poll();
+  proxy_->cut();
+  loop.run();
+  EXPECT_EQ(here->code(), ErrorCode::kPeerDied) << here->what();
+  EXPECT_EQ(there->code(), ErrorCode::kPeerDied) << there->what();
+}
+
+TEST_F(ThroughAProxy, AHalfClosedConnectionEnds) {
+  const WirePair pair = open_through({}, true);
+  const auto here = loop.start(read_frame(*pair.client));
+  loop.poll();
+  proxy_->half_close_to_client();
+  loop.run();
+  EXPECT_EQ(here->code(), ErrorCode::kPeerDied) << here->what();
+}
+
+}  // namespace
+}  // namespace hopfeed::wire
