@@ -7,21 +7,23 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  const nlohmann::json json{{"dataset", dataset},
-                            {"spec", spec.to_json()},
-                            {"num_workers", execution.num_workers},
-                            {"channel_size", execution.channel_size},
-                            {"num_slots", execution.num_slots},
-                            {"huge_pages", to_string(execution.huge_pages)},
-                            {"check_finite", execution.check_finite},
-                            {"batch_deadline", execution.batch_deadline.count()},
-                            {"start_deadline", execution.start_deadline.count()},
-                            {"max_worker_restarts", execution.max_worker_restarts},
-                            {"worker", worker},
-                            {"parent", parent},
-                            {"cores", cores},
-                            {"asks_for_jobs", asks_for_jobs},
-                            {"max_scratch", max_scratch}};
+  nlohmann::json json{{"num_workers", execution.num_workers},
+                      {"channel_size", execution.channel_size},
+                      {"num_slots", execution.num_slots},
+                      {"huge_pages", to_string(execution.huge_pages)},
+                      {"check_finite", execution.check_finite},
+                      {"batch_deadline", execution.batch_deadline.count()},
+                      {"start_deadline", execution.start_deadline.count()},
+                      {"max_worker_restarts", execution.max_worker_restarts},
+                      {"worker", worker},
+                      {"parent", parent},
+                      {"cores", cores},
+                      {"asks_for_jobs", asks_for_jobs},
+                      {"max_scratch", max_scratch}};
+  if (!asks_for_jobs) {
+    json["dataset"] = dataset;
+    json["spec"] = spec.to_json();
+  }
   return json_text(json);
 }
 
@@ -29,8 +31,11 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
   try {
     const nlohmann::json json = parse_json(text);
     WorkerConfig config;
-    json.at("dataset").get_to(config.dataset);
-    config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
+    json.at("asks_for_jobs").get_to(config.asks_for_jobs);
+    if (!config.asks_for_jobs) {
+      json.at("dataset").get_to(config.dataset);
+      config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
+    }
     ExecutionOptions& execution = config.execution;
     json.at("num_workers").get_to(execution.num_workers);
     json.at("channel_size").get_to(execution.channel_size);
@@ -43,7 +48,6 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("worker").get_to(config.worker);
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
-    json.at("asks_for_jobs").get_to(config.asks_for_jobs);
     json.at("max_scratch").get_to(config.max_scratch);
     return config;
   } catch (const nlohmann::json::exception& error) {

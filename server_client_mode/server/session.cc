@@ -193,34 +193,16 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
     case FrameType::kCloseJob:
       close_job(static_cast<std::uint32_t>(wire::from_bytes<std::uint64_t>(payload)));
       break;
-    case FrameType::kGetMeta: {
-      const auto title = wire::from_bytes<std::string>(payload);
+    case FrameType::kGetMeta:
+    case FrameType::kOpen:
+    case FrameType::kGetClusters:
       try {
-        connection_->send(FrameType::kMeta, header.request,
-                          wire::to_bytes(server_.datasets.by_title(title).meta_text));
+        co_await answer_question(header, payload);
       } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCorrupt || connection_->closed()) throw;
         refusal = error;
       }
       break;
-    }
-    case FrameType::kOpen: {
-      const auto open = wire::from_bytes<wire::Open>(payload);
-      try {
-        co_await open_job(header.request, open);
-      } catch (const Error& error) {
-        refusal = error;
-      }
-      break;
-    }
-    case FrameType::kGetClusters: {
-      const auto asked = wire::from_bytes<wire::GetClusters>(payload);
-      try {
-        co_await send_clusters(header.request, asked);
-      } catch (const Error& error) {
-        refusal = error;
-      }
-      break;
-    }
     default:
       throw Error(ErrorCode::kInvalid,
                   fmt::format("a {} frame, which a client does not send now", wire::name_of(header.type)));
@@ -230,6 +212,21 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
 }
 
 // ---- questions
+
+wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& header,
+                                                     const wire::Bytes& payload) {
+  if (header.type == FrameType::kGetMeta) {
+    const auto title = wire::from_bytes<std::string>(payload);
+    const ServedDataset& dataset = server_.datasets.by_title(title);
+    connection_->send(FrameType::kMeta, header.request, wire::to_bytes(dataset.meta_text));
+  } else if (header.type == FrameType::kOpen) {
+    const auto open = wire::from_bytes<wire::Open>(payload);
+    co_await open_job(header.request, open);
+  } else {
+    const auto asked = wire::from_bytes<wire::GetClusters>(payload);
+    co_await send_clusters(header.request, asked);
+  }
+}
 
 wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire::Open& open) {
   require_valid(!jobs_.contains(open.job), fmt::format("job {} is open already; close it first", open.job));
