@@ -175,6 +175,7 @@ wire::asio::awaitable<void> Session::handle(const wire::FrameHeader& header) {
 wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
   const wire::Bytes payload = co_await connection_->read_payload(header);
   std::optional<Error> refusal;
+  bool understood = false;
   switch (header.type) {
     case FrameType::kGrant:
       grant(header.request, wire::from_bytes<std::uint64_t>(payload));
@@ -197,9 +198,10 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
     case FrameType::kOpen:
     case FrameType::kGetClusters:
       try {
-        co_await answer_question(header, payload);
+        co_await answer_question(header, payload, understood);
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::kCorrupt || connection_->closed()) throw;
+        const bool broken = !understood && error.code() == ErrorCode::kCorrupt;
+        if (broken || connection_->closed()) throw;
         refusal = error;
       }
       break;
@@ -214,16 +216,19 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
 // ---- questions
 
 wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& header,
-                                                     const wire::Bytes& payload) {
+                                                     const wire::Bytes& payload, bool& understood) {
   if (header.type == FrameType::kGetMeta) {
     const auto title = wire::from_bytes<std::string>(payload);
+    understood = true;
     const ServedDataset& dataset = server_.datasets.by_title(title);
     connection_->send(FrameType::kMeta, header.request, wire::to_bytes(dataset.meta_text));
   } else if (header.type == FrameType::kOpen) {
     const auto open = wire::from_bytes<wire::Open>(payload);
+    understood = true;
     co_await open_job(header.request, open);
   } else {
     const auto asked = wire::from_bytes<wire::GetClusters>(payload);
+    understood = true;
     co_await send_clusters(header.request, asked);
   }
 }

@@ -79,8 +79,9 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> log_in();
   wire::asio::awaitable<void> handle(const wire::FrameHeader& header);
   wire::asio::awaitable<void> answer(const wire::FrameHeader& header);
-  // Questions. What they throw is the answer, but for what is no question at all (kCorrupt).
-  wire::asio::awaitable<void> answer_question(const wire::FrameHeader& header, const wire::Bytes& payload);
+  // Questions. What they throw is the answer, but for a frame that cannot be read (not `understood`).
+  wire::asio::awaitable<void> answer_question(const wire::FrameHeader& header, const wire::Bytes& payload,
+                                              bool& understood);
   wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open);
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
   wire::asio::awaitable<void> discard(std::uint64_t bytes);

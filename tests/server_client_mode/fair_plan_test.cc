@@ -1,0 +1,232 @@
+// Who is served next: the arithmetic of FairPlan, driven by workers of a simulation, whose seconds are what
+// the test says.
+#include "server_client_mode/server/fair_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+#include <vector>
+
+namespace hopfeed {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// Workers that take what is planned, lowest sequence first, and clients that take each block at once or
+/// never.
+class Simulation {
+ public:
+  struct Job {
+    double seconds = 0.01;
+    std::size_t bytes = kMiB;
+  };
+  explicit Simulation(const FairPlanOptions& options) : plan_(options), workers_(options.workers) {}
+
+  FairPlan& plan() { return plan_; }
+  void join(std::uint64_t client, Job job, bool takes = true) {
+    plan_.join(client);
+    jobs_[static_cast<std::uint32_t>(client)] = job;
+    if (!takes) frozen_.insert(client);
+  }
+  /// Keeps so many requests of each client outstanding, until `until`.
+  void run(double until, const std::vector<std::uint64_t>& clients, int outstanding) {
+    for (;;) {
+      for (std::uint64_t client : clients) {
+        const FairPlan::ClientLoad load = plan_.load(client);
+        for (auto has = load.waiting + load.under_way + load.blocks; has < outstanding; ++has)
+          plan_.push(client, next_request_++, {.job = static_cast<std::uint32_t>(client)});
+      }
+      while (const auto batch = plan_.next()) planned_.push(*batch);
+      while (static_cast<std::int64_t>(busy_.size()) < workers_ && !planned_.empty()) {
+        const PlannedBatch batch = planned_.front();
+        planned_.pop();
+        busy_.push({.end = now_ + jobs_[batch.job].seconds, .batch = batch});
+      }
+      if (busy_.empty() || busy_.top().end > until) {
+        now_ = until;
+        return;
+      }
+      finish();
+    }
+  }
+  double seconds_of(std::uint64_t client) const { return plan_.load(client).worker_seconds; }
+
+ private:
+  struct Busy {
+    double end = 0;
+    PlannedBatch batch;
+    bool operator<(const Busy& other) const { return end > other.end; }
+  };
+  void finish() {
+    const Busy done = busy_.top();
+    busy_.pop();
+    now_ = done.end;
+    const Job& job = jobs_[done.batch.job];
+    const auto whose =
+        plan_.made({.sequence = done.batch.sequence, .seconds = job.seconds, .bytes = job.bytes});
+    if (whose && !frozen_.contains(whose->client)) plan_.freed(whose->client, job.bytes);
+  }
+
+  FairPlan plan_;
+  const std::int64_t workers_;
+  std::map<std::uint32_t, Job> jobs_;
+  std::set<std::uint64_t> frozen_;
+  std::queue<PlannedBatch> planned_;
+  std::priority_queue<Busy> busy_;
+  std::uint64_t next_request_ = 0;
+  double now_ = 0;
+};
+
+FairPlanOptions two_workers() { return {.workers = 2, .slots = 64, .bytes = 64 * kMiB}; }
+
+TEST(FairPlan, RequestsOfOneClient_ComeByTheirNumbersWhateverTheOrderTheyCameIn) {
+  FairPlan plan(two_workers());
+  plan.join(1);
+  for (std::uint64_t request : {30, 10, 20})
+    plan.push(1, request, {.first = static_cast<std::int64_t>(request)});
+  EXPECT_EQ(plan.left(), 3);
+  EXPECT_EQ(plan.next()->first, 10);
+  plan.push(1, 5, {.first = 5});  // a late one, of a server that died
+  EXPECT_EQ(plan.next()->first, 5);
+  EXPECT_EQ(plan.next()->first, 20);
+  EXPECT_EQ(plan.next()->first, 30);
+  EXPECT_FALSE(plan.next());
+}
+
+TEST(FairPlan, Sequences_Rise) {
+  FairPlan plan(two_workers());
+  plan.join(1);
+  plan.join(2);
+  for (std::uint64_t request = 0; request < 3; ++request) {
+    plan.push(1, request, {});
+    plan.push(2, request, {});
+  }
+  for (std::uint64_t sequence = 0; sequence < 6; ++sequence) EXPECT_EQ(plan.next()->sequence, sequence);
+}
+
+TEST(FairPlan, WhatIsPlannedAheadOfTheWorkers_IsBounded) {
+  FairPlan plan({.workers = 2, .slots = 64, .bytes = 64 * kMiB});
+  plan.join(1);
+  for (std::uint64_t request = 0; request < 50; ++request) plan.push(1, request, {});
+  int planned = 0;
+  std::uint64_t last = 0;
+  while (const auto batch = plan.next()) {
+    ++planned;
+    last = batch->sequence;
+  }
+  EXPECT_EQ(planned, 6);
+  ASSERT_TRUE(plan.made({.sequence = last, .seconds = 1, .bytes = 1}));
+  plan.freed(1, 1);
+  EXPECT_TRUE(plan.next());
+  EXPECT_FALSE(plan.next());
+}
+
+TEST(FairPlan, SmallBatches_ArePlannedFurtherAhead) {
+  FairPlan plan({.workers = 1, .slots = 64, .bytes = 64 * kMiB, .ahead = 0.001});
+  plan.join(1);
+  for (std::uint64_t request = 0; request < 500; ++request) plan.push(1, request, {});
+  for (int i = 0; i < 200; ++i) {  // 10 us each; what is known of the job gets there
+    const auto batch = plan.next();
+    ASSERT_TRUE(batch);
+    ASSERT_TRUE(plan.made({.sequence = batch->sequence, .seconds = 1e-5, .bytes = 1024}));
+    plan.freed(1, 1024);
+  }
+  int planned = 0;
+  while (plan.next()) ++planned;
+  EXPECT_GT(planned, 40);
+  EXPECT_LE(planned, 64);
+}
+
+TEST(FairPlan, FourBusyClients_OneTenTimesAsCostly_ShareTheWorkersEvenly) {
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 0.1});
+  for (std::uint64_t client : {2, 3, 4}) simulation.join(client, {.seconds = 0.01});
+  simulation.run(60, {1, 2, 3, 4}, 8);
+  for (std::uint64_t client : {1, 2, 3, 4})
+    EXPECT_GE(simulation.seconds_of(client), 0.9 * 2 * 60 / 4) << client;
+}
+
+TEST(FairPlan, ClientThatTakesNothing_HoldsUpItselfAlone) {
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 0.01}, false);
+  for (std::uint64_t client : {2, 3, 4}) simulation.join(client, {.seconds = 0.01});
+  simulation.run(60, {1, 2, 3, 4}, 20);
+  const FairPlan::ClientLoad frozen = simulation.plan().load(1);
+  EXPECT_GT(frozen.blocks, 0);
+  EXPECT_LE(frozen.blocks, 64 / 4);                    // its share of the slots
+  EXPECT_LE(frozen.block_bytes, 64 * kMiB / (4 + 1));  // and of the memory
+  EXPECT_TRUE(simulation.plan().held_back(1));
+  for (std::uint64_t client : {2, 3, 4}) EXPECT_GE(simulation.seconds_of(client), 0.99 * 2 * 60 / 3 - 1);
+}
+
+TEST(FairPlan, BlocksLargerThanAShare_ComeOneAtATime) {
+  FairPlan plan({.workers = 2, .slots = 64, .bytes = 4 * kMiB});
+  plan.join(1);
+  for (std::uint64_t request = 0; request < 4; ++request) plan.push(1, request, {});
+  std::vector<std::uint64_t> first;
+  while (const auto batch = plan.next()) first.push_back(batch->sequence);  // nothing is known of them so far
+  for (std::uint64_t sequence : first) {
+    ASSERT_TRUE(plan.made({.sequence = sequence, .seconds = 0.1, .bytes = 3 * kMiB}));
+    plan.freed(1, 3 * kMiB);
+  }
+  for (std::uint64_t request = 10; request < 14; ++request) plan.push(1, request, {});
+  const auto one = plan.next();
+  ASSERT_TRUE(one);
+  EXPECT_FALSE(plan.next());
+  ASSERT_TRUE(plan.made({.sequence = one->sequence, .seconds = 0.1, .bytes = 3 * kMiB}));
+  EXPECT_FALSE(plan.next());
+  plan.freed(1, 3 * kMiB);
+  EXPECT_TRUE(plan.next());
+}
+
+TEST(FairPlan, ClientThatComesBack_HasSavedNothingUp) {
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 0.01});
+  simulation.join(2, {.seconds = 0.01});
+  simulation.run(30, {1}, 8);
+  const double before = simulation.seconds_of(1);
+  simulation.run(40, {1, 2}, 8);
+  EXPECT_NEAR(simulation.seconds_of(2), 10, 1);
+  EXPECT_NEAR(simulation.seconds_of(1) - before, 10, 1);
+}
+
+TEST(FairPlan, WhatIsWithdrawnOrLeftBehind_IsNobodysAnyMore) {
+  FairPlan plan(two_workers());
+  plan.join(1);
+  plan.join(2);
+  plan.push(1, 0, {.job = 7});
+  plan.push(1, 1, {.job = 8});
+  plan.push(2, 0, {.job = 7});
+  const auto planned = plan.next();
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(plan.withdraw(1, 0), planned->sequence);
+  EXPECT_FALSE(plan.made({.sequence = planned->sequence, .seconds = 1, .bytes = 1}));
+  EXPECT_FALSE(plan.withdraw(1, 1));  // waited; nobody has to be told
+  EXPECT_EQ(plan.left(), 1);
+  const auto other = plan.next();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(plan.leave(2), std::vector<std::uint64_t>{other->sequence});
+  EXPECT_EQ(plan.left(), 0);
+  EXPECT_EQ(plan.under_way(), 0);
+}
+
+TEST(FairPlan, RefusedJob_IsPlannedNoMoreAndOthersGoOn) {
+  FairPlan plan(two_workers());
+  plan.join(1);
+  plan.join(2);
+  plan.push(1, 0, {.job = 7});
+  plan.push(2, 0, {.job = 8});
+  plan.push(2, 1, {.job = 7});
+  const auto first = plan.next();
+  ASSERT_TRUE(first);
+  ASSERT_EQ(first->job, 7U);
+  EXPECT_EQ(plan.refuse(7), std::vector<std::uint64_t>{first->sequence});
+  EXPECT_EQ(plan.next()->job, 8U);
+  EXPECT_FALSE(plan.next());
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,31 @@
+// A plugin whose sampler kills the process in the middle of each batch where its options say "kill"; else a
+// batch is its seeds alone.
+#include <signal.h>
+
+#include <string>
+
+#include "core/sampler/sampler_plugin.h"
+
+namespace {
+
+using namespace hopfeed;
+
+class DeadlySampler : public CustomSampler {
+ public:
+  DeadlySampler(const Dataset&, const BatchOptions& options) : kills_(options.sampler_options == "kill") {}
+  void sample(const SampleRequest&, SampleBuilder& out) override {
+    if (kills_) ::raise(SIGKILL);
+    out.end_hop();
+  }
+  std::size_t num_hops() const override { return 1; }
+  SampleBounds bounds(SeedCounts seeds) const override {
+    return {.nodes = {total_of(seeds)}, .edges = {0}, .seeds = total_of(seeds), .arrays = {}};
+  }
+
+ private:
+  const bool kills_;
+};
+
+}  // namespace
+
+HOPFEED_SAMPLER_PLUGIN("deadly", DeadlySampler)
