@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "channel/futex.h"
 #include "core/base/error.h"
@@ -160,23 +161,33 @@ asio::awaitable<void> ServerLink::read() {
   }
 }
 
-ServerLink::AskedMap::iterator ServerLink::find(const wire::FrameHeader& header) {
+std::optional<ServerLink::AskedMap::iterator> ServerLink::find(const wire::FrameHeader& header) {
   const auto found = asked_.find(header.request);
-  if (found == asked_.end())
+  if (found != asked_.end()) return found;
+  if (header.request == 0 || std::ranges::find(recent_, header.request) == recent_.end())
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has sent {} for request {}, which nobody has made; see that server",
                             connection_.peer(), wire::name_of(header.type), header.request));
-  return found;
+  return {};
+}
+
+void ServerLink::done(AskedMap::iterator at) {
+  recent_[num_done_++ % recent_.size()] = at->first;
+  asked_.erase(at);
+  serve_ = true;
 }
 
 void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& payload) {
   switch (header.type) {
     case FrameType::kSize:
-      return on_size(find(header), wire::from_bytes<std::uint64_t>(payload));
+      if (const auto at = find(header)) on_size(*at, wire::from_bytes<std::uint64_t>(payload));
+      return;
     case FrameType::kFailed:
-      return on_failed(find(header), wire::from_bytes<wire::Refusal>(payload));
+      if (const auto at = find(header)) on_failed(*at, wire::from_bytes<wire::Refusal>(payload));
+      return;
     case FrameType::kDropped:
-      return on_dropped(find(header));
+      if (const auto at = find(header)) on_dropped(*at);
+      return;
     case FrameType::kPing:
       return connection_.send(FrameType::kPong, header.request, payload);
     case FrameType::kPong:
@@ -204,6 +215,7 @@ void ServerLink::on_size(AskedMap::iterator at, std::uint64_t bytes) {
                 fmt::format("{} says that {} takes {} bytes, and {} before; see that "
                             "server",
                             connection_.peer(), batch_text(asked.claim.batch), bytes, asked.wanted));
+  if (asked.wanted == bytes) return;  // told twice
   asked.wanted = bytes;
   asked.sampled = monotonic_now();
   try {
@@ -222,17 +234,14 @@ void ServerLink::on_failed(AskedMap::iterator at, const wire::Refusal& refusal) 
   const Asked& asked = at->second;
   if (!asked.finished && asked.cancelled) port_.publish(asked.claim, 0);
   if (!asked.finished && !asked.cancelled) port_.publish_error(asked.claim, refusal.code, refusal.text);
-  asked_.erase(at);
-  serve_ = true;
+  done(at);
 }
 
 void ServerLink::on_dropped(AskedMap::iterator at) {
   Asked& asked = at->second;
   if (asked.cancelled) {
     if (!asked.finished) port_.publish(asked.claim, 0);
-    asked_.erase(at);
-    serve_ = true;
-    return;
+    return done(at);
   }
   if (!leaving_) {  // it was too slow for us, or we for it
     constexpr int kMaxDrops = 3;
@@ -251,7 +260,9 @@ void ServerLink::on_dropped(AskedMap::iterator at) {
 }
 
 asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
-  const AskedMap::iterator at = find(header);
+  const std::optional<AskedMap::iterator> found = find(header);
+  if (!found) co_return co_await skip(header.bytes);
+  const AskedMap::iterator at = *found;
   Asked& asked = at->second;
   const std::int64_t arrived = monotonic_now();
   const bool checksums = contact_.offer.checksums && !connection_.encrypted();
@@ -276,9 +287,17 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
     note_times(asked, head, arrived);
   }
   port_.publish(asked.claim, asked.cancelled ? 0 : bytes);
-  asked_.erase(at);
-  serve_ = true;
+  done(at);
   options_.published();
+}
+
+asio::awaitable<void> ServerLink::skip(std::uint64_t bytes) {
+  std::vector<std::byte> unused(std::min<std::uint64_t>(bytes, 64 << 10));
+  while (bytes > 0) {
+    const std::span<std::byte> part = std::span(unused).first(std::min<std::uint64_t>(bytes, unused.size()));
+    co_await connection_.read(part);
+    bytes -= part.size();
+  }
 }
 
 /// Durations of the server's clock, put so that they end where its frames came.

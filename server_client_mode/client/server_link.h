@@ -7,6 +7,7 @@
 // A claim stays this link's until it is published or the link is buried: nobody else may get the slot while
 // a read into it is under way.
 #pragma once
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "channel/worker_port.h"
@@ -80,8 +82,11 @@ class ServerLink {
   void ask(Claim claim);
   void look_at(std::uint64_t request, Asked& asked);
   void note_waiting_for_slot(bool waits);
-  AskedMap::iterator find(const wire::FrameHeader& header);
+  /// Nothing where the frame is of a batch that is done with, which may come twice.
+  std::optional<AskedMap::iterator> find(const wire::FrameHeader& header);
+  void done(AskedMap::iterator at);
   wire::asio::awaitable<void> read_block(wire::FrameHeader header);
+  wire::asio::awaitable<void> skip(std::uint64_t bytes);
   void on_frame(const wire::FrameHeader& header, const wire::Bytes& payload);
   void on_size(AskedMap::iterator at, std::uint64_t bytes);
   void on_dropped(AskedMap::iterator at);
@@ -97,6 +102,8 @@ class ServerLink {
   const ServerLinkOptions options_;
   WorkerPort port_;
   AskedMap asked_;
+  std::array<std::uint64_t, 256> recent_{};  // requests that are done with, in a ring
+  std::size_t num_done_ = 0;
   bool leaving_ = false, draining_ = false, serve_ = false;
   std::string why_closed_;
   std::uint64_t seen_bytes_ = 0;

@@ -1,0 +1,86 @@
+// The programs over servers as a user meets them: the same lines as over a folder, and one line for what
+// cannot be.
+#include <nlohmann/json.hpp>
+
+#include "tests/server_client_mode/remote_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+class ClientPrograms : public LoaderTestWithin<120> {
+ protected:
+  static testing::ProgramResult run(std::vector<std::string> command) {
+    command.front() = testing::program(command.front());
+    return testing::run_program(command, {std::string("HOPFEED_TOKEN=") + kTestToken});
+  }
+  static void expect_refused(const testing::ProgramResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  }
+};
+
+TEST_F(ClientPrograms, SampleOverServers_PrintsTheLinesOfTheFolder) {
+  ServerProcess one(path(1).string()), two(path(2).string());
+  const std::string servers = one.address().to_text() + "," + two.address().to_text();
+  const testing::ProgramResult local = testing::run_program(sample_command({"--num-workers", "0"}));
+  ASSERT_EQ(local.exit_code, 0) << local.err;
+  const testing::TempFolder out;
+  const std::string trace = out.path() / "trace.json";
+  const testing::ProgramResult remote =
+      run({"hopfeed-sample", "--servers", servers, "--connect", "all", "--fanouts", "4,3", "--batch-size",
+           "16", "--seed", "11", "--trace", trace});
+  EXPECT_EQ(remote.exit_code, 0) << remote.err;
+  EXPECT_EQ(remote.out, local.out);
+  std::ifstream file(trace);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find("train server 127.0.0.1:"), std::string::npos) << "traces name server and worker";
+  EXPECT_TRUE(nlohmann::json::accept(text));
+}
+
+TEST_F(ClientPrograms, BothServersAndFolder_OrNeither_IsOneLine) {
+  expect_refused(run({"hopfeed-sample", path(1).string(), "--servers", "127.0.0.1:1"}), "--servers");
+  expect_refused(run({"hopfeed-sample"}), "DIR is missing");
+  expect_refused(run({"hopfeed-sample", path(1).string(), "--dataset", "x"}), "--dataset is of --servers");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:1", "--at", "0,0,1"}), "--at");
+}
+
+TEST_F(ClientPrograms, WhatCannotBe_IsOneLineThatNamesIt) {
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1"}), "127.0.0.1");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:x"}), "127.0.0.1:x");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:0"}), "has no port");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:1", "--token-file", "/nowhere/token"}),
+                 "/nowhere/token");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:1", "--tls-ca", "/nowhere/ca.pem"}),
+                 "/nowhere/ca.pem");
+  expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:1", "--tls-cert", "a.pem"}), "--tls-key");
+}
+
+TEST_F(ClientPrograms, TopOfAServer_ShowsItsPicture) {
+  ServerProcess server(path(1).string());
+  RemoteLoader loader(remote_options({server.address()}), options());
+  loader.begin_epoch(0);
+  const auto held = loader.next();
+  const testing::TempFolder out;
+  const std::string file = out.path() / "top.json";
+  const testing::ProgramResult top =
+      run({"hopfeed-top", server.address().to_text(), "--once", "--json", file});
+  EXPECT_EQ(top.exit_code, 0) << top.err;
+  EXPECT_NE(top.out.find("server " + server.address().to_text()), std::string::npos) << top.out;
+  EXPECT_NE(top.out.find("slots: "), std::string::npos) << top.out;
+  std::ifstream report(file);
+  const nlohmann::json told = nlohmann::json::parse(report);
+  EXPECT_EQ(told["workers"].size(), 2U);
+  EXPECT_GE(told["clients"].size(), 1U);
+  EXPECT_GE(told["batches_per_s"], 0.0);
+}
+
+TEST_F(ClientPrograms, StatusOfAServer_IsJson) {
+  ServerProcess server(path(1).string());
+  const nlohmann::json status = nlohmann::json::parse(ask_status(remote_options({server.address()})));
+  EXPECT_EQ(status["address"], server.address().to_text());
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,232 @@
+// Servers die, leave, come back, are others than before: no batch is lost, none comes twice, and what cannot
+// go on says so. Servers are processes here.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/server_client_mode/remote_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RemoteFaults : public LoaderTestWithin<240> {
+ protected:
+  /// One epoch; `each` is called after each batch with the number of batches so far.
+  static std::vector<std::string> loaded_with(BatchStream& stream, std::int64_t epoch,
+                                              const std::function<void(std::size_t)>& each) {
+    std::vector<std::string> got;
+    stream.begin_epoch(epoch);
+    while (const std::optional<Batch> batch = stream.next()) {
+      got.push_back(line_of(batch->view()));
+      each(got.size());
+    }
+    return got;
+  }
+};
+
+TEST_F(RemoteFaults, ServerKilledAndRestartedInAnEpoch_LosesNoBatch) {
+  ServerProcess server(path(1).string());
+  RemoteLoader loader(remote_options({server.address()}), options());
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    const auto got = loaded_with(loader, epoch, [&](std::size_t batches) {
+      if (batches != 3) return;
+      server.kill();
+      server.restart();
+    });
+    EXPECT_EQ(got, expected(options(), {.epoch = epoch}));
+  }
+  EXPECT_GE(loader.stats().worker_deaths, 4);
+}
+
+TEST_F(RemoteFaults, GivenSeedsAreSentAgain_ToAServerThatWasRestarted) {
+  LoaderOptions given = options();
+  given.seeds.emplace();
+  for (std::int64_t i = 0; i < 300; ++i) given.seeds->push_back((i * 7) % 400);
+  ServerProcess server(path(1).string());
+  RemoteLoader loader(remote_options({server.address()}), given);
+  const auto got = loaded_with(loader, 0, [&](std::size_t batches) {
+    if (batches != 3) return;
+    server.kill();
+    server.restart();
+  });
+  EXPECT_EQ(got, expected(given));
+}
+
+TEST_F(RemoteFaults, ServerNeverComesBack_IsATimeoutThatNamesIt) {
+  ServerProcess server(path(1).string());
+  RemoteOptions remote = remote_options({server.address()});
+  remote.reconnect_deadline = 500ms;
+  RemoteLoader loader(remote, options());
+  loader.begin_epoch(0);
+  ASSERT_TRUE(loader.next());
+  server.kill();
+  const std::string error = error_of([&] {
+    while (loader.next()) {
+    }
+  });
+  EXPECT_TRUE(error.starts_with("timeout: ")) << error;
+  EXPECT_NE(error.find(server.address().to_text()), std::string::npos) << error;
+}
+
+TEST_F(RemoteFaults, OneOfTwoServersIsKilled_TheOtherGivesTheRest) {
+  ServerProcess one(path(1).string()), two(path(2).string());  // another cut of the same graph
+  RemoteLoader loader(remote_options({one.address(), two.address()}), options());
+  const auto got = loaded_with(loader, 0, [&](std::size_t batches) {
+    if (batches == 4) one.kill();
+  });
+  EXPECT_EQ(got, expected(options()));
+  one.restart();
+}
+
+TEST_F(RemoteFaults, ServersAreKilledAndRestartedInTurn_WithThreeServersAndFourRanks) {
+  std::vector<std::unique_ptr<ServerProcess>> servers;
+  std::vector<wire::Address> addresses;
+  for (int i = 1; i <= 3; ++i) {
+    servers.push_back(std::make_unique<ServerProcess>(path(i).string()));
+    addresses.push_back(servers.back()->address());
+  }
+  std::atomic<int> done{0};
+  std::vector<std::thread> ranks;
+  std::array<bool, 4> same{};
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&, rank] {
+      LoaderOptions mine = options();
+      mine.deal.rank = rank;
+      mine.deal.world_size = 4;
+      RemoteLoader loader(remote_options(addresses), mine);
+      same[static_cast<std::size_t>(rank)] = true;
+      for (int epoch = 0; epoch < 6; ++epoch) {
+        const auto got = loaded_with(loader, epoch, [](std::size_t) { std::this_thread::sleep_for(20ms); });
+        same[static_cast<std::size_t>(rank)] &= got == expected(mine, {.epoch = epoch});
+      }
+      ++done;
+    });
+  }
+  for (std::size_t i = 0; done < 4; ++i) {
+    std::this_thread::sleep_for(100ms);
+    servers[i % 3]->kill();
+    servers[i % 3]->restart();
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(same, (std::array<bool, 4>{true, true, true, true}));
+}
+
+TEST_F(RemoteFaults, DrainedServer_DeliversAndEnds_AndNothingIsMadeAgain) {
+  ServerProcess leaving(path(1).string()), staying(path(1).string());
+  RemoteLoader loader(remote_options({leaving.address(), staying.address()}), options());
+  const auto got = loaded_with(loader, 0, [&](std::size_t batches) {
+    if (batches == 3) leaving.signal(SIGTERM);
+  });
+  EXPECT_EQ(got, expected(options()));
+  EXPECT_EQ(leaving.wait(20s), 0);
+  EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(options(), {.epoch = 1}));
+}
+
+TEST_F(RemoteFaults, RollingRestartOfAllServers_LosesNoBatch) {
+  ServerProcess one(path(1).string()), two(path(1).string());
+  RemoteLoader loader(remote_options({one.address(), two.address()}), options());
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const auto got = loaded_with(loader, epoch, [&](std::size_t batches) {
+      ServerProcess* server = batches == 3 ? &one : batches == 9 ? &two : nullptr;
+      if (server == nullptr) return;
+      server->signal(SIGTERM);
+      EXPECT_EQ(server->wait(20s), 0);
+      server->restart();
+    });
+    EXPECT_EQ(got, expected(options(), {.epoch = epoch}));
+  }
+}
+
+TEST_F(RemoteFaults, ServerComesBackWithAnotherDataset_IsRefusedByName) {
+  testing::write_tiny_dataset(folder() / "other",
+                              testing::random_graph({.num_nodes = 50, .num_edges = 400, .num_train = 40}));
+  ServerProcess server(path(1).string());
+  RemoteOptions remote = remote_options({server.address()});
+  remote.reconnect_deadline = 700ms;
+  RemoteLoader loader(remote, options());
+  loader.begin_epoch(0);
+  ASSERT_TRUE(loader.next());
+  server.kill();
+  server.restart((folder() / "other").string());
+  const std::string error = error_of([&] {
+    while (loader.next()) {
+    }
+  });
+  EXPECT_TRUE(error.starts_with("timeout: ")) << error;
+  EXPECT_NE(error.find(loader.meta().fingerprint), std::string::npos) << error;
+}
+
+TEST_F(RemoteFaults, UnknownDatasetAndUnknownSplit_AreSaidAtOnce) {
+  ServerProcess server(path(1).string());
+  RemoteOptions remote = remote_options({server.address()});
+  remote.dataset = "nowhere";
+  EXPECT_NE(error_of([&] { RemoteLoader(remote, options()); }).find("nowhere"), std::string::npos);
+  remote.dataset.clear();
+  LoaderOptions other = options();
+  other.split = "nothing";
+  const std::string error = error_of([&] { RemoteLoader(remote, other); });
+  EXPECT_TRUE(error.starts_with("not found: ")) << error;
+  EXPECT_NE(error.find("train, valid"), std::string::npos) << error;
+  other = options();
+  other.seeds = {{5, 400}};
+  EXPECT_NE(error_of([&] { RemoteLoader(remote, other); }).find("seed 400 (position 1) is no node"),
+            std::string::npos);
+  other = options();
+  other.batch.sampler = "spaced";
+  EXPECT_NE(error_of([&] { RemoteLoader(remote, other); }).find("no sampler 'spaced'"), std::string::npos);
+}
+
+TEST_F(RemoteFaults, WrongToken_IsRefusedAtOnce) {
+  ServerProcess server(path(1).string());
+  RemoteOptions remote = remote_options({server.address()});
+  remote.token = "not-the-token-of-the-server";
+  const std::string error = error_of([&] { RemoteLoader(remote, options()); });
+  EXPECT_NE(error.find("token"), std::string::npos) << error;
+  EXPECT_EQ(error.find(remote.token), std::string::npos) << error;
+}
+
+TEST_F(RemoteFaults, StoppedServer_IsLeftForAnotherAfterTheBatchDeadline) {
+  ServerProcess stopped(path(1).string()), other(path(1).string());
+  RemoteOptions remote = remote_options({stopped.address(), other.address()});
+  remote.batch_deadline = 1'000ms;
+  RemoteLoader loader(remote, options());
+  const auto got = loaded_with(loader, 0, [&](std::size_t batches) {
+    if (batches == 3) stopped.signal(SIGSTOP);
+  });
+  EXPECT_EQ(got, expected(options()));
+  stopped.signal(SIGCONT);
+}
+
+TEST_F(RemoteFaults, StreamUsedInAFork_RefusesAndLeavesTheParentsAlone) {
+  ServerProcess server(path(1).string());
+  auto loader = std::make_unique<RemoteLoader>(remote_options({server.address()}), options());
+  loader->begin_epoch(0);
+  ASSERT_TRUE(loader->next());
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string error = error_of([&] { loader->next(); });
+    loader.reset();
+    _exit(error.find("forked") != std::string::npos ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(loaded(*loader, {.epoch = 1}), expected(options(), {.epoch = 1}));
+}
+
+TEST_F(RemoteFaults, StreamEndsQuicklyWhileItsServerIsStopped) {
+  ServerProcess server(path(1).string());
+  {
+    RemoteLoader loader(remote_options({server.address()}), options());
+    loader.begin_epoch(0);
+    ASSERT_TRUE(loader.next());
+    server.signal(SIGSTOP);
+  }  // the watchdog's business
+  server.signal(SIGCONT);
+}
+
+}  // namespace
+}  // namespace hopfeed
