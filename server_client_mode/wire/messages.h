@@ -105,5 +105,30 @@ Bytes to_bytes(std::string_view text);  // kGetMeta, kMeta, kStatus
 /// messages above, std::uint64_t and std::string (UTF-8, of any number of lines).
 template <class Message>
 Message from_bytes(std::span<const std::byte> payload);
+// Said here, so that nobody makes one of his own before the definition is seen.
+template <>
+Hello from_bytes<Hello>(std::span<const std::byte> payload);
+template <>
+Challenge from_bytes<Challenge>(std::span<const std::byte> payload);
+template <>
+Login from_bytes<Login>(std::span<const std::byte> payload);
+template <>
+Welcome from_bytes<Welcome>(std::span<const std::byte> payload);
+template <>
+Refusal from_bytes<Refusal>(std::span<const std::byte> payload);
+template <>
+Open from_bytes<Open>(std::span<const std::byte> payload);
+template <>
+Opened from_bytes<Opened>(std::span<const std::byte> payload);
+template <>
+GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload);
+template <>
+BatchAsked from_bytes<BatchAsked>(std::span<const std::byte> payload);
+template <>
+BlockHead from_bytes<BlockHead>(std::span<const std::byte> payload);
+template <>
+std::uint64_t from_bytes<std::uint64_t>(std::span<const std::byte> payload);
+template <>
+std::string from_bytes<std::string>(std::span<const std::byte> payload);
 
 }  // namespace hopfeed::wire
