@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +20,8 @@
 #include "core/batch/batch_options.h"
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/program/server_arguments.h"
 #include "server_client_mode/server/server.h"
 
 namespace hopfeed {
@@ -34,14 +37,22 @@ struct ServeArguments {
 
 // ---- signals: the first SIGTERM drains, what comes behind it ends at once, SIGHUP reads certificates again
 
-std::atomic<int> stops{0}, reloads{0};
-static_assert(std::atomic<int>::is_always_lock_free);  // fit for a handler
+constexpr std::int64_t kOneWish = 2;  // seconds: launchers send two signals for one
+std::atomic<int> reloads{0};
+std::atomic<std::int64_t> stop_asked_at{-1};  // second of the first signal
+std::atomic<bool> stop_at_once{false};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // fit for a handler
 
 void note_signal(int signal) {
-  if (signal == SIGHUP)
+  if (signal == SIGHUP) {
     ++reloads;
-  else
-    ++stops;
+    return;
+  }
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::int64_t never = -1;
+  if (stop_asked_at.compare_exchange_strong(never, now.tv_sec)) return;
+  if (now.tv_sec - never > kOneWish) stop_at_once = true;
 }
 
 void note_signals() {
@@ -77,11 +88,10 @@ void take(ServeArguments& arguments) {
 /// Until there is nobody left who waits for anything. Throws why the server failed, Interrupted where the
 /// operator has no more patience, kTimeout.
 void drain(Server& server, std::chrono::seconds deadline) {
-  const int asked = stops;
   const auto give_up = std::chrono::steady_clock::now() + deadline;
   server.drain();
   while (!server.wait_until_drained(100ms)) {
-    if (stops > asked) throw Interrupted{"batches that clients wait for are theirs to ask others for"};
+    if (stop_at_once) throw Interrupted{"batches that clients wait for are theirs to ask others for"};
     if (std::chrono::steady_clock::now() > give_up)
       throw Error(ErrorCode::kTimeout,
                   fmt::format("clients did not take what they had asked for within {} s (--drain-deadline)",
@@ -99,7 +109,7 @@ void serve(ServeArguments& arguments) {
   if (server.metrics_address()) fmt::print("metrics on {}\n", server.metrics_address()->to_text());
   if (std::fflush(stdout) != 0) throw_errno("cannot write to standard output", errno);
   int reloaded = 0;
-  while (stops == 0) {
+  while (stop_asked_at < 0) {
     server.wait_until_drained(100ms);  // throws where the server has failed
     if (reloads == reloaded) continue;
     reloaded = reloads;
@@ -142,17 +152,36 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.option("--json", a.json, "Write the last status to this file", {.output = true});
 }
 
+// ---- status
+
+int status_main(int argc, char** argv) {
+  CommandLine line("hopfeed-server status",
+                   "Logs in to a server and prints what it does as JSON: clients, slots, workers, sums.\n\n"
+                   "Example: hopfeed-server status 127.0.0.1:9470 --token-file token");
+  std::string address;
+  ServerArguments security("DIR");
+  line.option("ADDR", address, "HOST:PORT, [IPv6]:PORT or unix:PATH", {.required = true});
+  security.add_security(line);
+  line.action([&] {
+    const std::string status = ask_status(security.options_for(address));
+    fmt::print("{}\n", json_text(parse_json(status), 2));
+  });
+  return program_main(line, argc, argv);
+}
+
 }  // namespace
 }  // namespace hopfeed
 
 int main(int argc, char** argv) {
   using namespace hopfeed;
+  if (argc > 1 && std::string(argv[1]) == "status") return status_main(argc - 1, argv + 1);
   CommandLine line(
       "hopfeed-server",
       "Samples mini-batches for trainers on other machines, which connect to it (--servers of the trainer).\n"
       "SIGTERM: what was promised is delivered, then it ends; a second one ends it at once. SIGHUP: reads "
       "the\n"
-      "certificates again. Events go to standard error, one line each.\n\n"
+      "certificates again. Events go to standard error, one line each.\n"
+      "hopfeed-server status ADDR shows what one does.\n\n"
       "Example: hopfeed-server --data data --listen 127.0.0.1:9470 --num-workers 4");
   ServeArguments arguments;
   add_options(line, arguments);

@@ -1,0 +1,210 @@
+// hopfeed-server as an operator meets it: what it prints, how it ends, and bad input, one line each.
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_text.h"
+#include "core/base/owned_fd.h"
+#include "tests/server_client_mode/server_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::FrameType;
+
+class ServerProgram : public ServerTestWithin<120> {
+ protected:
+  static std::vector<std::string> command(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{testing::program("hopfeed-server"),
+                                   "--data",
+                                   path(1).string(),
+                                   "--listen",
+                                   "127.0.0.1:0",
+                                   "--max-memory",
+                                   "64M"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static void expect_refused(const std::vector<std::string>& words, const std::string& part, int code = 2) {
+    const testing::ProgramResult result = testing::run_program(words);
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.rfind("hopfeed-server: ", 0), 0U) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  }
+  /// Where the program listens: "... on ADDR".
+  static wire::Address read_address(testing::BackgroundProgram& program) {
+    const std::string line = program.read_line();
+    return wire::parse_address(line.substr(line.rfind(' ') + 1));
+  }
+  /// What an HTTP server says to one request.
+  static std::string http(const wire::Address& address, const std::string& request) {
+    const OwnedFd fd(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(address.port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) return "no connection";
+    if (write_all(fd.get(), std::as_bytes(std::span(request))) != 0) return "no write";
+    std::string answer;
+    char part[4096];
+    for (ssize_t got; (got = read(fd.get(), part, sizeof(part))) > 0;)
+      answer.append(part, static_cast<std::size_t>(got));
+    return answer;
+  }
+  static std::string get(const wire::Address& address, const std::string& page) {
+    return http(address, "GET " + page + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  }
+};
+
+TEST_F(ServerProgram, ServesUntilSigterm_DeliversWhatWasPromisedAndLeavesWith0) {
+  testing::BackgroundProgram program(command());
+  RawClient client(read_address(program));
+  open(client);
+  ask(client, 0, 0);
+  const RawClient::Frame size = client.next();
+  ASSERT_EQ(size.type(), FrameType::kSize);
+  program.signal(SIGTERM);
+  ASSERT_EQ(client.next().type(), FrameType::kDraining);
+  const RawClient::Frame block = client.ask(FrameType::kGrant, 0, wire::to_bytes(size.number()));
+  ASSERT_EQ(block.type(), FrameType::kBlock);
+  EXPECT_EQ(line(block), expected_line(0));
+  EXPECT_EQ(program.wait(60s), 0);
+}
+
+TEST_F(ServerProgram, ClientThatNeverTakesWhatItAskedFor_IsWaitedForNoLongerThanTheDeadline) {
+  testing::BackgroundProgram program(command({"--drain-deadline", "1"}));
+  RawClient client(read_address(program));
+  open(client);
+  ask(client, 0, 0);
+  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 1);
+}
+
+TEST_F(ServerProgram, SecondSignalLater_EndsItAtOnce) {
+  testing::BackgroundProgram program(command());
+  RawClient client(read_address(program));
+  open(client);
+  ask(client, 0, 0);
+  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  program.signal(SIGTERM);
+  int code = -1;
+  while (code == -1) {  // the watchdog bounds it
+    code = program.wait(1s);
+    if (code == -1) program.signal(SIGTERM);
+  }
+  EXPECT_EQ(code, 130);
+}
+
+TEST_F(ServerProgram, Status_ShowsClientsAndIsWrittenAtTheEnd) {
+  const testing::TempFolder scratch;
+  const std::string json = scratch.path() / "last.json";
+  testing::BackgroundProgram program(command({"--json", json, "--num-workers", "2"}));
+  const wire::Address address = read_address(program);
+  RawClient client(address, nullptr, "", "trainer 3");
+  open(client);
+  ask(client, 0);
+  ASSERT_EQ(client.next().type(), FrameType::kBlock);
+  const testing::ProgramResult result =
+      testing::run_program({testing::program("hopfeed-server"), "status", address.to_text()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json status = parse_json(result.out);
+  EXPECT_EQ(status["workers"].size(), 2U);
+  EXPECT_EQ(status["clients"].size(), 2U);  // who asks is one
+  EXPECT_EQ(status["clients"][0]["name"], "trainer 3");
+  EXPECT_EQ(status["totals"]["batches"], 1);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 0);
+  std::ifstream file(json);
+  EXPECT_EQ(nlohmann::json::parse(file)["totals"]["batches"], 1);
+}
+
+TEST_F(ServerProgram, Metrics_AreThereForPrometheusAndOrchestrators) {
+  testing::BackgroundProgram program(command({"--metrics", "127.0.0.1:0"}));
+  const wire::Address address = read_address(program), metrics = read_address(program);
+  RawClient client(address, nullptr, "", "name\"} 1");
+  open(client);
+  ask(client, 0);
+  ASSERT_EQ(client.next().type(), FrameType::kBlock);
+  const std::string page = get(metrics, "/metrics");
+  EXPECT_NE(page.find("200 OK"), std::string::npos);
+  EXPECT_NE(page.find("hopfeed_server_batches_total 1"), std::string::npos) << page;
+  EXPECT_NE(page.find("hopfeed_server_clients 1"), std::string::npos);
+  EXPECT_NE(page.find("hopfeed_server_slots{state=\"free\"} 64"), std::string::npos);
+  EXPECT_EQ(page.find("name"), std::string::npos) << "a label that a client chose";
+  EXPECT_NE(get(metrics, "/healthz").find("200 OK"), std::string::npos);
+  EXPECT_NE(get(metrics, "/readyz").find("200 OK"), std::string::npos);
+  EXPECT_NE(get(metrics, "/other").find("404"), std::string::npos);
+  EXPECT_NE(http(metrics, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").find("405"),
+            std::string::npos);
+  ask(client, 1, 0);  // so that it does not end at once
+  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  program.signal(SIGTERM);
+  ASSERT_EQ(client.next().type(), FrameType::kDraining);
+  EXPECT_NE(get(metrics, "/readyz").find("503"), std::string::npos);
+  client.send(FrameType::kCancel, 1);
+  EXPECT_EQ(program.wait(60s), 0);
+}
+
+TEST_F(ServerProgram, BadInput_IsOneLineThatNamesIt) {
+  const testing::TempFolder scratch;
+  const auto with = [](const std::string& option, const std::string& value) {
+    return command({option, value});
+  };
+  const auto alone = [](std::vector<std::string> words) {
+    words.insert(words.begin(), testing::program("hopfeed-server"));
+    return words;
+  };
+  expect_refused(alone({"--listen", "127.0.0.1:0"}), "--data");
+  expect_refused(alone({"--data", scratch.path() / "no", "--listen", "127.0.0.1:0"}), "no");
+  expect_refused(alone({"--data", path(1), "--listen", "127.0.0.1"}), "127.0.0.1");
+  expect_refused(alone({"--data", path(1), "--listen", "127.0.0.1:70000"}), "127.0.0.1:70000");
+  expect_refused(alone({"--data", path(1), "--listen", "0.0.0.0:0"}), "--token-file");
+  expect_refused(alone({"--data", path(1).string() + "," + path(2).string(), "--listen", "127.0.0.1:0"}),
+                 "have the same content");
+  expect_refused(with("--token-file", scratch.path() / "none"), "none");
+  const std::string token = scratch.path() / "token";
+  std::ofstream(token) << "short\n";
+  expect_refused(with("--token-file", token), token);
+  if (geteuid() != 0) {
+    ::chmod(token.c_str(), 0);
+    expect_refused(with("--token-file", token), token, 1);
+  }
+  expect_refused(with("--plugin", scratch.path() / "none.so"), "none.so");
+  expect_refused(with("--num-workers", "0"), "--num-workers");
+  expect_refused(with("--max-memory", "1M"), "--max-memory");
+  expect_refused(with("--tls-cert", token), "--tls-key");
+}
+
+TEST_F(ServerProgram, PortInUse_IsOneLineThatNamesTheAddress) {
+  testing::BackgroundProgram program(command());
+  const std::string address = read_address(program).to_text();
+  std::vector<std::string> words{testing::program("hopfeed-server"), "--data", path(1), "--listen", address};
+  expect_refused(words, address + " is in use", 1);
+}
+
+TEST_F(ServerProgram, TokenOfAnotherServer_IsRefusedAndNeverPrinted) {
+  const testing::TempFolder scratch;
+  const std::string token = scratch.path() / "token";
+  std::ofstream(token) << "correct-horse-battery-staple\n";
+  testing::BackgroundProgram program(command({"--token-file", token}));
+  const wire::Address address = read_address(program);
+  const std::string error =
+      error_of([&] { RawClient client(address, nullptr, "another-token-of-some-length"); });
+  EXPECT_NE(error.find("token"), std::string::npos) << error;
+  EXPECT_EQ(error.find("horse"), std::string::npos);
+  RawClient client(address, nullptr, "correct-horse-battery-staple");
+  EXPECT_EQ(open(client).num_seeds, kSeeds);
+}
+
+}  // namespace
+}  // namespace hopfeed
