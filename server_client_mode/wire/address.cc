@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -93,10 +94,11 @@ Address parse_address(std::string_view text) {
 
 std::vector<Address> parse_addresses(std::string_view text) {
   std::vector<Address> addresses;
+  std::set<std::string> seen;
   while (true) {
     const std::size_t comma = text.find(',');
     const Address address = parse_address(text.substr(0, comma));
-    if (std::find(addresses.begin(), addresses.end(), address) != addresses.end())
+    if (!seen.insert(address.to_text()).second)
       throw Error(ErrorCode::kInvalid, fmt::format("the address {} is given twice", address.to_text()));
     if (addresses.size() == kMaxServers)
       throw Error(ErrorCode::kInvalid, fmt::format("more than {} addresses are given", kMaxServers));

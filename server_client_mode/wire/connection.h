@@ -32,6 +32,8 @@ using Socket = asio::generic::stream_protocol::socket;
 /// A peer that cannot be reached is seen to be gone after this long, whether bytes are under way or not.
 inline constexpr std::chrono::seconds kDeadPeer{10};
 
+/// In a coroutine, give it a name before the call: g++ 12 destroys an aggregate twice that is made within a
+/// co_await expression.
 struct ConnectionOptions {
   Side side = Side::kClient;  // this side
   std::string peer = {};      // for messages: "server 10.0.0.1:9470", "client trainer-3"

@@ -232,6 +232,7 @@ asio::awaitable<void> Connection::Impl::shake_hands() {
         queue.add(FrameType::kRefused, 0, to_bytes(Refusal{.code = ErrorCode::kInvalid, .text = text}));
       else
         queue.add_raw(polite_line(first, text));
+      schedule_pump();
     }
     co_await finish();
   }

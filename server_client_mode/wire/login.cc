@@ -118,7 +118,14 @@ asio::awaitable<std::string> server_login(Connection& connection, const std::str
 
 asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
                                        const std::string& name) {
-  return client_login(connection, token, name);
+  return [](Connection& connection, std::string token, std::string name) -> asio::awaitable<Offer> {
+    try {
+      co_return co_await client_login(connection, token, name);
+    } catch (const Error&) {
+      connection.close();  // the server need not wait for the rest
+      throw;
+    }
+  }(connection, token, name);
 }
 
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,

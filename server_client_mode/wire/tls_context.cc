@@ -12,6 +12,7 @@
 #include "core/base/thread_annotations.h"
 #include "server_client_mode/wire/openssl_errors.h"
 #include "server_client_mode/wire/security.h"
+#include "server_client_mode/wire/tls_errors.h"
 
 namespace hopfeed::wire {
 namespace {
@@ -88,9 +89,9 @@ ContextPtr new_context(Side side, const TlsFiles& files) {
   if (side == Side::kClient) {
     if (files.ca.empty() && SSL_CTX_set_default_verify_paths(raw) != 1)
       throw Error(ErrorCode::kNotFound, "the system's CA certificates cannot be read; give tls_ca");
-    SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, note_refused_certificate);
   } else if (!files.ca.empty()) {
-    SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, note_refused_certificate);
     // Told to clients, so that who has several certificates knows which to send.
     SSL_CTX_set_client_CA_list(raw, SSL_load_client_CA_file(files.ca.c_str()));
   }

@@ -45,8 +45,7 @@ std::string trusted(const TlsContext& context) {
 /// The other side's certificate did not pass.
 Error refused_certificate(SSL* session, const TlsContext& context, const std::string& host) {
   const bool of_server = context.side() == Side::kClient;
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(session),
-                                                                X509_free);
+  const auto* const seen = static_cast<const SeenCertificate*>(SSL_get_app_data(session));
   const long result = SSL_get_verify_result(session);
   switch (result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -61,7 +60,7 @@ Error refused_certificate(SSL* session, const TlsContext& context, const std::st
           ErrorCode::kInvalid,
           fmt::format("has a certificate of {}, and not of '{}'; connect to it by that name, or give it a "
                       "certificate of this one",
-                      certificate ? names_of(certificate.get()) : "another host", host)};
+                      seen != nullptr && !seen->hosts.empty() ? seen->hosts : "another host", host)};
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -105,6 +104,16 @@ const char* alert_text(int reason) {
 }
 
 }  // namespace
+
+int note_refused_certificate(int accepted, X509_STORE_CTX* store) {
+  if (accepted == 1) return 1;
+  auto* const session =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const seen = session == nullptr ? nullptr : static_cast<SeenCertificate*>(SSL_get_app_data(session));
+  if (const X509* const peer = X509_STORE_CTX_get0_cert(store); seen != nullptr && peer != nullptr)
+    seen->hosts = names_of(peer);
+  return accepted;
+}
 
 Error tls_failure(SSL* session, const TlsContext& context, const std::string& host) {
   const int reason = ERR_GET_REASON(ERR_peek_error());

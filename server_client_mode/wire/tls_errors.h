@@ -1,11 +1,20 @@
 // Why TLS failed, as one line that says what to do.
 #pragma once
+#include <openssl/types.h>
+
 #include <string>
 
 #include "core/base/error.h"
 #include "server_client_mode/wire/security.h"
 
 namespace hopfeed::wire {
+
+/// The hosts that a certificate is for, as far as OpenSSL looked at one: a session keeps it in its app data.
+struct SeenCertificate {
+  std::string hosts;
+};
+/// For SSL_CTX_set_verify(): refuses what OpenSSL refuses, and notes what it was.
+int note_refused_certificate(int accepted, X509_STORE_CTX* store);
 
 /// Of what OpenSSL has just said about `session`. As the end of a sentence that begins with the peer's name;
 /// `host`: as a client typed it.

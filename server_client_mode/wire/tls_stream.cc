@@ -57,6 +57,7 @@ class TlsStream final : public Stream {
     if (bio == nullptr) throw Error(ErrorCode::kNoSpace, "cannot be reached: OpenSSL has no memory");
     BIO_set_data(bio, this);
     BIO_set_init(bio, 1);
+    SSL_set_app_data(ssl_.get(), &seen_certificate_);
     SSL_set_bio(ssl_.get(), bio, bio);  // owns it from here on
     if (context_->side() == Side::kServer) {
       SSL_set_accept_state(ssl_.get());
@@ -249,6 +250,7 @@ class TlsStream final : public Stream {
   const std::shared_ptr<TlsContext> context_;
   const std::string host_;
   BorrowedQueue in_, out_;  // what OpenSSL has yet to decrypt, and what it has encrypted
+  SeenCertificate seen_certificate_;
   bool seen_any_ = false, may_have_more_ = false;
   const std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
 };

@@ -1,0 +1,32 @@
+// One frame of each type, with fixed contents: what golden files, the fuzzers' corpus and the tests of
+// messages are made of.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "server_client_mode/wire/frame.h"
+#include "server_client_mode/wire/messages.h"
+
+namespace hopfeed::testing {
+
+struct SampleFrame {
+  std::string file;  // of tests/server_client_mode/data
+  wire::FrameHeader header;
+  wire::Bytes payload;
+  std::size_t text_at =
+      0;  // where the payload's free text begins, which may be shorter; its end: it has none
+};
+
+wire::Hello sample_hello();
+wire::Welcome sample_welcome();
+wire::Open sample_open();
+wire::BatchAsked sample_asked();
+
+/// In the order of their numbers.
+std::vector<SampleFrame> sample_frames();
+/// The whole frame.
+std::string frame_text(const SampleFrame& sample);
+/// Reads a payload by the reader of its type, as the receiving side does; throws what that throws.
+void read_payload_of(wire::FrameType type, const wire::Bytes& payload);
+
+}  // namespace hopfeed::testing
