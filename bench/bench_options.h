@@ -37,5 +37,6 @@ Report bench_gather(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);
+Report bench_server(const BenchOptions& options);
 
 }  // namespace hopfeed::bench

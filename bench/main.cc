@@ -35,7 +35,10 @@ int main(int argc, char** argv) {
       {"loader", "Batches per second from worker processes, and their share of sampler and gather",
        bench_loader},
       {"startup", "Time until workers are ready, their own memory, opening a dataset of 100 GB",
-       bench_startup}};
+       bench_startup},
+      {"server",
+       "Server-client mode over loopback: blocks and small batches per second, CPU, sharing, failover",
+       bench_server}};
   for (const Command& command : commands) {
     CommandLine& sub = line.command(command.name, command.help);
     sub.option("--data", options.data,

@@ -21,6 +21,8 @@
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
+#include "tests/soak/server_soak.h"
+#include "tests/soak/soak_report.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/worker_mode/oracle.h"
@@ -30,7 +32,9 @@ namespace hopfeed {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using soak::Clock;
+using soak::require;
+using soak::Times;
 
 constexpr std::int64_t kEpochs = 12;  // of which the oracle knows the batches
 constexpr auto kHung = 200ms;         // a stopped worker is killed after that long
@@ -41,27 +45,6 @@ struct SoakArguments {
   std::uint64_t seed = 0;
   std::int64_t workers = 3;
   std::string json;
-};
-
-/// Milliseconds that a fault was felt, each time.
-class Times {
- public:
-  void add(Clock::duration time) {
-    times_.push_back(std::chrono::duration<double, std::milli>(time).count());
-  }
-  nlohmann::json summary() const {
-    if (times_.empty()) return nullptr;
-    std::vector<double> sorted = times_;
-    std::sort(sorted.begin(), sorted.end());
-    const auto at = [&](double share) {
-      return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-    };
-    return {
-        {"count", sorted.size()}, {"median_ms", at(0.5)}, {"p99_ms", at(0.99)}, {"max_ms", sorted.back()}};
-  }
-
- private:
-  std::vector<double> times_;
 };
 
 class Soak {
@@ -133,9 +116,6 @@ class Soak {
       interrupted_ = true;
     }
     done_ = true;
-  }
-  static void require(bool fine, const std::string& what) {
-    if (!fine) throw Error(ErrorCode::kCorrupt, what);
   }
 
   // ---- the consumer
@@ -314,9 +294,16 @@ int main(int argc, char** argv) {
       "Example: hopfeed-soak --kills 10000 --json soak.json");
   SoakArguments arguments;
   std::optional<std::int64_t> seed;
+  soak::ServerSoakOptions servers{.servers = 0};
   line.option("--kills", arguments.kills, "Faults to make", {.min = 1});
   line.option("--seed", seed, "Of the faults; default: another each time", {.min = 0});
   line.option("--num-workers", arguments.workers, "Workers of the loader", {.min = 1, .max = 64});
+  line.option("--servers", servers.servers,
+              "Soak that many servers in place of workers: killed, stopped, drained, cut off, with clients "
+              "that come and go",
+              {.min = 1, .max = 16});
+  line.option("--clients", servers.clients, "With --servers: clients", {.min = 1, .max = 64});
+  line.option("--seconds", servers.seconds, "With --servers: how long", {.positive = true});
   line.option("--json", arguments.json, "Write the report to this file too", {.output = true});
   stop_on_signals();
   line.action([&] {
@@ -324,7 +311,8 @@ int main(int argc, char** argv) {
     std::printf("seed %lu\n", arguments.seed);
     std::fflush(stdout);
     JsonReport report(arguments.json);
-    const nlohmann::json result = Soak(arguments).run();
+    servers.seed = arguments.seed;
+    const nlohmann::json result = servers.servers > 0 ? soak::soak_servers(servers) : Soak(arguments).run();
     report.write(result);
     std::printf("%s\n", result.dump(1).c_str());
   });
