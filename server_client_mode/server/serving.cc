@@ -26,13 +26,21 @@ constexpr std::int64_t kMetricsConnections = 16;
 void Serving::run() {
   start_coroutines();
   while (!stopping_) {
-    pool_.listen();  // before the look: then nothing that is made after it is missed
-    settle();
-    loop_.run_one_for(1s);
-    pool_.stop_listening();
-    loop_.poll();
+    try {
+      turn();
+    } catch (const std::exception& error) {  // of this thread nobody else would hear
+      fail(Error(ErrorCode::kIo, std::string("the server's loop failed: ") + error.what()));
+    }
   }
   end_all();
+}
+
+void Serving::turn() {
+  pool_.listen();  // before the look: then nothing that is made after it is missed
+  settle();
+  loop_.run_one_for(1s);
+  pool_.stop_listening();
+  loop_.poll();
 }
 
 void Serving::start_coroutines() {
@@ -61,17 +69,24 @@ asio::awaitable<void> Serving::tick() {
   while (!ending_) {
     timer.expires_after(1s);
     co_await timer.async_wait(asio::use_awaitable);
-    const Clock::time_point now = Clock::now();
-    for (const auto& [id, session] : sessions_) session->tick(now);
-    if (listener_.pauses() != pauses_)
-      log_.add("accept_paused", {{"why", "no file descriptors or memory left"},
-                                 {"times", std::to_string(listener_.pauses())}});
-    pauses_ = listener_.pauses();
-    for (std::uint32_t job : jobs_.expire(now)) pool_.forget(job);
-    seeds_.expire(now);
-    // What seeds take is taken from the blocks: together they stay within max_memory.
-    pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
+    try {
+      look_around(Clock::now());
+    } catch (const std::exception& error) {  // there is another second
+      log_.add("error", {{"why", error.what()}});
+    }
   }
+}
+
+void Serving::look_around(Clock::time_point now) {
+  for (const auto& [id, session] : sessions_) session->tick(now);
+  for (std::uint32_t job : jobs_.expire(now)) pool_.forget(job);
+  seeds_.expire(now);
+  // What seeds take is taken from the blocks: together they stay within max_memory.
+  pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
+  if (listener_.pauses() == pauses_) return;
+  pauses_ = listener_.pauses();
+  log_.add("accept_paused",
+           {{"why", "no file descriptors or memory left"}, {"times", std::to_string(pauses_)}});
 }
 
 void Serving::settle() {
@@ -92,11 +107,15 @@ void Serving::settle() {
   if (context_.draining) look_whether_drained();
 }
 
-/// Without workers nothing can be promised any more: clients go elsewhere.
 void Serving::look_for_failure() {
-  if (ending_ || !pool_.failure()) return;
+  if (ending_) return;
+  if (const std::optional<Error> failure = pool_.failure()) fail(*failure);
+}
+
+/// Nothing can be promised any more: clients go elsewhere.
+void Serving::fail(const Error& failure) {
+  if (ending_) return;
   ending_ = true;
-  const Error failure = *pool_.failure();
   log_.add("failed", {{"why", failure.what()}});
   listener_.close();
   for (const auto& [id, session] : sessions_) session->close();

@@ -68,7 +68,10 @@ class Serving {
   boost::asio::awaitable<void> serve(std::shared_ptr<Session> session);
   boost::asio::awaitable<void> turn_away(std::shared_ptr<Session> session);
   void settle();
+  void turn();
+  void look_around(Clock::time_point now);
   void look_for_failure();
+  void fail(const Error& failure);
   void look_whether_drained();
   void note_refused(std::uint32_t job, const Error& cause);
   void end_all();
