@@ -65,13 +65,13 @@ ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const Si
   }
   plan.needed =
       ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance + workers * scratch;
-  require_memory(
-      plan.needed, available,
-      fmt::format(
-          "the loader (channel_size {}, one worst-case batch of {}, scratch of {} x {} for the workers)",
-          format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance), workers,
-          format_bytes(scratch)),
-      "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
+  require_memory(plan.needed, available,
+                 fmt::format("the loader (channel_size {}, one worst-case batch of {}{})",
+                             format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance),
+                             scratch == 0 ? std::string()  // nobody samples here
+                                          : fmt::format(", scratch of {} x {} for the workers", workers,
+                                                        format_bytes(scratch))),
+                 "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
   return plan;
 }
 

@@ -103,6 +103,7 @@ void ConnectionFillers::run() {
     asio::co_spawn(*context_, std::move(coroutine), [this](const std::exception_ptr&) { --running_; });
   };
   context_->restart();
+  place_first();
   spawn(watch_bell());
   for (const std::shared_ptr<Post>& post : posts_) spawn(keep_post(post));
   SharedEvent& event = host_->view().control().work_event;
@@ -121,6 +122,14 @@ void ConnectionFillers::run() {
     }
   }
   end();
+}
+
+/// The post whose own server it is gets the connection of the first words; else one that moves home later.
+void ConnectionFillers::place_first() {
+  auto post = std::ranges::find_if(posts_, [&](const auto& one) { return one->home == first_->server; });
+  if (post == posts_.end()) post = posts_.begin();
+  (*post)->link = adopt(std::move(first_->contact), first_->server);
+  first_.reset();
 }
 
 void ConnectionFillers::end() {
@@ -243,11 +252,6 @@ void ConnectionFillers::finish(const std::shared_ptr<ServerLink>& link, const Er
 asio::awaitable<std::shared_ptr<ServerLink>> ConnectionFillers::connect(std::size_t server) {
   if (stopped() || free_records_.empty()) co_return nullptr;
   try {
-    if (first_ && first_->server == server) {
-      Contact contact = std::move(first_->contact);
-      first_.reset();
-      co_return adopt(std::move(contact), server);
-    }
     Contact contact = co_await call_server(caller_, servers_.address(server));
     if (contact.offer.draining) {
       servers_.note_draining(server, Clock::now());

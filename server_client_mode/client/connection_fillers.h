@@ -58,6 +58,7 @@ class ConnectionFillers final : public SlotFillers {
   struct Post;
 
   void run();
+  void place_first();
   void end();
   bool step();
   void tick(Clock::time_point now);

@@ -96,9 +96,16 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
 std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, const LoaderOptions& options) {
   remote.validate();
   options.deal.validate();
-  const Caller caller(remote);
+  options.execution.validate();
+  Caller caller(remote);
+  caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
   const std::vector<std::size_t> own =
       own_servers(remote.servers.size(), options.deal.rank, options.deal.world_size, remote.connect_all);
+  require_valid(
+      ConnectionFillers::records(own.size()) <= kMaxWorkers,
+      fmt::format("this client would connect to {} servers, and has at most {} connections; name fewer, "
+                  "or connect to its own share alone",
+                  own.size(), kMaxWorkers / 2));
   auto context = std::make_unique<asio::io_context>(1);
   DatasetMeta meta;
   const auto ask_meta = [&](Contact& contact) -> asio::awaitable<void> {
