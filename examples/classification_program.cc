@@ -26,8 +26,18 @@ std::string epoch_note(const EpochRow& row) {
 }
 
 std::string title_of(const ModelRun& run) {
-  return run.title.empty() ? model_title(run.training, LocalStreams(run.training.loader.dataset).meta())
-                           : run.title;
+  if (!run.title.empty()) return run.title;
+  if (run.training.streams) return model_title(run.training, run.training.streams->meta());
+  return model_title(run.training, LocalStreams(run.training.loader.dataset).meta());
+}
+
+/// Sampled: of the validation behind each epoch.
+ModelReport report_of(const ModelRun& run, const TrainingResult& result) {
+  return {.title = title_of(run),
+          .prefix = run.prefix,
+          .rows = result.rows,
+          .best_epoch = result.best_epoch,
+          .sampled = true};
 }
 
 /// Exact, over all nodes, and by splits of the labelled type.
@@ -103,7 +113,8 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
 
 void add_options(CommandLine& line, ClassificationArguments& a) {
   TrainingOptions& t = a.training;
-  line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
+  line.option("--data", t.loader.dataset, "Dataset folder");
+  a.servers.add(line);
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
               {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
@@ -127,6 +138,13 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
       "Write a Chrome trace of all trainers and workers of this machine to this file; Perfetto opens it",
       {.output = true});
   line.option("--json", a.process.json, "Write the summary to this file too", {.output = true});
+}
+
+void take_options(ClassificationArguments& a) {
+  a.servers.check(a.training.loader.dataset);
+  a.from_line.take();
+  a.training.loader.batch.validate();
+  if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
 }
 
 ModelRun features_alone(TrainingOptions training) {
@@ -164,11 +182,13 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
-  RunReport report{.dataset = Dataset(main.loader.dataset).meta().name,
+  const bool remote = arguments.servers.remote();
+  RunReport report{.dataset = remote ? main.streams->meta().name : Dataset(main.loader.dataset).meta().name,
                    .trainers = world.size(),
                    .options = options_json(arguments, main),
                    .models = {}};
-  for (std::size_t i = 0; i < models.size(); ++i) report.models.push_back(evaluate(models[i], results[i]));
+  for (std::size_t i = 0; i < models.size(); ++i)
+    report.models.push_back(remote ? report_of(models[i], results[i]) : evaluate(models[i], results[i]));
   summary.write(to_json(report));
   std::fputs(to_table(report).c_str(), stdout);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "examples/training_process.h"
+#include "server_client_mode/program/server_arguments.h"
 #include "trainer/trainer.h"
 #include "worker_mode/program/loader_arguments.h"
 
@@ -14,10 +15,14 @@ namespace hopfeed {
 struct ClassificationArguments {
   TrainingOptions training = {};
   LoaderArguments from_line{training.loader};
+  ServerArguments servers{"--data"};
   ProcessArguments process;
   std::string trace;
 };
 void add_options(CommandLine& line, ClassificationArguments& arguments);
+/// Reads what the options say, and opens the dataset, or asks the servers that have it. Throws kInvalid
+/// naming the option.
+void take_options(ClassificationArguments& arguments);
 
 /// One model of a run.
 struct ModelRun {
@@ -28,8 +33,8 @@ struct ModelRun {
 /// The options of a model that sees the seeds' features alone, beside the one of `training`.
 ModelRun features_alone(TrainingOptions training);
 
-/// Trains the models one after the other on all trainers, infers each over all nodes, and writes table and
-/// summary. The last is the model that the run is about.
+/// Trains the models one after the other on all trainers, infers each over all nodes where the dataset folder
+/// is at hand, and writes table and summary. The last is the model that the run is about.
 void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> models);
 
 }  // namespace hopfeed

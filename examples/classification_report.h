@@ -10,7 +10,8 @@
 
 namespace hopfeed {
 
-/// One trained model: its epochs, and its exact accuracy by layer-wise inference.
+/// One trained model: its epochs, and its exact accuracy by layer-wise inference where the dataset was at
+/// hand.
 struct ModelReport {
   std::string title;  // "GraphSAGE", "features alone"
   std::string
@@ -19,6 +20,7 @@ struct ModelReport {
   std::int64_t best_epoch = 0;
   std::optional<double> train_accuracy, valid_accuracy, test_accuracy;  // of the splits that there are
   double inference_seconds = 0;
+  bool sampled = false;  // the dataset was not at hand: there are no exact accuracies
 };
 
 struct RunReport {

@@ -64,12 +64,13 @@ ModelRun homogeneous_run(const Arguments& a, TrainingOptions training) {
 /// The same model blind for some edge types.
 ModelRun run_without(const Arguments& a, TrainingOptions training) {
   BatchOptions& batch = training.loader.batch;
-  const Dataset typed(training.loader.dataset);
+  const DatasetMeta typed =
+      training.streams ? training.streams->meta() : Dataset(training.loader.dataset).meta();
   std::string title = "without";
   for (const std::string& name : parse_names(a.without)) {
-    const int type = typed.meta().edge_type(name);
+    const int type = typed.edge_type(name);
     std::erase_if(batch.edge_fanouts,
-                  [&](const auto& entry) { return typed.meta().edge_type(entry.first) == type; });
+                  [&](const auto& entry) { return typed.edge_type(entry.first) == type; });
     title += (title == "without" ? " " : ",") + name;
     batch.edge_fanouts[name].assign(batch.fanouts.size(), 0);
   }
@@ -79,8 +80,9 @@ ModelRun run_without(const Arguments& a, TrainingOptions training) {
 
 void run(Arguments& a) {
   TrainingOptions& training = a.shared.training;
-  a.shared.from_line.take();
-  training.loader.batch.validate();
+  take_options(a.shared);
+  require_valid(a.homogeneous.empty() || !a.shared.servers.remote(),
+                "--homogeneous is compared with the dataset folder; give --data instead of --servers");
   if (training.loader.batch.fanouts.empty())
     throw Error(ErrorCode::kInvalid, "--fanouts is empty; give a number per hop, one hop at least");
   std::vector<ModelRun> models;

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset/dataset.h"
 #include "core/dataset/given_array.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
+#include "server_client_mode/program/server_arguments.h"
 #include "trainer/link_trainer.h"
 #include "worker_mode/program/loader_arguments.h"
 
@@ -29,6 +29,7 @@ LinkTrainingOptions defaults() {
 struct Arguments {
   LinkTrainingOptions training = defaults();
   LoaderArguments from_line{training.loader};
+  ServerArguments servers{"--data"};
   std::filesystem::path test_links;
   ProcessArguments process;
 };
@@ -36,7 +37,8 @@ struct Arguments {
 void add_options(CommandLine& line, Arguments& a) {
   LinkTrainingOptions& t = a.training;
   LinkOptions& link = t.loader.batch.link;
-  line.option("--data", t.loader.dataset, "Dataset folder", {.required = true});
+  line.option("--data", t.loader.dataset, "Dataset folder");
+  a.servers.add(line);
   line.option("--edge-type", link.edge_type,
               "Edge type whose links are predicted (listens; user__listens__artist)", {.required = true});
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
@@ -136,13 +138,15 @@ LinkModelReport trained(World& world, const Run& run, const LinkRunReport& repor
 void run(Arguments& a) {
   LinkTrainingOptions& training = a.training;
   BatchOptions& batch = training.loader.batch;
+  a.servers.check(training.loader.dataset);
   a.from_line.take();
   batch.validate();
   training.resume = resume_of(a.process);
   // A wrong path or type is said before trainers are waited for.
-  const Dataset dataset(training.loader.dataset);
-  const int links = dataset.meta().edge_type(batch.link.edge_type);
-  for (const auto& [name, fanouts] : batch.edge_fanouts) dataset.meta().edge_type(name);
+  training.streams = a.servers.streams(training.loader.dataset);
+  const DatasetMeta& meta = training.streams->meta();
+  const int links = meta.edge_type(batch.link.edge_type);
+  for (const auto& [name, fanouts] : batch.edge_fanouts) meta.edge_type(name);
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
   place_on_cores(a.process.cores, training.loader);
@@ -150,11 +154,11 @@ void run(Arguments& a) {
   World world(world_options(a.process));
   Summary summary(training.out, a.process, world);
 
-  LinkRunReport report{.dataset = dataset.meta().name,
-                       .edge_type = dataset.meta().edge_types[static_cast<std::size_t>(links)].folder(),
+  LinkRunReport report{.dataset = meta.name,
+                       .edge_type = meta.edge_types[static_cast<std::size_t>(links)].folder(),
                        .trainers = world.size(),
-                       .has_valid = has_links(training, dataset.meta(), training.valid_split),
-                       .has_test = has_links(training, dataset.meta(), training.test_split),
+                       .has_valid = has_links(training, meta, training.valid_split),
+                       .has_test = has_links(training, meta, training.test_split),
                        .options = options_json(a),
                        .models = {}};
   for (const Run& run : runs_of(a)) report.models.push_back(trained(world, run, report));

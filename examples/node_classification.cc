@@ -1,6 +1,6 @@
-// node_classification: trains GraphSAGE on a dataset folder through sampling workers, beside a model that
-// sees the features alone, and reports the exact accuracy of both. Runs alone or as any number of trainers
-// under torchrun.
+// node_classification: trains GraphSAGE on a dataset folder through sampling workers, or on what servers
+// have, beside a model that sees the features alone, and reports the exact accuracy of both. Runs alone or as
+// any number of trainers under torchrun.
 #include <string>
 #include <vector>
 
@@ -13,9 +13,8 @@ namespace {
 
 void run(ClassificationArguments& arguments, std::optional<std::int64_t> hops) {
   TrainingOptions& training = arguments.training;
-  arguments.from_line.take();
+  take_options(arguments);
   std::vector<std::int64_t>& fanouts = training.loader.batch.fanouts;
-  training.loader.batch.validate();
   if (hops && (*hops < 0 || *hops > std::ssize(fanouts))) {
     throw Error(ErrorCode::kInvalid, "--hops is " + std::to_string(*hops) + ", but --fanouts has " +
                                          std::to_string(fanouts.size()) + " numbers; give one per hop");
@@ -38,7 +37,8 @@ int main(int argc, char** argv) {
       "alone\n"
       "beside it; then computes the exact accuracy of both for all nodes.\n\n"
       "Example: torchrun --standalone --no-python --nproc-per-node=2 node_classification \\\n"
-      "             --data quickstart/dataset --out quickstart");
+      "             --data quickstart/dataset --out quickstart\n"
+      "With --servers in place of --data the batches come from hopfeed-server.");
   ClassificationArguments arguments;
   std::optional<std::int64_t> hops;
   add_options(line, arguments);

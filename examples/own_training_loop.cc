@@ -2,29 +2,33 @@
 // gradients through c10d. Runs alone, or as several trainers:
 //
 //   torchrun --no-python --nproc-per-node=2 build/release/bin/own_training_loop quickstart/dataset
+//
+// With --servers in place of the folder the batches come from servers; nothing else changes.
 #include <torch/torch.h>
 
 #include <cstdio>
 
-#include "core/base/error.h"
 #include "core/dataset/dataset.h"
+#include "core/program/program_main.h"
+#include "server_client_mode/program/server_arguments.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
 #include "trainer/world.h"
-#include "worker_mode/loader.h"
 
 namespace nn = torch::nn::functional;
 
-void train(const std::string& folder) {
+/// `source`: over a dataset folder, or over servers.
+void train(const hopfeed::StreamSource& source, const std::string& folder) {
   at::set_num_threads(1);
   hopfeed::World world;  // reads RANK, WORLD_SIZE, ... ; one trainer where torchrun did not set them
-  hopfeed::Loader loader({.dataset = folder,
-                          .batch = {.fanouts = {15, 10, 5}},
-                          .seed = 1,
-                          .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
-                          .execution = {.num_workers = 1}});
+  const auto stream =
+      source.open({.batch = {.fanouts = {15, 10, 5}},
+                   .seed = 1,
+                   .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
+                   .execution = {.num_workers = 1}});
+  hopfeed::BatchStream& loader = *stream;
   const auto& nodes = loader.meta().node_types.front();
   hopfeed::GraphSage model(hopfeed::ModelOptions{
       .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
@@ -50,7 +54,10 @@ void train(const std::string& folder) {
     }
     if (world.rank() == 0) std::printf("epoch %d: loss %.4f\n", epoch, loss_sum / seeds);
   }
-  if (world.rank() == 0) {
+  if (world.rank() != 0) return;
+  if (folder.empty()) {
+    std::puts("the exact test accuracy needs the dataset folder");
+  } else {
     const hopfeed::Dataset dataset(folder);
     const torch::Tensor logits = layerwise_inference(*model, dataset);  // exact, for all nodes
     std::printf("test accuracy %.4f\n", split_accuracy(logits, dataset, "test").value());
@@ -58,16 +65,11 @@ void train(const std::string& folder) {
 }
 
 int main(int argc, char** argv) {
-  try {
-    const std::string usage = "usage: own_training_loop DATASET";
-    if (argc != 2) throw hopfeed::Error(hopfeed::ErrorCode::kInvalid, usage);
-    if (std::string(argv[1]) == "--help")
-      std::puts(usage.c_str());
-    else
-      train(argv[1]);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "own_training_loop: %s\n", error.what());
-    return 1;
-  }
+  hopfeed::CommandLine line("own_training_loop", "A training loop of one's own: five epochs of GraphSAGE.");
+  std::string folder;
+  hopfeed::ServerArguments servers{"DATASET"};
+  line.option("DATASET", folder, "Dataset folder");
+  servers.add(line);
+  line.action([&] { train(*servers.streams(folder), folder); });
+  return hopfeed::program_main(line, argc, argv);
 }
