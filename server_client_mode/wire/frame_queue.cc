@@ -19,6 +19,22 @@ constexpr std::size_t kSummedAtOnce = 256 << 10;  // stays in the second cache u
 constexpr std::size_t kGathered = 1 << 20;        // handed out at once, where nothing is summed
 constexpr std::size_t kMostBuffers = 64;          // of one system call, as Asio gathers them
 
+constexpr std::size_t kKeptBuffers = 8;  // 1 MiB for each thread
+
+/// Of this thread's connections: memory of frames that have left, for those to come.
+std::vector<Bytes>& kept_buffers() {
+  thread_local std::vector<Bytes> kept;
+  return kept;
+}
+
+void keep(Bytes buffer) {
+  if (buffer.capacity() < kJoined / 4 || buffer.capacity() > 2 * kJoined ||
+      kept_buffers().size() >= kKeptBuffers)
+    return;
+  buffer.clear();
+  kept_buffers().push_back(std::move(buffer));
+}
+
 void append(Bytes& to, std::span<const std::byte> more) { to.insert(to.end(), more.begin(), more.end()); }
 
 }  // namespace
@@ -27,8 +43,16 @@ Bytes& FrameQueue::joined(std::size_t more) {
   const bool fits =
       !pieces_.empty() && pieces_.back().is_own() && pieces_.back().own.size() + more <= kJoined;
   if (!fits) {
+    // One that waits alone is small, and most do; those behind it come in numbers.
+    const bool alone = pieces_.empty();
     pieces_.emplace_back();
-    pieces_.back().own.reserve(std::min(std::max(more, std::size_t{512}), kJoined));
+    Bytes& own = pieces_.back().own;
+    if (kept_buffers().empty()) {
+      own.reserve(std::max(more, alone ? std::size_t{512} : kJoined / 4));
+    } else {
+      own = std::move(kept_buffers().back());
+      kept_buffers().pop_back();
+    }
   }
   bytes_ += more;
   return pieces_.back().own;
@@ -130,6 +154,7 @@ void FrameQueue::sent(std::size_t bytes, std::vector<Done>& left) {
     bytes -= of_this;
     if (piece.sent < piece.size()) break;
     for (Done& done : piece.dones) left.push_back(std::move(done));
+    keep(std::move(piece.own));
     pieces_.pop_front();
   }
 }
