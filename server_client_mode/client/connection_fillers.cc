@@ -293,10 +293,12 @@ asio::awaitable<void> ConnectionFillers::keep_post(std::shared_ptr<Post> post) {
       post->link = nullptr;
       post->link = co_await connect_any(post->home);
       look_home = Clock::now() + kLookHome;
-    } else if (post->link->server() != post->home && Clock::now() >= look_home) {
-      if (std::shared_ptr<ServerLink> back = co_await connect(post->home)) {
-        post->link->leave();
-        post->link = std::move(back);
+    } else if (Clock::now() >= look_home) {
+      if (post->link->server() != post->home) {
+        if (std::shared_ptr<ServerLink> back = co_await connect(post->home)) {
+          post->link->leave();
+          post->link = std::move(back);
+        }
       }
       look_home = Clock::now() + kLookHome;
     }
