@@ -6,8 +6,11 @@
 namespace hopfeed {
 namespace {
 
+constexpr double kSoon = 50e-6;            // seconds of a batch that is worth staying awake for
 constexpr double kUnknownSeconds = 0.001;  // of a batch of a job that nothing is known of
-constexpr double kNewest = 0.25;           // weight of the last batch among those before
+// Seconds that a client may lag behind after a rest: the way to it and back is no rest, and costs it nothing.
+constexpr double kCredit = 0.05;
+constexpr double kNewest = 0.25;  // weight of the last batch among those before
 
 void learn(double& known, double newest) { known += kNewest * (newest - known); }
 
@@ -138,7 +141,7 @@ FairPlan::Client* FairPlan::pick() {
       if (client->under_way == 0) client->resting = true;
       continue;
     }
-    const double time = client->resting ? std::max(client->time, now_) : client->time;
+    const double time = client->resting ? std::max(client->time, now_ - kCredit) : client->time;
     if (first != nullptr && time >= least) continue;
     first = client;
     least = time;
@@ -212,6 +215,10 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
     }
   }
   return Whose{.client = under_way.client, .request = under_way.request, .job = under_way.job};
+}
+
+bool FairPlan::expects_soon() const {
+  return !under_way_.empty() && charged_ahead_ < kSoon * static_cast<double>(under_way_.size());
 }
 
 void FairPlan::freed(std::uint64_t client, std::size_t bytes) {

@@ -3,7 +3,8 @@
 // start-time fair queueing (Goyal et al., "Start-time Fair Queuing", 1996). Each client has a virtual time,
 // the worker seconds that it has had; the one with the least is served. A batch is charged when it is
 // planned, by what batches of its job took lately, and corrected once it is known. A client that had nothing
-// to do, or could not be served because it takes nothing, goes on at the time of the others: nobody saves up.
+// to do, or could not be served because it takes nothing, goes on at about the time of the others: nobody
+// saves up.
 //
 // A client holds at most its share of the slots and of the memory. So one that takes nothing holds up
 // itself alone.
@@ -77,6 +78,8 @@ class FairPlan final : public BatchPlan {
     double worker_seconds = 0;  // that it has had
   };
   ClientLoad load(std::uint64_t client) const;
+  /// Whether what is under way is so small that going to sleep and being woken costs more.
+  bool expects_soon() const;
   std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
 
  private:

@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include "channel/futex.h"
 #include "channel/memory.h"
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kFewestSlots = 64, kSlotsPerWorker = 8;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // for the slots; it costs nothing
+constexpr std::chrono::nanoseconds kStayAwake{50'000};
 constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
 
 std::size_t scratch_of_each(std::int64_t workers) {
@@ -141,6 +143,7 @@ void SamplingPool::forget(std::uint32_t job) {
 
 std::vector<SamplingPool::Block> SamplingPool::settle() {
   news_ = false;
+  seen_ = host_->view().control().loader_event.load();
   std::vector<Block> blocks;
   const MutexLock lock(host_->mutex);
   SlotPool& pool = host_->pool();
@@ -165,7 +168,21 @@ std::vector<SamplingPool::Block> SamplingPool::settle() {
     if (!whose || blocks.back().bytes.empty()) pool.release(finished.slot);
   }
   host_->pump();
+  expects_soon_ = plan_->expects_soon();
   return blocks;
+}
+
+bool SamplingPool::stay_awake() const {
+  if (!expects_soon_) return false;
+  const SharedEvent& event = host_->view().control().loader_event;
+  const std::int64_t begin = monotonic_now();
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (event.count.load(std::memory_order_acquire) != seen_) return true;
+      __builtin_ia32_pause();
+    }
+  } while (monotonic_now() - begin < kStayAwake.count());
+  return false;
 }
 
 void SamplingPool::free(const Block& block) {

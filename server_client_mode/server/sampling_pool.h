@@ -69,6 +69,8 @@ class SamplingPool {
   std::vector<Block> settle();
   /// Whether something was asked for or given back since then.
   bool has_news() const { return news_; }
+  /// Stays awake for what settle() has planned, where that is made in no time. Whether something happened.
+  bool stay_awake() const;
   void free(const Block& block);
   bool held_back(std::uint64_t client) const;
   std::optional<std::uint64_t> lowest(std::uint64_t client) const;
@@ -102,7 +104,8 @@ class SamplingPool {
   const std::shared_ptr<ChannelHost> host_;  // its lock guards plan and deaths too
   const std::shared_ptr<FairPlan> plan_;
   std::map<std::uint32_t, int> deaths_ GUARDED_BY(host_->mutex);  // by job, since its last finished batch
-  bool news_ = false;                                             // the loop's own
+  bool news_ = false, expects_soon_ = false;                      // the loop's own
+  std::uint32_t seen_ = 0;                                        // events before the last settle()
   std::unique_ptr<Supervisor> supervisor_;
 };
 

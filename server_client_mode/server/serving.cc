@@ -36,10 +36,13 @@ void Serving::run() {
 }
 
 void Serving::turn() {
-  pool_.listen();  // before the look: then nothing that is made after it is missed
   settle();
-  loop_.run_one_for(1s);
-  pool_.stop_listening();
+  if (!pool_.stay_awake()) {
+    pool_.listen();  // before the look: then nothing that is made after it is missed
+    settle();
+    loop_.run_one_for(1s);
+    pool_.stop_listening();
+  }
   loop_.poll();
 }
 

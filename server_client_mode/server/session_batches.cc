@@ -13,8 +13,12 @@ namespace hopfeed {
 using wire::FrameType;
 
 void Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
-  if (requests_.contains(number))
+  if (const auto known = requests_.find(number); known != requests_.end()) {
+    const BatchRequest& batch = known->second.batch;
+    if (batch.epoch == asked.epoch && batch.first == asked.first && batch.count == asked.count)
+      return;  // the same frame came twice
     throw Error(ErrorCode::kInvalid, fmt::format("request {} is outstanding already", number));
+  }
   if (server_.draining) return drop(number);
   const auto open = jobs_.find(asked.job);
   try {

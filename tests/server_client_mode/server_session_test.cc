@@ -131,16 +131,33 @@ TEST_F(ServerSession, BatchThatCannotBe_IsFailedAndOthersCome) {
   EXPECT_EQ(line(client.next()), expected_line(4));
 }
 
-TEST_F(ServerSession, SameRequestTwice_EndsTheConnectionWithTheReason) {
+TEST_F(ServerSession, OneNumberForTwoBatches_EndsTheConnectionWithTheReason) {
   Server server(server_options());
   RawClient client(server.address());
   open(client);
   ask(client, 5, 0);
   ASSERT_EQ(client.next().type(), FrameType::kSize);
-  const RawClient::Frame end = client.ask(FrameType::kBatch, 5, wire::to_bytes(batch(5)));
+  const RawClient::Frame end = client.ask(FrameType::kBatch, 5, wire::to_bytes(batch(6)));
   ASSERT_EQ(end.type(), FrameType::kRefused);
   EXPECT_EQ(end.header.request, 0U);
+  EXPECT_NE(end.refusal().text.find("request 5 is outstanding already"), std::string::npos);
   EXPECT_NE(error_of([&] { client.next(); }), "no error");
+}
+
+TEST_F(ServerSession, FrameThatComesTwice_IsAnsweredOnce) {
+  Server server(server_options());
+  RawClient client(server.address());
+  open(client);
+  ask(client, 5, 0);
+  const RawClient::Frame size = client.next();
+  ASSERT_EQ(size.type(), FrameType::kSize);
+  ask(client, 5, 0);
+  client.send(FrameType::kGrant, 5, wire::to_bytes(size.number()));
+  client.send(FrameType::kGrant, 5, wire::to_bytes(size.number()));
+  EXPECT_EQ(line(client.next()), expected_line(5));
+  client.send(FrameType::kCancel, 5);  // crossed the answer
+  ask(client, 6);
+  EXPECT_EQ(client.next().header.request, 6U);
 }
 
 TEST_F(ServerSession, GivenSeeds_AreAskedForOnceAndSampledFrom) {
