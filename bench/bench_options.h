@@ -23,6 +23,7 @@ struct BenchOptions {
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
   std::string kind = "uniform";    // sampler: how neighbours are drawn
+  std::string part = "all";        // server: what is measured
   std::int64_t labor_batches = 1;  // sampler --kind labor: batches that share variates
   bool gpu = false;                // limits: of the card instead of the host
   std::int64_t row_bytes = 0;      // limits: of the gathered rows; 0: those of the dataset

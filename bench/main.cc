@@ -68,6 +68,10 @@ int main(int argc, char** argv) {
                  "With --kind labor: so many batches in a row take the same neighbours where they can",
                  {.min = 1, .max = 1 << 20});
     }
+    if (command.run == bench_server) {
+      sub.option("--part", options.part, "What is measured",
+                 {.one_of = {"all", "blocks", "small", "epoch", "sharing", "failover", "idle"}});
+    }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
       sub.option("--row-bytes", options.row_bytes,

@@ -130,6 +130,7 @@ void measure_blocks(const BenchOptions& options, Report& report) {
   over_tls.tls_files.ca = certificate.files().cert;
   RemoteLoader plain_stream(to(plain.address()), loader), tls_stream(over_tls, loader);
   std::vector<double> loops, rates, tls_rates, fractions, tls_fractions;
+  std::vector<double> cpu, tls_cpu;
   double cpu_per_byte = 0;
   const double aes = aes_gcm_bytes_per_s(options.seconds / 3);
   for (int round = 0; round < kRounds; ++round) {
@@ -139,6 +140,8 @@ void measure_blocks(const BenchOptions& options, Report& report) {
     loops.push_back(loop.bytes_per_s);
     cpu_per_byte = loop.cpu_s_per_byte();
     rates.push_back(taken.bytes_per_s());
+    cpu.push_back(1e3 * taken.cpu / taken.batches);
+    tls_cpu.push_back(1e3 * encrypted.cpu / encrypted.batches);
     tls_rates.push_back(encrypted.bytes_per_s());
     fractions.push_back(taken.bytes_per_s() / loop.bytes_per_s);
     tls_fractions.push_back(encrypted.bytes_per_s() / (1 / (1 / loop.bytes_per_s + 1 / aes)));
@@ -148,6 +151,8 @@ void measure_blocks(const BenchOptions& options, Report& report) {
   report["loop_cpu_ms_per_block"] = 1e3 * cpu_per_byte * static_cast<double>(plain.block_bytes());
   report["crc_cpu_ms_per_block"] = 2e3 * crc_cpu_s_per_byte() * static_cast<double>(plain.block_bytes());
   report["block_bytes_per_s"] = median(rates);
+  report["cpu_ms_per_block"] = median(cpu);
+  report["tls_cpu_ms_per_block"] = median(tls_cpu);
   report["fraction_of_loop"] = median(fractions);
   report["aes_gcm_bytes_per_s"] = aes;
   report["tls_bytes_per_s"] = median(tls_rates);
@@ -281,12 +286,13 @@ void measure_failover(const BenchOptions& options, Report& report) {
 
 Report bench_server(const BenchOptions& options) {
   Report report{{"num_workers", options.threads}};
-  measure_blocks(options, report);
-  measure_small(options, report);
-  measure_epoch(options, report);
-  measure_sharing(options, report);
-  measure_failover(options, report);
-  measure_idle_clients(small(options), options.seconds, report);
+  const auto wanted = [&](const char* part) { return options.part == "all" || options.part == part; };
+  if (wanted("blocks") || wanted("epoch")) measure_blocks(options, report);
+  if (wanted("small")) measure_small(options, report);
+  if (wanted("epoch")) measure_epoch(options, report);
+  if (wanted("sharing")) measure_sharing(options, report);
+  if (wanted("failover")) measure_failover(options, report);
+  if (wanted("idle")) measure_idle_clients(small(options), options.seconds, report);
   return report;
 }
 
