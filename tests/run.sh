@@ -15,7 +15,7 @@ Usage: tests/run.sh [PART... | all]
                 itself (clang-16)
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          those of them that have threads under ThreadSanitizer
-  fuzz          the reader of datasets, the view of batches and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
+  fuzz          the readers of datasets, batches, frames, logins and specs and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
 Without PART release and determinism run: what shows that this build can be trusted on this machine. all: what a change must
@@ -79,7 +79,7 @@ lint_sources() {
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
 fuzz_targets() {
-  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler) failed=() found=$root/build/fuzz/found
+  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler frame handshake spec) failed=() found=$root/build/fuzz/found
   build_preset fuzz || return
   for name in "${names[@]}"; do
     mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"
