@@ -146,6 +146,7 @@ std::string status_json(const ServerStatus& status) {
                       {"workers", workers_json(status.channel)},
                       {"worker_deaths", status.load.deaths},
                       {"batches_remade", status.load.remade},
+                      {"accept_pauses", status.accept_pauses},
                       {"totals", totals_json(status.totals)}};
   if (status.failure) json["failure"] = *status.failure;
   return json_text(json);
@@ -176,6 +177,8 @@ std::string metrics_text(const ServerStatus& status) {
   all.counter("connections_total", "Connections that were accepted", number(totals.connections));
   all.counter("connections_refused_total", "Connections turned away, there were too many",
               number(totals.refused_connections));
+  all.counter("accept_pauses_total", "Times that no connection could be accepted, for lack of descriptors",
+              number(status.accept_pauses));
   all.counter("logins_failed_total", "Connections that did not log in", number(totals.failed_logins));
   return all.text();
 }

@@ -24,6 +24,7 @@ struct ServerStatus {
   SamplingPool::Load load;
   LoaderSnapshot channel;  // slots and workers
   ServerTotals totals;
+  std::uint64_t accept_pauses = 0;  // for lack of descriptors
 };
 
 std::string status_json(const ServerStatus& status);

@@ -16,7 +16,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 // Connections that have not logged in, beside the clients: so many at a time, the rest is closed at once.
-constexpr std::size_t kStrangers = 128;
+constexpr std::size_t kStrangers = 1'024;
 constexpr std::int64_t kMetricsConnections = 16;
 
 }  // namespace
@@ -261,7 +261,8 @@ ServerStatus Serving::status() const {
                       .max_memory = max_memory_,
                       .load = pool_.load(),
                       .channel = snapshot(pool_.view()),
-                      .totals = context_.totals};
+                      .totals = context_.totals,
+                      .accept_pauses = listener_.pauses()};
   if (const std::optional<Error> failure = pool_.failure()) status.failure = failure->what();
   for (const auto& [id, session] : sessions_) {
     if (session->logged_in()) status.clients.push_back(session->status());

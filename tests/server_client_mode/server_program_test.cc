@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -190,6 +191,33 @@ TEST_F(ServerProgram, PortInUse_IsOneLineThatNamesTheAddress) {
   const std::string address = read_address(program).to_text();
   std::vector<std::string> words{testing::program("hopfeed-server"), "--data", path(1), "--listen", address};
   expect_refused(words, address + " is in use", 1);
+}
+
+// F23
+TEST_F(ServerProgram, MoreConnectionsThanDescriptors_PausesAndGoesOn) {
+  std::vector<std::string> words{"/usr/bin/env", "prlimit", "--nofile=72:72"};
+  for (const std::string& word : command()) words.push_back(word);
+  testing::BackgroundProgram program(words);
+  const wire::Address address = read_address(program);
+  RawClient client(address);
+  open(client);
+  {
+    wire::asio::io_context loop;
+    std::vector<wire::asio::ip::tcp::socket> many;
+    for (int i = 0; i < 150; ++i) {
+      wire::asio::ip::tcp::socket& socket = many.emplace_back(loop);
+      socket.connect({wire::asio::ip::address_v4::loopback(), address.port});
+    }
+    while (parse_json(client.ask(FrameType::kGetStatus, 2).text())["accept_pauses"] == 0) client.sleep(10ms);
+    ask(client, 0);
+    EXPECT_EQ(line(client.next()), expected_line(0));
+  }
+  RawClient later(address);
+  open(later);
+  ask(later, 1);
+  EXPECT_EQ(line(later.next()), expected_line(1));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 0);
 }
 
 TEST_F(ServerProgram, TokenOfAnotherServer_IsRefusedAndNeverPrinted) {

@@ -1,6 +1,7 @@
 // A server seen by a client that speaks the protocol frame by frame. The oracle makes each batch in this
 // process.
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -250,6 +251,24 @@ TEST_F(ServerSession, ClientThatLeaves_LeavesNothingBehind) {
   open(other);
   ask(other, 3);
   EXPECT_EQ(line(other.next()), expected_line(3));
+}
+
+// F18
+TEST_F(ServerSession, SilentConnections_HoldUpNobodyAndAreClosed) {
+  Server server(server_options());
+  wire::asio::io_context loop;
+  std::vector<wire::Socket> silent;
+  for (int i = 0; i < 200; ++i) {
+    wire::asio::ip::tcp::socket socket(loop);
+    socket.connect({wire::asio::ip::address_v4::loopback(), server.address().port});
+    silent.emplace_back(std::move(socket));
+  }
+  RawClient client(server.address());
+  open(client);
+  for (std::uint64_t number = 0; number < 20; ++number) ask(client, number);
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(client.next().type(), FrameType::kBlock);
+  while (parse_json(server.status_json())["totals"]["failed_logins"] != 200) client.sleep(50ms);
+  EXPECT_EQ(client.ask(FrameType::kPing, 1).type(), FrameType::kPong);
 }
 
 TEST_F(ServerSession, MoreClientsThanItTakes_AreToldSo) {
