@@ -1,6 +1,7 @@
 // The network between a client and its servers is bad: slow, cut, frozen, byte by byte; frames come twice or
 // in another order; bits turn over. The bytes that the trainer gets are the oracle's, or next() says what is
 // wrong.
+#include <ctime>
 #include <thread>
 
 #include "tests/server_client_mode/proxy.h"
@@ -103,7 +104,10 @@ TEST_F(RemoteNetwork, HalfOpenConnection_IsNoticedByItsSilence_AlsoWhileNothingI
   RemoteLoader loader(remote_options({proxy.address()}), options());
   EXPECT_EQ(loaded(loader), expected(options()));
   proxy.freeze_to_client();
+  const std::clock_t before = std::clock();
   while (loader.stats().worker_deaths == 0) std::this_thread::sleep_for(20ms);  // the watchdog bounds it
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 2.0)
+      << "ten seconds of waiting are slept, not spun";
   EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(options(), {.epoch = 1}));
 }
 
