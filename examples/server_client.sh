@@ -72,6 +72,7 @@ start_server() {
     >"$out" 2>>"$folder/server-$1.log" &
   local pid=$! tries
   echo "$pid" >"$folder/server-$1.pid"
+  disown "$pid"   # bash tells of no death that was meant
   for ((tries = 0; tries < 300; ++tries)); do
     if grep -q '^listening on ' "$out"; then
       addresses[$1]=$(sed -n 's/^listening on //p' "$out")

@@ -56,7 +56,7 @@ train_lastfm() {
     "listens=0,0;trusts=0,0;rev_trusts=0,0 --batch-size 2048 --lr 0.01 --embedding-lr 0.01"
 }
 
-for script in quickstart.sh hetero.sh link_prediction.sh; do
+for script in quickstart.sh hetero.sh link_prediction.sh server_client.sh; do
   case_of "$script: help and bad options"
   example $script --help
   succeeds; says "Usage: examples/$script"
@@ -73,6 +73,14 @@ for script in quickstart.sh hetero.sh link_prediction.sh; do
   example $script --dir "$sandbox/file/below"; refuses_with "cannot make the folder '$sandbox/file/below'"
   [[ -z $(find "$checkout" -name 'meta.json') && -z $calls ]] || fail "should begin nothing"
 done
+
+case_of "server_client.sh: how often servers are killed"
+for seconds in 0 -1 two 1.5 100000; do
+  example server_client.sh --kill-every "$seconds"; refuses_with "--kill-every is '$seconds'; give a whole number"
+  example server_client.sh --kill-every="$seconds"; refuses_with "--kill-every is '$seconds'; give a whole number"
+done
+example server_client.sh --kill-every; refuses_with "--kill-every needs a number of seconds"
+[[ -z $calls ]] || fail "should begin nothing"
 
 case_of "link_prediction.sh: without LastFM's data"
 example link_prediction.sh
