@@ -113,14 +113,15 @@ bool FairPlan::room_ahead() const {
 /// Whether one more batch stays within the client's shares. One that has nothing may have one, whatever its
 /// size: the lowest unfinished batch of the channel is always given its memory.
 bool FairPlan::may_have(const Client& client, const Cost& cost) const {
-  const auto others = std::ssize(active_);
-  if (client.slots() > 0) {
-    if (client.slots() >= std::max<std::int64_t>(1, options_.slots / std::max<std::int64_t>(1, others)))
-      return false;
-    const std::size_t share = options_.bytes / static_cast<std::size_t>(others + 1);
-    if (client.block_bytes + client.expected_bytes + static_cast<std::size_t>(cost.bytes) > share)
-      return false;
-  }
+  if (client.slots() == 0) return true;
+  const auto active = std::max<std::int64_t>(1, std::ssize(active_));
+  if (client.slots() >= std::max<std::int64_t>(1, options_.slots / active)) return false;
+  const std::size_t share = options_.bytes / static_cast<std::size_t>(active + 1);
+  return client.block_bytes + client.expected_bytes + static_cast<std::size_t>(cost.bytes) <= share;
+}
+
+/// Whether there is memory for it in all, or else nothing under way that it would wait for.
+bool FairPlan::fits(const Cost& cost) const {
   return under_way_.empty() || bytes_in_use_ + static_cast<std::size_t>(cost.bytes) <= options_.bytes;
 }
 
@@ -146,7 +147,8 @@ FairPlan::Client* FairPlan::pick() {
     first = client;
     least = time;
   }
-  if (first == nullptr) return nullptr;
+  // Who is next and does not fit has others wait for it too: else small batches would never let it.
+  if (first == nullptr || !fits(cost_of(first->waiting.begin()->second.job))) return nullptr;
   first->resting = false;
   first->time = least;
   now_ = std::max(now_, least);

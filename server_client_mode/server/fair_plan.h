@@ -97,6 +97,7 @@ class FairPlan final : public BatchPlan {
   bool room_ahead() const;
   Cost cost_of(std::uint32_t job) const;
   bool may_have(const Client& client, const Cost& cost) const;
+  bool fits(const Cost& cost) const;
   Client* pick();
   void drop_idle();
   void forget_under_way(const UnderWay& batch);

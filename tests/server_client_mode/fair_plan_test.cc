@@ -182,6 +182,14 @@ TEST(FairPlan, BlocksLargerThanAShare_ComeOneAtATime) {
   EXPECT_TRUE(plan.next());
 }
 
+TEST(FairPlan, LargeBatchesBesideSmallOnes_GetTheirShareWhereMemoryIsShort) {
+  Simulation simulation({.workers = 2, .slots = 64, .bytes = 10 * kMiB});
+  simulation.join(1, {.seconds = 0.01, .bytes = 9 * kMiB});
+  for (std::uint64_t client : {2, 3}) simulation.join(client, {.seconds = 0.01, .bytes = kMiB});
+  simulation.run(60, {1, 2, 3}, 8);
+  for (std::uint64_t client : {1, 2, 3}) EXPECT_GE(simulation.seconds_of(client), 10) << client;
+}
+
 TEST(FairPlan, ClientThatComesBack_HasSavedNothingUp) {
   Simulation simulation(two_workers());
   simulation.join(1, {.seconds = 0.01});
