@@ -18,7 +18,8 @@ constexpr std::size_t kReadWithoutPause = 1 << 20;    // then the others of this
 constexpr std::size_t kSummedWhenRead = 256 << 10;    // of a block, while it is in the second cache
 constexpr std::size_t kFirstOfPayload = 1 << 20;      // memory for a payload before any of it has come
 constexpr std::uint64_t kSlowestPerSecond = 1 << 20;  // bytes of a large frame
-constexpr Clock::time_point kNever = Clock::time_point::max();
+constexpr Clock::time_point kNever = Clock::time_point::max();  // the frame's own deadline counts
+constexpr Clock::time_point kForEver = kNever - std::chrono::seconds(1);
 constexpr const char* kLateLogin = "did not log in in time";
 constexpr const char* kLateFrame = "stopped in the middle of a frame";
 constexpr const char* kLateIdle = "has said nothing in time";
@@ -57,7 +58,7 @@ asio::awaitable<void> Connection::Impl::readable(Clock::time_point deadline, con
   require_open();
   read_late = false;
   read_deadline = deadline;
-  if (deadline != kNever) arm(deadline);
+  if (deadline < kForEver) arm(deadline);
   ahead.give_back_if_empty();
   boost::system::error_code ignored;  // of a wait that was ended, by the clock, close() or the writer's
   co_await socket.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
@@ -148,8 +149,7 @@ asio::awaitable<FrameHeader> Connection::Impl::header(std::chrono::milliseconds 
         throw *failure;
       }
     } else {
-      const Clock::time_point deadline =
-          idle.count() > 0 ? Clock::now() + idle : kNever - std::chrono::seconds(1);
+      const Clock::time_point deadline = idle.count() > 0 ? Clock::now() + idle : kForEver;
       header_size += co_await some(to, deadline, kLateIdle);
     }
     // Seen at the first wrong byte: what is no frame may be shorter than a header.

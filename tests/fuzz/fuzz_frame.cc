@@ -32,18 +32,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::span<const std::byte> left(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
   show(left);
   while (left.size() >= wire::kFrameHeaderBytes) {
+    std::span<const std::byte> payload;
+    wire::FrameHeader header;
     try {
-      const wire::FrameHeader header = wire::read_header(left.first<wire::kFrameHeaderBytes>(), side, phase);
+      header = wire::read_header(left.first<wire::kFrameHeaderBytes>(), side, phase);
       if (header.bytes > wire::max_payload(header.type)) std::abort();
       left = left.subspan(wire::kFrameHeaderBytes);
-      const auto payload = left.first(std::min<std::uint64_t>(left.size(), header.bytes));
+      payload = left.first(std::min<std::uint64_t>(left.size(), header.bytes));
       left = left.subspan(payload.size());
       // A copy of its own, so that the sanitizer sees a read behind its end.
       testing::read_payload_of(header.type, wire::Bytes(payload.begin(), payload.end()));
     } catch (const Error& error) {
       if (!wire::is_text(error.what(), wire::Lines::kOne)) std::abort();
-      if (left.size() < wire::kFrameHeaderBytes) break;
-      left = left.subspan(1);
+      if (payload.empty()) break;  // nothing can follow a header that is none
     }
   }
   return 0;

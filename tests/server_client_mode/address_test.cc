@@ -2,12 +2,17 @@
 #include "server_client_mode/wire/address.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 #include <fstream>
 
@@ -127,6 +132,37 @@ TEST_F(Listening, AnotherServersSocketFileIsNotRemoved) {
   const Listener second(executor(), file());
   first.reset();
   EXPECT_TRUE(fs::exists(file().path));
+}
+
+// F23: no more files: connections wait in the operating system until there are some again.
+TEST_F(Listening, WithoutFilesAcceptingPauses) {
+  Listener listener(executor(), parse_address("127.0.0.1:0"));
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(listener.address().port);
+  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const OwnedFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  boost::asio::steady_timer ready(io_, 1ms);  // what a wait needs is there before files are short
+  ready.wait();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const OwnedFd next(dup(client.get()));
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before.rlim_max};
+  ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target), 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  bool accepted = false;
+  boost::asio::co_spawn(
+      io_,
+      [](Listener& listener, bool& accepted) -> boost::asio::awaitable<void> {
+        const Socket socket = co_await listener.accept();
+        accepted = socket.is_open();
+      }(listener, accepted),
+      boost::asio::detached);
+  while (listener.pauses() < 2) io_.run_one();
+  EXPECT_FALSE(accepted);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  while (!accepted) io_.run_one();
+  EXPECT_GE(listener.pauses(), 2u);
 }
 
 class Connecting : public testing::WatchedTest<>, public testing::WireFixture {

@@ -3,6 +3,7 @@
 #include "server_client_mode/wire/connection.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "core/base/limits.h"
 #include "tests/server_client_mode/proxy.h"
@@ -196,6 +197,31 @@ TEST_P(ConnectionOver, AFrameThatStopsInItsMiddleEndsTheConnection) {
   EXPECT_EQ(reading->code(), ErrorCode::kTimeout);
   EXPECT_NE(reading->what().find("stopped in the middle of a frame"), std::string::npos) << reading->what();
   EXPECT_TRUE(pair.client->closed());
+}
+
+TEST_P(ConnectionOver, WhoIsIdleHoldsLittle) {
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  constexpr std::size_t kPairs = 20, kMostOfEach = 100'000;
+  std::vector<WirePair> pairs;
+  pairs.push_back(open());  // what the first one makes is everybody's
+  const std::size_t before = in_use();
+  const Bytes block = noise(3'000'000);
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    WirePair& pair = pairs.emplace_back(open());
+    pair.server->send_block(1, {}, block, sums(), nullptr);  // has been busy
+    Bytes read;
+    loop.now([](Connection& client, Bytes& read, bool checksums) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read, checksums);
+    }(*pair.client, read, sums()));
+    loop.start(read_frame(*pair.client, 1ms));  // and rests now
+    loop.start(read_frame(*pair.server, 1ms));
+    loop.run();
+  }
+  const std::size_t pooled = 2 << 20;  // buffers of all
+  EXPECT_LT(in_use(), before + block.size() + pooled + 2 * kPairs * kMostOfEach);
 }
 
 class ThroughAProxy : public testing::WatchedTest<>, public testing::WireFixture {
