@@ -226,9 +226,9 @@ void measure_epoch(const BenchOptions& options, Report& report) {
 void measure_sharing(const BenchOptions& options, Report& report) {
   const LoaderOptions loader = small(options);
   LoaderOptions medium = loader, costly = loader;
-  medium.deal.batch_size = costly.deal.batch_size = 64;
-  medium.batch.fanouts = {5};
-  costly.batch.fanouts = {50};
+  medium.deal.batch_size = costly.deal.batch_size = 1024;  // a worker's time is what binds, not the wire
+  medium.batch.fanouts = {5, 5};
+  costly.batch.fanouts = {50, 5};
   const Server server(
       {.datasets = {loader.dataset}, .listen = wire::parse_address("127.0.0.1:0"), .num_workers = 1});
   const auto run = [&](const std::vector<LoaderOptions>& clients) {
