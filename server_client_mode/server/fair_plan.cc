@@ -220,7 +220,7 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
 }
 
 bool FairPlan::expects_soon() const {
-  return !under_way_.empty() && charged_ahead_ < kSoon * static_cast<double>(under_way_.size());
+  return under_way_.size() == 1 && waiting_ == 0 && charged_ahead_ < kSoon;
 }
 
 void FairPlan::freed(std::uint64_t client, std::size_t bytes) {

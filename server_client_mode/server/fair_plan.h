@@ -78,7 +78,8 @@ class FairPlan final : public BatchPlan {
     double worker_seconds = 0;  // that it has had
   };
   ClientLoad load(std::uint64_t client) const;
-  /// Whether what is under way is so small that going to sleep and being woken costs more.
+  /// Whether all that is asked for is one batch, so small that going to sleep and being woken costs more. Of
+  /// several, those that are made meanwhile are sent together, which costs less than each by itself.
   bool expects_soon() const;
   std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
 
