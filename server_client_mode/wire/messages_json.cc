@@ -19,7 +19,7 @@ using nlohmann::json;
 /// An object of JSON that is read key by key.
 class JsonMessage {
  public:
-  JsonMessage(std::string text, const char* message) : message_(message) {
+  JsonMessage(const std::string& text, const char* message) : message_(message) {
     if (json_depth(text) > kMaxJsonDepth) fail(ErrorCode::kInvalid, "its JSON nests too deep");
     whole_ = parse_json(text);
     if (whole_.is_discarded()) fail(ErrorCode::kCorrupt, "it is no JSON");
@@ -42,7 +42,7 @@ class JsonMessage {
   std::string text(const json& object, const char* key, std::size_t max_bytes) const {
     const json& value = at(object, key);
     if (!value.is_string()) wrong(key);
-    const auto text = value.get<std::string>();
+    auto text = value.get<std::string>();
     if (text.size() > max_bytes || !is_text(text, Lines::kOne)) wrong(key);
     return text;
   }
