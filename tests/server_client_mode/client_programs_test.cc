@@ -1,5 +1,6 @@
 // The programs over servers as a user meets them: the same lines as over a folder, and one line for what
 // cannot be.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/server_client_mode/remote_fixture.h"

@@ -157,7 +157,7 @@ TEST_F(SampleProgram, Links_ComeFromFilesAndAreDumpedByTheirNames) {
   const auto tracks = testing::check_trace(trace).tracks;
   EXPECT_TRUE(tracks.contains("0 links worker 0") || tracks.contains("0 links worker 1"));
   expect_refused(sample({"--links", links}), "links are given, but not of which edge type");
-  expect_refused(sample({"--negatives", "binary"}), "name their edge type");
+  expect_refused(sample({"--negatives", "binary"}), "their edge type is named");
   expect_refused(sample({"--link", "to", "--links", of_links}), "is no list of links");
   expect_refused(sample({"--link", "to", "--links", links, "--labels", links}), "is no list of labels");
   expect_refused(sample({"--link", "to"}), "train");  // the edge type has no splits

@@ -6,6 +6,8 @@
 #include <signal.h>
 
 #include <atomic>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
