@@ -61,7 +61,7 @@ void SeedStore::drop_unused_until(std::size_t bytes) {
 }
 
 std::string SeedStore::keep(std::shared_ptr<StoredSeeds> seeds) {
-  const std::string hash = sha256(seeds->bytes());
+  std::string hash = sha256(seeds->bytes());
   const MutexLock lock(mutex_);
   kept_.try_emplace(hash, Kept{.seeds = std::move(seeds), .last_used = {}}).first->second.last_used =
       Clock::now();

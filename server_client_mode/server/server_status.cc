@@ -70,10 +70,9 @@ class Family {
     family_.help = help;
     family_.type = type;
   }
-  Family& add(double value, std::vector<std::pair<std::string, std::string>> labels = {}) {
+  Family& add(double value, const std::vector<std::pair<std::string, std::string>>& labels = {}) {
     prometheus::ClientMetric metric;
-    for (auto& [name, text] : labels)
-      metric.label.push_back({.name = std::move(name), .value = std::move(text)});
+    for (const auto& [name, text] : labels) metric.label.push_back({.name = name, .value = text});
     if (family_.type == prometheus::MetricType::Counter)
       metric.counter.value = value;
     else
