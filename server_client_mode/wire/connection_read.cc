@@ -15,7 +15,7 @@ namespace hopfeed::wire {
 namespace {
 
 constexpr std::size_t kReadWithoutPause = 1 << 20;    // then the others of this thread have their turn
-constexpr std::size_t kSummedWhenRead = 256 << 10;    // of a block, while it is in the second cache
+constexpr std::size_t kSummedWhenRead = 512 << 10;    // of a block, while it is in the second cache
 constexpr std::size_t kFirstOfPayload = 1 << 20;      // memory for a payload before any of it has come
 constexpr std::uint64_t kSlowestPerSecond = 1 << 20;  // bytes of a large frame
 constexpr Clock::time_point kNever = Clock::time_point::max();  // the frame's own deadline counts

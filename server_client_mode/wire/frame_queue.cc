@@ -14,10 +14,11 @@ namespace asio = boost::asio;
 
 constexpr std::size_t kCopiedBlock =
     16 << 10;  // a block up to this size is copied: cheaper than a piece of its own
-constexpr std::size_t kJoined = 128 << 10;        // small frames are joined up to this size
-constexpr std::size_t kSummedAtOnce = 256 << 10;  // stays in the second cache until it is sent
-constexpr std::size_t kGathered = 1 << 20;        // handed out at once, where nothing is summed
-constexpr std::size_t kMostBuffers = 64;          // of one system call, as Asio gathers them
+constexpr std::size_t kJoined = 128 << 10;  // small frames are joined up to this size
+constexpr std::size_t kSummedAtOnce = 512
+                                      << 10;  // stays in the second cache until it is sent; less costs calls
+constexpr std::size_t kGathered = 1 << 20;    // handed out at once, where nothing is summed
+constexpr std::size_t kMostBuffers = 64;      // of one system call, as Asio gathers them
 
 constexpr std::size_t kKeptBuffers = 8;  // 1 MiB for each thread
 
