@@ -6,7 +6,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -150,6 +153,41 @@ double echo_us_median(std::size_t bytes, double seconds) {
     times.push_back(1e6 * (now() - sent));
   }
   shutdown(pair.a.get(), SHUT_WR);
+  other.join();
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
+}
+
+double wake_us_median(double seconds) {
+  const OwnedFd bells[2]{OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+                         OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
+  if (!bells[0] || !bells[1]) throw_errno("cannot make an eventfd", errno);
+  std::atomic<bool> done{false};
+  const auto await_bell = [&](int fd) {
+    pollfd poller{.fd = fd, .events = POLLIN, .revents = 0};
+    poll(&poller, 1, 1000);
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t ignored = read(fd, &count, sizeof count);
+  };
+  const auto ring_bell = [](int fd) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t ignored = write(fd, &one, sizeof one);
+  };
+  std::thread other([&] {
+    while (!done) {
+      await_bell(bells[0].get());
+      ring_bell(bells[1].get());
+    }
+  });
+  std::vector<double> times;
+  for (const double begin = now(); now() - begin < seconds;) {
+    const double rung = now();
+    ring_bell(bells[0].get());
+    await_bell(bells[1].get());
+    times.push_back(1e6 * (now() - rung) / 2);  // there and back
+  }
+  done = true;
+  ring_bell(bells[0].get());
   other.join();
   std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
   return times[times.size() / 2];

@@ -21,6 +21,8 @@ double crc_cpu_s_per_byte();
 double aes_gcm_bytes_per_s(double seconds);
 /// Median microseconds of `bytes` there and back between two threads over loopback.
 double echo_us_median(std::size_t bytes, double seconds);
+/// Median microseconds from ringing an eventfd to the end of the sleep of who polls it.
+double wake_us_median(double seconds);
 /// Bytes a second that iperf3 tells of loopback; 0 where it is not installed.
 double iperf3_bytes_per_s(double seconds);
 

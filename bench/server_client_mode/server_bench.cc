@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -181,13 +183,15 @@ void measure_small(const BenchOptions& options, Report& report) {
     return 1e6 * median(take(from, options.seconds, 100).waits);
   };
   const double remote_us = lone_us(lone), local_us = lone_us(worker_mode),
-               echo_us = echo_us_median(ready.block_bytes(), options.seconds / 3);
+               echo_us = echo_us_median(ready.block_bytes(), options.seconds / 3),
+               wake_us = wake_us_median(options.seconds / 3);
   report["request_us_median"] = remote_us;
   report["request_limit_us"] =
       echo_us + local_us;  // without the two wake-ups, which no other figure has alone
   report["echo_us_median"] = echo_us;
   report["worker_mode_us_median"] = local_us;
-  report["request_ratio"] = remote_us / (echo_us + local_us);
+  report["wake_us_median"] = wake_us;
+  report["request_ratio"] = remote_us / (echo_us + local_us + 2 * wake_us);
 }
 
 // ---- whole epochs
@@ -231,15 +235,30 @@ void measure_sharing(const BenchOptions& options, Report& report) {
   costly.batch.fanouts = {50, 5};
   const Server server(
       {.datasets = {loader.dataset}, .listen = wire::parse_address("127.0.0.1:0"), .num_workers = 1});
+  // Batches per second of each, in a window in which all of them take what they get.
   const auto run = [&](const std::vector<LoaderOptions>& clients) {
-    std::vector<double> rates(clients.size());
-    std::vector<std::thread> threads;
+    std::vector<std::atomic<std::int64_t>> taken(clients.size());
+    std::atomic<bool> done{false};
+    std::vector<std::future<void>> threads;
     for (std::size_t i = 0; i < clients.size(); ++i)
-      threads.emplace_back([&, i] {
+      threads.push_back(std::async(std::launch::async, [&, i] {
         RemoteLoader stream(to(server.address()), clients[i]);
-        rates[i] = take(stream, options.seconds, 100).batches_per_s();
-      });
-    for (std::thread& thread : threads) thread.join();
+        for (std::int64_t epoch = 0; !done; ++epoch) {
+          stream.begin_epoch(epoch);
+          while (!done && stream.next()) ++taken[i];
+        }
+      }));
+    const auto nap = [](double seconds) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    };
+    nap(1);
+    std::vector<double> rates;
+    for (const auto& count : taken) rates.push_back(-static_cast<double>(count));
+    nap(options.seconds);
+    for (std::size_t i = 0; i < clients.size(); ++i)
+      rates[i] = (rates[i] + static_cast<double>(taken[i])) / options.seconds;
+    done = true;
+    for (std::future<void>& thread : threads) thread.get();
     return rates;
   };
   const double alone = run({medium}).front();
