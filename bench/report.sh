@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 folder=$root/build/report bin='' doc=$root/docs/benchmarks.md
 rounds=3 seconds=2 workers=2 pages=always prepare='' gpu='' peers='' only=' '
-groups=(limits sampler kinds gather channel loader startup trainer large)
+groups=(limits sampler kinds gather channel loader startup server trainer large)
 kinds=(replace weighted weighted-replace temporal temporal-last disjoint hetero labor induced walk link link-strict link-exclude)
 
 listed() { local IFS=,; printf %s "$*" | sed 's/,/, /g'; }
@@ -68,7 +68,7 @@ cd "$root"
 if [[ -z $bin ]]; then
   step "Build"
   bin=$root/build/release/bin
-  build_preset release hopfeed-bench hopfeed-worker hopfeed-partition || die "the build failed; the compiler's message stands above"
+  build_preset release hopfeed-bench hopfeed-worker hopfeed-server hopfeed-partition || die "the build failed; the compiler's message stands above"
   # Built without Torch there is no such target.
   build_preset release hopfeed-bench-trainer || say "No hopfeed-bench-trainer here: built without Torch."
 fi
@@ -88,6 +88,10 @@ for group in gather channel; do
 done
 ! wanted loader || commands+=("loader --num-workers $workers")
 ! wanted startup || commands+=(startup)
+if wanted server; then
+  for part in blocks small sharing failover idle; do commands+=("server --part $part"); done
+  commands+=("server --part epoch --num-workers $workers")
+fi
 [[ ! -x $bin/hopfeed-bench-trainer ]] || ! wanted trainer || commands+=(hopfeed-bench-trainer)
 ! wanted large || commands+=("sampler --nodes 25000000 --edges 500000000 --features 1")
 [[ -z $gpu ]] || commands+=("limits --gpu")

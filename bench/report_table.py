@@ -108,6 +108,29 @@ def startup(r):
             f"{spread(r.all('worker_own_bytes'), ' MB', 1e-6)} of a worker's own; {spread(r.all('open_100_GB_ms'), ' ms')} to open 100 GB")
 
 
+def server(r):
+    """One part of the command each: the first key says which."""
+    has = r.reports[0].__contains__
+    if has("small_batches_per_s"):
+        return (f"{spread(r.all('small_batches_per_s'))} ready batches/s of {number(statistics.median(r.all('small_batch_bytes')))} bytes", "",
+                f"a lone request {spread(r.all('request_us_median'), ' us')}, {spread(r.all('request_ratio'))} of its limit")
+    if has("share_of_a_quarter_least"):
+        return (f"{spread(r.all('share_of_a_quarter_least'))} of a quarter of the worker for the least of four clients", "",
+                f"beside a frozen client {spread(r.all('rate_beside_a_frozen_client'))} of the rate without it")
+    if has("failover_ms"):
+        return f"{spread(r.all('failover_ms'), ' ms')} to the next batch after a server has gone", "", ""
+    if has("idle_client_cpu"):
+        return (f"{spread(r.all('idle_client_bytes'), ' KB', 1e-3)} for each of 200 idle clients", "",
+                f"{spread(r.all('idle_client_cpu'), '%', 100)} of a core for all; grew by {spread(r.all('growth_bytes'))} bytes")
+    if has("cpu_ratio"):
+        return (f"{spread(r.all('cpu_ms_per_batch'), ' ms')} of CPU a batch, sampled, gathered and sent", "",
+                f"{spread(r.all('cpu_ratio'))} of worker mode, loop and checksums")
+    return (f"{spread(r.all('block_bytes_per_s'), ' GB/s', 1e-9)} of ready blocks of {number(1e-6 * statistics.median(r.all('block_bytes')))} MB",
+            f"{spread(r.all('fraction_of_loop'), '%', 100)}",
+            f"under TLS {spread(r.all('tls_bytes_per_s'), ' GB/s', 1e-9)}, {spread(r.all('tls_fraction_of_limit'), '%', 100)}; "
+            f"iperf3 {spread(r.all('iperf3_bytes_per_s'), ' GB/s', 1e-9)}")
+
+
 def trainer(r):
     return (f"{spread(r.all('cpu_ms'), ' ms')} of CPU a step", "",
             f"{spread(r.all('wall_ms'), ' ms')} of wall; forward {spread(r.all('forward_cpu_ms'))}, "
@@ -125,7 +148,7 @@ def prepare(r):
             f"{spread(r.all('cpu_seconds'), ' s')} of CPU, {spread(r.all('peak_bytes'), ' GB', 1e-9)} resident")
 
 
-KINDS = {"limits": limits, "sampler": sampler, "gather": gather, "channel": channel, "loader": loader, "startup": startup,
+KINDS = {"limits": limits, "sampler": sampler, "gather": gather, "channel": channel, "loader": loader, "startup": startup, "server": server,
          "trainer": trainer, "trainer-compared": compared, "prepare": prepare}
 
 
