@@ -51,6 +51,7 @@ ConnectionFillers::ConnectionFillers(std::shared_ptr<ChannelHost> host,
       context_(std::move(context)),
       keeper_(host_),
       servers_(options_.remote.servers),
+      failed_(options_.remote.servers.size()),
       first_(std::move(first)) {
   for (std::uint32_t record = host_->view().shape().num_workers; record-- > 0;)
     free_records_.push_back(record);
@@ -208,9 +209,13 @@ std::shared_ptr<ServerLink> ConnectionFillers::adopt(Contact contact, std::size_
   options.record = record;
   options.server = server;
   options.batch_deadline = options_.remote.batch_deadline;
-  options.published = [this, server] {
+  options.published = [this, server](const PlannedBatch& batch) {
     lost_in_a_row_ = 0;
     servers_.note_success(server);
+    failed_.forget(batch);
+  };
+  options.failed = [this, server](const PlannedBatch& batch, ErrorCode code) {
+    return failed_.note(server, batch, code, [this](std::size_t other) { return may_ask(other); });
   };
   auto link = std::make_shared<ServerLink>(*host_, std::move(contact), check_, std::move(options));
   links_.push_back(link);
@@ -218,6 +223,13 @@ std::shared_ptr<ServerLink> ConnectionFillers::adopt(Contact contact, std::size_
   ++running_;
   asio::co_spawn(*context_, serve(link), [this](const std::exception_ptr&) { --running_; });
   return link;
+}
+
+/// Whether a batch can go to this server, as far as is known.
+bool ConnectionFillers::may_ask(std::size_t server) const {
+  return servers_.may_try(server, Clock::now()) || std::ranges::any_of(links_, [&](const auto& link) {
+           return link->server() == server && !link->leaving() && !link->ended();
+         });
 }
 
 /// Its read has ended, so nobody writes into its slots any more.
@@ -231,9 +243,11 @@ void ConnectionFillers::finish(const std::shared_ptr<ServerLink>& link, const Er
     const Error cause(why.code(), link->why_closed());
     if (link->draining())
       servers_.note_draining(link->server(), now);
+    else if (link->faulty())
+      servers_.note_fault(link->server(), cause, now);
     else
       servers_.note_failure(link->server(), cause, now);
-    if (claimed > 0 && ++lost_in_a_row_ > kMaxLostInARow * static_cast<int>(posts_.size()))
+    if (!link->faulty() && claimed > 0 && ++lost_in_a_row_ > kMaxLostInARow * static_cast<int>(posts_.size()))
       host_->fail(
           Error(cause.code(),
                 fmt::format("{} connections in a row were lost without a finished batch, so no more are "
@@ -294,7 +308,7 @@ asio::awaitable<void> ConnectionFillers::keep_post(std::shared_ptr<Post> post) {
       post->link = co_await connect_any(post->home);
       look_home = Clock::now() + kLookHome;
     } else if (Clock::now() >= look_home) {
-      if (post->link->server() != post->home) {
+      if (post->link->server() != post->home && servers_.may_try(post->home, Clock::now())) {
         if (std::shared_ptr<ServerLink> back = co_await connect(post->home)) {
           post->link->leave();
           post->link = std::move(back);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "server_client_mode/client/block_check.h"
+#include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/first_contact.h"
 #include "server_client_mode/client/remote_options.h"
 #include "server_client_mode/client/server_link.h"
@@ -69,6 +70,7 @@ class ConnectionFillers final : public SlotFillers {
   wire::asio::awaitable<std::shared_ptr<ServerLink>> connect(std::size_t server);
   wire::asio::awaitable<void> serve(std::shared_ptr<ServerLink> link);
   std::shared_ptr<ServerLink> adopt(Contact contact, std::size_t server);
+  bool may_ask(std::size_t server) const;
   void finish(const std::shared_ptr<ServerLink>& link, const Error& why);
   void wake_posts();
   bool stopped() const { return stopping_ || host_->failure().has_value(); }
@@ -83,6 +85,7 @@ class ConnectionFillers final : public SlotFillers {
   // The thread's own, as all below.
   SlotKeeper keeper_;
   ServerList servers_;
+  FailedBatches failed_;
   std::optional<FirstContact> first_;
   std::vector<std::uint32_t> free_records_;
   std::vector<std::shared_ptr<ServerLink>> links_;  // whose connections are open

@@ -233,8 +233,19 @@ void ServerLink::on_size(AskedMap::iterator at, std::uint64_t bytes) {
 void ServerLink::on_failed(AskedMap::iterator at, const wire::Refusal& refusal) {
   const Asked& asked = at->second;
   if (!asked.finished && asked.cancelled) port_.publish(asked.claim, 0);
-  if (!asked.finished && !asked.cancelled) port_.publish_error(asked.claim, refusal.code, refusal.text);
-  done(at);
+  if (asked.finished || asked.cancelled) return done(at);
+  const std::string why = fmt::format("{}: {}", connection_.peer(), refusal.text);
+  switch (options_.failed(asked.claim.batch, refusal.code)) {
+    case AfterFailure::kIsFinal:
+      port_.publish_error(asked.claim, refusal.code, why);
+      return done(at);
+    case AfterFailure::kAskAgain:
+      if (!leaving_) return ask(Claim(asked.claim));
+      [[fallthrough]];
+    case AfterFailure::kAskElsewhere:
+      faulty_ = true;  // its claims go back once this link is gone
+      return close(why);
+  }
 }
 
 void ServerLink::on_dropped(AskedMap::iterator at) {
@@ -276,8 +287,8 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   const auto head = wire::from_bytes<wire::BlockHead>(head_bytes);
   const std::span<std::byte> block = port_.block(asked.claim, bytes);
   co_await connection_.read_block(block, checksums);
+  const PlannedBatch batch = asked.claim.batch;
   if (!asked.cancelled) {
-    const PlannedBatch& batch = asked.claim.batch;
     BatchKey key;
     key.seed = check_.seed();
     key.epoch = batch.epoch;
@@ -288,7 +299,7 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   }
   port_.publish(asked.claim, asked.cancelled ? 0 : bytes);
   done(at);
-  options_.published();
+  options_.published(batch);
 }
 
 asio::awaitable<void> ServerLink::skip(std::uint64_t bytes) {

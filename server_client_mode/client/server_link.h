@@ -20,6 +20,7 @@
 
 #include "channel/worker_port.h"
 #include "server_client_mode/client/block_check.h"
+#include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/server_talk.h"
 #include "worker_mode/channel_host.h"
 
@@ -29,7 +30,9 @@ struct ServerLinkOptions {
   std::uint32_t record = 0;  // of the channel, that it fills under; welcomed already
   std::size_t server = 0;    // number of the server
   std::chrono::milliseconds batch_deadline{};
-  std::function<void()> published;  // after each batch
+  std::function<void(const PlannedBatch&)> published;  // after each batch
+  /// What to do with a batch that the server has failed.
+  std::function<AfterFailure(const PlannedBatch&, ErrorCode)> failed;
 };
 
 /// What SlotRecord::worker says of a batch: server and worker of it.
@@ -59,6 +62,8 @@ class ServerLink {
   bool ended() const { return contact_.connection->closed(); }
   /// The server has said that it is about to leave.
   bool draining() const { return draining_; }
+  /// The server has failed a batch that others may be able to make, and is left for it.
+  bool faulty() const { return faulty_; }
   /// Batches that it has claimed and not published.
   std::size_t num_claimed() const;
   /// Why this side has closed it; empty: it has not.
@@ -104,7 +109,7 @@ class ServerLink {
   AskedMap asked_;
   std::array<std::uint64_t, 256> recent_{};  // requests that are done with, in a ring
   std::size_t num_done_ = 0;
-  bool leaving_ = false, draining_ = false, serve_ = false;
+  bool leaving_ = false, draining_ = false, faulty_ = false, serve_ = false;
   std::string why_closed_;
   std::uint64_t seen_bytes_ = 0;
   Clock::time_point last_sign_, last_ping_, last_tick_;

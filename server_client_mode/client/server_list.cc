@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kAfterRefusal = 5000ms, kAfterDraining = 250ms, kFirstBackoff = 10ms,
-                                    kMaxBackoff = 1000ms;
+constexpr std::chrono::milliseconds kAfterRefusal = 5000ms, kAfterFault = 5000ms, kAfterDraining = 250ms,
+                                    kFirstBackoff = 10ms, kMaxBackoff = 1000ms;
 
 }  // namespace
 
@@ -56,6 +56,11 @@ void ServerList::note_failure(std::size_t i, const Error& why, Clock::time_point
   server.not_before =
       now + (is_refusal(why) ? Clock::duration(kAfterRefusal)
                              : std::chrono::duration_cast<Clock::duration>(share(jitter_) * backoff));
+}
+
+void ServerList::note_fault(std::size_t i, const Error& why, Clock::time_point now) {
+  servers_[i].words = why.what();
+  servers_[i].not_before = now + kAfterFault;
 }
 
 void ServerList::note_draining(std::size_t i, Clock::time_point now) {

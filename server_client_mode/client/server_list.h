@@ -35,6 +35,8 @@ class ServerList {
   /// It refused, did not answer or was lost. One that refused is left alone for five seconds; others for
   /// 10 ms, doubling to a second, with jitter.
   void note_failure(std::size_t i, const Error& why, Clock::time_point now);
+  /// It could not make a batch that others may: it is left alone for five seconds.
+  void note_fault(std::size_t i, const Error& why, Clock::time_point now);
   /// It is about to leave; whoever comes after it may be there soon.
   void note_draining(std::size_t i, Clock::time_point now);
   /// It has given a batch.

@@ -165,22 +165,73 @@ TEST_F(HostileServer, SilentServerAlone_IsAnErrorThatNamesItsDeadline) {
   EXPECT_NE(error.find(silent.address().to_text()), std::string::npos) << error;
 }
 
-TEST_F(HostileServer, FailedBatch_IsTheErrorInItsTurn_AndTheOthersCome) {
-  const std::vector<std::string> want = expected(options());
-  ScriptedServer server(scripted([](const Turn& turn) {
-    if (turn.asked.first != 32) return false;
+/// Fails the batch from this position on; each one where it is -1.
+std::function<bool(const Turn&)> fail_batch(ErrorCode code, std::int64_t first, std::atomic<int>& times) {
+  return [code, first, &times](const Turn& turn) {
+    if (first >= 0 && turn.asked.first != first) return false;
+    ++times;
     wire::Refusal refusal;
-    refusal.code = ErrorCode::kCorrupt;
+    refusal.code = code;
     refusal.text = "row 7 is damaged";
     turn.send(wire::FrameType::kFailed, wire::to_bytes(refusal));
     return true;
-  }));
+  };
+}
+
+TEST_F(HostileServer, FailedBatch_IsTheErrorInItsTurn_AndTheOthersCome) {
+  const std::vector<std::string> want = expected(options());
+  std::atomic<int> failed{0};
+  ScriptedServer server(scripted(fail_batch(ErrorCode::kCorrupt, 32, failed)));
   RemoteLoader loader(remote({server.address()}), options());
   loader.begin_epoch(0);
   EXPECT_EQ(line_of(loader.next()->view()), want[0]);
   EXPECT_EQ(line_of(loader.next()->view()), want[1]);
-  EXPECT_EQ(error_of([&] { loader.next(); }), "corrupt: row 7 is damaged");
+  EXPECT_EQ(error_of([&] { loader.next(); }),
+            "corrupt: server " + server.address().to_text() + ": row 7 is damaged");
+  EXPECT_EQ(failed, 3) << "what was wrong could have passed by itself";
   EXPECT_EQ(loader.stats().worker_deaths, 0);
+}
+
+TEST_F(HostileServer, FaultOfOneServer_LeavesTheBatchesToTheOther) {
+  for (const ErrorCode code :
+       {ErrorCode::kIo, ErrorCode::kNoSpace, ErrorCode::kNotFound, ErrorCode::kPeerDied}) {
+    std::atomic<int> failed{0};
+    ScriptedServer ill(scripted(fail_batch(code, -1, failed)));
+    expect_same_bytes_beside(ill);
+    EXPECT_GT(failed, 0);
+  }
+}
+
+TEST_F(HostileServer, BatchThatAllServersFail_IsTheErrorInItsTurn) {
+  std::atomic<int> failed{0};
+  ScriptedServer one(scripted(fail_batch(ErrorCode::kNoSpace, 32, failed))),
+      two(scripted(fail_batch(ErrorCode::kNoSpace, 32, failed)));
+  RemoteLoader loader(remote({one.address(), two.address()}), options());
+  loader.begin_epoch(0);
+  ASSERT_TRUE(loader.next() && loader.next());
+  const std::string error = error_of([&] { loader.next(); });
+  EXPECT_TRUE(error.starts_with("no space: server 127.0.0.1:")) << error;
+  EXPECT_EQ(failed, 2);
+}
+
+TEST_F(HostileServer, FailedBatchBesideAServerThatIsGone_IsAnError) {
+  std::atomic<int> failed{0};
+  const wire::Address gone = ScriptedServer(scripted()).address();
+  ScriptedServer ill(scripted(fail_batch(ErrorCode::kIo, 32, failed)));
+  RemoteLoader loader(remote({ill.address(), gone}), options());
+  const std::string error = error_of([&] { loaded(loader); });
+  EXPECT_NE(error.find(ill.address().to_text() + ": row 7 is damaged"), std::string::npos) << error;
+  EXPECT_LE(failed, 3);
+}
+
+TEST_F(HostileServer, QuestionThatCannotBeServed_IsAskedOfNobodyElse) {
+  std::atomic<int> failed{0};
+  ScriptedServer one(scripted(fail_batch(ErrorCode::kInvalid, 0, failed))),
+      two(scripted(fail_batch(ErrorCode::kInvalid, 0, failed)));
+  RemoteLoader loader(remote({one.address(), two.address()}), options());
+  loader.begin_epoch(0);
+  EXPECT_NE(error_of([&] { loader.next(); }).find("row 7 is damaged"), std::string::npos);
+  EXPECT_EQ(failed, 1);
 }
 
 TEST_F(HostileServer, DroppedBatch_IsAskedForAgain) {
