@@ -52,6 +52,7 @@ std::vector<std::uint64_t> FairPlan::leave(std::uint64_t client) {
   Client& gone = *found->second;
   waiting_ -= std::ssize(gone.waiting);
   bytes_in_use_ -= gone.block_bytes;
+  blocks_ -= gone.blocks;
   std::erase(active_, &gone);
   clients_.erase(found);
   return sequences;
@@ -111,12 +112,14 @@ bool FairPlan::room_ahead() const {
 }
 
 /// Whether one more batch stays within the client's shares. One that has nothing may have one, whatever its
-/// size: the lowest unfinished batch of the channel is always given its memory.
+/// size: the lowest unfinished batch of the channel is always given its memory. Of the slots nobody has more
+/// than are free (Choudhury, Hahne, "Dynamic Queue Length Thresholds", 1998): n clients that want all get one
+/// part in n + 1 each, and whoever comes next finds a free one, also where those before take nothing.
 bool FairPlan::may_have(const Client& client, const Cost& cost) const {
   if (client.slots() == 0) return true;
-  const auto active = std::max<std::int64_t>(1, std::ssize(active_));
-  if (client.slots() >= std::max<std::int64_t>(1, options_.slots / active)) return false;
-  const std::size_t share = options_.bytes / static_cast<std::size_t>(active + 1);
+  const std::int64_t free = options_.slots - under_way() - blocks_;
+  if (client.slots() >= free) return false;
+  const std::size_t share = options_.bytes / (std::max<std::size_t>(1, active_.size()) + 1);
   return client.block_bytes + client.expected_bytes + static_cast<std::size_t>(cost.bytes) <= share;
 }
 
@@ -206,6 +209,7 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
   client.worker_seconds += batch.seconds;
   if (batch.bytes > 0) {
     ++client.blocks;
+    ++blocks_;
     client.block_bytes += batch.bytes;
     bytes_in_use_ += batch.bytes;
     const auto bytes = static_cast<double>(batch.bytes);
@@ -227,6 +231,7 @@ void FairPlan::freed(std::uint64_t client, std::size_t bytes) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   --found->second->blocks;
+  --blocks_;
   found->second->block_bytes -= bytes;
   bytes_in_use_ -= bytes;
 }

@@ -6,8 +6,8 @@
 // to do, or could not be served because it takes nothing, goes on at about the time of the others: nobody
 // saves up.
 //
-// A client holds at most its share of the slots and of the memory. So one that takes nothing holds up
-// itself alone.
+// A client holds at most its share of the slots and of the memory, and some of both stay free for whoever
+// comes next. So one that takes nothing holds up itself alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -110,10 +110,10 @@ class FairPlan final : public BatchPlan {
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by sequence
   std::unordered_map<std::uint32_t, Cost> costs_;          // by job: lately
   std::uint64_t next_sequence_ = 0;
-  std::int64_t waiting_ = 0;
-  double now_ = 0;                // virtual time
-  double charged_ahead_ = 0;      // of what is under way
-  std::size_t bytes_in_use_ = 0;  // of blocks, and expected of what is under way
+  std::int64_t waiting_ = 0, blocks_ = 0;  // of all clients
+  double now_ = 0;                         // virtual time
+  double charged_ahead_ = 0;               // of what is under way
+  std::size_t bytes_in_use_ = 0;           // of blocks, and expected of what is under way
 };
 
 }  // namespace hopfeed
