@@ -82,8 +82,11 @@ TEST(FrameLimits, DepthOfJson) {
 }
 
 TEST(FrameLimits, PathsOfSocketFiles) {
-  EXPECT_NO_THROW(parse_address("unix:" + std::string(kMaxSocketPath, 'p')));
-  expect_refused([] { parse_address("unix:" + std::string(kMaxSocketPath + 1, 'p')); }, "use a shorter one");
+  std::string longest = "unix:";
+  longest.append(kMaxSocketPath, 'p');
+  EXPECT_NO_THROW(parse_address(longest));
+  const std::string longer = longest + "p";
+  expect_refused([&] { parse_address(longer); }, "use a shorter one");
 }
 
 TEST(FrameLimits, NumberOfServers) {
