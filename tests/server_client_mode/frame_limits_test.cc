@@ -1,5 +1,6 @@
 // Each limit of the wire (core/base/limits.h) holds: what is one above it is refused, what is at it is not.
 // Those of a frame's length are in frame_test.cc.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -92,7 +93,7 @@ TEST(FrameLimits, PathsOfSocketFiles) {
 TEST(FrameLimits, NumberOfServers) {
   std::string list;
   for (std::size_t i = 0; i < kMaxServers; ++i)
-    list += (i == 0 ? "" : ",") + ("h" + std::to_string(i)) + ":1";
+    list += fmt::format("{}h{}:1", i == 0 ? "" : ",", i);
   EXPECT_EQ(parse_addresses(list).size(), kMaxServers);
   expect_refused([&] { parse_addresses(list + ",one.more:1"); }, "more than");
 }
