@@ -32,16 +32,18 @@ std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec
                                                 : "seeds are given beside a split; leave one of them out");
   if (spec.batch.link.on()) {
     const int edge_type = dataset.meta().edge_type(spec.batch.link.edge_type);
+    auto links = given ? std::make_unique<LinkSet>(packed)
+                       : std::make_unique<LinkSet>(dataset, edge_type, LinkInput{.split = spec.seeds.split});
+    if (given) links->check(dataset.meta(), edge_type);
     return std::make_unique<BatchSource>(
-        given ? std::make_unique<LinkSet>(packed)
-              : std::make_unique<LinkSet>(dataset, edge_type, LinkInput{.split = spec.seeds.split}),
-        LinkSet::ListOptions{.edge_type = edge_type, .shuffle = spec.shuffle});
+        std::move(links), LinkSet::ListOptions{.edge_type = edge_type, .shuffle = spec.shuffle});
   }
   const int node_type = seed_node_type(dataset.meta(), spec.seeds.node_type);
-  return std::make_unique<BatchSource>(
-      given ? std::make_unique<NodeSet>(packed)
-            : std::make_unique<NodeSet>(dataset, node_type, NodeInput{.split = spec.seeds.split}),
-      NodeSet::ListOptions{.node_type = node_type, .shuffle = spec.shuffle});
+  auto nodes = given ? std::make_unique<NodeSet>(packed)
+                     : std::make_unique<NodeSet>(dataset, node_type, NodeInput{.split = spec.seeds.split});
+  if (given) nodes->check(dataset.meta(), node_type);
+  return std::make_unique<BatchSource>(std::move(nodes),
+                                       NodeSet::ListOptions{.node_type = node_type, .shuffle = spec.shuffle});
 }
 
 }  // namespace hopfeed

@@ -41,8 +41,8 @@ class BatchSource {
 
 /// What a job's batches start from, as its spec says: a split of the dataset, or what was given and packed
 /// elsewhere. `dataset` and `packed` (empty for a split) must outlive it. Throws kInvalid where the dataset
-/// is not the spec's or has changed, kNotFound for a split or type that it lacks, kVersion for a spec of
-/// other rules, kCorrupt for a pack that is none.
+/// is not the spec's or has changed, or a given id is no node of it, kNotFound for a split or type that it
+/// lacks, kVersion for a spec of other rules, kCorrupt for a pack that is none.
 std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,
                                          std::span<const std::byte> packed);
 

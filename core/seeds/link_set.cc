@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/option_name.h"
+#include "core/seeds/packed_arrays.h"
 
 namespace hopfeed {
 namespace {
@@ -83,24 +84,18 @@ std::vector<std::byte> LinkSet::pack() const {
 }
 
 LinkSet::LinkSet(std::span<const std::byte> packed) : given_(true) {
-  PackedLinksHead head;
-  const auto fail = [] {
-    throw Error(ErrorCode::kCorrupt, "the links that a worker was given cannot be read");
-  };
-  if (packed.size() < sizeof(head)) fail();
-  std::memcpy(&head, packed.data(), sizeof(head));
-  const auto* at = reinterpret_cast<const std::int64_t*>(packed.data() + sizeof(head));
-  std::size_t left = (packed.size() - sizeof(head)) / sizeof(std::int64_t);
-  const auto take = [&](std::int64_t count) {
-    if (count < 0 || static_cast<std::size_t>(count) > left) fail();
-    const std::span<const std::int64_t> array(at, static_cast<std::size_t>(count));
-    at += count;
-    left -= static_cast<std::size_t>(count);
-    return array;
-  };
-  pairs_ = take(head.num_ids);
-  labels_ = take(head.num_labels);
-  times_ = take(head.num_times);
+  PackedArrays arrays(packed);
+  const auto head = arrays.head<PackedLinksHead>();
+  pairs_ = arrays.take<std::int64_t>(head.num_ids, "num_ids");
+  PackedArrays::require(pairs_.size() % 2 == 0,
+                        fmt::format("num_ids is {}, and links have two ends", head.num_ids));
+  labels_ = arrays.take_for_each<std::int64_t>(head.num_labels, "num_labels", pairs_.size() / 2);
+  times_ = arrays.take_for_each<std::int64_t>(head.num_times, "num_times", pairs_.size() / 2);
+  arrays.end();
+}
+
+void LinkSet::check(const DatasetMeta& meta, int edge_type) const {
+  check_links(meta, edge_type, pairs_, file_);
 }
 
 LinkList LinkSet::list(const ListOptions& options) const& {

@@ -30,13 +30,16 @@ class LinkSet {
   /// Of pairs that are given, where the dataset is not at hand: the same set, the same pack. Throws the same,
   /// and kUnsupported for what goes with a split, whose links only the dataset has.
   LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input);
-  /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
+  /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
+  /// the field. check() tells whether the ids are the dataset's.
   explicit LinkSet(std::span<const std::byte> packed);
   LinkSet(const LinkSet&) = delete;
   LinkSet& operator=(const LinkSet&) = delete;
 
   /// Whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return given_; }
+  /// Throws kInvalid naming the first end that is no node of the dataset.
+  void check(const DatasetMeta& meta, int edge_type) const;
   std::vector<std::byte> pack() const;
   struct ListOptions {
     int edge_type = 0;

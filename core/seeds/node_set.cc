@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/base/option_name.h"
 #include "core/dataset/alias_table.h"
+#include "core/seeds/packed_arrays.h"
 
 namespace hopfeed {
 namespace {
@@ -41,6 +43,19 @@ std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
     return alias_table(weights);
   } catch (const Error& error) {
     throw Error(error.code(), option_file("seed_weights") + "the weights of the seeds: " + error.what());
+  }
+}
+
+/// Of a pack: what alias_table() can have made, as far as draws rely on it.
+void check_table(std::span<const AliasEntry> table) {
+  PackedArrays::require(table.size() <= static_cast<std::size_t>(kMaxWeightedDegree),
+                        fmt::format("num_weights is {}, at most {}", table.size(), kMaxWeightedDegree));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const AliasEntry& entry = table[i];
+    PackedArrays::require(entry.alias < table.size(),
+                          fmt::format("weight {} has alias {} of {}", i, entry.alias, table.size()));
+    PackedArrays::require(entry.alias != i || entry.threshold == UINT32_MAX,
+                          fmt::format("weight {} has threshold {}", i, entry.threshold));
   }
 }
 
@@ -118,28 +133,20 @@ std::vector<std::byte> NodeSet::pack() const {
 }
 
 NodeSet::NodeSet(std::span<const std::byte> packed) : given_(true) {
-  PackedNodesHead head;
-  const auto fail = [] {
-    throw Error(ErrorCode::kCorrupt, "the seeds that a worker was given cannot be read");
-  };
-  if (packed.size() < sizeof(head)) fail();
-  std::memcpy(&head, packed.data(), sizeof(head));
-  static_assert(sizeof(AliasEntry) == sizeof(std::int64_t));
-  const std::byte* at = packed.data() + sizeof(head);
-  std::size_t left = (packed.size() - sizeof(head)) / sizeof(std::int64_t);
-  const auto take = [&](std::int64_t count) {
-    if (count < 0 || static_cast<std::size_t>(count) > left) fail();
-    const std::byte* begin = at;
-    at += static_cast<std::size_t>(count) * sizeof(std::int64_t);
-    left -= static_cast<std::size_t>(count);
-    return begin;
-  };
-  ids_ = {reinterpret_cast<const std::int64_t*>(take(head.num_ids)), static_cast<std::size_t>(head.num_ids)};
-  times_ = {reinterpret_cast<const std::int64_t*>(take(head.num_times)),
-            static_cast<std::size_t>(head.num_times)};
-  weights_ = {reinterpret_cast<const AliasEntry*>(take(head.num_weights)),
-              static_cast<std::size_t>(head.num_weights)};
+  PackedArrays arrays(packed);
+  const auto head = arrays.head<PackedNodesHead>();
+  ids_ = arrays.take<std::int64_t>(head.num_ids, "num_ids");
+  times_ = arrays.take_for_each<std::int64_t>(head.num_times, "num_times", ids_.size());
+  weights_ = arrays.take_for_each<AliasEntry>(head.num_weights, "num_weights", ids_.size());
+  PackedArrays::require(head.named_by_node == 0 || head.named_by_node == 1,
+                        fmt::format("named_by_node is {}", head.named_by_node));
+  arrays.end();
+  check_table(weights_);
   named_by_node_ = head.named_by_node != 0;
+}
+
+void NodeSet::check(const DatasetMeta& meta, int node_type) const {
+  check_ids(ids_, meta.node_types[static_cast<std::size_t>(node_type)]);
 }
 
 NodeList NodeSet::list(const ListOptions& options) const& {

@@ -37,13 +37,16 @@ class NodeSet {
   /// Of seeds that are given whole (ids or a mask), where the dataset is not at hand: the same set, the same
   /// pack. Throws the same, and kUnsupported for what goes with a split, whose nodes only the dataset has.
   NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input);
-  /// Views what pack() gave, which must outlive the set. Throws kCorrupt.
+  /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
+  /// the field. check() tells whether the ids are the dataset's.
   explicit NodeSet(std::span<const std::byte> packed);
   NodeSet(const NodeSet&) = delete;
   NodeSet& operator=(const NodeSet&) = delete;
 
   /// Whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return given_; }
+  /// Throws kInvalid naming the first seed that is no node of the dataset.
+  void check(const DatasetMeta& meta, int node_type) const;
   std::vector<std::byte> pack() const;
   struct ListOptions {
     int node_type = 0;

@@ -119,6 +119,27 @@ TEST_F(Links, Packed_AreTheSameForAWorker) {
   EXPECT_THROW(LinkSet(std::span(bytes).first(3)), Error);
 }
 
+TEST_F(Links, PackWithAFieldThatCannotBe_IsCorruptAndTheFieldIsNamed) {
+  const auto why = [&](const std::vector<std::int64_t>& words) {
+    try {
+      const LinkSet read(std::as_bytes(std::span(words)));
+      read.check(dataset_->meta(), 0);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(why({4, 2, 2, 0, 1, 1, 2, 7, 8, 9, 10}), "no error");
+  EXPECT_NE(why({3, 0, 0, 0, 1, 1}).find("num_ids is 3"), std::string::npos);
+  EXPECT_NE(why({4, 1, 0, 0, 1, 1, 2, 7}).find("num_labels is 1"), std::string::npos);
+  EXPECT_NE(why({4, 0, 3, 0, 1, 1, 2, 7, 8, 9}).find("num_times is 3"), std::string::npos);
+  EXPECT_NE(why({4, 0, -1, 0, 1, 1, 2}).find("num_times is -1"), std::string::npos);
+  EXPECT_NE(why({4, 0, 0, 0, 1, 1, 2, 7}).find("8 bytes too many"), std::string::npos);
+  EXPECT_NE(why({INT64_MAX, 0, 0, 0, 1, 1, 2}).find("num_ids"), std::string::npos);
+  EXPECT_NE(why({4, 0, 0, 0, 1, -1, 2}).find("is no node"), std::string::npos);
+  EXPECT_NE(why({4, 0, 0, 0, 1, 1, std::int64_t{1} << 40}).find("is no node"), std::string::npos);
+}
+
 template <class Pairs>
 constexpr bool kMakesAList = std::is_constructible_v<LinkList, Pairs, LinkListOptions>;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -84,6 +85,56 @@ TEST_F(Seeds, Packed_AreTheSameForAWorker) {
   EXPECT_EQ(a.times, b.times);
   EXPECT_THROW(NodeSet(std::span(bytes).first(bytes.size() - 8)), Error);
   EXPECT_THROW(NodeSet(std::span(bytes).first(3)), Error);
+}
+
+// A server takes packs of whoever reaches it.
+TEST_F(Seeds, PackWithAFieldThatCannotBe_IsCorruptAndTheFieldIsNamed) {
+  const NodeSet set(*dataset_, 0, {.ids = Ints{5, 2, 1}, .times = {50, 20, 51}, .weights = {1, 0, 3}});
+  const std::vector<std::byte> good = set.pack();  // 4 fields, 3 ids, 3 times, 3 weights
+  const auto why = [&](const Ints& words) {
+    try {
+      const NodeSet read(std::as_bytes(std::span(words)));
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kCorrupt ? std::string(error.what()) : "another code";
+    }
+    return std::string("no error");
+  };
+  Ints words(good.size() / 8);
+  std::memcpy(words.data(), good.data(), good.size());
+  EXPECT_EQ(why(words), "no error");
+  const auto with = [&](std::size_t at, std::int64_t value) {
+    Ints other = words;
+    other[at] = value;
+    return why(other);
+  };
+  for (const std::int64_t count : {std::int64_t{-1}, std::int64_t{1}, std::int64_t{2}, std::int64_t{4},
+                                   std::int64_t{1} << 61, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
+    EXPECT_NE(with(0, count), "no error") << count;
+    EXPECT_NE(with(1, count).find("num_times"), std::string::npos) << count << with(1, count);
+    EXPECT_NE(with(2, count).find("num_weights"), std::string::npos) << count << with(2, count);
+  }
+  EXPECT_NE(with(1, 0).find("24 bytes too many"), std::string::npos) << with(1, 0);
+  EXPECT_NE(with(3, 2).find("named_by_node is 2"), std::string::npos) << with(3, 2);
+  const auto entry = [](std::uint32_t threshold, std::uint32_t alias) {
+    return static_cast<std::int64_t>(std::uint64_t{alias} << 32 | threshold);
+  };
+  EXPECT_NE(with(11, entry(7, 3)).find("weight 1 has alias 3 of 3"), std::string::npos);
+  EXPECT_NE(with(11, entry(7, UINT32_MAX)).find("has alias"), std::string::npos);
+  EXPECT_NE(with(11, entry(7, 1)).find("weight 1 has threshold 7"), std::string::npos);
+  Ints more = words;
+  more.push_back(0);
+  EXPECT_NE(why(more).find("8 bytes too many"), std::string::npos);
+  EXPECT_THROW(NodeSet(std::span(good).first(good.size() - 1)), Error);
+  EXPECT_THROW(NodeSet(std::span<const std::byte>()), Error);
+}
+
+TEST_F(Seeds, PackedIdsThatAreNoNodes_AreToldByCheck) {
+  for (const std::int64_t id :
+       {std::int64_t{-1}, dataset_->meta().node_types[0].count, std::int64_t{1} << 40}) {
+    const Ints words{2, 0, 0, 0, 1, id};
+    const NodeSet read(std::as_bytes(std::span(words)));
+    EXPECT_THROW(read.check(dataset_->meta(), 0), Error) << id;
+  }
 }
 
 TEST_F(Seeds, DrawnByWeight_HaveTheirChances) {

@@ -88,6 +88,24 @@ TEST_F(Jobs, FailedOpening_LeavesNoJobBehind) {
   EXPECT_EQ(table_->size(), 0U);
 }
 
+TEST_F(Jobs, GivenSeedsThatCannotBe_AreTheClientsErrorInALine) {
+  SeedStore store({.max_bytes = 10'000, .kept = 10s});
+  const auto refused = [&](const std::vector<std::int64_t>& words) {
+    const std::span<const std::byte> packed = std::as_bytes(std::span(words));
+    const std::shared_ptr<StoredSeeds> seeds = store.make(packed.size());
+    std::ranges::copy(packed, seeds->bytes().begin());
+    wire::Open open = job(1);
+    open.spec.seeds = {.node_type = "node", .split = {}, .sha256 = sha256(packed)};
+    return error_of([&] { table_->open(open, seeds); });
+  };
+  EXPECT_NE(
+      refused({2, 0, 0, 0, 1, std::int64_t{1} << 40}).find("seed 1099511627776 (position 1) is no node"),
+      std::string::npos);
+  EXPECT_NE(refused({2, 1, 0, 0, 1, 2, 3}).find("num_times is 1 for 2 seeds"), std::string::npos);
+  EXPECT_EQ(table_->size(), 0U);
+  EXPECT_EQ(refused({2, 0, 0, 0, 1, 2}), "no error");
+}
+
 class Seeds : public ::testing::Test {
  protected:
   static std::shared_ptr<StoredSeeds> seeds(SeedStore& store, std::size_t bytes, int fill) {
