@@ -61,7 +61,8 @@ asio::awaitable<std::vector<Endpoint>> resolve(Address address, std::string peer
                                                      asio::redirect_error(asio::use_awaitable, error));
   if (deadline.passed()) throw Error(ErrorCode::kTimeout, late(peer, limit));
   if (error)
-    throw Error(ErrorCode::kNotFound, fmt::format("{}: the host '{}' is not known here ({}); check the name",
+    // Name servers and containers come up in any order, as servers do: it may be known in a moment.
+    throw Error(ErrorCode::kPeerDied, fmt::format("{}: the host '{}' is not known here ({}); check the name",
                                                   peer, address.host, error.message()));
   for (const auto& entry : found) endpoints.emplace_back(entry.endpoint());
   co_return endpoints;
@@ -72,7 +73,7 @@ Error refused(const Address& address, const std::string& peer, const error_code&
     return {ErrorCode::kPeerDied,
             fmt::format("{} refuses connections; is hopfeed-server running there?", peer)};
   if (address.is_unix() && error == boost::system::errc::no_such_file_or_directory)
-    return {ErrorCode::kNotFound,
+    return {ErrorCode::kPeerDied,
             fmt::format("{}: there is no such socket file; is hopfeed-server running?", peer)};
   if (error == boost::system::errc::permission_denied)
     return {ErrorCode::kIo, fmt::format("{} may not be connected to by this user", peer)};

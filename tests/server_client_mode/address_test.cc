@@ -171,9 +171,11 @@ TEST_F(Listening, WithoutFilesAcceptingPauses) {
 
 class Connecting : public testing::WatchedTest<>, public testing::WireFixture {
  protected:
+  /// Nobody is there yet: never a refusal, which would not be tried again.
   std::string refusal(const Address& address) {
     const auto outcome = loop.start(Connection::connect(address, nullptr, 2s, {}));
     loop.run();
+    EXPECT_EQ(outcome->code(), ErrorCode::kPeerDied) << outcome->what();
     return outcome->what();
   }
   static constexpr std::chrono::milliseconds kShort{100};

@@ -306,6 +306,19 @@ TEST_F(HostileServer, NobodyThere_IsATimeoutThatNamesEach) {
     EXPECT_NE(error.find(address.to_text()), std::string::npos) << error;
 }
 
+TEST_F(HostileServer, SocketFileThatIsNotThereYet_IsTriedAgain) {
+  std::vector<wire::Address> gone(2);
+  gone[0].path = (folder() / "later.socket").string();
+  gone[1].host = "no-such-host.invalid";
+  gone[1].port = 1;
+  RemoteOptions nobody = remote(gone);
+  nobody.connect_timeout = 200ms;
+  const std::string error = error_of([&] { RemoteLoader(nobody, options()); });
+  EXPECT_TRUE(error.starts_with("timeout: ")) << error;
+  for (const wire::Address& address : gone)
+    EXPECT_NE(error.find(address.to_text()), std::string::npos) << error;
+}
+
 TEST_F(HostileServer, ServerNeverComesBack_IsATimeoutThatNamesIt) {
   auto server = std::make_unique<ScriptedServer>(scripted());
   const std::string address = server->address().to_text();
