@@ -80,7 +80,7 @@ bool same_proof(const Proof& a, const Proof& b) { return CRYPTO_memcmp(a.data(),
 std::string read_token(const std::string& file) {
   if (file.empty()) {
     const char* const value = std::getenv(kVariable);
-    return value == nullptr ? std::string() : checked_token(value, kVariable);
+    return value == nullptr || *value == '\0' ? std::string() : checked_token(value, kVariable);
   }
   const std::string name = fmt::format("token file '{}'", as_line(file, 512));
   const OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));

@@ -302,6 +302,8 @@ TEST(Tokens, AreReadFromAFileOrTheEnvironment) {
   EXPECT_EQ(read_token(file), "0123456789abcdef");
   setenv("HOPFEED_TOKEN", "short", 1);
   expect_refused([] { read_token(""); }, "HOPFEED_TOKEN has 5 characters");
+  setenv("HOPFEED_TOKEN", "", 1);
+  EXPECT_EQ(read_token(""), "") << "empty is none";
   unsetenv("HOPFEED_TOKEN");
   for (const char* bad :
        {"", "\n", "0123456789abcdef\n0123456789abcdef\n", "0123456789 abcdef", "0123456789abcde\x80"}) {
