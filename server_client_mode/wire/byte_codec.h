@@ -77,7 +77,7 @@ class ByteReader {
     if (!left_.empty()) fail(ErrorCode::kCorrupt, fmt::format("it has {} bytes too many", left_.size()));
   }
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
-    throw Error(code, fmt::format("a {} frame cannot be read: {}", message_, what));
+    throw Error(code, fmt::format("{} cannot be read: {}", message_, what));
   }
 
  private:

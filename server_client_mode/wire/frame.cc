@@ -119,17 +119,17 @@ FrameHeader read_header(std::span<const std::byte, kFrameHeaderBytes> from, Side
     throw Error(ErrorCode::kInvalid, fmt::format("a frame is of type {}, which protocol {} does not have",
                                                  numbers[0], kProtocolVersion));
   if (numbers[1] != 0)
-    throw Error(ErrorCode::kCorrupt, fmt::format("the reserved bytes of a {} frame are {:#x}, and not zero",
-                                                 rule->name, numbers[1]));
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("the reserved bytes of {} are {:#x}, and not zero", rule->name, numbers[1]));
   if (!(receiver == Side::kServer ? rule->from_client : rule->from_server))
-    throw Error(ErrorCode::kInvalid, fmt::format("a {} frame came, which a {} does not send", rule->name,
+    throw Error(ErrorCode::kInvalid, fmt::format("{} came, which a {} does not send", rule->name,
                                                  receiver == Side::kServer ? "client" : "server"));
   if (!rule->any_phase && rule->phase != phase)
-    throw Error(ErrorCode::kInvalid, fmt::format("a {} frame came {} login", rule->name,
+    throw Error(ErrorCode::kInvalid, fmt::format("{} came {} login", rule->name,
                                                  phase == Phase::kLogin ? "before the end of" : "after"));
   if (header.bytes > rule->max_payload)
-    throw Error(ErrorCode::kInvalid, fmt::format("a {} frame has {} bytes, and at most {} are taken",
-                                                 rule->name, header.bytes, rule->max_payload));
+    throw Error(ErrorCode::kInvalid, fmt::format("{} has {} bytes, and at most {} are taken", rule->name,
+                                                 header.bytes, rule->max_payload));
   return header;
 }
 

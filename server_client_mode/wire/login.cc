@@ -23,8 +23,8 @@ std::string versions(int oldest, int newest) {
   return oldest == newest ? fmt::format("{}", oldest) : fmt::format("{} to {}", oldest, newest);
 }
 
-/// The next frame's payload, which has to be of this type.
-asio::awaitable<Bytes> expect(Connection& connection, FrameType type) {
+/// The next frame's header, which has to be of this type. Throws what the other side refuses.
+asio::awaitable<FrameHeader> expect_header(Connection& connection, FrameType type) {
   const FrameHeader header = co_await connection.read_header(kLoginsOwn);
   if (header.type == FrameType::kRefused) {
     const Refusal refusal = from_bytes<Refusal>(co_await connection.read_payload(header));
@@ -33,19 +33,20 @@ asio::awaitable<Bytes> expect(Connection& connection, FrameType type) {
   if (header.type != type)
     throw Error(ErrorCode::kCorrupt, fmt::format("{} sent {} where {} was expected", connection.peer(),
                                                  name_of(header.type), name_of(type)));
+  co_return header;
+}
+
+/// The same, and its payload.
+asio::awaitable<Bytes> expect(Connection& connection, FrameType type) {
+  const FrameHeader header = co_await expect_header(connection, type);
   co_return co_await connection.read_payload(header);
 }
 
-/// The same for kWelcome: the proof is checked before memory is taken for what is offered.
+/// kWelcome: the proof is checked before memory is taken for what is offered.
 asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& proof) {
-  const FrameHeader header = co_await connection.read_header(kLoginsOwn);
-  if (header.type == FrameType::kRefused) {
-    const Refusal refusal = from_bytes<Refusal>(co_await connection.read_payload(header));
-    throw Error(refusal.code, fmt::format("{}: {}", connection.peer(), refusal.text));
-  }
-  if (header.type != FrameType::kWelcome || header.bytes < kProofBytes)
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} sent {} where WELCOME was expected", connection.peer(),
-                                                 name_of(header.type)));
+  const FrameHeader header = co_await expect_header(connection, FrameType::kWelcome);
+  if (header.bytes < kProofBytes)
+    throw Error(ErrorCode::kCorrupt, fmt::format("{} sent WELCOME without its proof", connection.peer()));
   Proof given;
   co_await connection.read(given);
   if (!same_proof(proof, given))

@@ -71,7 +71,7 @@ class JsonMessage {
     fail(ErrorCode::kInvalid, fmt::format("'{}' has no value that it may have", key));
   }
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
-    throw Error(code, fmt::format("a {} frame cannot be read: {}", message_, what));
+    throw Error(code, fmt::format("{} cannot be read: {}", message_, what));
   }
 
   const char* const message_;
