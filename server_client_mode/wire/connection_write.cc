@@ -47,6 +47,7 @@ void Connection::Impl::pump() {
     while (!closed && !blocked && put_in_all < kWrittenWithoutPause) {
       if (queue.empty()) {
         blocked = !stream->flush();
+        if (!blocked) write_deadline = Clock::time_point::max();
         break;
       }
       const std::size_t put = stream->write_some(queue.next());

@@ -181,6 +181,27 @@ TEST_P(ConnectionOver, WhoReadsNothingIsLeftAfterTheDeadline) {
       << pair.server->why_closed();
 }
 
+// Under TLS the last bytes wait, encrypted, behind an empty queue.
+TEST_P(ConnectionOver, WhoHasTakenAllInTheEndIsNotLeft) {
+  PairOptions options;
+  options.server.frame_deadline = 500ms;
+  const WirePair pair = open(options);
+  const Bytes block = noise(16 << 10);
+  int sent = 0;
+  for (bool blocked = false; !blocked; ++sent) {
+    pair.server->send_block(static_cast<std::uint64_t>(sent), {}, block, sums(), nullptr);
+    const auto flushed = loop.start(pair.server->flush());
+    loop.poll();
+    blocked = !flushed->value;
+  }
+  loop.now([](Connection& client, int sent, bool sums) -> asio::awaitable<void> {
+    Bytes read;
+    for (int i = 0; i < sent; ++i) co_await read_whole_block(client, read, sums);
+    co_await testing::pause(700ms);
+  }(*pair.client, sent, sums()));
+  EXPECT_FALSE(pair.server->closed()) << pair.server->why_closed();
+}
+
 // F18
 TEST_P(ConnectionOver, AFrameThatStopsInItsMiddleEndsTheConnection) {
   PairOptions options;
