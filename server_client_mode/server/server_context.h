@@ -7,11 +7,15 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "server_client_mode/server/event_log.h"
+#include "server_client_mode/server/job_openers.h"
 #include "server_client_mode/server/job_table.h"
 #include "server_client_mode/server/sampling_pool.h"
 #include "server_client_mode/server/seed_store.h"
@@ -36,25 +40,30 @@ struct ServerContext {
   SeedStore& seeds;
   JobTable& jobs;
   SamplingPool& pool;
-  /// One thread, for what would hold up the loop: opening jobs, hashing seeds.
+  /// For what would hold up the loop: hashing seeds, clusters.
   boost::asio::thread_pool& beside;
+  JobOpeners& openers;
   wire::Offer offer = {};
   bool draining = false;
-  std::int64_t clients = 0;  // that are logged in
+  std::int64_t clients = 0;    // that are logged in
+  std::int64_t customers = 0;  // of these, who has opened a job, now or before
   ServerTotals totals = {};
-  std::function<std::string()> status_json = nullptr;
+  std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;           // JSON
+  std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas = {};  // that were asked for
   /// Sessions that may have to give a block up (Session::relieve), after the next settle().
   std::vector<std::uint64_t> to_relieve = {};
+
+  /// Whether nobody can log in any more.
+  bool full() const { return clients >= options.max_clients + kMaxOnlookers; }
 };
 
-/// Runs `work` beside the loop and waits for its end; throws what it throws.
-inline boost::asio::awaitable<void> run_beside(ServerContext& server, std::function<void()> work) {
+/// Runs `work` there and waits for its end; throws what it throws.
+inline boost::asio::awaitable<void> run_on(boost::asio::any_io_executor where, std::function<void()> work) {
   auto body = [](std::function<void()> task) -> boost::asio::awaitable<void> {
     task();
     co_return;
   };
-  co_await boost::asio::co_spawn(server.beside.get_executor(), body(std::move(work)),
-                                 boost::asio::use_awaitable);
+  co_await boost::asio::co_spawn(where, body(std::move(work)), boost::asio::use_awaitable);
 }
 
 }  // namespace hopfeed

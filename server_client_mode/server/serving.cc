@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 // Connections that have not logged in, beside the clients: so many at a time, the rest is closed at once.
 constexpr std::size_t kStrangers = 1'024;
+constexpr std::chrono::milliseconds kStatusKept = 200ms;  // however often clients ask for it
 constexpr std::int64_t kMetricsConnections = 16;
 
 }  // namespace
@@ -171,8 +172,8 @@ void Serving::take(wire::Socket socket) {
   const std::uint64_t id = ++last_session_;
   auto session = std::make_shared<Session>(context_, id, std::move(connection), peer);
   sessions_[id] = session;
-  const bool full = context_.clients >= options_.max_clients;
-  asio::co_spawn(loop_, full ? turn_away(std::move(session)) : serve(std::move(session)), asio::detached);
+  asio::co_spawn(loop_, context_.full() ? turn_away(std::move(session)) : serve(std::move(session)),
+                 asio::detached);
 }
 
 asio::awaitable<void> Serving::serve(std::shared_ptr<Session> session) {
@@ -246,6 +247,15 @@ void Serving::reload_tls() {
 }
 
 // ---- what it looks like
+
+std::shared_ptr<const wire::Bytes> Serving::recent_status() {
+  const Clock::time_point now = Clock::now();
+  if (!status_ || now - status_made_ > kStatusKept) {
+    status_ = std::make_shared<const wire::Bytes>(wire::to_bytes(status_text()));
+    status_made_ = now;
+  }
+  return status_;
+}
 
 ServerStatus Serving::status() const {
   ServerStatus status{.address = listener_.address().to_text(),

@@ -44,7 +44,7 @@ class Serving {
   std::vector<int> worker_pids() const { return pool_.worker_pids(); }
 
   // ---- the loop's thread
-  std::string status_text() { return hopfeed::status_json(status()); }
+  std::string status_text() const { return hopfeed::status_json(status()); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -76,6 +76,7 @@ class Serving {
   void note_refused(std::uint32_t job, const Error& cause);
   void end_all();
   ServerStatus status() const;
+  std::shared_ptr<const wire::Bytes> recent_status();
 
   const ServerOptions options_;
   EventLog log_;
@@ -87,7 +88,8 @@ class Serving {
   boost::asio::io_context loop_;
   wire::Listener listener_;
   std::optional<wire::Listener> metrics_listener_;
-  boost::asio::thread_pool beside_{1};
+  boost::asio::thread_pool beside_{2};
+  JobOpeners openers_;
   SeedStore seeds_;
   JobTable jobs_;  // before the pool, whose thread asks it
   SamplingPool pool_;
@@ -101,6 +103,8 @@ class Serving {
   std::atomic<bool> stopping_{false};
   std::uint64_t pauses_ = 0;  // of the listener, that were told
   bool ending_ = false;
+  std::shared_ptr<const wire::Bytes> status_;  // for clients
+  Clock::time_point status_made_;
 
   std::mutex drained_mutex_;
   std::condition_variable drained_changed_;

@@ -116,10 +116,11 @@ Serving::Serving(const ServerOptions& options)
                .seeds = seeds_,
                .jobs = jobs_,
                .pool = pool_,
-               .beside = beside_},
+               .beside = beside_,
+               .openers = openers_},
       doorbell_(loop_, duplicate(pool_.doorbell())) {
   context_.offer = make_offer();
-  context_.status_json = [this] { return status_text(); };
+  context_.status = [this] { return recent_status(); };
   if (options_.metrics) metrics_listener_.emplace(loop_.get_executor(), *options_.metrics);
   pages_ = {.metrics = [this] { return metrics_text(status()); },
             .ready = [this] { return !context_.draining && !pool_.failure() && !ending_; }};

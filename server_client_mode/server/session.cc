@@ -16,16 +16,15 @@ namespace {
 using namespace std::chrono_literals;
 using wire::FrameType;
 
-constexpr std::chrono::milliseconds kPingAfter = 3s, kDeadAfter = 10s;
 constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
 constexpr std::size_t kDiscardBytes = 64 << 10;
 
-Error too_many_clients(const ServerOptions& options) {
+Error too_many_clients(std::int64_t clients) {
   return {
       ErrorCode::kNoSpace,
       fmt::format("the server has {} clients, as many as it takes (--max-clients); use another one, or come "
                   "back later",
-                  options.max_clients)};
+                  clients)};
 }
 
 }  // namespace
@@ -40,6 +39,8 @@ wire::asio::awaitable<void> Session::run() {
   try {
     co_await log_in();
     for (;;) {
+      // Who asks and does not read waits with its questions.
+      if (connection_->queued_frames() > kMaxQueuedAnswers) co_await connection_->flush();
       const wire::FrameHeader header = co_await connection_->read_header(kForEver);
       co_await handle(header);
     }
@@ -64,7 +65,7 @@ wire::asio::awaitable<void> Session::run() {
 }
 
 wire::asio::awaitable<void> Session::turn_away() {
-  const Error refusal = too_many_clients(server_.options);
+  const Error refusal = too_many_clients(server_.clients);
   const std::shared_ptr<Session> self = shared_from_this();
   server_.log.add("turned_away", {{"peer", peer_}, {"why", refusal.what()}});
   ++server_.totals.refused_connections;
@@ -82,8 +83,8 @@ wire::asio::awaitable<void> Session::log_in() {
   offer.draining = server_.draining;
   name_ = co_await wire::login_as_server(*connection_, server_.options.token, offer);
   connection_->set_open();
-  if (server_.clients >= server_.options.max_clients) {  // others were quicker
-    const Error refusal = too_many_clients(server_.options);
+  if (server_.full()) {  // others were quicker
+    const Error refusal = too_many_clients(server_.clients);
     co_await connection_->refuse(refusal);
     throw refusal;
   }
@@ -101,6 +102,7 @@ wire::asio::awaitable<void> Session::log_in() {
 void Session::leave() {
   if (!logged_in_) return;
   --server_.clients;
+  if (has_opened_) --server_.customers;
   for (auto& [number, request] : requests_) {
     if (request.state == Request::State::kWaits) free_block(request);
   }
@@ -120,13 +122,16 @@ void Session::tick(Clock::time_point now) {
   if (in != bytes_in_seen_) last_heard_ = now;
   // What its system takes of a long block is a sign of life too: it reads our ping behind that.
   if (in != bytes_in_seen_ || (all != bytes_seen_ && connection_->queued() > 0)) last_life_ = now;
+  if (at_work_) last_life_ = now;  // nobody reads what it sends
   bytes_in_seen_ = in;
   bytes_seen_ = all;
-  if (now - last_life_ > kDeadAfter) {
+  if (now - last_life_ > wire::kDeadAfter) {
     server_.log.add("no_sign_of_life", {{"client", name_}, {"peer", peer_}});
     return connection_->close();
   }
-  if (now - last_heard_ > kPingAfter && connection_->queued() == 0) connection_->send(FrameType::kPing, 0);
+  if (now - last_heard_ > wire::kPingAfter && connection_->queued() == 0)
+    connection_->send(FrameType::kPing, 0);
+  if (!takes_in_time(now)) return connection_->close();
   if (waits_ == 0) return;
   for (auto& [number, request] : requests_) {
     if (request.state != Request::State::kWaits || now - request.since <= server_.options.send_deadline)
@@ -134,6 +139,19 @@ void Session::tick(Clock::time_point now) {
     server_.log.add("block_not_taken", {{"client", name_}, {"request", std::to_string(number)}});
     park(request);
   }
+}
+
+/// A trickle is progress, and would keep a slot for ever.
+bool Session::takes_in_time(Clock::time_point now) const {
+  if (in_turn_.empty()) return true;
+  const std::size_t bytes = requests_.at(in_turn_.front()).block->bytes.size();
+  if (now - turn_began_ <= server_.options.send_deadline + std::chrono::milliseconds(bytes >> 10))
+    return true;
+  server_.log.add("block_too_slow", {{"client", name_},
+                                     {"peer", peer_},
+                                     {"request", std::to_string(in_turn_.front())},
+                                     {"bytes", std::to_string(bytes)}});
+  return false;
 }
 
 Session::Status Session::status(Clock::time_point now) const {
@@ -189,7 +207,7 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
     case FrameType::kPong:
       break;
     case FrameType::kGetStatus:
-      connection_->send(FrameType::kStatus, header.request, wire::to_bytes(server_.status_json()));
+      connection_->send(FrameType::kStatus, header.request, server_.status());
       break;
     case FrameType::kCloseJob:
       close_job(static_cast<std::uint32_t>(wire::from_bytes<std::uint64_t>(payload)));
@@ -221,7 +239,9 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
     const auto title = wire::from_bytes<std::string>(payload);
     understood = true;
     const ServedDataset& dataset = server_.datasets.by_title(title);
-    connection_->send(FrameType::kMeta, header.request, wire::to_bytes(dataset.meta_text));
+    std::shared_ptr<const wire::Bytes>& meta = server_.metas[&dataset];
+    if (!meta) meta = std::make_shared<const wire::Bytes>(wire::to_bytes(dataset.meta_text));
+    connection_->send(FrameType::kMeta, header.request, meta);
   } else if (header.type == FrameType::kOpen) {
     const auto open = wire::from_bytes<wire::Open>(payload);
     understood = true;
@@ -233,10 +253,26 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
   }
 }
 
+/// Meanwhile nothing is read, so silence of the client means nothing; tick() sends it signs of life.
+wire::asio::awaitable<void> Session::work_beside(wire::asio::any_io_executor where,
+                                                 std::function<void()> work) {
+  at_work_ = true;
+  std::exception_ptr failure;
+  try {
+    co_await run_on(where, std::move(work));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  at_work_ = false;
+  last_life_ = Clock::now();
+  if (failure) std::rethrow_exception(failure);
+}
+
 wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire::Open& open) {
   require_valid(!jobs_.contains(open.job), fmt::format("job {} is open already; close it first", open.job));
   require_valid(std::ssize(jobs_) < kMaxJobsPerClient,
                 fmt::format("{} jobs are open; close some first", jobs_.size()));
+  count_as_customer();
   std::shared_ptr<const StoredSeeds> seeds;
   if (!open.spec.seeds.sha256.empty()) {
     seeds = server_.seeds.find(open.spec.seeds.sha256);
@@ -246,8 +282,9 @@ wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire
     }
   }
   JobTable::Opened opened;
-  co_await run_beside(server_,
-                      [this, &opened, &open, &seeds] { opened = server_.jobs.open(open, std::move(seeds)); });
+  const auto turn = server_.openers.turn(open.spec.to_json(), open.spec.sampler_sha256.empty());
+  co_await work_beside(
+      *turn, [this, &opened, &open, &seeds] { opened = server_.jobs.open(open, std::move(seeds)); });
   jobs_[open.job] = {.job = opened.job, .batch_size = open.batch_size, .num_seeds = opened.answer.num_seeds};
   server_.log.add("job_opened", {{"client", name_},
                                  {"job", std::to_string(opened.job)},
@@ -255,6 +292,17 @@ wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire
                                  {"sampler", open.spec.batch.sampler},
                                  {"batch_size", std::to_string(open.batch_size)}});
   connection_->send(FrameType::kOpened, question, wire::to_bytes(opened.answer));
+}
+
+/// Who only looks on is none.
+void Session::count_as_customer() {
+  if (has_opened_) return;
+  if (server_.customers >= server_.options.max_clients) {
+    ++server_.totals.refused_connections;
+    throw too_many_clients(server_.customers);
+  }
+  has_opened_ = true;
+  ++server_.customers;
 }
 
 void Session::close_job(std::uint32_t number) {
@@ -269,7 +317,8 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
   std::optional<Error> refusal;
   const std::uint64_t bytes = header.bytes;
   try {
-    co_await run_beside(server_, [this, &seeds, bytes] { seeds = server_.seeds.make(bytes); });
+    co_await work_beside(server_.beside.get_executor(),
+                         [this, &seeds, bytes] { seeds = server_.seeds.make(bytes); });
   } catch (const Error& error) {
     refusal = error;
   }
@@ -280,7 +329,8 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
   }
   co_await connection_->read(seeds->bytes());
   std::string sha256;
-  co_await run_beside(server_, [this, &seeds, &sha256] { sha256 = server_.seeds.keep(std::move(seeds)); });
+  co_await work_beside(server_.beside.get_executor(),
+                       [this, &seeds, &sha256] { sha256 = server_.seeds.keep(std::move(seeds)); });
   server_.log.add("seeds_kept", {{"client", name_}, {"bytes", std::to_string(bytes)}, {"sha256", sha256}});
   connection_->send(FrameType::kSeedsKept, header.request);
 }
@@ -297,7 +347,7 @@ wire::asio::awaitable<void> Session::discard(std::uint64_t bytes) {
 wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const wire::GetClusters& asked) {
   const Dataset& dataset = *server_.datasets.by_fingerprint(asked.fingerprint).dataset;
   std::vector<std::int64_t> ids;
-  co_await run_beside(server_, [&dataset, &asked, &ids] {
+  co_await work_beside(server_.beside.get_executor(), [&dataset, &asked, &ids] {
     ids = cluster_seeds(dataset, dataset.meta().node_type(asked.node_type), asked.attr);
   });
   connection_->send(FrameType::kIds, question, std::as_bytes(std::span(ids)));

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,10 +84,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // Questions. What they throw is the answer, but for a frame that cannot be read (not `understood`).
   wire::asio::awaitable<void> answer_question(const wire::FrameHeader& header, const wire::Bytes& payload,
                                               bool& understood);
+  wire::asio::awaitable<void> work_beside(wire::asio::any_io_executor where, std::function<void()> work);
   wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open);
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
   wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
+  void count_as_customer();
   void close_job(std::uint32_t number);
   // Batches.
   void ask(std::uint64_t number, const wire::BatchAsked& asked);
@@ -94,6 +98,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void cancel(std::uint64_t number);
   void send_block(std::uint64_t number, Request& request);
   void sent(std::uint64_t number, bool whole);
+  bool takes_in_time(Clock::time_point now) const;
   void free_block(Request& request);
   void park(Request& request);
   void fail(std::uint64_t number, const Error& error);
@@ -106,11 +111,15 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string peer_;
   const Clock::time_point start_ = Clock::now();
   std::string name_;
-  bool logged_in_ = false;
+  bool logged_in_ = false, has_opened_ = false;
   std::map<std::uint32_t, OpenJob> jobs_;  // by the client's number
   std::unordered_map<std::uint64_t, Request> requests_;
   std::int64_t batches_ = 0, waits_ = 0;
+  // Blocks that are being sent, in this order, and when the first had its turn.
+  std::deque<std::uint64_t> in_turn_;
+  Clock::time_point turn_began_;
   // Signs of life.
+  bool at_work_ = false;  // at a question, and reads nothing
   std::uint64_t bytes_seen_ = 0, bytes_in_seen_ = 0;
   Clock::time_point last_life_ = start_, last_heard_ = start_;
 };

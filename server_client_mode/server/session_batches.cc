@@ -95,6 +95,8 @@ void Session::send_block(std::uint64_t number, Request& request) {
   const wire::BlockHead head{
       .worker = block.worker, .sampling = block.sampling, .gathering = block.gathering};
   const bool checksums = server_.offer.checksums;
+  if (in_turn_.empty()) turn_began_ = Clock::now();
+  in_turn_.push_back(number);
   const std::shared_ptr<Session> self = shared_from_this();
   connection_->send_block(number, head, block.bytes, checksums,
                           [self, number](bool whole) { self->sent(number, whole); });
@@ -103,6 +105,8 @@ void Session::send_block(std::uint64_t number, Request& request) {
 void Session::sent(std::uint64_t number, bool whole) {
   const auto found = requests_.find(number);
   if (found == requests_.end()) return;
+  if (!in_turn_.empty() && in_turn_.front() == number) turn_began_ = Clock::now();
+  std::erase(in_turn_, number);
   server_.pool.free(*found->second.block);
   if (whole) {
     ++batches_;

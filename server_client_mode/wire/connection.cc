@@ -159,6 +159,7 @@ void Connection::send_block(std::uint64_t request, const BlockHead& head, std::s
 }
 
 std::size_t Connection::queued() const { return impl_->queue.bytes(); }
+std::size_t Connection::queued_frames() const { return impl_->queue.frame_bytes(); }
 
 void Connection::set_open() {
   impl_->phase = Phase::kOpen;

@@ -32,6 +32,9 @@ using Socket = asio::generic::stream_protocol::socket;
 /// A peer that cannot be reached is seen to be gone after this long, whether bytes are under way or not.
 inline constexpr std::chrono::seconds kDeadPeer{10};
 
+/// Who says nothing for kPingAfter is sent PING; who gives no sign of life for kDeadAfter is left.
+inline constexpr std::chrono::milliseconds kPingAfter{3'000}, kDeadAfter{10'000};
+
 /// In a coroutine, give it a name before the call: g++ 12 destroys an aggregate twice that is made within a
 /// co_await expression.
 struct ConnectionOptions {
@@ -84,6 +87,8 @@ class Connection {
                   bool checksums, std::function<void(bool sent)> done);
   /// Bytes that are queued.
   std::size_t queued() const;
+  /// Of these all that is no block.
+  std::size_t queued_frames() const;
   /// Waits until all that was queued has left, or the connection has ended.
   asio::awaitable<void> flush();
 

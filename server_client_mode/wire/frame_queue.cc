@@ -67,6 +67,7 @@ void FrameQueue::add_header(FrameType type, std::uint64_t request, std::uint64_t
 
 void FrameQueue::add_piece(Piece piece) {
   bytes_ += piece.size();
+  if (!piece.block.empty()) block_bytes_ += piece.size();
   pieces_.push_back(std::move(piece));
 }
 
@@ -152,6 +153,7 @@ void FrameQueue::sent(std::size_t bytes, std::vector<Done>& left) {
     Piece& piece = pieces_.front();
     const std::size_t of_this = std::min(bytes, piece.size() - piece.sent);
     piece.sent += of_this;
+    if (!piece.block.empty()) block_bytes_ -= of_this;
     bytes -= of_this;
     if (piece.sent < piece.size()) break;
     for (Done& done : piece.dones) left.push_back(std::move(done));
@@ -164,7 +166,7 @@ void FrameQueue::drop(std::vector<Done>& dropped) {
   for (Piece& piece : pieces_)
     for (Done& done : piece.dones) dropped.push_back(std::move(done));
   pieces_.clear();
-  bytes_ = 0;
+  bytes_ = block_bytes_ = 0;
 }
 
 }  // namespace hopfeed::wire

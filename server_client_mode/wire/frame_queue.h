@@ -34,6 +34,8 @@ class FrameQueue {
   bool empty() const { return pieces_.empty(); }
   /// All that waits.
   std::size_t bytes() const { return bytes_; }
+  /// Of these all that is no block by reference.
+  std::size_t frame_bytes() const { return bytes_ - block_bytes_; }
   /// What to send next, which is not empty where the queue is not. Valid until the next call.
   std::span<const boost::asio::const_buffer> next();
   /// So many bytes of next() have left. Who was waiting for them is appended to `left`.
@@ -66,7 +68,7 @@ class FrameQueue {
   bool offer(Piece& piece);
 
   std::deque<Piece> pieces_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, block_bytes_ = 0;
   std::size_t offered_ = 0;
   std::vector<boost::asio::const_buffer> buffers_;
 };

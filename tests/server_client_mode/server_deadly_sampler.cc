@@ -1,6 +1,7 @@
 // A plugin whose sampler kills the process in the middle of each batch where its options say "kill"; else a
-// batch is its seeds alone.
+// batch is its seeds alone. "slow": making it takes longer than a peer may be silent.
 #include <signal.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -12,7 +13,9 @@ using namespace hopfeed;
 
 class DeadlySampler : public CustomSampler {
  public:
-  DeadlySampler(const Dataset&, const BatchOptions& options) : kills_(options.sampler_options == "kill") {}
+  DeadlySampler(const Dataset&, const BatchOptions& options) : kills_(options.sampler_options == "kill") {
+    if (options.sampler_options == "slow") ::sleep(11);
+  }
   void sample(const SampleRequest&, SampleBuilder& out) override {
     if (kills_) ::raise(SIGKILL);
     out.end_hop();

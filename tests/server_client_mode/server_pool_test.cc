@@ -93,6 +93,21 @@ TEST_F(ServerPool, JobWhoseBatchesKillWorkers_IsRefusedWithTheCauseAndOthersGoOn
   EXPECT_TRUE(log_->has("event=job_refused"));
 }
 
+TEST_F(ServerPool, JobThatTakesLongToOpen_IsOpenedAndHoldsUpNoOther) {
+  ServerOptions options = server_options();
+  options.plugins = {testing::program("server_deadly_sampler.so")};
+  Server server(options);
+  RawClient slow(server.address()), other(server.address());
+  const wire::Open open_slowly{.job = 1, .spec = deadly(slow.offer(), spec(), "slow"), .batch_size = 16};
+  slow.send(FrameType::kOpen, 1, wire::to_bytes(open_slowly));
+  slow.send(FrameType::kPing, 2);
+  while (!log_->has("event=connected")) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(open(other).num_seeds, kSeeds);
+  EXPECT_FALSE(log_->has("sampler=deadly")) << "the other one was opened after it";
+  EXPECT_EQ(slow.next().type(), FrameType::kOpened);  // no sign of life of it was seen for over 10 s
+  EXPECT_EQ(slow.next().type(), FrameType::kPong);
+}
+
 TEST_F(ServerPool, DatasetChangedOnDisk_WorkersThatComeLaterSaySoAndTheServerStays) {
   const testing::TempFolder scratch;
   const std::filesystem::path folder = scratch.path() / "data";

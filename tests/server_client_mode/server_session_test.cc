@@ -271,18 +271,84 @@ TEST_F(ServerSession, SilentConnections_HoldUpNobodyAndAreClosed) {
   EXPECT_EQ(client.ask(FrameType::kPing, 1).type(), FrameType::kPong);
 }
 
-TEST_F(ServerSession, MoreClientsThanItTakes_AreToldSo) {
+TEST_F(ServerSession, MoreClientsThanItTakes_AreToldSoAndMayLookOn) {
   ServerOptions options = server_options();
   options.max_clients = 2;
   Server server(options);
   auto first = std::make_unique<RawClient>(server.address());
-  RawClient second(server.address());
-  const std::string error = error_of([&] { RawClient third(server.address()); });
+  RawClient second(server.address()), third(server.address());
+  open(*first);
+  open(second);
+  const std::string error = error_of([&] { open(third); });
   EXPECT_NE(error.find("has 2 clients, as many as it takes"), std::string::npos) << error;
+  EXPECT_EQ(third.ask(FrameType::kGetStatus, 3).type(), FrameType::kStatus);
   first.reset();
   while (!log_->has("event=disconnected")) std::this_thread::sleep_for(1ms);
-  RawClient third(server.address());
   EXPECT_EQ(open(third).num_seeds, kSeeds);
+}
+
+TEST_F(ServerSession, OnlookersBeyondTheLimit_AreTurnedAway) {
+  ServerOptions options = server_options();
+  options.max_clients = 1;
+  Server server(options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (std::int64_t i = 0; i < 1 + kMaxOnlookers; ++i)
+    clients.push_back(std::make_unique<RawClient>(server.address()));
+  const std::string error = error_of([&] { RawClient one_more(server.address()); });
+  EXPECT_NE(error.find("as many as it takes"), std::string::npos) << error;
+}
+
+TEST_F(ServerSession, ClientThatAsksAndDoesNotRead_WaitsWithItsQuestions) {
+  const testing::TempFolder scratch;
+  ServerOptions options = server_options();
+  options.listen = {.path = (scratch.path() / "s").string()};  // little is kept in its buffers
+  Server server(options);
+  RawClient client(server.address());
+  const std::size_t meta = client.ask(FrameType::kGetMeta, 1).payload.size();
+  const std::uint64_t questions = 48 * kMaxQueuedAnswers / meta;
+  for (std::uint64_t i = 0; i < questions; ++i) client.connection().send(FrameType::kGetMeta, i);
+  std::uint64_t read = 0, before = 0;
+  do {
+    before = read;
+    client.sleep(200ms);
+    read = parse_json(server.status_json())["clients"][0]["bytes_in"];
+  } while (read != before);
+  EXPECT_LT(read, questions * wire::kFrameHeaderBytes / 2);
+  for (std::uint64_t i = 0; i < questions; ++i) {
+    const RawClient::Frame answer = client.next();
+    ASSERT_EQ(answer.type(), FrameType::kMeta);
+    ASSERT_EQ(answer.header.request, i);
+  }
+}
+
+// Each sip is progress; the block would hold its slot for as long as the client likes.
+TEST_F(ServerSession, ClientThatSips_IsClosed) {
+  const testing::TempFolder scratch;
+  ServerOptions options = server_options();
+  options.listen = {.path = (scratch.path() / "s").string()};
+  options.send_deadline = 1s;
+  Server server(options);
+  RawClient client(server.address());
+  BatchSpec large = spec({8'000});
+  large.batch.replace = true;
+  open(client, 1, large);
+  ask(client, 0);
+  ask(client, 1);
+  const std::string error = error_of([&] {
+    std::vector<std::byte> sip(32 << 10);
+    for (;;) {
+      wire::FrameHeader header = client.run(client.connection().read_header(60s));
+      while (header.bytes > 0) {
+        const std::size_t bytes = std::min<std::size_t>(header.bytes, sip.size());
+        client.run(client.connection().read(std::span(sip).first(bytes)));
+        header.bytes -= bytes;
+        client.sleep(100ms);
+      }
+      if (header.type == FrameType::kBlock && header.request == 1) return;
+    }
+  });
+  EXPECT_NE(error, "no error");
+  EXPECT_TRUE(log_->has("event=block_too_slow"));
 }
 
 TEST_F(ServerSession, Draining_DeliversWhatWasPromisedAndTakesNothingNew) {
