@@ -17,6 +17,8 @@
 namespace hopfeed {
 namespace {
 
+constexpr std::size_t kSizesKnown = 16;  // of one job: a client may ask for any number of them
+
 void require_offered_sampler(const BatchSpec& spec) {
   const std::string here = sampler_file_sha256(spec.batch.sampler);
   if (here == spec.sampler_sha256) return;
@@ -38,7 +40,8 @@ struct JobTable::Job {
   const ServedDataset* dataset = nullptr;
   std::shared_ptr<const StoredSeeds> seeds;  // null: a split
   std::unique_ptr<BatchSource> source;
-  std::map<std::int64_t, std::uint64_t> worst_blocks;  // by batch size; the opening thread's own
+  // By batch size, of the last few sizes; the opening thread's own.
+  std::map<std::int64_t, std::uint64_t> worst_blocks;
   // The table's lock guards these.
   std::int64_t users = 0;
   Clock::time_point last_used;
@@ -125,6 +128,7 @@ std::uint64_t JobTable::worst_block(Job& job, const wire::Open& open) const {
                     "or fanouts, or have it started with more (--max-memory)",
                     format_bytes(bytes), format_bytes(options_.largest_block)));
   }
+  if (job.worst_blocks.size() >= kSizesKnown) job.worst_blocks.clear();
   job.worst_blocks[open.batch_size] = bytes;
   return bytes;
 }
