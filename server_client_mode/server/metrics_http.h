@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <functional>
+#include <list>
 #include <string>
 
 namespace hopfeed {
@@ -13,8 +14,13 @@ struct MetricsPages {
   std::function<bool()> ready;  // to take batches: not draining, not failed
 };
 
-/// Answers the requests of one connection until it ends or is silent for too long. Never throws.
+/// Connections without a request to answer, the one that waits longest first: it is closed where there are
+/// too many.
+using IdleConnections = std::list<boost::asio::generic::stream_protocol::socket*>;
+
+/// Answers the requests of one connection until it ends or is silent for too long. Never throws. `idle` and
+/// `pages` must outlive it.
 boost::asio::awaitable<void> serve_metrics(boost::asio::generic::stream_protocol::socket socket,
-                                           const MetricsPages& pages);
+                                           const MetricsPages& pages, IdleConnections& idle);
 
 }  // namespace hopfeed

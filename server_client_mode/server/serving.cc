@@ -187,9 +187,14 @@ asio::awaitable<void> Serving::turn_away(std::shared_ptr<Session> session) {
 }
 
 void Serving::take_metrics(wire::Socket socket) {
-  if (metrics_open_ >= kMetricsConnections) return;
+  if (metrics_open_ >= kMetricsConnections) {
+    if (metrics_idle_.empty()) return;
+    boost::system::error_code ignored;
+    metrics_idle_.front()->close(ignored);  // ends what it waits for
+    metrics_idle_.splice(metrics_idle_.end(), metrics_idle_, metrics_idle_.begin());  // of more, the next one
+  }
   ++metrics_open_;
-  asio::co_spawn(loop_, serve_metrics(std::move(socket), pages_),
+  asio::co_spawn(loop_, serve_metrics(std::move(socket), pages_, metrics_idle_),
                  [this](const std::exception_ptr&) { --metrics_open_; });
 }
 

@@ -85,6 +85,8 @@ class Serving {
   const std::size_t max_memory_;
   const ServedDatasets datasets_;
   const std::shared_ptr<wire::TlsContext> tls_;  // null: plain
+  IdleConnections metrics_idle_;
+  std::int64_t metrics_open_ = 0;  // connections
   boost::asio::io_context loop_;
   wire::Listener listener_;
   std::optional<wire::Listener> metrics_listener_;
@@ -99,7 +101,6 @@ class Serving {
 
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
   std::uint64_t last_session_ = 0;
-  std::int64_t metrics_open_ = 0;  // connections
   std::atomic<bool> stopping_{false};
   std::uint64_t pauses_ = 0;  // of the listener, that were told
   bool ending_ = false;

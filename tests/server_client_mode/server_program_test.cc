@@ -147,6 +147,13 @@ TEST_F(ServerProgram, Metrics_AreThereForPrometheusAndOrchestrators) {
   EXPECT_NE(get(metrics, "/other").find("404"), std::string::npos);
   EXPECT_NE(http(metrics, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").find("405"),
             std::string::npos);
+  EXPECT_NE(http(metrics, "POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello").find("405"),
+            std::string::npos);
+  wire::asio::io_context loop;  // more than it serves at a time, which say nothing
+  std::vector<wire::asio::ip::tcp::socket> idle;
+  for (int i = 0; i < 40; ++i)
+    idle.emplace_back(loop).connect({wire::asio::ip::address_v4::loopback(), metrics.port});
+  EXPECT_NE(get(metrics, "/healthz").find("200 OK"), std::string::npos);
   ask(client, 1, 0);  // so that it does not end at once
   ASSERT_EQ(client.next().type(), FrameType::kSize);
   program.signal(SIGTERM);
