@@ -18,7 +18,6 @@ using namespace std::chrono_literals;
 using wire::FrameType;
 namespace asio = wire::asio;
 
-constexpr std::chrono::milliseconds kPingAfter = 3'000ms, kDeadAfter = 10'000ms;
 /// A process that was stopped for longer has not looked, which is no sign of the server's death.
 constexpr std::chrono::milliseconds kAsleep = 2'000ms;
 
@@ -133,8 +132,9 @@ void ServerLink::tick(Clock::time_point now) {
   if (connection_.bytes_in() != seen_bytes_ || now - last_tick_ > kAsleep) last_sign_ = now;
   seen_bytes_ = connection_.bytes_in();
   last_tick_ = now;
-  if (now - last_sign_ > kDeadAfter) return close(fmt::format("no sign of life for {} s", kDeadAfter / 1s));
-  if (now - last_sign_ > kPingAfter && now - last_ping_ > kPingAfter) {
+  if (now - last_sign_ > wire::kDeadAfter)
+    return close(fmt::format("no sign of life for {} s", wire::kDeadAfter / 1s));
+  if (now - last_sign_ > wire::kPingAfter && now - last_ping_ > wire::kPingAfter) {
     last_ping_ = now;
     connection_.send(FrameType::kPing, 0);
   }
