@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
@@ -21,6 +23,7 @@
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/program/of_option.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "server_client_mode/server/server.h"
 
@@ -35,11 +38,12 @@ struct ServeArguments {
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
 };
 
-// ---- signals: the first SIGTERM drains, what comes behind it ends at once, SIGHUP reads certificates again
+// ---- signals: the first SIGTERM drains, one that comes kOneWish later ends at once, SIGHUP reads
+// certificates again
 
-constexpr std::int64_t kOneWish = 2;  // seconds: launchers send two signals for one
+constexpr std::int64_t kOneWish = 2'000;  // milliseconds: launchers send two signals for one
 std::atomic<int> reloads{0};
-std::atomic<std::int64_t> stop_asked_at{-1};  // second of the first signal
+std::atomic<std::int64_t> stop_asked_at{-1};  // milliseconds, of the first signal
 std::atomic<bool> stop_at_once{false};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // fit for a handler
 
@@ -51,8 +55,9 @@ void note_signal(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   std::int64_t never = -1;
-  if (stop_asked_at.compare_exchange_strong(never, now.tv_sec)) return;
-  if (now.tv_sec - never > kOneWish) stop_at_once = true;
+  const std::int64_t milliseconds = 1'000 * std::int64_t{now.tv_sec} + now.tv_nsec / 1'000'000;
+  if (stop_asked_at.compare_exchange_strong(never, milliseconds)) return;
+  if (milliseconds - never >= kOneWish) stop_at_once = true;
 }
 
 void note_signals() {
@@ -76,13 +81,46 @@ void print_event(const std::string& line) {
 void take(ServeArguments& arguments) {
   ServerOptions& options = arguments.options;
   options.datasets = parse_names(arguments.data, "data");
-  options.listen = wire::parse_address(arguments.listen);
+  options.listen = of_option("--listen", [&] { return wire::parse_address(arguments.listen); });
   options.token = wire::read_token(arguments.token_file);
-  if (!arguments.metrics.empty()) options.metrics = wire::parse_address(arguments.metrics);
+  if (!arguments.metrics.empty())
+    options.metrics = of_option("--metrics", [&] { return wire::parse_address(arguments.metrics); });
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
   options.log = print_event;
+}
+
+/// Whether `value`, a path or an address, stands in a message by itself.
+bool mentions(std::string_view message, const std::string& value) {
+  constexpr std::string_view before = " '/", behind = " ',;:/";
+  for (std::size_t at = 0; (at = message.find(value, at)) != std::string_view::npos; ++at) {
+    const std::size_t end = at + value.size();
+    if ((at == 0 || before.find(message[at - 1]) != std::string_view::npos) &&
+        (end == message.size() || behind.find(message[end]) != std::string_view::npos))
+      return true;
+  }
+  return false;
+}
+
+/// The option whose value the message is about, for its head; "" where it names its option or file itself.
+std::string option_in(std::string_view message, const ServerOptions& options) {
+  if (message.find("--") != std::string_view::npos) return "";
+  if (mentions(message, options.listen.to_text())) return "--listen: ";
+  if (options.metrics && mentions(message, options.metrics->to_text())) return "--metrics: ";
+  for (const std::string& plugin : options.plugins)
+    if (mentions(message, plugin)) return "--plugin: ";
+  for (const std::string& folder : options.datasets)
+    if (mentions(message, folder)) return "--data: ";
+  return "";
+}
+
+std::unique_ptr<Server> start_server(const ServerOptions& options) {
+  try {
+    return std::make_unique<Server>(options);
+  } catch (const Error& error) {
+    throw Error(error.code(), option_in(error.what(), options) + error.what());
+  }
 }
 
 /// Until there is nobody left who waits for anything. Throws why the server failed, Interrupted where the
@@ -104,7 +142,8 @@ void serve(ServeArguments& arguments) {
   raise_descriptor_limit();
   take(arguments);
   JsonReport report(arguments.json);
-  Server server(arguments.options);
+  const std::unique_ptr<Server> started = start_server(arguments.options);
+  Server& server = *started;
   fmt::print("listening on {}\n", server.address().to_text());
   if (server.metrics_address()) fmt::print("metrics on {}\n", server.metrics_address()->to_text());
   if (std::fflush(stdout) != 0) throw_errno("cannot write to standard output", errno);
@@ -130,7 +169,8 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.option("--tls-cert", o.tls.cert, "Certificate of the server (PEM): clients talk TLS 1.3");
   line.option("--tls-key", o.tls.key, "Its key");
   line.option("--tls-client-ca", o.tls.ca, "Clients have to have certificates that this one signed");
-  line.option("--metrics", a.metrics, "HOST:PORT of /metrics (Prometheus), /healthz and /readyz over HTTP");
+  line.option("--metrics", a.metrics,
+              "HOST:PORT of /metrics (Prometheus), /healthz and /readyz over HTTP, for all who reach it");
   line.option("--max-clients", o.max_clients, "More are turned away", {.min = 1, .max = 65'536});
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
@@ -138,7 +178,8 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });
-  line.flag("--insecure", o.insecure, "Listen beyond this machine without token and TLS all the same");
+  line.flag("--insecure", o.insecure,
+            "Listen beyond this machine without token and TLS all the same, and show metrics there");
   line.option("--batch-deadline", a.batch_deadline, "Seconds that a worker may take for one batch",
               {.min = 1, .max = kMaxDeadlineMs / 1000});
   line.option("--send-deadline", a.send_deadline,
@@ -178,9 +219,9 @@ int main(int argc, char** argv) {
   CommandLine line(
       "hopfeed-server",
       "Samples mini-batches for trainers on other machines, which connect to it (--servers of the trainer).\n"
-      "SIGTERM: what was promised is delivered, then it ends; a second one ends it at once. SIGHUP: reads "
-      "the\n"
-      "certificates again. Events go to standard error, one line each.\n"
+      "SIGTERM: what was promised is delivered, then it ends; one that comes two seconds later or more ends "
+      "it\n"
+      "at once. SIGHUP: reads the certificates again. Events go to standard error, one line each.\n"
       "hopfeed-server status ADDR shows what one does.\n\n"
       "Example: hopfeed-server --data data --listen 127.0.0.1:9470 --num-workers 4");
   ServeArguments arguments;

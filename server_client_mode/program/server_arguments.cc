@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/program/of_option.h"
 #include "server_client_mode/wire/address.h"
 #include "server_client_mode/wire/security.h"
 
@@ -67,7 +68,8 @@ RemoteOptions ServerArguments::options_for(const std::string& address) const {
   require_valid(!ca_.empty() || cert_.empty(),
                 fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
   RemoteOptions remote;
-  remote.servers = wire::parse_addresses(address);
+  const auto parse = [&address] { return wire::parse_addresses(address); };
+  remote.servers = this->remote() ? of_option("--servers", parse) : parse();
   remote.token = wire::read_token(token_file_);
   remote.tls = !ca_.empty();
   remote.tls_files.cert = cert_;

@@ -19,7 +19,14 @@ void check_deadline(const char* name, std::chrono::milliseconds value) {
 
 /// What leaves the machine is neither for everyone nor for everyone to read.
 void check_exposure(const ServerOptions& options) {
-  if (options.listen.is_local() || options.insecure) return;
+  if (options.insecure) return;
+  if (options.metrics && !options.metrics->is_local())
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("the metrics would be on {}, beyond this machine, plain and for everyone (--metrics); "
+                    "give an address of this machine, or --insecure where the network is trusted",
+                    options.metrics->to_text()));
+  if (options.listen.is_local()) return;
   const bool token = !options.token.empty(), tls = !options.tls.cert.empty();
   if (token && tls) return;
   const char* lack = token ? "TLS (--tls-cert, --tls-key)"
@@ -52,6 +59,9 @@ void ServerOptions::validate() const {
   check_deadline("start_deadline", start_deadline);
   check_deadline("send_deadline", send_deadline);
   check_deadline("seeds_kept", seeds_kept);
+  require_valid(!metrics || metrics->port == 0 || *metrics != listen,
+                fmt::format("{} is the address of clients and of metrics (--listen, --metrics); give two",
+                            listen.to_text()));
   check_exposure(*this);
 }
 

@@ -87,7 +87,8 @@ std::string read_token(const std::string& file) {
   if (!fd) throw_errno(fmt::format("cannot read {}", name), errno);
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) throw_errno(fmt::format("cannot read {}", name), errno);
-  if (S_ISDIR(status.st_mode)) throw_errno(fmt::format("cannot read {}", name), EISDIR);
+  require_valid(!S_ISDIR(status.st_mode),
+                fmt::format("cannot read {}: it is a folder; name the file in it", name));
   std::string token(kMaxTokenBytes + 8, '\0');  // a longer one is seen to be
   std::size_t size = 0;
   while (size < token.size()) {

@@ -311,7 +311,7 @@ TEST(Tokens, AreReadFromAFileOrTheEnvironment) {
     expect_refused([&] { read_token(file); }, "token file '" + file + "'");
   }
   expect_refused([&] { read_token(file + ".missing"); }, "cannot read token file", ErrorCode::kNotFound);
-  expect_refused([&] { read_token(folder.path()); }, "cannot read token file", ErrorCode::kIo);
+  expect_refused([&] { read_token(folder.path()); }, "cannot read token file", ErrorCode::kInvalid);
 }
 
 }  // namespace

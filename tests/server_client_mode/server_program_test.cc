@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
+#include "server_client_mode/server/event_log.h"
 #include "tests/server_client_mode/server_fixture.h"
 
 namespace hopfeed {
@@ -173,8 +176,12 @@ TEST_F(ServerProgram, BadInput_IsOneLineThatNamesIt) {
     return words;
   };
   expect_refused(alone({"--listen", "127.0.0.1:0"}), "--data");
-  expect_refused(alone({"--data", scratch.path() / "no", "--listen", "127.0.0.1:0"}), "no");
-  expect_refused(alone({"--data", path(1), "--listen", "127.0.0.1"}), "127.0.0.1");
+  expect_refused(alone({"--data", scratch.path() / "no", "--listen", "127.0.0.1:0"}),
+                 "hopfeed-server: --data: no dataset folder");
+  expect_refused(alone({"--data", path(1), "--listen", "127.0.0.1"}),
+                 "hopfeed-server: --listen: '127.0.0.1' is no address");
+  expect_refused(with("--metrics", "bogus"), "hopfeed-server: --metrics: 'bogus' is no address");
+  expect_refused(with("--metrics", "0.0.0.0:0"), "--insecure");
   expect_refused(alone({"--data", path(1), "--listen", "127.0.0.1:70000"}), "127.0.0.1:70000");
   expect_refused(alone({"--data", path(1), "--listen", "0.0.0.0:0"}), "--token-file");
   expect_refused(alone({"--data", path(1).string() + "," + path(2).string(), "--listen", "127.0.0.1:0"}),
@@ -197,7 +204,42 @@ TEST_F(ServerProgram, PortInUse_IsOneLineThatNamesTheAddress) {
   testing::BackgroundProgram program(command());
   const std::string address = read_address(program).to_text();
   std::vector<std::string> words{testing::program("hopfeed-server"), "--data", path(1), "--listen", address};
-  expect_refused(words, address + " is in use", 1);
+  expect_refused(words, "hopfeed-server: --listen: " + address + " is in use", 1);
+  expect_refused(command({"--metrics", address}), "hopfeed-server: --metrics: " + address + " is in use", 1);
+}
+
+TEST_F(ServerProgram, SecondSignalOfOneWish_IsNotLostForGood) {
+  testing::BackgroundProgram program(command());
+  RawClient client(read_address(program));
+  open(client);
+  ask(client, 0, 0);
+  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  program.signal(SIGTERM);
+  program.signal(SIGINT);
+  EXPECT_EQ(client.next().type(), FrameType::kDraining) << "launchers send two for one wish";
+  client.sleep(2'000ms);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 130);
+}
+
+TEST_F(ServerProgram, Strangers_FillNoLog) {
+  std::vector<std::string> lines;
+  const EventLog log([&lines](const std::string& line) { lines.push_back(line); });
+  const std::int64_t strangers = 500;
+  for (std::int64_t i = 0; i < strangers; ++i)
+    log.add("login_failed", {{"client", ""}, {"peer", "10.0.0.1:4000"}});
+  std::int64_t told = 0, left_out = 0;
+  while (told + left_out < strangers) {  // the watchdog bounds it
+    std::this_thread::sleep_for(10ms);
+    log.add("other");
+    for (const std::string& line : std::exchange(lines, {})) {
+      const std::size_t at = line.find("event=left_out lines=");
+      if (at != std::string::npos) left_out += std::stoll(line.substr(at + 21));
+      if (line.ends_with("event=login_failed peer=10.0.0.1:4000")) ++told;
+    }
+  }
+  EXPECT_EQ(told + left_out, strangers);
+  EXPECT_LT(told, strangers / 2) << "a second may end in the middle, but not in each turn";
 }
 
 // F23
