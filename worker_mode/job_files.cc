@@ -1,5 +1,6 @@
-// See job_files.h. One message each way: the number (4 bytes), and a byte that says whether there is such a
-// job, with the descriptors beside it.
+// See job_files.h. One message each way. A question: its own number, what it asks (4 bytes each), numbers of
+// jobs. The answer: the number of the question, and for each job a byte that says whether there is such a
+// one, with the descriptors beside it where they were asked for.
 #include "worker_mode/job_files.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -21,6 +23,20 @@ namespace {
 
 constexpr int kMostFiles = 2;
 constexpr char kHere = 1, kNoSuchJob = 0;
+constexpr std::uint32_t kFiles = 0, kWhich = 1;  // what is asked
+constexpr std::size_t kMostJobs = 1'024;         // that one question names
+
+struct Question {
+  std::uint32_t number = 0, what = kFiles;
+  std::uint32_t jobs[kMostJobs];
+};
+constexpr std::size_t kQuestionHead = offsetof(Question, jobs);
+
+struct Answer {
+  std::uint32_t number = 0;
+  char said[kMostJobs];
+};
+constexpr std::size_t kAnswerHead = offsetof(Answer, said);
 
 /// Room for the descriptors beside a message, aligned as the kernel wants it.
 union FilesBuffer {
@@ -28,14 +44,20 @@ union FilesBuffer {
   char bytes[CMSG_SPACE(kMostFiles * sizeof(int))];
 };
 
-void send_answer(int socket, const JobFiles& files) {
-  char said = files.description ? kHere : kNoSuchJob;
-  iovec part{.iov_base = &said, .iov_len = 1};
+void send_answer(int socket, const Question& question, std::size_t jobs, const FindJob& find) {
+  Answer answer;
+  answer.number = question.number;
+  JobFiles files;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    files = find(question.jobs[i]);
+    answer.said[i] = files.description ? kHere : kNoSuchJob;
+  }
+  iovec part{.iov_base = &answer, .iov_len = kAnswerHead + jobs};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   FilesBuffer buffer{};
-  if (files.description) {
+  if (question.what == kFiles && files.description) {
     std::array<int, kMostFiles> fds{files.description->get(), files.seeds ? files.seeds->get() : -1};
     const std::size_t bytes = (files.seeds ? 2 : 1) * sizeof(int);
     message.msg_control = buffer.bytes;
@@ -60,6 +82,40 @@ std::vector<OwnedFd> files_of(msghdr& message) {
     for (std::size_t i = 0; i < std::min<std::size_t>(count, kMostFiles); ++i) files.emplace_back(fds[i]);
   }
   return files;
+}
+
+/// Sends a question and waits for its answer; one that came too late for an earlier question is passed over.
+std::vector<OwnedFd> ask_server(int socket, std::uint32_t what, std::span<const std::uint32_t> jobs,
+                                Answer& answer, std::chrono::milliseconds patience) {
+  static std::uint32_t last_question = 0;  // a worker has one thread that asks
+  const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + patience;
+  Question question;
+  question.number = ++last_question;
+  question.what = what;
+  std::ranges::copy(jobs, question.jobs);
+  const std::size_t bytes = kQuestionHead + jobs.size_bytes();
+  if (send(socket, &question, bytes, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes))
+    throw_errno("a worker cannot ask its server for a job", errno);
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd poller{.fd = socket, .events = POLLIN, .revents = 0};
+    if (poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(0, left))) <= 0)
+      throw Error(ErrorCode::kTimeout, fmt::format("the server did not say within {} ms what job {} is",
+                                                   patience.count(), jobs[0]));
+    iovec part{.iov_base = &answer, .iov_len = sizeof(answer)};
+    FilesBuffer buffer{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = buffer.bytes;
+    message.msg_controllen = sizeof(buffer.bytes);
+    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    if (got <= 0) throw Error(ErrorCode::kPeerDied, "the server of a sampling worker is gone");
+    std::vector<OwnedFd> files = files_of(message);
+    if (answer.number == question.number && static_cast<std::size_t>(got) == kAnswerHead + jobs.size())
+      return files;
+  }
 }
 
 }  // namespace
@@ -94,39 +150,40 @@ JobSockets::JobSockets() {
 
 bool answer_jobs(int socket, const FindJob& find) {
   for (;;) {
-    std::uint32_t job = 0;
-    const ssize_t got = recv(socket, &job, sizeof(job), MSG_DONTWAIT);
+    Question question;
+    const ssize_t got = recv(socket, &question, sizeof(question), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     if (got == 0) return false;
-    send_answer(socket, got == sizeof(job) ? find(job) : JobFiles{});
+    const std::size_t bytes = static_cast<std::size_t>(got);
+    if (bytes > kQuestionHead)
+      send_answer(socket, question, (bytes - kQuestionHead) / sizeof(std::uint32_t), find);
   }
 }
 
 ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline) {
-  if (send(socket, &job, sizeof(job), MSG_NOSIGNAL) != sizeof(job))
-    throw_errno("a worker cannot ask its server for a job", errno);
-  pollfd poller{.fd = socket, .events = POLLIN, .revents = 0};
-  const int answered = poll(&poller, 1, static_cast<int>(deadline.count()));
-  if (answered <= 0)
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("the server did not say within {} ms what job {} is", deadline.count(), job));
-  char said = kNoSuchJob;
-  iovec part{.iov_base = &said, .iov_len = 1};
-  FilesBuffer buffer{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = buffer.bytes;
-  message.msg_controllen = sizeof(buffer.bytes);
-  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got <= 0) throw Error(ErrorCode::kPeerDied, "the server of a sampling worker is gone");
-  std::vector<OwnedFd> files = files_of(message);
-  if (said != kHere || files.empty())
+  Answer answer;
+  std::vector<OwnedFd> files = ask_server(socket, kFiles, std::span(&job, 1), answer, deadline);
+  if (answer.said[0] != kHere || files.empty())
     throw Error(ErrorCode::kNotFound, fmt::format("the server has no job {} any more; open it again", job));
   ReceivedJob received{.description = std::move(files[0]), .seeds = {}};
   if (files.size() > 1) received.seeds = std::move(files[1]);
   return received;
+}
+
+std::vector<std::uint32_t> ask_for_gone(int socket, std::span<const std::uint32_t> jobs,
+                                        std::chrono::milliseconds deadline) {
+  std::vector<std::uint32_t> gone;
+  while (!jobs.empty()) {
+    const std::span<const std::uint32_t> some = jobs.first(std::min(jobs.size(), kMostJobs));
+    Answer answer;
+    ask_server(socket, kWhich, some, answer, deadline);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (answer.said[i] != kHere) gone.push_back(some[i]);
+    }
+    jobs = jobs.subspan(some.size());
+  }
+  return gone;
 }
 
 }  // namespace hopfeed

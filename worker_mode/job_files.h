@@ -1,13 +1,15 @@
 // How a sampling worker of a server learns what a job is. It asks for the job's number over a socket that it
 // inherited, and is answered with descriptors: a memfd that holds the job as JSON, and, where the job's seeds
 // are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers. Where
-// there is no such job, a text comes in place of them.
+// there is no such job, none come. It also asks which of its jobs are gone, to let go of what they hold.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/owned_fd.h"
 #include "core/maker/batch_spec.h"
@@ -49,5 +51,8 @@ struct ReceivedJob {
 /// Asks for a job and waits for the answer. Throws kNotFound where there is no such job, kPeerDied where the
 /// server is gone, kTimeout.
 ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline);
+/// Those of `jobs` that the server has no more. Throws kPeerDied, kTimeout.
+std::vector<std::uint32_t> ask_for_gone(int socket, std::span<const std::uint32_t> jobs,
+                                        std::chrono::milliseconds deadline);
 
 }  // namespace hopfeed

@@ -11,12 +11,15 @@
 #include <cerrno>
 #include <utility>
 
+#include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
 
 namespace hopfeed {
 namespace {
+
+constexpr std::int64_t kAskForGone = 1'000'000'000;  // nanoseconds
 
 /// Whoever opened the job has named the content; a file that was replaced since then would make other
 /// batches.
@@ -110,6 +113,20 @@ BatchFiller& JobMakers::filler(std::uint32_t job) {
   // Scratch grows with the batches, and asking each maker for its own costs more than a small batch.
   if (std::has_single_bit(uses_) || uses_ % 1024 == 0) make_room();
   return last_->filler;
+}
+
+void JobMakers::drop_gone() {
+  if (jobs_.empty() || options_.ask_for_gone == nullptr) return;
+  const std::int64_t now = monotonic_now();
+  if (now < ask_again_) return;
+  ask_again_ = now + kAskForGone;
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [number, job] : jobs_) numbers.push_back(number);
+  for (const std::uint32_t number : options_.ask_for_gone(numbers)) {
+    if (last_job_ == number) last_ = nullptr;
+    jobs_.erase(number);
+  }
+  std::erase_if(datasets_, [](const auto& known) { return known.second.expired(); });
 }
 
 const Dataset& JobMakers::dataset() const { return *last_->dataset; }

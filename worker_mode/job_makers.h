@@ -1,7 +1,7 @@
 // What a sampling worker makes batches with: a maker for each job. A loader's worker has one job from the
 // start; a server's has as many as its clients have open, each made when its first batch is claimed. The
 // least recently used go when all of them together hold too much memory, and are made again when they are
-// asked for.
+// asked for; those that the server has no more go within a second or so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "channel/worker_port.h"
 #include "core/batch/execution_options.h"
@@ -43,10 +44,13 @@ class JobMakers {
  public:
   /// Where jobs that are not known are asked for. Throws.
   using Ask = std::function<ReceivedJob(std::uint32_t job)>;
+  /// Those of these jobs that are gone for good.
+  using AskForGone = std::function<std::vector<std::uint32_t>(std::span<const std::uint32_t> jobs)>;
   struct Options {
     ExecutionOptions execution = {};
-    std::size_t max_scratch = 0;  // bytes; 0: any
-    Ask ask = nullptr;            // none: all jobs are added
+    std::size_t max_scratch = 0;        // bytes; 0: any
+    Ask ask = nullptr;                  // none: all jobs are added
+    AskForGone ask_for_gone = nullptr;  // none: all of them stay
   };
   /// `port` must outlive it.
   JobMakers(WorkerPort& port, Options options);
@@ -58,6 +62,9 @@ class JobMakers {
   /// Fills claims of that job, which it asks for where it has to. Throws as add(), and what Ask throws; other
   /// jobs stay.
   BatchFiller& filler(std::uint32_t job);
+  /// Asks which jobs are gone, no more than once a second, and lets go of their makers, of their seeds and of
+  /// datasets that no other job reads. Between batches. Throws what AskForGone throws.
+  void drop_gone();
   /// Dataset of the job that was asked for last.
   const Dataset& dataset() const;
 
@@ -73,6 +80,7 @@ class JobMakers {
   Job* last_ = nullptr;
   std::uint32_t last_job_ = 0;
   std::uint64_t uses_ = 0;
+  std::int64_t ask_again_ = 0;  // monotonic_now()
 };
 
 }  // namespace hopfeed

@@ -125,6 +125,9 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   if (config.asks_for_jobs) {
     const std::chrono::milliseconds patience = config.execution.start_deadline;
     options.ask = [patience](std::uint32_t job) { return ask_for_job(kJobsFd, job, patience); };
+    options.ask_for_gone = [patience](std::span<const std::uint32_t> jobs) {
+      return ask_for_gone(kJobsFd, jobs, patience);
+    };
   }
   JobMakers makers(port, std::move(options));
   // A loader's job is made before the first batch is asked for: what is wrong with it is an error at the
@@ -135,6 +138,7 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
         given_seeds(config.spec));
   port.report_ready();
   for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
+    makers.drop_gone();
     const std::optional<Claim> claim = port.claim(kNap);
     if (!claim) continue;
     BatchFiller* filler = filler_of(makers, port, *claim);
