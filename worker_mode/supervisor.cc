@@ -170,9 +170,9 @@ void Supervisor::bury_the_dead() {
     worker.process.reset();
     worker.jobs = OwnedFd();
     const WorkerDeath death = death_of(i, cause);
-    if (options_.on_death) options_.on_death(death);
+    const int deaths_of_batch = options_.on_death ? options_.on_death(death) : 0;
     keeper_.bury(static_cast<std::uint32_t>(i));  // its batches are planned again before anybody replaces it
-    count_death(i, death);
+    count_death(i, death, deaths_of_batch);
   }
 }
 
@@ -188,18 +188,22 @@ WorkerDeath Supervisor::death_of(std::size_t number, const std::string& cause) c
   return death;
 }
 
-void Supervisor::count_death(std::size_t number, const WorkerDeath& death) {
+void Supervisor::count_death(std::size_t number, const WorkerDeath& death, int deaths_of_batch) {
   const std::uint64_t published = host_->view().control().published.load();
   if (published != published_at_death_) {
     for (Worker& worker : workers_) worker.deaths_in_a_row = 0;
   }
   published_at_death_ = published;
+  // What kills through one job is no reason to have the others wait.
+  if (options_.on_death && !death.claims.empty()) {
+    workers_[number].start_at = Clock::now() + backoff(deaths_of_batch);
+    return;
+  }
   const int deaths = ++workers_[number].deaths_in_a_row;
   workers_[number].start_at = Clock::now() + backoff(deaths);
   const WorkerRecord& record = host_->view().worker(static_cast<std::uint32_t>(number));
   const std::optional<Error> report = reported(record);
-  const bool was_ready =
-      record.state.load() == static_cast<std::uint32_t>(WorkerState::kReady) || !death.claims.empty();
+  const bool was_ready = record.state.load() == static_cast<std::uint32_t>(WorkerState::kReady);
   if (options_.on_death && was_ready) return;
   // What is wrong with the dataset or the options is no better for the next worker.
   const bool hopeless = report && report->code() != ErrorCode::kIo && report->code() != ErrorCode::kNoSpace;

@@ -48,8 +48,9 @@ struct SupervisorOptions {
   FindJob find_job = nullptr;
   /// Called by the supervisor's thread for each death, before the dead worker's batches are planned again.
   /// With it the channel fails only where workers cannot start: what is done about batches that kill is
-  /// decided there. Must not throw.
-  std::function<void(const WorkerDeath& death)> on_death = nullptr;
+  /// decided there. Returns how many workers in a row what this one was filling has killed: the more, the
+  /// later its replacement starts. Must not throw.
+  std::function<int(const WorkerDeath& death)> on_death = nullptr;
 };
 
 class Supervisor final : public SlotFillers {
@@ -89,7 +90,8 @@ class Supervisor final : public SlotFillers {
   void answer_questions();
   void bury_the_dead();
   WorkerDeath death_of(std::size_t number, const std::string& cause) const;
-  void count_death(std::size_t number, const WorkerDeath& death);
+  /// `deaths_of_batch`: as on_death says, where there is one.
+  void count_death(std::size_t number, const WorkerDeath& death, int deaths_of_batch);
   void kill_the_hung();
   Clock::duration patience_with(const Activity& activity) const;
   Activity activity_of(std::size_t number, const std::vector<SlotPool::Filling>& filling) const;

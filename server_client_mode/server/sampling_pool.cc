@@ -20,6 +20,12 @@ constexpr std::int64_t kFewestSlots = 64, kSlotsPerWorker = 8;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // for the slots; it costs nothing
 constexpr std::chrono::nanoseconds kStayAwake{50'000};
 constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
+constexpr int kDeadlyBatches = 3;          // with so many a job is refused
+constexpr double kSecondsOfADeath = 0.02;  // about what it takes to start a worker
+
+std::array<std::int64_t, 3> batch_name(const PlannedBatch& batch) {
+  return {batch.epoch, batch.first, batch.count};
+}
 
 std::size_t scratch_of_each(std::int64_t workers) {
   return std::max(kLeastScratch, available_memory().bytes / 4 / static_cast<std::size_t>(workers));
@@ -68,7 +74,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.max_restarts = ExecutionOptions{}.max_worker_restarts;
   supervision.answers_doorbell = false;
   supervision.find_job = options.find_job;
-  supervision.on_death = [this](const WorkerDeath& death) { note_death(death); };
+  supervision.on_death = [this](const WorkerDeath& death) { return note_death(death); };
   supervisor_ = std::make_unique<Supervisor>(host_, std::move(supervision));
 }
 
@@ -81,28 +87,68 @@ void SamplingPool::wait_until_ready() { supervisor_->wait_until_ready(); }
 
 // ---- the supervisor's thread
 
-/// Whose batch it was pays for a death, and nobody else: a worker fills one batch at a time.
-void SamplingPool::note_death(const WorkerDeath& death) {
-  std::vector<std::uint32_t> refused;
+/// Whose batch it was pays for a death, and nobody else: a worker fills one batch at a time. Returns as
+/// SupervisorOptions::on_death.
+int SamplingPool::note_death(const WorkerDeath& death) {
+  const int most = options_.max_worker_deaths, most_of_batch = std::max(1, most);
+  std::vector<std::pair<std::uint32_t, int>> refused;  // and how many died of it
+  int again = 0;
   {
     const MutexLock lock(host_->mutex);
     for (const PlannedBatch& batch : death.claims) {
-      if (++deaths_[batch.job] <= options_.max_worker_deaths) continue;
-      abandon(plan_->refuse(batch.job));
-      deaths_.erase(batch.job);
-      refused.push_back(batch.job);
+      Deaths& deaths = deaths_[batch.job];
+      const int of_batch = ++deaths.by_batch[batch_name(batch)];
+      int of_job = 0;
+      for (const auto& [name, times] : deaths.by_batch) of_job += times;
+      if (++deaths.in_a_row > most || of_job >= kDeadlyBatches * most_of_batch) {
+        refused.emplace_back(batch.job, of_job);
+        abandon(plan_->refuse(batch.job));
+        deaths_.erase(batch.job);
+      } else if (of_batch >= most_of_batch) {
+        give_up(batch, Error(ErrorCode::kPeerDied,
+                             fmt::format(
+                                 "{} sampling workers died of this batch (job {}, epoch {}, seeds {} to {}), "
+                                 "and it is given up; the last one: {}",
+                                 of_batch, batch.job, batch.epoch, batch.first, batch.first + batch.count - 1,
+                                 death.cause)));
+      } else {
+        again = std::max(again, of_batch);
+      }
     }
   }
   if (options_.on_death) options_.on_death(death);
-  for (std::uint32_t job : refused) {
+  for (const auto& [job, deaths] : refused) {
     if (!options_.on_refused) continue;
-    options_.on_refused(
-        job,
-        Error(ErrorCode::kPeerDied,
-              fmt::format("the job is refused: {} sampling workers in a row died of its batches, the last "
-                          "one so: {}",
-                          options_.max_worker_deaths + 1, death.cause)));
+    options_.on_refused(job, Error(ErrorCode::kPeerDied,
+                                   fmt::format("the job is refused: {} sampling workers died of its batches, "
+                                               "the last one so: {}",
+                                               deaths, death.cause)));
   }
+  return again;
+}
+
+/// Its client pays for the workers that have to be started.
+void SamplingPool::give_up(const PlannedBatch& batch, const Error& cause) {
+  const double seconds = kSecondsOfADeath * std::max(1, options_.max_worker_deaths);
+  const std::optional<FairPlan::Whose> whose =
+      plan_->made({.sequence = batch.sequence, .seconds = seconds, .bytes = 0});
+  host_->pool().abandon(batch.sequence);
+  if (!whose) return;
+  Block none;
+  none.client = whose->client;
+  none.request = whose->request;
+  none.job = whose->job;
+  none.error = cause;
+  given_up_.push_back(std::move(none));
+}
+
+/// What others of its job have died of is not forgotten for it.
+void SamplingPool::note_made(std::uint32_t job, std::uint32_t slot) {
+  const auto found = deaths_.find(job);
+  if (found == deaths_.end()) return;
+  found->second.in_a_row = 0;
+  found->second.by_batch.erase(batch_name(host_->pool().batch_of(slot)));
+  if (found->second.by_batch.empty()) deaths_.erase(found);
 }
 
 void SamplingPool::abandon(std::span<const std::uint64_t> sequences) {
@@ -144,8 +190,8 @@ void SamplingPool::forget(std::uint32_t job) {
 std::vector<SamplingPool::Block> SamplingPool::settle() {
   news_ = false;
   seen_ = host_->view().control().loader_event.load();
-  std::vector<Block> blocks;
   const MutexLock lock(host_->mutex);
+  std::vector<Block> blocks = std::exchange(given_up_, {});
   SlotPool& pool = host_->pool();
   for (SlotPool::Finished& finished : pool.take_all_ready()) {
     const SlotRecord& record = host_->view().slot(finished.slot);
@@ -154,7 +200,7 @@ std::vector<SamplingPool::Block> SamplingPool::settle() {
     const std::optional<FairPlan::Whose> whose = plan_->made(
         {.sequence = finished.sequence, .seconds = nanoseconds * 1e-9, .bytes = finished.block.size()});
     if (whose) {
-      if (!finished.error && !deaths_.empty()) deaths_.erase(whose->job);
+      if (!finished.error) note_made(whose->job, finished.slot);
       blocks.push_back({.client = whose->client,
                         .request = whose->request,
                         .job = whose->job,

@@ -33,7 +33,9 @@ struct SamplingPoolOptions {
   std::vector<std::string> plugins;  // absolute paths
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included
   std::chrono::milliseconds batch_deadline{}, start_deadline{};
-  int max_worker_deaths = 3;   // of one job in a row; with the next one it is refused
+  /// A batch that has killed so many is failed; a job whose batches have killed more in a row, or that has a
+  /// few such batches, is refused.
+  int max_worker_deaths = 3;
   FindJob find_job = nullptr;  // any thread
   /// Both are called by the supervisor's thread, without a lock, and must not throw.
   std::function<void(const WorkerDeath& death)> on_death = nullptr;
@@ -97,15 +99,23 @@ class SamplingPool {
   Load load() const;
 
  private:
-  void note_death(const WorkerDeath& death);
+  /// What the workers that died of a job's batches died of.
+  struct Deaths {
+    int in_a_row = 0;                                       // since the last batch that was made
+    std::map<std::array<std::int64_t, 3>, int> by_batch{};  // epoch, first, count; without those made since
+  };
+  int note_death(const WorkerDeath& death);
+  void give_up(const PlannedBatch& batch, const Error& cause) REQUIRES(host_->mutex);
+  void note_made(std::uint32_t job, std::uint32_t slot) REQUIRES(host_->mutex);
   void abandon(std::span<const std::uint64_t> sequences) REQUIRES(host_->mutex);
 
   const SamplingPoolOptions options_;
   const std::shared_ptr<ChannelHost> host_;  // its lock guards plan and deaths too
   const std::shared_ptr<FairPlan> plan_;
-  std::map<std::uint32_t, int> deaths_ GUARDED_BY(host_->mutex);  // by job, since its last finished batch
-  bool news_ = false, expects_soon_ = false;                      // the loop's own
-  std::uint32_t seen_ = 0;                                        // events before the last settle()
+  std::map<std::uint32_t, Deaths> deaths_ GUARDED_BY(host_->mutex);  // by job
+  std::vector<Block> given_up_ GUARDED_BY(host_->mutex);             // that settle() has not told so far
+  bool news_ = false, expects_soon_ = false;                         // the loop's own
+  std::uint32_t seen_ = 0;                                           // events before the last settle()
   std::unique_ptr<Supervisor> supervisor_;
 };
 

@@ -1,5 +1,6 @@
 // A plugin whose sampler kills the process in the middle of each batch where its options say "kill"; else a
-// batch is its seeds alone. "slow": making it takes longer than a peer may be silent.
+// batch is its seeds alone. "kill 32": of that which starts there. "slow": making it takes longer than a peer
+// may be silent.
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,11 +14,11 @@ using namespace hopfeed;
 
 class DeadlySampler : public CustomSampler {
  public:
-  DeadlySampler(const Dataset&, const BatchOptions& options) : kills_(options.sampler_options == "kill") {
+  DeadlySampler(const Dataset&, const BatchOptions& options) : options_(options.sampler_options) {
     if (options.sampler_options == "slow") ::sleep(11);
   }
-  void sample(const SampleRequest&, SampleBuilder& out) override {
-    if (kills_) ::raise(SIGKILL);
+  void sample(const SampleRequest& request, SampleBuilder& out) override {
+    if (options_ == "kill" || options_ == "kill " + std::to_string(request.key.first)) ::raise(SIGKILL);
     out.end_hop();
   }
   std::size_t num_hops() const override { return 1; }
@@ -26,7 +27,7 @@ class DeadlySampler : public CustomSampler {
   }
 
  private:
-  const bool kills_;
+  const std::string options_;
 };
 
 }  // namespace
