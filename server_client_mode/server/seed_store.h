@@ -1,6 +1,6 @@
 // Seeds that clients gave (BatchSource::pack()), by the SHA-256 that this server took of them. Each lies once
-// in a memfd, which the workers map. They stay while a job uses them, and for a while after; all together
-// take no more than their part of the server's memory.
+// in a memfd, which the workers map, and which takes memory only as they come. They stay while a job uses
+// them, and for a while after; all together take no more than their part of the server's memory.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/owned_fd.h"
 #include "core/base/thread_annotations.h"
@@ -18,19 +19,23 @@ namespace hopfeed {
 /// The bytes of one pack, mapped.
 class StoredSeeds {
  public:
-  /// Zeros, backed by memory. Throws kNoSpace or kIo.
+  /// Addresses alone. Throws kNoSpace or kIo.
   explicit StoredSeeds(std::size_t bytes);
   ~StoredSeeds();
   StoredSeeds(const StoredSeeds&) = delete;
   StoredSeeds& operator=(const StoredSeeds&) = delete;
 
-  /// Written once, by who receives them, before they are kept.
+  /// Takes memory for the first `bytes`. By who receives them; throws kNoSpace or kIo.
+  void back(std::size_t bytes);
+  std::size_t backed() const { return backed_; }
+  /// Written once, by who receives them, before they are kept; where they are backed.
   std::span<std::byte> bytes() const { return bytes_; }
   const std::shared_ptr<const OwnedFd>& fd() const { return fd_; }
 
  private:
   std::shared_ptr<const OwnedFd> fd_;
   std::span<std::byte> bytes_;
+  std::size_t backed_ = 0;
 };
 
 /// Any thread.
@@ -43,9 +48,13 @@ class SeedStore {
   };
   explicit SeedStore(Options options) : options_(options) {}
 
-  /// Room for seeds that are about to come; where it lacks, those that nobody uses go first. The room is
-  /// given back with the last pointer. Throws kNoSpace naming the bound.
+  /// For seeds that are about to come, of which nothing is counted so far. Throws kNoSpace naming the bound
+  /// where they are more than half of all that is kept, which one client may not have.
   std::shared_ptr<StoredSeeds> make(std::size_t bytes);
+  /// Memory for the first `bytes` of them; where it lacks, those that nobody uses go first. It is given back
+  /// with the last pointer. Takes its time, so it runs beside the event loop. Throws kNoSpace naming the
+  /// bound.
+  void grow(StoredSeeds& seeds, std::size_t bytes);
   /// Takes their hash and keeps them under it; the same ones twice are kept once. Returns the hash.
   std::string keep(std::shared_ptr<StoredSeeds> seeds);
   /// Null where they are not here (any more).
@@ -59,7 +68,8 @@ class SeedStore {
     std::shared_ptr<const StoredSeeds> seeds;
     Clock::time_point last_used;
   };
-  void drop_unused_until(std::size_t bytes) REQUIRES(mutex_);
+  /// The oldest that nobody uses, so that `bytes` more fit; the caller lets go of them, without the lock.
+  std::vector<std::shared_ptr<const StoredSeeds>> take_unused_for(std::size_t bytes);
 
   const Options options_;
   mutable Mutex mutex_;

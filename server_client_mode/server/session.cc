@@ -18,6 +18,7 @@ using wire::FrameType;
 
 constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
 constexpr std::size_t kDiscardBytes = 64 << 10;
+constexpr std::uint64_t kFirstOfSeeds = 64 << 10, kStepOfSeeds = 4 << 20;  // memory for them, as they come
 
 Error too_many_clients(std::int64_t clients) {
   return {
@@ -92,7 +93,7 @@ wire::asio::awaitable<void> Session::log_in() {
   logged_in_ = true;
   ++server_.clients;
   last_life_ = last_heard_ = Clock::now();
-  server_.pool.join(id_);
+  server_.pool.join(id_, peer_.substr(0, peer_.rfind(':')) + ' ' + name_);
   server_.log.add("connected",
                   {{"client", name_}, {"peer", peer_}, {"tls", connection_->encrypted() ? "yes" : "no"}});
   if (server_.draining && !offer.draining) connection_->send(FrameType::kDraining, 0);
@@ -316,18 +317,28 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
   std::shared_ptr<StoredSeeds> seeds;
   std::optional<Error> refusal;
   const std::uint64_t bytes = header.bytes;
-  try {
-    co_await work_beside(server_.beside.get_executor(),
-                         [this, &seeds, bytes] { seeds = server_.seeds.make(bytes); });
-  } catch (const Error& error) {
-    refusal = error;
+  // Memory is taken step by step, each no larger than what has come before it.
+  for (std::uint64_t come = 0, step = 0; come < bytes; come += step) {
+    step = std::min(bytes - come, std::clamp(come, kFirstOfSeeds, kStepOfSeeds));
+    try {
+      if (!seeds) seeds = server_.seeds.make(bytes);
+      co_await work_beside(server_.beside.get_executor(),
+                           [this, &seeds, come, step] { server_.seeds.grow(*seeds, come + step); });
+    } catch (const Error& error) {
+      refusal = error;
+    }
+    if (refusal) {
+      seeds.reset();
+      co_await discard(bytes - come);
+      break;
+    }
+    co_await connection_->read(seeds->bytes().subspan(come, step));
   }
+  if (!seeds && !refusal) refusal.emplace(ErrorCode::kInvalid, "the given seeds are empty; give some");
   if (refusal) {
-    co_await discard(bytes);
     connection_->send_refusal(FrameType::kRefused, header.request, *refusal);
     co_return;
   }
-  co_await connection_->read(seeds->bytes());
   std::string sha256;
   co_await work_beside(server_.beside.get_executor(),
                        [this, &seeds, &sha256] { sha256 = server_.seeds.keep(std::move(seeds)); });

@@ -1,6 +1,8 @@
 // The jobs and given seeds of a server by themselves.
 #include "server_client_mode/server/job_table.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "core/base/sha256.h"
@@ -93,6 +95,7 @@ TEST_F(Jobs, GivenSeedsThatCannotBe_AreTheClientsErrorInALine) {
   const auto refused = [&](const std::vector<std::int64_t>& words) {
     const std::span<const std::byte> packed = std::as_bytes(std::span(words));
     const std::shared_ptr<StoredSeeds> seeds = store.make(packed.size());
+    store.grow(*seeds, packed.size());
     std::ranges::copy(packed, seeds->bytes().begin());
     wire::Open open = job(1);
     open.spec.seeds = {.node_type = "node", .split = {}, .sha256 = sha256(packed)};
@@ -110,6 +113,7 @@ class Seeds : public ::testing::Test {
  protected:
   static std::shared_ptr<StoredSeeds> seeds(SeedStore& store, std::size_t bytes, int fill) {
     std::shared_ptr<StoredSeeds> made = store.make(bytes);
+    store.grow(*made, bytes);
     std::ranges::fill(made->bytes(), static_cast<std::byte>(fill));
     return made;
   }
@@ -130,13 +134,33 @@ TEST_F(Seeds, BeyondTheBound_UnusedOnesGoAndUsedOnesStay) {
   SeedStore store({.max_bytes = 1'000, .kept = 10s});
   const std::string first = store.keep(seeds(store, 400, 1)), second = store.keep(seeds(store, 400, 2));
   std::shared_ptr<const StoredSeeds> used = store.find(first);
-  const std::string third = store.keep(seeds(store, 600, 3));
+  const std::string third = store.keep(seeds(store, 500, 3));
   EXPECT_TRUE(store.find(first));
   EXPECT_FALSE(store.find(second));
   EXPECT_TRUE(store.find(third));
-  EXPECT_NE(error_of([&] { store.make(601); }).find("keeps at most 1000 bytes"), std::string::npos)
-      << error_of([&] { store.make(601); });
-  EXPECT_NE(error_of([&] { store.make(1'001); }), "no error");
+  const std::shared_ptr<const StoredSeeds> both = store.find(third);
+  const std::string error = error_of([&] { seeds(store, 101, 4); });
+  EXPECT_NE(error.find("keeps at most 1000 bytes"), std::string::npos) << error;
+  EXPECT_EQ(error_of([&] { seeds(store, 100, 4); }), "no error");
+  EXPECT_EQ(store.bytes(), 900U);
+}
+
+TEST_F(Seeds, OneUpload_TakesNoMoreThanHasComeOfItAndNeverMoreThanHalf) {
+  SeedStore store({.max_bytes = 1'000, .kept = 10s});
+  EXPECT_NE(error_of([&] { store.make(501); }).find("of one client the server takes at most 500 bytes"),
+            std::string::npos);
+  const std::shared_ptr<StoredSeeds> one = store.make(500), two = store.make(500), three = store.make(500);
+  EXPECT_EQ(store.bytes(), 0U);
+  struct stat status {};
+  ASSERT_EQ(fstat(one->fd()->get(), &status), 0);
+  EXPECT_EQ(status.st_blocks, 0);  // no memory behind it
+  store.grow(*one, 100);
+  EXPECT_EQ(store.bytes(), 100U);
+  store.grow(*two, 500);
+  EXPECT_NE(error_of([&] { store.grow(*three, 401); }), "no error");
+  EXPECT_EQ(store.bytes(), 600U);
+  store.grow(*one, 500);
+  EXPECT_EQ(store.bytes(), 1'000U);
 }
 
 TEST_F(Seeds, ThatNobodyUses_GoAfterATime) {
