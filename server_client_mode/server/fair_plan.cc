@@ -10,6 +10,7 @@ constexpr double kSoon = 50e-6;            // seconds of a batch that is worth s
 constexpr double kUnknownSeconds = 0.001;  // of a batch of a job that nothing is known of
 // Seconds that a client may lag behind after a rest: the way to it and back is no rest, and costs it nothing.
 constexpr double kCredit = 0.05;
+constexpr std::size_t kMaxDebts = 1'024;
 constexpr double kNewest = 0.25;  // weight of the last batch among those before
 
 void learn(double& known, double newest) { known += kNewest * (newest - known); }
@@ -18,6 +19,7 @@ void learn(double& known, double newest) { known += kNewest * (newest - known); 
 
 struct FairPlan::Client {
   std::uint64_t name = 0;
+  std::string who;
   std::map<std::uint64_t, BatchRequest> waiting;  // by request
   double time = 0;                                // virtual
   double worker_seconds = 0;
@@ -32,9 +34,11 @@ struct FairPlan::Client {
 FairPlan::FairPlan(const FairPlanOptions& options) : options_(options) {}
 FairPlan::~FairPlan() = default;
 
-void FairPlan::join(std::uint64_t client) {
+void FairPlan::join(std::uint64_t client, const std::string& who) {
   auto joined = std::make_unique<Client>();
   joined->name = client;
+  joined->who = who;
+  if (const auto debt = debts_.find(who); debt != debts_.end()) joined->time = debt->second;
   clients_[client] = std::move(joined);
 }
 
@@ -50,6 +54,7 @@ std::vector<std::uint64_t> FairPlan::leave(std::uint64_t client) {
     under_way_.erase(sequence);
   }
   Client& gone = *found->second;
+  remember_debt(gone);
   waiting_ -= std::ssize(gone.waiting);
   bytes_in_use_ -= gone.block_bytes;
   blocks_ -= gone.blocks;
@@ -66,21 +71,27 @@ void FairPlan::push(std::uint64_t client, std::uint64_t request, const BatchRequ
   active_.push_back(&asks);
 }
 
-std::optional<std::uint64_t> FairPlan::withdraw(std::uint64_t client, std::uint64_t request) {
+/// What is owed as long as the others have not caught up with it. Of too many the oldest debts, which are the
+/// smallest, go first.
+void FairPlan::remember_debt(const Client& gone) {
+  std::erase_if(debts_, [&](const auto& debt) { return debt.second <= now_; });
+  if (gone.who.empty() || gone.time <= now_) return;
+  double& debt = debts_[gone.who];
+  debt = std::max(debt, gone.time);
+  if (debts_.size() > kMaxDebts)
+    debts_.erase(std::ranges::min_element(debts_, {}, [](const auto& entry) { return entry.second; }));
+}
+
+void FairPlan::withdraw(std::uint64_t client, std::uint64_t request) {
   const auto found = clients_.find(client);
-  if (found == clients_.end()) return {};
+  if (found == clients_.end()) return;
   if (found->second->waiting.erase(request) > 0) {
     --waiting_;
-    return {};
+    return;
   }
-  const auto batch = std::ranges::find_if(under_way_, [&](const auto& entry) {
-    return entry.second.client == client && entry.second.request == request;
-  });
-  if (batch == under_way_.end()) return {};
-  const std::uint64_t sequence = batch->first;
-  forget_under_way(batch->second);
-  under_way_.erase(batch);
-  return sequence;
+  for (auto& [sequence, batch] : under_way_) {
+    if (batch.client == client && batch.request == request) batch.withdrawn = true;
+  }
 }
 
 std::vector<std::uint64_t> FairPlan::refuse(std::uint32_t job) {
@@ -208,10 +219,6 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
   client.time += batch.seconds - under_way.charged;
   client.worker_seconds += batch.seconds;
   if (batch.bytes > 0) {
-    ++client.blocks;
-    ++blocks_;
-    client.block_bytes += batch.bytes;
-    bytes_in_use_ += batch.bytes;
     const auto bytes = static_cast<double>(batch.bytes);
     const auto [cost, first] =
         costs_.try_emplace(under_way.job, Cost{.seconds = batch.seconds, .bytes = bytes});
@@ -219,6 +226,13 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
       learn(cost->second.seconds, batch.seconds);
       learn(cost->second.bytes, bytes);
     }
+  }
+  if (under_way.withdrawn) return {};
+  if (batch.bytes > 0) {
+    ++client.blocks;
+    ++blocks_;
+    client.block_bytes += batch.bytes;
+    bytes_in_use_ += batch.bytes;
   }
   return Whose{.client = under_way.client, .request = under_way.request, .job = under_way.job};
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -36,15 +37,17 @@ class FairPlan final : public BatchPlan {
   explicit FairPlan(const FairPlanOptions& options);
   ~FairPlan() override;
 
-  void join(std::uint64_t client);
+  /// `who`: what a client that comes back is known by; it still owes what it owed when it left.
+  void join(std::uint64_t client, const std::string& who = {});
   /// Forgets a client with all that it asked for, blocks that it still holds included. Returns the sequences
   /// that are under way, to be abandoned.
   std::vector<std::uint64_t> leave(std::uint64_t client);
   /// `request`: a number of the client's, which is not waiting or under way.
   void push(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);
-  /// Forgets a request that waits or is under way; returns the sequence where it was, to be abandoned.
-  std::optional<std::uint64_t> withdraw(std::uint64_t client, std::uint64_t request);
-  /// The same of a job, whoever asked.
+  /// Forgets a request that waits. One that is under way is made all the same, for nobody: its client is
+  /// charged what it cost, which is not known before, and could else have work done for nothing.
+  void withdraw(std::uint64_t client, std::uint64_t request);
+  /// Forgets the requests of a job, whoever asked; returns the sequences that are under way, to be abandoned.
   std::vector<std::uint64_t> refuse(std::uint32_t job);
   /// Nobody has the job open any more: what was learnt of it is forgotten.
   void forget(std::uint32_t job) { costs_.erase(job); }
@@ -89,7 +92,8 @@ class FairPlan final : public BatchPlan {
     std::uint64_t client = 0, request = 0;
     std::uint32_t job = 0;
     double charged = 0;
-    std::size_t bytes = 0;  // that are expected
+    std::size_t bytes = 0;   // that are expected
+    bool withdrawn = false;  // by its client
   };
   struct Cost {
     double seconds = 0;
@@ -103,12 +107,14 @@ class FairPlan final : public BatchPlan {
   void drop_idle();
   void forget_under_way(const UnderWay& batch);
   void rest_if_idle(Client& client);
+  void remember_debt(const Client& gone);
 
   const FairPlanOptions options_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Client>> clients_;
   std::vector<Client*> active_;  // with something that waits, is under way or held; others at times
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by sequence
   std::unordered_map<std::uint32_t, Cost> costs_;          // by job: lately
+  std::map<std::string, double> debts_;                    // virtual times of who left, by `who`
   std::uint64_t next_sequence_ = 0;
   std::int64_t waiting_ = 0, blocks_ = 0;  // of all clients
   double now_ = 0;                         // virtual time

@@ -157,9 +157,9 @@ void SamplingPool::abandon(std::span<const std::uint64_t> sequences) {
 
 // ---- the event loop's thread
 
-void SamplingPool::join(std::uint64_t client) {
+void SamplingPool::join(std::uint64_t client, const std::string& who) {
   const MutexLock lock(host_->mutex);
-  plan_->join(client);
+  plan_->join(client, who);
 }
 
 void SamplingPool::leave(std::uint64_t client) {
@@ -177,8 +177,7 @@ void SamplingPool::ask(std::uint64_t client, std::uint64_t request, const BatchR
 void SamplingPool::withdraw(std::uint64_t client, std::uint64_t request) {
   news_ = true;
   const MutexLock lock(host_->mutex);
-  if (const std::optional<std::uint64_t> sequence = plan_->withdraw(client, request))
-    host_->pool().abandon(*sequence);
+  plan_->withdraw(client, request);
 }
 
 void SamplingPool::forget(std::uint32_t job) {

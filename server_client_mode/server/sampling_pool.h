@@ -51,7 +51,7 @@ class SamplingPool {
   void wait_until_ready();
 
   // ---- the event loop's thread
-  void join(std::uint64_t client);
+  void join(std::uint64_t client, const std::string& who = {});
   void leave(std::uint64_t client);
   /// settle() plans it.
   void ask(std::uint64_t client, std::uint64_t request, const BatchRequest& batch);

@@ -218,6 +218,20 @@ TEST(FairPlan, ClientThatComesBack_HasSavedNothingUp) {
   EXPECT_NEAR(simulation.seconds_of(1) - before, 10, 1);
 }
 
+TEST(FairPlan, ClientThatReconnects_OwesWhatItOwed) {
+  FairPlan plan(two_workers());
+  plan.join(1, "one");
+  plan.join(2, "two");
+  plan.push(1, 0, {.job = 1});
+  ASSERT_TRUE(plan.made({.sequence = plan.next()->sequence, .seconds = 10, .bytes = 0}));
+  plan.leave(1);
+  plan.join(3, "one");
+  plan.push(3, 0, {.first = 0, .job = 1});
+  for (std::uint64_t request = 0; request < 4; ++request) plan.push(2, request, {.first = 5, .job = 2});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(plan.next()->first, 5) << i;
+  EXPECT_EQ(plan.next()->first, 0);
+}
+
 TEST(FairPlan, WhatIsWithdrawnOrLeftBehind_IsNobodysAnyMore) {
   FairPlan plan(two_workers());
   plan.join(1);
@@ -227,9 +241,13 @@ TEST(FairPlan, WhatIsWithdrawnOrLeftBehind_IsNobodysAnyMore) {
   plan.push(2, 0, {.job = 7});
   const auto planned = plan.next();
   ASSERT_TRUE(planned);
-  EXPECT_EQ(plan.withdraw(1, 0), planned->sequence);
+  plan.withdraw(1, 0);
+  plan.push(1, 0, {.job = 9});  // its number is free again
   EXPECT_FALSE(plan.made({.sequence = planned->sequence, .seconds = 1, .bytes = 1}));
-  EXPECT_FALSE(plan.withdraw(1, 1));  // waited; nobody has to be told
+  EXPECT_EQ(plan.load(1).worker_seconds, 1) << "what was withdrawn is not free";
+  EXPECT_EQ(plan.load(1).blocks, 0);
+  plan.withdraw(1, 0);
+  plan.withdraw(1, 1);
   EXPECT_EQ(plan.left(), 1);
   const auto other = plan.next();
   ASSERT_TRUE(other);
