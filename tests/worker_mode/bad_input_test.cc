@@ -124,7 +124,7 @@ TEST_F(BadInput, DatasetReplacedUnderTheLoader_IsNoticedByTheNextWorker) {
            while (loader.next()) {
            }
          }),
-         "was replaced while a loader used it");
+         "was replaced while it was in use; start the loader, or the server, again");
 }
 
 }  // namespace
