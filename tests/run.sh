@@ -79,7 +79,7 @@ lint_sources() {
 
 # fuzz_targets FOLDER: what libFuzzer finds lies in build/fuzz/found; once fixed, the file belongs into tests/fuzz/corpus.
 fuzz_targets() {
-  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler frame handshake spec) failed=() found=$root/build/fuzz/found
+  local seconds=${HOPFEED_FUZZ_SECONDS:-60} name status names=(dataset batch_block sampler frame handshake spec pack) failed=() found=$root/build/fuzz/found
   build_preset fuzz || return
   for name in "${names[@]}"; do
     mkdir -p "$found/$name" "$root/build/fuzz/corpus/$name"
