@@ -171,7 +171,8 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.option("--tls-client-ca", o.tls.ca, "Clients have to have certificates that this one signed");
   line.option("--metrics", a.metrics,
               "HOST:PORT of /metrics (Prometheus), /healthz and /readyz over HTTP, for all who reach it");
-  line.option("--max-clients", o.max_clients, "More are turned away", {.min = 1, .max = 65'536});
+  line.option("--max-clients", o.max_clients, "Clients with a job; more are turned away",
+              {.min = 1, .max = 65'536});
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
                    "available");

@@ -24,9 +24,12 @@ constexpr std::int64_t kAskForGone = 1'000'000'000;  // nanoseconds
 /// Whoever opened the job has named the content; a file that was replaced since then would make other
 /// batches.
 void require_same_sampler(const BatchSpec& spec) {
-  require_valid(sampler_file_sha256(spec.batch.sampler) == spec.sampler_sha256,
-                fmt::format("the plugin of sampler '{}' was replaced while it was used; start again",
-                            spec.batch.sampler));
+  if (sampler_file_sha256(spec.batch.sampler) == spec.sampler_sha256) return;
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format("the plugin of sampler '{}' was replaced while it was in use; start the loader, or the "
+                  "server, again",
+                  spec.batch.sampler));
 }
 
 }  // namespace

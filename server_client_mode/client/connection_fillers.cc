@@ -68,7 +68,7 @@ ConnectionFillers::ConnectionFillers(std::shared_ptr<ChannelHost> host,
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-ConnectionFillers::~ConnectionFillers() {
+ConnectionFillers::~ConnectionFillers() {  // NOLINT(bugprone-exception-escape): as above
   stopping_ = true;
   asio::post(*context_, [] {});  // wakes it
   thread_.join();

@@ -48,7 +48,7 @@ class ConnectionFillers final : public SlotFillers {
   ConnectionFillers(std::shared_ptr<ChannelHost> host, std::unique_ptr<wire::asio::io_context> context,
                     Caller caller, FirstContact first, ConnectionFillersOptions options);
   /// Closes the connections; no longer than a second, whatever the servers do.
-  ~ConnectionFillers() override;
+  ~ConnectionFillers() override;  // NOLINT(bugprone-exception-escape): of no memory to wake the thread
 
   /// Waits for the first connection: servers may come and go. Throws why the channel has failed, or kTimeout.
   void wait_until_ready() override;

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kBetweenTries{50};
 void run_to_end(asio::io_context& context, std::function<asio::awaitable<void>()> talk) {
   bool done = false;
   std::exception_ptr thrown;
-  asio::co_spawn(context, std::move(talk), [&](std::exception_ptr error) {
+  asio::co_spawn(context, std::move(talk), [&](const std::exception_ptr& error) {
     thrown = error;
     done = true;
   });

@@ -79,7 +79,7 @@ void ServerLink::ask(Claim claim) {
   question.granted = asked.told;
   const std::uint64_t request = request_of(claim);
   connection_.send(FrameType::kBatch, request, wire::to_bytes(question));
-  asked_.insert_or_assign(request, std::move(asked));
+  asked_.insert_or_assign(request, asked);
 }
 
 /// Whether nobody wants it any more, or its memory is there by now.

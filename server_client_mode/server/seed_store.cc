@@ -94,7 +94,7 @@ std::vector<std::shared_ptr<const StoredSeeds>> SeedStore::take_unused_for(std::
   return taken;
 }
 
-std::string SeedStore::keep(std::shared_ptr<StoredSeeds> seeds) {
+std::string SeedStore::keep(const std::shared_ptr<StoredSeeds>& seeds) {
   std::string hash = sha256(seeds->bytes());
   const MutexLock lock(mutex_);
   kept_.try_emplace(hash, Kept{.seeds = seeds, .last_used = {}}).first->second.last_used = Clock::now();

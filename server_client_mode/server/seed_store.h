@@ -56,7 +56,7 @@ class SeedStore {
   /// bound.
   void grow(StoredSeeds& seeds, std::size_t bytes);
   /// Takes their hash and keeps them under it; the same ones twice are kept once. Returns the hash.
-  std::string keep(std::shared_ptr<StoredSeeds> seeds);
+  std::string keep(const std::shared_ptr<StoredSeeds>& seeds);
   /// Null where they are not here (any more).
   std::shared_ptr<const StoredSeeds> find(const std::string& sha256);
   /// Lets go of what nobody has used for too long.

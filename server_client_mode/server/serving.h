@@ -28,7 +28,7 @@ class Serving {
  public:
   /// As Server's.
   explicit Serving(const ServerOptions& options);
-  ~Serving();
+  ~Serving();  // NOLINT(bugprone-exception-escape): stop() throws without memory alone
   void wait_until_ready() { pool_.wait_until_ready(); }
   /// Until stop(). Never throws.
   void run();

@@ -126,7 +126,7 @@ Serving::Serving(const ServerOptions& options)
             .ready = [this] { return !context_.draining && !pool_.failure() && !ending_; }};
 }
 
-Serving::~Serving() { stop(); }
+Serving::~Serving() { stop(); }  // NOLINT(bugprone-exception-escape): as declared
 
 std::optional<wire::Address> Serving::metrics_address() const {
   if (!metrics_listener_) return {};
