@@ -92,8 +92,7 @@ TEST(FrameLimits, PathsOfSocketFiles) {
 
 TEST(FrameLimits, NumberOfServers) {
   std::string list;
-  for (std::size_t i = 0; i < kMaxServers; ++i)
-    list += fmt::format("{}h{}:1", i == 0 ? "" : ",", i);
+  for (std::size_t i = 0; i < kMaxServers; ++i) list += fmt::format("{}h{}:1", i == 0 ? "" : ",", i);
   EXPECT_EQ(parse_addresses(list).size(), kMaxServers);
   expect_refused([&] { parse_addresses(list + ",one.more:1"); }, "more than");
 }
