@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 
 #include "channel/bell.h"
+#include "worker_mode/quiet_thread.h"
 
 namespace hopfeed {
 namespace {
@@ -46,17 +46,7 @@ Supervisor::Supervisor(std::shared_ptr<ChannelHost> host, SupervisorOptions opti
       keeper_(host_),
       workers_(options_.cores.size()),
       pids_(options_.cores.size(), -1) {
-  // The trainer's signals are for its own threads; a thread inherits the mask of the one that starts it.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw_errno("cannot start a thread for the sampling workers", error.code().value());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread("cannot start a thread for the sampling workers", [this] { run(); });
 }
 
 Supervisor::~Supervisor() {

@@ -2,8 +2,6 @@
 #include "server_client_mode/client/connection_fillers.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -13,10 +11,10 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
+#include "worker_mode/quiet_thread.h"
 
 namespace hopfeed {
 namespace {
@@ -55,17 +53,7 @@ ConnectionFillers::ConnectionFillers(std::shared_ptr<ChannelHost> host,
       first_(std::move(first)) {
   for (std::uint32_t record = host_->view().shape().num_workers; record-- > 0;)
     free_records_.push_back(record);
-  // The trainer's signals are for its own threads; a thread inherits the mask of the one that starts it.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw_errno("cannot start a thread for the connections to servers", error.code().value());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread("cannot start a thread for the connections to servers", [this] { run(); });
 }
 
 ConnectionFillers::~ConnectionFillers() {  // NOLINT(bugprone-exception-escape): as above

@@ -1,15 +1,13 @@
 // See server.h. One thread runs the event loop; serving.h has what it does.
 #include "server_client_mode/server/server.h"
 
-#include <signal.h>
-
 #include <future>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 #include "server_client_mode/server/serving.h"
+#include "worker_mode/quiet_thread.h"
 
 namespace hopfeed {
 namespace {
@@ -27,18 +25,8 @@ struct Server::Impl {
     serving.stop();
     if (thread.joinable()) thread.join();
   }
-  /// The program's signals are for its own threads; a thread inherits the mask of the one that starts it.
   void start() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread = std::thread([this] { serving.run(); });
-    } catch (const std::system_error& error) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw_errno("cannot start the server's thread", error.code().value());
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread = start_quiet_thread("cannot start the server's thread", [this] { serving.run(); });
   }
 };
 
