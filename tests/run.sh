@@ -64,7 +64,7 @@ run_tests() {
 # workers and loader need no Torch, neither here nor installed.
 compare_builds() {
   local programs=(hopfeed-partition hopfeed-sample hopfeed-worker spaced_sampler) installed=fail
-  build_preset release "${programs[@]}" && build_preset native "${programs[@]}" hopfeed-top || return
+  build_preset release "${programs[@]}" && build_preset native "${programs[@]}" hopfeed-server hopfeed-top || return
   run tests/determinism/compare.py x86-64-v2=build/release/bin native=build/native/bin --report "$1/ctest.xml"
   run tests/install/install_test.sh "$root/build/native" without-trainer && installed=run
   mkdir -p "$1/native"

@@ -341,7 +341,7 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
   }
   std::string sha256;
   co_await work_beside(server_.beside.get_executor(),
-                       [this, &seeds, &sha256] { sha256 = server_.seeds.keep(std::move(seeds)); });
+                       [this, &seeds, &sha256] { sha256 = server_.seeds.keep(seeds); });
   server_.log.add("seeds_kept", {{"client", name_}, {"bytes", std::to_string(bytes)}, {"sha256", sha256}});
   connection_->send(FrameType::kSeedsKept, header.request);
 }

@@ -8,14 +8,11 @@
 #include <fstream>
 
 #include "core/base/huge_pages.h"
+#include "tests/support/sanitized.h"
 
 namespace hopfeed::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kLimitsAddresses = false;  // sanitizers reserve more than any limit leaves them
-#else
-inline constexpr bool kLimitsAddresses = true;
-#endif
+inline constexpr bool kLimitsAddresses = !kSanitized;  // sanitizers reserve more than any limit leaves them
 
 /// While it lives, this process can map so many bytes more than it has.
 class AddressLimit {

@@ -8,20 +8,16 @@
 #include "core/base/failpoint.h"
 #include "tests/partition_tool/run_program.h"
 #include "tests/support/processes.h"
+#include "tests/support/sanitized.h"
 
 namespace hopfeed {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::kSanitized;
 using testing::listing;
 using testing::TempFolder;
 using testing::ToolResult;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 class DiskFaults : public ::testing::Test {
  protected:

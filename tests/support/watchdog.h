@@ -12,14 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/sanitized.h"
+
 namespace hopfeed::testing {
 
 // As CTest's own limits (tests/CMakeLists.txt): what sanitizers slow down is not taken for hung.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kTimesSlower = 5;
-#else
-inline constexpr int kTimesSlower = 1;
-#endif
+inline constexpr int kTimesSlower = kSanitized ? 5 : 1;
 
 class Watchdog {
  public:

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/sanitized.h"
 #include "tests/worker_mode/faults_fixture.h"
 
 namespace hopfeed {
@@ -17,11 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // maps terabytes of shadow memory
-#else
-constexpr bool kSanitized = false;
-#endif
+using testing::kSanitized;
 
 class HostFaults : public Faults {
  protected:
