@@ -1,0 +1,53 @@
+// Ways to say how hot nodes are, and so in which order rows are kept close. Each gives a number per node, the
+// hotter the larger; equal numbers go by the smaller original id.
+//
+//   policy      what the number is                                                    from
+//   vip         probability that one batch reads the row (hotness.h)                   SALIENT++, MLSys 2023
+//   degree      how many edges leave the node, over all edge types                     PaGraph, SoCC 2020
+//   pagerank    PageRank along reversed edges, restarts at the training nodes          Data Tiering, KDD 2022
+//   presample   batches that read it in the epochs before those that count             GNNLab, EuroSys 2022
+//   random      a keyed number: what no policy at all brings
+//   oracle      batches that read it in the very epochs that count: no order is better
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+enum class HotnessPolicy { kVip, kDegree, kPagerank, kPresample, kRandom, kOracle };
+
+/// "vip", "degree", ...
+const char* to_string(HotnessPolicy policy);
+/// The inverse; throws kInvalid for an unknown name and lists the names.
+HotnessPolicy hotness_policy_from(std::string_view name);
+
+struct HotnessRequest {
+  /// What is sampled: fanouts, kind of sampling. vip has a closed form for plain neighbour sampling of
+  /// homogeneous and typed graphs alone; require_closed_form() tells.
+  BatchOptions batch;
+  std::int64_t batch_size = 1024;
+  int node_type = 0;                        // of the seeds
+  std::span<const std::int64_t> seeds;      // original ids of the training nodes; empty: every node
+  std::int64_t epochs = 1;                  // sampled by presample and oracle
+  std::uint64_t seed = 0;                   // of the epochs that count; presample draws from another one
+  int threads = 1;
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
+};
+
+/// Whether vip's formula holds for what the batch options ask for. Weighted, temporal, layer-dependent, walk,
+/// link and typed sampling have none: pre-sampling takes its place.
+bool has_closed_form(const Dataset& dataset, const BatchOptions& batch);
+
+/// Per node type [N] by dataset id, the hotter the larger. The same for any number of threads. Throws
+/// kUnsupported for vip without a closed form, and what BatchMaker throws.
+std::vector<std::vector<double>> node_hotness(const Dataset& dataset, HotnessPolicy policy,
+                                              const HotnessRequest& request);
+
+}  // namespace hopfeed
