@@ -10,7 +10,8 @@ std::uint64_t QueuePlan::push(const BatchRequest& request) {
                     .epoch = request.epoch,
                     .first = request.first,
                     .count = request.count,
-                    .job = request.job});
+                    .job = request.job,
+                    .held = request.held});
   return next_sequence_++;
 }
 

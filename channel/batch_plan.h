@@ -6,6 +6,8 @@
 #include <deque>
 #include <optional>
 
+#include "core/batch/held_share.h"
+
 namespace hopfeed {
 
 /// What a slot is planned with: the positions [first, first + count) of an epoch. Sequences name each batch
@@ -15,6 +17,7 @@ struct PlannedBatch {
   std::uint64_t sequence = 0;
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint32_t job = 0;  // which of the jobs that the fillers know; a loader has one
+  HeldShare held = {};    // rows that its consumer has, and that may be left out
   friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
 };
 
@@ -22,6 +25,7 @@ struct PlannedBatch {
 struct BatchRequest {
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint32_t job = 0;
+  HeldShare held = {};
 };
 
 /// Not thread-safe: called under the lock of the channel that plans from it.

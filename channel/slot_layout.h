@@ -43,7 +43,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 4;
+inline constexpr std::uint32_t kChannelVersion = 5;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -95,7 +95,8 @@ struct SlotRecord {
   SlotTimes times;
   std::atomic<std::uint32_t> announced;  // worker: the block is whole within a millisecond or so; a hint
   std::atomic<std::uint32_t> job;        // loader: which of the jobs that the workers know; a loader has one
-  std::byte reserved[112];
+  std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
+  std::byte reserved[108];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);

@@ -33,6 +33,7 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   record.first.store(batch.first);
   record.count.store(batch.count);
   record.job.store(batch.job);
+  record.held.store(batch.held.millionths);
   record.wanted.store(0);
   record.abandoned.store(0);
   record.announced.store(0);
@@ -322,7 +323,8 @@ PlannedBatch SlotPool::batch_of(std::uint32_t slot) const {
           .epoch = record.epoch.load(),
           .first = record.first.load(),
           .count = record.count.load(),
-          .job = record.job.load()};
+          .job = record.job.load(),
+          .held = {.millionths = record.held.load()}};
 }
 
 std::uint32_t SlotPool::count(SlotState state) const {

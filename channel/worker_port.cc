@@ -75,6 +75,7 @@ std::optional<WorkerPort::Candidate> WorkerPort::find_planned() const {
   lowest->batch.first = record.first.load();
   lowest->batch.count = record.count.load();
   lowest->batch.job = record.job.load();
+  lowest->batch.held.millionths = record.held.load();
   return lowest;
 }
 

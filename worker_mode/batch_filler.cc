@@ -10,6 +10,7 @@
 #include "core/base/failpoint.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/nonfinite.h"
+#include "core/batch/packed_block.h"
 
 namespace hopfeed {
 
@@ -43,7 +44,7 @@ void BatchFiller::sample() {
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
   const PlannedBatch& batch = claim_->batch;
   bytes_ = maker_.sample(
-      {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count});
+      {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count}, batch.held);
   port_.note_sampled(*claim_);
   FAILPOINT("worker.after_sample");
   port_.ask(*claim_, bytes_);
@@ -73,7 +74,8 @@ void BatchFiller::write() {
     FAILPOINT("worker.mid_write");
   }
   maker_.write(block, [&] { port_.announce(*claim_); });
-  if (options_.check_finite) require_finite(BatchView(block));
+  if (options_.check_finite)
+    require_finite(BatchView(block, is_packed(block) ? BatchView::Form::kPacked : BatchView::Form::kWhole));
   port_.note_gathered(*claim_);
   port_.publish(*claim_, bytes_);
 }

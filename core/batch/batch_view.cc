@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/limits.h"
+#include "core/batch/packed_block.h"
 
 namespace hopfeed {
 namespace {
@@ -53,13 +54,14 @@ std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t 
 
 }  // namespace
 
-BatchView::BatchView(std::span<const std::byte> bytes) {
+BatchView::BatchView(std::span<const std::byte> bytes, Form form) {
   if (bytes.size() < sizeof(BlockHeader))
     corrupt(fmt::format("{} bytes are less than a header", bytes.size()));
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockAlignment != 0)
     throw Error(ErrorCode::kInvalid, "a batch block must begin at a multiple of 64");
   const BlockHeader& header = *reinterpret_cast<const BlockHeader*>(bytes.data());
-  if (header.magic != kBlockMagic) corrupt("it does not begin with HOPBLCK1");
+  if (header.magic != (form == Form::kWhole ? kBlockMagic : kPackedMagic))
+    corrupt(fmt::format("it does not begin with {}", form == Form::kWhole ? "HOPBLCK1" : "HOPPACK1"));
   if (header.version != kBlockVersion) {
     throw Error(ErrorCode::kVersion, fmt::format("batch block version {}; this hopfeed reads version {}",
                                                  header.version, kBlockVersion));

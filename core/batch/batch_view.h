@@ -28,10 +28,12 @@ struct ArrayView {
 
 class BatchView {
  public:
+  /// A packed block (packed_block.h) is read with kPacked alone, so that nobody takes it for the batch.
+  enum class Form { kWhole, kPacked };
   BatchView() = default;
   /// Checks magic, version, lengths, shapes, alignment, overlaps and names before anything is trusted; throws
   /// kCorrupt or kVersion. `bytes` must begin at a multiple of 64 and may be longer than the block (a slot).
-  explicit BatchView(std::span<const std::byte> bytes);
+  explicit BatchView(std::span<const std::byte> bytes, Form form = Form::kWhole);
 
   const BlockHeader& header() const { return *reinterpret_cast<const BlockHeader*>(bytes_.data()); }
   const BatchKey& key() const { return header().key; }

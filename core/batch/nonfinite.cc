@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/base/error.h"
+#include "core/batch/packed_block.h"
 
 namespace hopfeed {
 namespace {
@@ -27,6 +28,15 @@ std::int64_t count(std::span<const std::byte> values, std::type_identity_t<Word>
   return found;
 }
 
+/// The node that row `row` of an attribute belongs to: in a packed block the row-th whose rows are not held.
+std::size_t node_of(const BatchView& batch, const ArrayView& array, std::size_t row) {
+  const ArrayView held = batch.find(kHeldBits, Store::kNode, array.type_number);
+  if (held.name.empty()) return row;
+  const std::span<const std::uint8_t> bits = held.as<std::uint8_t>();
+  for (std::size_t node = 0;; ++node)
+    if ((bits[node / 8] >> node % 8 & 1) == 0 && row-- == 0) return node;
+}
+
 [[noreturn]] void report(const BatchView& batch, const ArrayView& array) {
   const std::size_t width = element_bytes(array.type);
   std::size_t at = 0;
@@ -38,8 +48,8 @@ std::int64_t count(std::span<const std::byte> values, std::type_identity_t<Word>
       fmt::format("batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
                   "column {}; clean the data (--reject-nonfinite refuses it at the import) or leave out "
                   "check_finite",
-                  batch.key().epoch, batch.key().first, batch.key().count, array.name, n_id[at / columns],
-                  at % columns));
+                  batch.key().epoch, batch.key().first, batch.key().count, array.name,
+                  n_id[node_of(batch, array, at / columns)], at % columns));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace hopfeed {
 /// How many of the values are NaN or infinite; 0 for types that know neither. `values` need not be aligned.
 std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values);
 
-/// Throws kInvalid where a node attribute of the batch has such a value: names the batch, the node as in
-/// `n_id`, attribute and column.
+/// Throws kInvalid where a node attribute of the batch, whole or packed, has such a value: names the batch,
+/// the node as in `n_id`, attribute and column.
 void require_finite(const BatchView& batch);
 
 }  // namespace hopfeed

@@ -4,12 +4,20 @@
 #include <algorithm>
 #include <string>
 
+#include "core/batch/packed_block.h"
+
 namespace hopfeed {
 
 BatchFeatures::BatchFeatures(const Dataset& dataset, const BatchOptions& options,
-                             const FeatureSourceFactory& make_source) {
+                             const FeatureSourceFactory& make_source)
+    : dataset_(dataset),
+      row_bytes_(static_cast<std::size_t>(dataset.num_node_types())),
+      splits_(row_bytes_.size()) {
   find_node_features(dataset, options, make_source);
   find_edge_features(dataset, options, make_source);
+  for (const Feature& feature : features_)
+    if (feature.what.store == Store::kNode)
+      row_bytes_[static_cast<std::size_t>(feature.what.type)] += feature.meta.row_bytes();
 }
 
 void BatchFeatures::add(const Dataset& dataset, const FeatureName& what, const AttrMeta& meta,
@@ -49,12 +57,56 @@ void BatchFeatures::most_rows(const SampleBounds& bounds, std::vector<std::int64
                                                       : bounds.edges[feature.what.type]);
 }
 
-void BatchFeatures::prepare(const Sample& sample, std::vector<std::int64_t>& rows) {
+/// Splits the nodes of every type that has attributes, and compares what that saves with what it adds.
+bool BatchFeatures::worth_packing(const Sample& sample, HeldShare held) {
+  std::size_t saved = 0, added = 0;
+  for (std::size_t t = 0; t < row_bytes_.size(); ++t) {
+    if (row_bytes_[t] == 0) continue;
+    const std::span<const std::int64_t> ids = sample.nodes[t].dataset_ids;
+    splits_[t].split(ids, dataset_.meta().node_types[t].partition_offsets, held);
+    saved += splits_[t].held().size() * static_cast<std::size_t>(row_bytes_[t]);
+    added += packed_overhead(ids.size(), splits_[t].held().size());
+  }
+  return saved > added;
+}
+
+void BatchFeatures::prepare(const Sample& sample, HeldShare held, std::vector<std::int64_t>& rows) {
+  packed_ = held.any() && worth_packing(sample, held);
   rows.clear();
-  for (const Feature& feature : features_)
-    rows.push_back(static_cast<std::int64_t>(feature.source->prepare(
-        feature.what.store == Store::kNode ? sample.nodes[feature.what.type].dataset_ids
-                                           : sample.edges[feature.what.type].positions)));
+  for (const Feature& feature : features_) {
+    const auto type = static_cast<std::size_t>(feature.what.type);
+    rows.push_back(static_cast<std::int64_t>(
+        feature.source->prepare(feature.what.store == Store::kEdge ? sample.edges[type].positions
+                                : packed_                          ? splits_[type].lacking()
+                                                                   : sample.nodes[type].dataset_ids)));
+  }
+}
+
+void BatchFeatures::lay_out_held(BlockWriter& out, std::vector<int>& at) const {
+  at.clear();
+  for (std::size_t t = 0; t < row_bytes_.size(); ++t) {
+    if (row_bytes_[t] == 0) continue;
+    const int type = static_cast<int>(t);
+    at.push_back(out.add({.name = kHeldBits,
+                          .store = Store::kNode,
+                          .type = type,
+                          .element = ElementType::kUint8,
+                          .shape = {std::ssize(splits_[t].bits())}}));
+    at.push_back(out.add({.name = kHeldRows,
+                          .store = Store::kNode,
+                          .type = type,
+                          .element = ElementType::kUint32,
+                          .shape = {std::ssize(splits_[t].held())}}));
+  }
+}
+
+void BatchFeatures::write_held(std::span<const int> at, BlockWriter& out) const {
+  std::size_t next = 0;
+  for (std::size_t t = 0; t < row_bytes_.size(); ++t) {
+    if (row_bytes_[t] == 0) continue;
+    std::ranges::copy(splits_[t].bits(), out.data<std::uint8_t>(at[next++]));
+    std::ranges::copy(splits_[t].held(), out.data<std::uint32_t>(at[next++]));
+  }
 }
 
 void BatchFeatures::lay_out(std::span<const std::int64_t> rows, BlockWriter& out,

@@ -10,23 +10,33 @@
 
 #include "core/batch/batch_options.h"
 #include "core/batch/block_writer.h"
+#include "core/batch/held_share.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/feature_source.h"
+#include "core/maker/held_split.h"
 #include "core/sampler/sampler.h"
 
 namespace hopfeed {
 
 class BatchFeatures {
  public:
-  /// Throws kNotFound for attributes that the options name and the dataset does not have.
+  /// `dataset` must outlive it. Throws kNotFound for attributes that the options name and the dataset does
+  /// not have.
   BatchFeatures(const Dataset& dataset, const BatchOptions& options, const FeatureSourceFactory& make_source);
 
   /// rows[i]: how many of attribute i a batch within `bounds` has at most.
   void most_rows(const SampleBounds& bounds, std::vector<std::int64_t>& rows) const;
-  /// rows[i]: how many of attribute i the block of `sample` has. Its views must hold until gather().
-  void prepare(const Sample& sample, std::vector<std::int64_t>& rows);
+  /// rows[i]: how many of attribute i the block of `sample` has, whose views must hold until gather(). Where
+  /// the consumer holds rows and leaving them out makes the block smaller, the batch is packed.
+  void prepare(const Sample& sample, HeldShare held, std::vector<std::int64_t>& rows);
+  /// Whether the batch that was prepared leaves out what its consumer holds (core/batch/packed_block.h).
+  bool packed() const { return packed_; }
   /// Announces an array for each attribute; at[i] is its number.
   void lay_out(std::span<const std::int64_t> rows, BlockWriter& out, std::vector<int>& at) const;
+
+  /// Of a packed batch: announces the arrays that tell of the held rows, after all others, and writes them.
+  void lay_out_held(BlockWriter& out, std::vector<int>& at) const;
+  void write_held(std::span<const int> at, BlockWriter& out) const;
 
   /// Told once where more than `last_bytes` of rows are gathered: when so many are left.
   struct NearlyDone {
@@ -50,7 +60,13 @@ class BatchFeatures {
   void find_edge_features(const Dataset& dataset, const BatchOptions& options,
                           const FeatureSourceFactory& make_source);
 
+  bool worth_packing(const Sample& sample, HeldShare held);
+
+  const Dataset& dataset_;
   std::vector<Feature> features_;
+  std::vector<std::int64_t> row_bytes_;  // [node types] of all attributes; 0: none
+  std::vector<HeldSplit> splits_;        // [node types] of the batch under way, where it is packed
+  bool packed_ = false;
 };
 
 }  // namespace hopfeed

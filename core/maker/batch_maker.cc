@@ -13,6 +13,7 @@
 #include "core/base/limits.h"
 #include "core/batch/block_writer.h"
 #include "core/batch/field_names.h"
+#include "core/batch/packed_block.h"
 #include "core/maker/batch_features.h"
 #include "core/sampler/sampler_registry.h"
 #include "core/seeds/link_fields.h"
@@ -44,11 +45,12 @@ void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
 struct BatchMaker::Impl {
   // Where each array of the current layout is. Reused from batch to batch, as everything here.
   struct Arrays {
-    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features;
+    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features,
+        held;
     SeedArrays seeds;
     void clear() {
-      for (std::vector<int>* list :
-           {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id, &num_sampled_edges, &sampled, &features})
+      for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
+                                     &num_sampled_edges, &sampled, &features, &held})
         list->clear();
       seeds = {};
     }
@@ -138,7 +140,7 @@ struct BatchMaker::Impl {
     features.lay_out(counts.feature_rows, out, at.features);
   }
 
-  std::size_t run(const BatchKey& batch_key) {
+  std::size_t run(const BatchKey& batch_key, HeldShare held) {
     key = batch_key;
     const std::span<const TypedSeeds> typed = seeds->seeds(key);
     sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
@@ -151,8 +153,9 @@ struct BatchMaker::Impl {
       counts.of.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
     counts.of.arrays.resize(sample->arrays.size());  // whose names keep their memory
     for (std::size_t a = 0; a < sample->arrays.size(); ++a) counts.of.arrays[a] = sample->arrays[a].spec;
-    features.prepare(*sample, counts.feature_rows);
+    features.prepare(*sample, held, counts.feature_rows);
     lay_out(counts, writer, arrays);
+    if (features.packed()) features.lay_out_held(writer, arrays.held);
     for (std::size_t a = 0; a < arrays.sampled.size(); ++a)  // its bounds may have told of others
       if (!writer.is_unique(arrays.sampled[a]))
         throw Error(
@@ -164,7 +167,8 @@ struct BatchMaker::Impl {
   }
 
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
-    writer.begin({.fingerprint = {fingerprint[0], fingerprint[1]},
+    writer.begin({.magic = features.packed() ? kPackedMagic : kBlockMagic,
+                  .fingerprint = {fingerprint[0], fingerprint[1]},
                   .options_hash = options_hash,
                   .key = key,
                   .num_node_types = static_cast<std::uint16_t>(dataset.num_node_types()),
@@ -183,6 +187,7 @@ struct BatchMaker::Impl {
       std::ranges::copy(sample->arrays[a].values, writer.data<std::int64_t>(arrays.sampled[a]));
     features.gather(counts.feature_rows, arrays.features, writer,
                     {.last_bytes = kLastBytes, .tell = nearly_done});
+    if (features.packed()) features.write_held(arrays.held, writer);
   }
 
   void write_nodes(int t) {
@@ -222,7 +227,7 @@ BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const Batc
                                    make_source)) {}
 BatchMaker::~BatchMaker() = default;
 
-std::size_t BatchMaker::sample(const BatchKey& key) { return impl_->run(key); }
+std::size_t BatchMaker::sample(const BatchKey& key, HeldShare held) { return impl_->run(key, held); }
 void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
   impl_->write(block, nearly_done);
 }

@@ -15,6 +15,7 @@
 #include "core/batch/batch_layout.h"
 #include "core/batch/batch_options.h"
 #include "core/batch/execution_options.h"
+#include "core/batch/held_share.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/mapped_features.h"
 #include "core/seeds/link_list.h"
@@ -35,9 +36,10 @@ class BatchMaker {
              const FeatureSourceFactory& make_source = mapped_features);
   ~BatchMaker();
 
-  /// Samples into scratch; returns the bytes of the block. Throws kInvalid for a key outside the list,
-  /// kCorrupt naming file and row where the graph is damaged.
-  std::size_t sample(const BatchKey& key);
+  /// Samples into scratch; returns the bytes of the block. `held`: the rows that the consumer has; where
+  /// leaving them out makes the block smaller it is a packed one (core/batch/packed_block.h). Throws kInvalid
+  /// for a key outside the list, kCorrupt naming file and row where the graph is damaged.
+  std::size_t sample(const BatchKey& key, HeldShare held = {});
   /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered
   /// attributes. `nearly_done` is called once where more than kLastBytes are gathered, when that many are
   /// left.

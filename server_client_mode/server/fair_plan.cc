@@ -190,7 +190,8 @@ std::optional<PlannedBatch> FairPlan::next() {
                       .epoch = batch.epoch,
                       .first = batch.first,
                       .count = batch.count,
-                      .job = batch.job};
+                      .job = batch.job,
+                      .held = batch.held};
 }
 
 // ---- what became of it

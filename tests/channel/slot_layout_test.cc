@@ -23,6 +23,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(SlotRecord, times), 80U);
   EXPECT_EQ(offsetof(SlotRecord, announced), 136U);
   EXPECT_EQ(offsetof(SlotRecord, job), 140U);
+  EXPECT_EQ(offsetof(SlotRecord, held), 144U);
   EXPECT_EQ(offsetof(SlotRecord, error), 256U);
   EXPECT_EQ(offsetof(WorkerRecord, incarnation), 4U);
   EXPECT_EQ(offsetof(WorkerRecord, waited_for_grant), 8U);

@@ -1,0 +1,276 @@
+// See held_rows.h.
+#include "cache/held_rows.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/base/prefetch.h"
+#include "core/batch/block_writer.h"
+#include "core/batch/field_names.h"
+#include "core/batch/nonfinite.h"
+#include "core/batch/packed_block.h"
+#include "core/dataset/row_gather.h"
+
+namespace hopfeed {
+namespace {
+
+std::int64_t held_of(std::span<const std::int64_t> partition_offsets, HeldShare share) {
+  std::int64_t held = 0;
+  for (std::size_t p = 0; p + 1 < partition_offsets.size(); ++p)
+    held += share.rows(partition_offsets[p + 1] - partition_offsets[p]);
+  return held;
+}
+
+bool carried(const BatchOptions& options, const AttrMeta& attr) {
+  return !options.attrs || std::ranges::find(*options.attrs, attr.name) != options.attrs->end();
+}
+
+bool tells_of_held(const ArrayView& array) { return array.name == kHeldBits || array.name == kHeldRows; }
+
+/// The two arrays of a type; no name: it has no attributes.
+struct Told {
+  ArrayView bits, held;
+  explicit Told(const BatchView& packed, int type)
+      : bits(packed.find(kHeldBits, Store::kNode, type)), held(packed.find(kHeldRows, Store::kNode, type)) {}
+  bool there() const { return !bits.name.empty(); }
+};
+
+/// Rows that are not near are asked for so many before they are copied.
+constexpr std::size_t kAhead = 16;
+
+/// out[i] = the row of node i: the next one that came, or a held one.
+void merge(const Told& told, std::span<const std::byte> came, std::span<const std::byte> own,
+           std::size_t row_bytes, std::size_t nodes, std::byte* out) {
+  const std::span<const std::uint8_t> bits = told.bits.as<std::uint8_t>();
+  const std::span<const std::uint32_t> held = told.held.as<std::uint32_t>();
+  const std::byte* next = came.data();
+  std::size_t h = 0;
+  for (std::size_t i = 0; i < nodes; ++i, out += row_bytes) {
+    if ((bits[i / 8] >> i % 8 & 1) == 0) {
+      std::memcpy(out, next, row_bytes);
+      next += row_bytes;
+      continue;
+    }
+    if (h + kAhead < held.size()) {
+      const std::byte* const ahead = own.data() + held[h + kAhead] * row_bytes;
+      for (std::size_t at = 0; at < row_bytes; at += 64) prefetch_line(ahead + at);
+    }
+    std::memcpy(out, own.data() + held[h++] * row_bytes, row_bytes);
+  }
+}
+
+}  // namespace
+
+HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share) : share_(share) {
+  for (std::size_t t = 0; t < meta.node_types.size(); ++t) {
+    const NodeTypeMeta& node = meta.node_types[t];
+    types_.push_back(
+        {.partition_offsets = node.partition_offsets, .held = held_of(node.partition_offsets, share)});
+    for (const AttrMeta& attr : node.attrs) {
+      if (!carried(options, attr)) continue;
+      Attr& added = attrs_.emplace_back();
+      added.node_type = static_cast<int>(t);
+      added.meta = attr;
+      added.rows.resize(static_cast<std::size_t>(types_[t].held * attr.row_bytes()));
+    }
+  }
+}
+
+std::size_t HeldRows::bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share) {
+  std::size_t bytes = 0;
+  for (const NodeTypeMeta& node : meta.node_types)
+    for (const AttrMeta& attr : node.attrs)
+      if (carried(options, attr))
+        bytes += static_cast<std::size_t>(held_of(node.partition_offsets, share) * attr.row_bytes());
+  return bytes;
+}
+
+HeldShare HeldRows::fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
+                        std::size_t bytes) {
+  std::uint32_t fits = 0, too_much = wanted.millionths + 1;  // bytes_of grows with the share
+  while (too_much - fits > 1) {
+    const std::uint32_t middle = fits + (too_much - fits) / 2;
+    (bytes_of(meta, options, {.millionths = middle}) <= bytes ? fits : too_much) = middle;
+  }
+  return {.millionths = fits};
+}
+
+std::vector<HeldRows::Run> HeldRows::runs() {
+  std::vector<Run> runs;
+  for (Attr& attr : attrs_) {
+    const std::vector<std::int64_t>& offsets =
+        types_[static_cast<std::size_t>(attr.node_type)].partition_offsets;
+    std::span<std::byte> left(attr.rows);
+    for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
+      const std::int64_t count = share_.rows(offsets[p + 1] - offsets[p]);
+      const auto bytes = static_cast<std::size_t>(count * attr.meta.row_bytes());
+      if (bytes > 0)
+        runs.push_back({.node_type = attr.node_type,
+                        .attr = attr.meta.name,
+                        .first = offsets[p],
+                        .count = count,
+                        .rows = left.first(bytes)});
+      left = left.subspan(bytes);
+    }
+  }
+  return runs;
+}
+
+void HeldRows::load(const Dataset& dataset) {
+  constexpr std::int64_t kRowsAtATime = 4'096;
+  std::vector<std::int64_t> ids;
+  for (const Run& run : runs()) {
+    const AttrView attr = dataset.attr(run.node_type, run.attr);
+    for (std::int64_t done = 0; done < run.count; done += kRowsAtATime) {
+      ids.resize(static_cast<std::size_t>(std::min(kRowsAtATime, run.count - done)));
+      std::iota(ids.begin(), ids.end(), run.first + done);
+      gather_rows(attr, ids, run.rows.data() + done * attr.row_bytes);
+    }
+  }
+}
+
+bool HeldRows::finite() const {
+  return std::ranges::all_of(
+      attrs_, [](const Attr& attr) { return count_nonfinite(attr.meta.type, attr.rows) == 0; });
+}
+
+std::size_t HeldRows::bytes() const {
+  std::size_t bytes = 0;
+  for (const Attr& attr : attrs_) bytes += attr.rows.size();
+  return bytes;
+}
+
+const HeldRows::Attr* HeldRows::find(const ArrayView& array) const {
+  if (array.store != Store::kNode) return nullptr;
+  for (const Attr& attr : attrs_)
+    if (attr.node_type == array.type_number && attr.meta.name == array.name) return &attr;
+  return nullptr;
+}
+
+void HeldRows::check(const BatchView& packed) const {
+  const auto fail = [](const std::string& what) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("no valid packed block: {}", what));
+  };
+  if (packed.header().num_node_types != types_.size()) fail("it has other node types than the dataset");
+  for (int t = 0; t < packed.header().num_node_types; ++t) {
+    const Told told(packed, t);
+    if (told.bits.name.empty() != told.held.name.empty()) fail("it has half of what tells of held rows");
+    if (!told.there()) continue;
+    const std::size_t nodes = packed.get(batch_field::kNId, Store::kNode, t).as<std::int64_t>().size();
+    const std::span<const std::uint8_t> bits = told.bits.as<std::uint8_t>();
+    const std::span<const std::uint32_t> held = told.held.as<std::uint32_t>();
+    if (bits.size() != (nodes + 7) / 8) fail("its bits are not one for each node");
+    if (nodes % 8 != 0 && bits.back() >> nodes % 8 != 0) fail("it has bits of no node");
+    std::size_t set = 0;
+    for (const std::uint8_t byte : bits) set += static_cast<std::size_t>(std::popcount(byte));
+    if (set != held.size()) fail(fmt::format("{} nodes are held, and {} rows are told", set, held.size()));
+    const auto limit = static_cast<std::uint64_t>(types_[static_cast<std::size_t>(t)].held);
+    if (std::ranges::any_of(held, [&](std::uint32_t row) { return row >= limit; }))
+      fail(fmt::format("it names a row beyond the {} that are held", limit));
+    for (const Attr& attr : attrs_) {
+      if (attr.node_type != t) continue;
+      const ArrayView array = packed.get(attr.meta.name, Store::kNode, t);
+      if (array.type != attr.meta.type || array.shape.size() != attr.meta.shape.size() + 1 ||
+          !std::ranges::equal(array.shape.subspan(1), attr.meta.shape))
+        fail(fmt::format("attribute '{}' is another than the dataset's", attr.meta.name));
+      if (array.shape[0] != static_cast<std::int64_t>(nodes - set))
+        fail(fmt::format("attribute '{}' has {} rows for {} nodes", attr.meta.name, array.shape[0],
+                         nodes - set));
+    }
+  }
+}
+
+std::size_t HeldRows::completed_bytes(const BatchView& packed) const {
+  BlockWriter writer;
+  lay_out(packed, writer);
+  return writer.bytes();
+}
+
+void HeldRows::lay_out(const BatchView& packed, BlockWriter& whole) const {
+  for (int i = 0; i < packed.num_arrays(); ++i) {
+    const ArrayView array = packed.array(i);
+    if (tells_of_held(array)) continue;
+    BlockShape shape;
+    if (find(array) != nullptr && Told(packed, array.type_number).there()) {
+      shape.append(packed.get(batch_field::kNId, Store::kNode, array.type_number).shape);
+      shape.append(array.shape.subspan(1));
+    } else {
+      shape.append(array.shape);
+    }
+    whole.add({.name = array.name,
+               .store = array.store,
+               .type = array.type_number,
+               .element = array.type,
+               .shape = shape});
+  }
+}
+
+void HeldRows::complete(const BatchView& packed, std::span<std::byte> out) const {
+  BlockWriter writer;
+  lay_out(packed, writer);
+  BlockHeader header = packed.header();
+  header.magic = kBlockMagic;
+  writer.begin(header, out);
+  int to = 0;
+  for (int i = 0; i < packed.num_arrays(); ++i) {
+    const ArrayView array = packed.array(i);
+    if (tells_of_held(array)) continue;
+    auto* const at = writer.data<std::byte>(to++);
+    const Attr* const attr = find(array);
+    const Told told(packed, array.type_number);
+    if (attr != nullptr && told.there()) {
+      const auto nodes =
+          static_cast<std::size_t>(packed.get(batch_field::kNId, Store::kNode, array.type_number).shape[0]);
+      merge(told, array.bytes, attr->rows, static_cast<std::size_t>(attr->meta.row_bytes()), nodes, at);
+    } else if (!array.bytes.empty()) {
+      std::memcpy(at, array.bytes.data(), array.bytes.size());
+    }
+  }
+}
+
+HeldRows::Counts HeldRows::count(const BatchView& packed) {
+  Counts counts;
+  for (int t = 0; t < packed.header().num_node_types; ++t) {
+    const Told told(packed, t);
+    if (!told.there()) continue;
+    counts.rows += packed.get(batch_field::kNId, Store::kNode, t).shape[0];
+    counts.held += told.held.shape[0];
+  }
+  return counts;
+}
+
+std::uint64_t held_order(const Dataset& dataset, HeldShare share) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  if (!state) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  const auto add = [&](std::int64_t number) { XXH3_64bits_update(state.get(), &number, sizeof number); };
+  std::vector<std::int64_t> ids, original;
+  for (int t = 0; t < dataset.num_node_types(); ++t) {
+    const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(t)];
+    if (node.attrs.empty()) continue;  // none of its rows is held
+    for (std::size_t p = 0; p + 1 < node.partition_offsets.size(); ++p) {
+      const std::int64_t first = node.partition_offsets[p],
+                         end = first + share.rows(node.partition_offsets[p + 1] - first);
+      add(end - first);
+      constexpr std::int64_t kIdsAtATime = 65'536;
+      for (std::int64_t at = first; at < end; at += kIdsAtATime) {
+        ids.resize(static_cast<std::size_t>(std::min(kIdsAtATime, end - at)));
+        std::iota(ids.begin(), ids.end(), at);
+        original.resize(ids.size());
+        dataset.original_ids(t, ids, original.data());
+        XXH3_64bits_update(state.get(), original.data(), original.size() * sizeof(std::int64_t));
+      }
+    }
+  }
+  return XXH3_64bits_digest(state.get());
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,95 @@
+// The rows of features that a consumer of batches holds: the hottest of each node type, a prefix of each
+// partition's one order (core/batch/held_share.h). Whoever makes its batches leaves them out, and complete()
+// puts them back:
+//
+//   HeldRows rows(meta, options, share);
+//   for (const HeldRows::Run& run : rows.runs()) read(run);        // from wherever rows are to be had
+//   rows.complete(BatchView(block, BatchView::Form::kPacked), whole);
+//
+// They are loaded once and never change, as GNNLab's and SALIENT++'s static caches.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/batch/batch_options.h"
+#include "core/batch/batch_view.h"
+#include "core/batch/block_writer.h"
+#include "core/batch/held_share.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_meta.h"
+
+namespace hopfeed {
+
+class HeldRows {
+ public:
+  /// Memory for the rows of the node attributes that batches of `options` carry. Throws std::bad_alloc.
+  HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
+  HeldRows(const HeldRows&) = delete;
+  HeldRows& operator=(const HeldRows&) = delete;
+
+  /// Bytes that they take.
+  static std::size_t bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
+  /// The largest share up to `wanted` whose rows take at most `bytes`.
+  static HeldShare fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
+                       std::size_t bytes);
+
+  /// Consecutive rows of one attribute: what is to be loaded.
+  struct Run {
+    int node_type = 0;
+    std::string attr;
+    std::int64_t first = 0, count = 0;  // dataset ids
+    std::span<std::byte> rows;          // [count, row bytes], tightly packed
+  };
+  /// Of every attribute and partition; none is empty.
+  std::vector<Run> runs();
+  /// All of them from a dataset that is at hand.
+  void load(const Dataset& dataset);
+  /// Whether no value of them is NaN or infinite. Whoever promises to find those in each batch's turn holds
+  /// nothing where this is false.
+  bool finite() const;
+
+  HeldShare share() const { return share_; }
+  std::size_t bytes() const;
+
+  /// Whether a packed block is one for these rows: throws kCorrupt saying what is wrong. complete() trusts
+  /// it.
+  void check(const BatchView& packed) const;
+  /// Bytes of the whole batch's block.
+  std::size_t completed_bytes(const BatchView& packed) const;
+  /// Writes it, header included: the block that would have been made for nobody who holds rows. `out` begins
+  /// at a multiple of 64 and has exactly completed_bytes().
+  void complete(const BatchView& packed, std::span<std::byte> out) const;
+
+  /// How many nodes of a packed block, over the types that have attributes, and how many of them are held.
+  struct Counts {
+    std::int64_t rows = 0, held = 0;
+  };
+  static Counts count(const BatchView& packed);
+
+ private:
+  struct Attr {
+    int node_type = 0;
+    AttrMeta meta;
+    std::vector<std::byte> rows;  // of all partitions, one behind the other
+  };
+  struct Type {
+    std::vector<std::int64_t> partition_offsets;  // [P + 1]
+    std::int64_t held = 0;                        // rows, over all partitions
+  };
+  const Attr* find(const ArrayView& array) const;
+  /// Announces the arrays of the whole batch.
+  void lay_out(const BatchView& packed, BlockWriter& whole) const;
+
+  const HeldShare share_;
+  std::vector<Type> types_;
+  std::vector<Attr> attrs_;
+};
+
+/// Names the rows that a share of a dataset is, in their order: two cuts of one graph have other ones.
+/// XXH3-64 of their original ids.
+std::uint64_t held_order(const Dataset& dataset, HeldShare share);
+
+}  // namespace hopfeed

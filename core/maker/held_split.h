@@ -1,0 +1,28 @@
+// A batch's nodes of one type, those whose rows the consumer holds apart from those whose rows it lacks
+// (core/batch/packed_block.h).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/batch/held_share.h"
+
+namespace hopfeed {
+
+class HeldSplit {
+ public:
+  /// `ids`: dataset ids, checked; `partition_offsets` [P + 1] of their type. Steady states allocate nothing.
+  void split(std::span<const std::int64_t> ids, std::span<const std::int64_t> partition_offsets,
+             HeldShare share);
+  std::span<const std::int64_t> lacking() const { return lacking_; }  // dataset ids, in the order of `ids`
+  std::span<const std::uint8_t> bits() const { return bits_; }
+  std::span<const std::uint32_t> held() const { return held_; }  // rows, numbered through the partitions
+
+ private:
+  std::vector<std::int64_t> lacking_;
+  std::vector<std::uint8_t> bits_;
+  std::vector<std::uint32_t> held_;
+  std::vector<std::int64_t> first_held_;  // [P] number of each partition's first held row
+};
+
+}  // namespace hopfeed

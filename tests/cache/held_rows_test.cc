@@ -1,0 +1,254 @@
+// What a consumer holds and a packed batch leaves out, put together, is the whole batch to the last byte:
+// for every kind of sampling, any share, any cut; and a packed block that is none is refused.
+#include "cache/held_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/batch/nonfinite.h"
+#include "core/batch/packed_block.h"
+#include "tests/core/all_kinds.h"
+#include "tests/support/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::TempFolder;
+
+constexpr auto kPacked = BatchView::Form::kPacked;
+
+struct Made {
+  AlignedBlock memory;
+  bool packed() const { return is_packed(memory.bytes()); }
+  BatchView view() const { return BatchView(memory.bytes(), kPacked); }
+};
+
+Made make(BatchMaker& maker, const BatchKey& key, HeldShare share) {
+  Made made{.memory = AlignedBlock(maker.sample(key, share))};
+  std::ranges::fill(made.memory.bytes(), std::byte{0xA5});
+  maker.write(made.memory.bytes());
+  return made;
+}
+
+AlignedBlock completed(const HeldRows& rows, const BatchView& packed) {
+  rows.check(packed);
+  AlignedBlock whole(rows.completed_bytes(packed));
+  std::ranges::fill(whole.bytes(), std::byte{0x5A});
+  rows.complete(packed, whole.bytes());
+  return whole;
+}
+
+void expect_whole_for_every_share(const Dataset& dataset, const BatchOptions& options) {
+  std::vector<std::int64_t> seeds(300);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  const NodeList list(seeds, {.node_type = 0, .shuffle = true});
+  BatchMaker maker(dataset, list, options);
+  for (const std::uint32_t millionths : {0U, 1U, 50'000U, 333'333U, 1'000'000U}) {
+    HeldRows rows(dataset.meta(), options, {.millionths = millionths});
+    rows.load(dataset);
+    for (const BatchKey& key : {BatchKey{.seed = 1, .epoch = 0, .first = 0, .count = 64},
+                                BatchKey{.seed = 1, .epoch = 3, .first = 100, .count = 1},
+                                BatchKey{.seed = 1, .epoch = 3, .first = 0, .count = 300}}) {
+      const testing::Block whole = testing::make_block(maker, key);
+      const Made made = make(maker, key, rows.share());
+      ASSERT_LE(made.memory.bytes().size(), whole.size());
+      if (!made.packed()) {
+        EXPECT_EQ(BatchView(made.memory.bytes()).digest(), whole.view().digest());
+        continue;
+      }
+      EXPECT_LT(made.memory.bytes().size(), whole.size());
+      const AlignedBlock again = completed(rows, made.view());
+      ASSERT_EQ(again.bytes().size(), whole.size());
+      EXPECT_EQ(std::memcmp(again.bytes().data(), whole.memory.bytes().data(), whole.size()), 0)
+          << millionths;
+    }
+  }
+}
+
+class HeldRowsOfKind : public ::testing::TestWithParam<testing::Kind> {
+ protected:
+  static void SetUpTestSuite() { testing::register_own_sampler(); }
+  const TempFolder folder_;
+};
+
+TEST_P(HeldRowsOfKind, WithWhatIsHeldAPackedBatchIsTheWholeOne) {
+  testing::write_all_kinds_graph(folder_.path() / "data", 5);
+  expect_whole_for_every_share(Dataset(folder_.path() / "data"), GetParam().options);
+}
+
+TEST_P(HeldRowsOfKind, OfTwoNodeTypesToo) {
+  testing::write_all_kinds_types(folder_.path() / "data", 5);
+  BatchOptions options = testing::of_types(GetParam().options);
+  if (options.subgraph == Subgraph::kBidirectional) {  // the graph has no reverse types
+    options.subgraph = Subgraph::kInduced;
+    options.keep_orig_edges = false;
+  }
+  expect_whole_for_every_share(Dataset(folder_.path() / "data"), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HeldRowsOfKind, ::testing::ValuesIn(testing::all_kinds()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class HeldRowsTest : public ::testing::Test {
+ protected:
+  /// 400 nodes with 40 features each, so that leaving a row out pays, in `partitions` parts.
+  Dataset dataset(int partitions, std::uint64_t seed = 1) {
+    const testing::TinyGraph graph = testing::random_graph(
+        {.num_nodes = 400, .num_edges = 4'000, .x_width = 40, .num_train = 300, .seed = 7});
+    const std::filesystem::path path =
+        folder_.path() / (std::to_string(partitions) + "-" + std::to_string(seed));
+    testing::write_tiny_dataset(path, graph, testing::random_cut(graph, partitions, seed));
+    return Dataset(path);
+  }
+  const TempFolder folder_;
+  const BatchOptions options_{.fanouts = {5, 5}};
+  const BatchKey key_{.seed = 1, .epoch = 0, .first = 0, .count = 50};
+};
+
+TEST_F(HeldRowsTest, OfEachPartitionAPrefixIsHeld) {
+  const Dataset data = dataset(3);
+  HeldRows rows(data.meta(), options_, {.millionths = 250'000});
+  const std::vector<std::int64_t>& offsets = data.meta().node_types[0].partition_offsets;
+  std::size_t p = 0;
+  for (const HeldRows::Run& run : rows.runs()) {
+    if (run.attr != "x") continue;
+    EXPECT_EQ(run.first, offsets[p]);
+    EXPECT_EQ(run.count, (offsets[p + 1] - offsets[p]) / 4);
+    ++p;
+  }
+  EXPECT_EQ(p, 3U);
+  expect_whole_for_every_share(data, options_);
+}
+
+TEST_F(HeldRowsTest, AllHeld_NoRowTravels) {
+  const Dataset data = dataset(2);
+  std::vector<std::int64_t> seeds(300);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  const NodeList list(seeds, {});
+  BatchMaker maker(data, list, options_);
+  const Made made = make(maker, key_, {.millionths = HeldShare::kAll});
+  ASSERT_TRUE(made.packed());
+  EXPECT_EQ(made.view().get("x", Store::kNode).shape[0], 0);
+  const HeldRows::Counts counts = HeldRows::count(made.view());
+  EXPECT_EQ(counts.rows, made.view().num_nodes());
+  EXPECT_EQ(counts.held, counts.rows);
+  EXPECT_THROW(BatchView(made.memory.bytes()), Error);  // nobody takes it for the batch
+}
+
+TEST_F(HeldRowsTest, RowsTooSmallToPay_TravelAsTheyDid) {
+  testing::write_tiny_dataset(folder_.path() / "small",
+                              testing::random_graph({.num_nodes = 400, .x_width = 0, .num_train = 300}));
+  const Dataset data(folder_.path() / "small");
+  std::vector<std::int64_t> seeds{1, 2, 3};
+  const NodeList list(seeds, {});
+  BatchMaker maker(data, list, {.fanouts = {1}});
+  const Made made = make(maker, {.seed = 1, .epoch = 0, .first = 0, .count = 3}, {.millionths = 500'000});
+  EXPECT_FALSE(made.packed());
+}
+
+TEST_F(HeldRowsTest, OrderTellsCutsApart) {
+  constexpr HeldShare share{.millionths = 300'000};
+  EXPECT_EQ(held_order(dataset(2, 1), share), held_order(dataset(2, 1), share));
+  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(2, 2), share));
+  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(3, 1), share));
+  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(2, 1), {.millionths = 310'000}));
+}
+
+TEST_F(HeldRowsTest, FitIsTheLargestShareWithinTheBytes) {
+  const DatasetMeta meta = dataset(2).meta();
+  const std::size_t all = HeldRows::bytes_of(meta, options_, {.millionths = HeldShare::kAll});
+  EXPECT_EQ(all, 400U * (40 * 4 + 8));  // x and y
+  EXPECT_EQ(HeldRows::fit(meta, options_, {.millionths = HeldShare::kAll}, all).millionths, HeldShare::kAll);
+  EXPECT_EQ(HeldRows::fit(meta, options_, {.millionths = 200'000}, all).millionths, 200'000U);
+  const HeldShare half = HeldRows::fit(meta, options_, {.millionths = HeldShare::kAll}, all / 2);
+  EXPECT_LE(HeldRows::bytes_of(meta, options_, half), all / 2);
+  EXPECT_GT(HeldRows::bytes_of(meta, options_, {.millionths = half.millionths + 1}), all / 2);
+  EXPECT_EQ(HeldRows::bytes_of(meta, options_, HeldRows::fit(meta, options_, {.millionths = 900'000}, 0)),
+            0U);
+}
+
+TEST_F(HeldRowsTest, NaNAmongTheRowsThatCame_IsToldWithItsNode) {
+  testing::TinyGraph graph = testing::random_graph(
+      {.num_nodes = 400, .num_edges = 4'000, .x_width = 40, .num_train = 300, .seed = 7});
+  graph.x[390 * 40 + 3] = std::numeric_limits<float>::quiet_NaN();
+  testing::write_tiny_dataset(folder_.path() / "nan", graph);
+  const Dataset data(folder_.path() / "nan");
+  std::vector<std::int64_t> seeds{5, 390, 7, 1};
+  const NodeList list(seeds, {});
+  BatchMaker maker(data, list, options_);
+  const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = 4};
+  const testing::Block whole = testing::make_block(maker, key);
+  const Made made = make(maker, key, {.millionths = 500'000});
+  ASSERT_TRUE(made.packed());
+  const auto said = [](const BatchView& view) -> std::string {
+    try {
+      require_finite(view);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(said(whole.view()).find("node 390"), std::string::npos) << said(whole.view());
+  EXPECT_EQ(said(made.view()), said(whole.view()));
+  HeldRows rows(data.meta(), options_, {.millionths = 500'000});
+  rows.load(data);
+  EXPECT_TRUE(rows.finite());
+  HeldRows all(data.meta(), options_, {.millionths = HeldShare::kAll});
+  all.load(data);
+  EXPECT_FALSE(all.finite());
+}
+
+TEST_F(HeldRowsTest, DamagedPackedBlocks_AreRefusedByWhatIsWrong) {
+  const Dataset data = dataset(2);
+  std::vector<std::int64_t> seeds(300);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  const NodeList list(seeds, {});
+  BatchMaker maker(data, list, options_);
+  const HeldShare share{.millionths = 400'000};
+  HeldRows rows(data.meta(), options_, share);
+  rows.load(data);
+  const auto refusal = [&](const std::function<void(const BatchView&)>& damage) -> std::string {
+    const Made made = make(maker, key_, share);
+    EXPECT_TRUE(made.packed());
+    damage(made.view());
+    try {
+      rows.check(made.view());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      return error.what();
+    }
+    return "";
+  };
+  const auto bytes_of = [](const BatchView& view, std::string_view name) {
+    return const_cast<std::byte*>(view.get(name, Store::kNode).bytes.data());
+  };
+  EXPECT_EQ(refusal([](const BatchView&) {}), "");
+  EXPECT_NE(refusal([&](const BatchView& view) {
+              bytes_of(view, kHeldBits)[0] ^= std::byte{1};
+            }).find("rows are told"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal([&](const BatchView& view) { bytes_of(view, kHeldRows)[3] = std::byte{0xFF}; }).find("beyond"),
+      std::string::npos);
+  // A bit of a held node moved to one that is not: as many as before, and nothing that check() could see
+  // differs but the rows; the bits of no node do.
+  EXPECT_NE(refusal([&](const BatchView& view) {
+              const ArrayView bits = view.get(kHeldBits, Store::kNode);
+              if (view.num_nodes() % 8 != 0)
+                bytes_of(view, kHeldBits)[bits.bytes.size() - 1] |= std::byte{0x80};
+              else
+                bytes_of(view, kHeldBits)[0] ^= std::byte{1};
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace hopfeed
