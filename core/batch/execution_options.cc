@@ -18,6 +18,15 @@ void check_deadline(std::chrono::milliseconds deadline, const char* option) {
 
 }  // namespace
 
+std::string to_string(FeaturesFrom from) { return from == FeaturesFrom::kFile ? "file" : "memory"; }
+
+FeaturesFrom features_from(const std::string& name) {
+  if (name == "memory") return FeaturesFrom::kMemory;
+  if (name == "file") return FeaturesFrom::kFile;
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("features from '{}' cannot be had; choose memory or file", name));
+}
+
 void ExecutionOptions::validate() const {
   require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
                 fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",

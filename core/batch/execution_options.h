@@ -11,6 +11,15 @@
 
 namespace hopfeed {
 
+/// Where the rows of features are read from. kMemory: mapped files, which the page cache holds. kFile: read
+/// for each batch, past the page cache, for features larger than memory (docs/cache.md).
+enum class FeaturesFrom { kMemory, kFile };
+
+/// "memory" or "file".
+std::string to_string(FeaturesFrom from);
+/// The inverse. Throws kInvalid.
+FeaturesFrom features_from(const std::string& name);
+
 struct ExecutionOptions {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
   /// cores, the deadlines, max_worker_restarts and worker_program are not read.
@@ -23,6 +32,7 @@ struct ExecutionOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
+  FeaturesFrom features = FeaturesFrom::kMemory;
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;
