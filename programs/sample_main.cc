@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "channel/memory.h"
+#include "cache/file_features.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/batch/aligned_block.h"
@@ -83,7 +84,7 @@ void sample_one(const SampleArguments& arguments) {
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, o.execution);
+  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());
@@ -198,6 +199,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.servers.add(line);
   a.from_line.add_fanouts(line, "Seeds");
   a.from_line.add_pages(line);
+  a.from_line.add_features_from(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--seed", o.seed, "Seed of all random numbers");
   a.from_line.add_seeds(line);

@@ -26,6 +26,7 @@
 #include "server_client_mode/program/of_option.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "server_client_mode/server/server.h"
+#include "worker_mode/program/loader_arguments.h"
 
 namespace hopfeed {
 namespace {
@@ -34,7 +35,7 @@ using namespace std::chrono_literals;
 
 struct ServeArguments {
   ServerOptions options;
-  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json;
+  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory";
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
 };
 
@@ -88,6 +89,8 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
+  options.features = features_from(arguments.features);
+  tell_how_features_are_read(options.features);
   options.log = print_event;
 }
 
@@ -176,6 +179,7 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
                    "available");
+  add_features_from(line, a.features);
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "cache/file_features.h"
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/slot_keeper.h"
@@ -27,7 +28,8 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
     : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
       dataset_(std::move(dataset)),
       source_(std::move(source)),
-      maker_(source_->maker(*dataset_, options.batch, options.execution)) {
+      maker_(source_->maker(*dataset_, options.batch, options.execution,
+                            feature_sources(options.execution.features))) {
   make_channel(options, maker_);
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "cache/file_features.h"
 #include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
@@ -70,7 +71,7 @@ struct JobMakers::Job {
       : dataset(std::move(data)),
         seeds(std::move(given)),
         source(open_source(*dataset, job.spec, seeds.bytes())),
-        maker(source->maker(*dataset, job.spec.batch, execution)),
+        maker(source->maker(*dataset, job.spec.batch, execution, feature_sources(execution.features))),
         filler(port, maker, {.seed = job.spec.seed, .check_finite = job.check_finite}) {}
 };
 

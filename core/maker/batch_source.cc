@@ -16,9 +16,10 @@ BatchSource::BatchSource(std::unique_ptr<const LinkSet> links, const LinkSet::Li
     : links_(std::move(links)), link_list_(links_->list(options)) {}
 
 BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& options,
-                              const ExecutionOptions& execution) const {
-  if (links_) return BatchMaker(dataset, *link_list_, options, execution);
-  return BatchMaker(dataset, *node_list_, options, execution);
+                              const ExecutionOptions& execution,
+                              const FeatureSourceFactory& make_source) const {
+  if (links_) return BatchMaker(dataset, *link_list_, options, execution, make_source);
+  return BatchMaker(dataset, *node_list_, options, execution, make_source);
 }
 
 std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,

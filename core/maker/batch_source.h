@@ -10,6 +10,7 @@
 
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_spec.h"
+#include "core/maker/mapped_features.h"
 #include "core/seeds/link_set.h"
 #include "core/seeds/node_set.h"
 
@@ -28,9 +29,11 @@ class BatchSource {
   /// Whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return links_ ? links_->given() : nodes_->given(); }
   std::vector<std::byte> pack() const { return links_ ? links_->pack() : nodes_->pack(); }
-  /// `dataset` and this must outlive it. Throws what BatchMaker's constructors throw.
+  /// `dataset` and this must outlive it; `make_source` says where features come from. Throws what
+  /// BatchMaker's constructors throw.
   BatchMaker maker(const Dataset& dataset, const BatchOptions& options,
-                   const ExecutionOptions& execution = {}) const;
+                   const ExecutionOptions& execution = {},
+                   const FeatureSourceFactory& make_source = mapped_features) const;
 
  private:
   std::unique_ptr<const NodeSet> nodes_;

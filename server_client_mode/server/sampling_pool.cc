@@ -65,6 +65,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.config.asks_for_jobs = true;
   supervision.config.max_scratch = scratch_of_each(options.num_workers);
   supervision.config.execution.num_workers = options.num_workers;
+  supervision.config.execution.features = options.features;
   supervision.config.execution.batch_deadline = options.batch_deadline;
   supervision.config.execution.start_deadline = options.start_deadline;
   supervision.cores = plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;

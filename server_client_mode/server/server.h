@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/execution_options.h"
 #include "server_client_mode/wire/address.h"
 #include "server_client_mode/wire/security.h"
 
@@ -32,7 +33,8 @@ struct ServerOptions {
   std::chrono::milliseconds send_deadline{30'000};  // a block that its client does not take goes after this
   std::chrono::milliseconds seeds_kept{600'000};    // given seeds that no job uses go after this
   int max_worker_deaths = 3;  // by one batch, then it fails; by a job in a row, with the next it is refused
-  std::string worker_program = {};  // as ExecutionOptions::worker_program
+  std::string worker_program = {};                // as ExecutionOptions::worker_program
+  FeaturesFrom features = FeaturesFrom::kMemory;  // where workers read rows of features from
   /// One line for each event, without a line end; called by the server's thread. Must not throw.
   std::function<void(const std::string& line)> log = nullptr;
 

@@ -63,6 +63,7 @@ std::size_t Serving::memory_of(const ServerOptions& options) {
 SamplingPoolOptions Serving::pool_options() {
   SamplingPoolOptions pool;
   pool.num_workers = options_.num_workers;
+  pool.features = options_.features;
   pool.worker_program = plugins_.worker_program;
   pool.plugins = plugins_.paths;
   pool.max_memory = max_memory_;

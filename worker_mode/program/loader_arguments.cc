@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <mutex>
+
+#include "cache/file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "worker_mode/seed_files.h"
@@ -21,6 +25,7 @@ LoaderArguments::LoaderArguments(LoaderOptions& options)
     : options_(options),
       fanouts_(text_of(options.batch.fanouts)),
       huge_pages_(to_string(options.execution.huge_pages)),
+      features_from_(to_string(options.execution.features)),
       subgraph_(to_string(options.batch.subgraph)),
       temporal_strategy_(to_string(options.batch.temporal_strategy)),
       negatives_(to_string(options.batch.link.negatives.mode)),
@@ -144,6 +149,10 @@ void LoaderArguments::add_pages(CommandLine& line) {
               {.one_of = {"auto", "never", "always"}});
 }
 
+void LoaderArguments::add_features_from(CommandLine& line) {
+  hopfeed::add_features_from(line, features_from_);
+}
+
 void LoaderArguments::add_check_finite(CommandLine& line) {
   line.flag("--check-finite", options_.execution.check_finite,
             "Refuse a batch with NaN or infinity among its features");
@@ -162,7 +171,26 @@ void LoaderArguments::take() {
   if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
   take_links();
   options_.execution.huge_pages = parse_huge_pages(huge_pages_);
+  options_.execution.features = features_from(features_from_);
+  tell_how_features_are_read(options_.execution.features);
   if (no_shuffle_) options_.shuffle = false;
+}
+
+void add_features_from(CommandLine& line, std::string& name) {
+  line.option(
+      "--features-from", name,
+      "Where rows of features are read from: memory, that is mapped files, or file, for features larger "
+      "than memory",
+      {.one_of = {"memory", "file"}});
+}
+
+void tell_how_features_are_read(FeaturesFrom from) {
+  static std::once_flag told;
+  if (from != FeaturesFrom::kFile) return;
+  std::call_once(told, [] {
+    if (const std::string why = why_no_io_uring(); !why.empty())
+      std::fprintf(stderr, "io_uring is not to be had here (%s): threads read the features\n", why.c_str());
+  });
 }
 
 void LoaderArguments::take_draws() {

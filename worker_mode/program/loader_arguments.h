@@ -40,6 +40,8 @@ class LoaderArguments {
   void add_workers(CommandLine& line);
   /// --huge-pages.
   void add_pages(CommandLine& line);
+  /// --features-from.
+  void add_features_from(CommandLine& line);
   /// --check-finite.
   void add_check_finite(CommandLine& line);
 
@@ -52,11 +54,17 @@ class LoaderArguments {
   void take_links();
 
   LoaderOptions& options_;
-  std::string fanouts_, edge_fanouts_, huge_pages_, subgraph_, temporal_strategy_,
+  std::string fanouts_, edge_fanouts_, huge_pages_, features_from_, subgraph_, temporal_strategy_,
       attrs_ = "all", edge_attrs_, metapath_, plugin_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;
 };
+
+/// The same of a program that has no loader: reads into `name`, which features_from() understands.
+void add_features_from(CommandLine& line, std::string& name);
+/// Says on standard error, once, where io_uring is not to be had and features are read from files all the
+/// same.
+void tell_how_features_are_read(FeaturesFrom from);
 
 }  // namespace hopfeed
