@@ -78,6 +78,7 @@ HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldSha
       if (!carried(options, attr)) continue;
       Attr& added = attrs_.emplace_back();
       added.node_type = static_cast<int>(t);
+      types_[t].has_attrs = true;
       added.meta = attr;
       added.rows.resize(static_cast<std::size_t>(types_[t].held * attr.row_bytes()));
     }
@@ -236,13 +237,12 @@ void HeldRows::complete(const BatchView& packed, std::span<std::byte> out) const
   }
 }
 
-HeldRows::Counts HeldRows::count(const BatchView& packed) {
+HeldRows::Counts HeldRows::count(const BatchView& batch) const {
   Counts counts;
-  for (int t = 0; t < packed.header().num_node_types; ++t) {
-    const Told told(packed, t);
-    if (!told.there()) continue;
-    counts.rows += packed.get(batch_field::kNId, Store::kNode, t).shape[0];
-    counts.held += told.held.shape[0];
+  for (int t = 0; t < batch.header().num_node_types; ++t) {
+    if (!types_[static_cast<std::size_t>(t)].has_attrs) continue;
+    counts.rows += batch.get(batch_field::kNId, Store::kNode, t).shape[0];
+    if (const Told told(batch, t); told.there()) counts.held += told.held.shape[0];
   }
   return counts;
 }

@@ -63,11 +63,11 @@ class HeldRows {
   /// at a multiple of 64 and has exactly completed_bytes().
   void complete(const BatchView& packed, std::span<std::byte> out) const;
 
-  /// How many nodes of a packed block, over the types that have attributes, and how many of them are held.
+  /// How many nodes of a block, packed or whole, have attributes, and how many of them are left out as held.
   struct Counts {
     std::int64_t rows = 0, held = 0;
   };
-  static Counts count(const BatchView& packed);
+  Counts count(const BatchView& batch) const;
 
  private:
   struct Attr {
@@ -78,6 +78,7 @@ class HeldRows {
   struct Type {
     std::vector<std::int64_t> partition_offsets;  // [P + 1]
     std::int64_t held = 0;                        // rows, over all partitions
+    bool has_attrs = false;
   };
   const Attr* find(const ArrayView& array) const;
   /// Announces the arrays of the whole batch.

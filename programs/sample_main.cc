@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "channel/memory.h"
 #include "cache/file_features.h"
+#include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/batch/aligned_block.h"
@@ -102,6 +102,10 @@ void sample_one(const SampleArguments& arguments) {
   report.write(told);
 }
 
+double hit_rate(std::int64_t rows, std::int64_t held) {
+  return rows > 0 ? static_cast<double>(held) / static_cast<double>(rows) : 0;
+}
+
 struct Totals {
   std::int64_t batches = 0, nodes = 0, edges = 0, bytes = 0, negative_retries = 0;
 };
@@ -112,7 +116,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, Totals& totals) {
   const std::int64_t retries = totals.negative_retries;
-  const WaitTimes waited = stream.stats().waits;
+  const StreamStats before = stream.stats();
   const auto begin = std::chrono::steady_clock::now();
   stream.begin_epoch(epoch, start);
   ProgressBar bar(fmt::format("epoch {}", epoch), static_cast<std::uint64_t>(stream.steps()),
@@ -131,7 +135,11 @@ void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, T
   }
   const double seconds = seconds_since(begin);
   const double of_workers = seconds * static_cast<double>(stream.stats().workers);
-  std::string note = to_text((stream.stats().waits - waited).shares_of(seconds, of_workers));
+  const StreamStats after = stream.stats();
+  std::string note = to_text((after.waits - before.waits).shares_of(seconds, of_workers));
+  if (after.held_bytes > 0)
+    note += fmt::format(", {:.1f}% of rows held", 100 * hit_rate(after.feature_rows - before.feature_rows,
+                                                                 after.held_rows - before.held_rows));
   if (totals.negative_retries > retries)
     note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
   bar.note(std::move(note));
@@ -188,7 +196,9 @@ void sample_epochs(const SampleArguments& arguments) {
                       {"dataset_resident_bytes", stats.dataset_pages.resident},
                       {"dataset_huge_bytes", stats.dataset_pages.huge},
                       {"worker_deaths", stats.worker_deaths},
-                      {"batches_remade", stats.batches_remade}};
+                      {"batches_remade", stats.batches_remade},
+                      {"hit_rate", hit_rate(stats.feature_rows, stats.held_rows)},
+                      {"held_bytes", stats.held_bytes}};
   if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
   report.write(told);
 }

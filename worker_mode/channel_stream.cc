@@ -77,7 +77,19 @@ std::optional<Batch> ChannelStream::next() {
   const std::optional<LoaderChannel::Taken> taken =
       channel_->next(patience_, monotonic_now(), [this] { work(); });
   if (!taken) return {};
-  return Batch(BatchView(taken->block), std::make_shared<const SlotLease>(channel_, taken->slot));
+  auto lease = std::make_shared<const SlotLease>(channel_, taken->slot);
+  if (completer_) return completer_->complete(taken->block, std::move(lease));
+  return Batch(BatchView(taken->block), std::move(lease));
+}
+
+StreamStats ChannelStream::stats() const {
+  StreamStats stats = channel_->stats();
+  if (completer_) {
+    stats.feature_rows = completer_->counts().rows;
+    stats.held_rows = completer_->counts().held;
+    stats.held_bytes = completer_->bytes();
+  }
+  return stats;
 }
 
 void ChannelStream::require_own_process() const {

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_maker.h"
 #include "core/stream/batch_stream.h"
+#include "worker_mode/batch_completer.h"
 #include "worker_mode/channel_host.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/loader_channel.h"
@@ -24,7 +26,7 @@ class ChannelStream : public BatchStream {
   std::int64_t steps() const override { return channel_->steps(); }
   std::int64_t num_seeds() const override { return num_seeds_; }
   std::int64_t next_position() const override { return channel_->next_position(); }
-  StreamStats stats() const override { return channel_->stats(); }
+  StreamStats stats() const override;
   const BatchSpec& spec() const override { return spec_; }
   const DealOptions& deal() const override { return deal_; }
   const DatasetMeta& meta() const override { return meta_; }
@@ -41,6 +43,8 @@ class ChannelStream : public BatchStream {
   LoaderChannel& channel() { return *channel_; }
   /// As large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
   void make_channel(const LoaderOptions& options, const BatchMaker& maker);
+  /// Batches may come packed from here on, without these rows. Before the first one.
+  void hold(std::shared_ptr<const HeldRows> rows) { completer_.emplace(std::move(rows)); }
   /// The same from the largest block alone, for those who are not the loader's own workers: a record for each
   /// of options.execution.num_workers. Of `told`, rank, world size and observer are filled in here.
   struct ChannelNeeds {
@@ -59,6 +63,7 @@ class ChannelStream : public BatchStream {
   const std::chrono::milliseconds patience_;
   std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
+  std::optional<BatchCompleter> completer_;
 };
 
 }  // namespace hopfeed

@@ -30,6 +30,10 @@ struct StreamStats {
   WaitTimes waits;                  // seconds that next() and the workers waited
   PageUse dataset_pages;  // of the worker that has most of the dataset in its memory, when it last looked
   std::size_t channel_bytes = 0;  // allocated now
+  // Of a stream that holds feature rows itself (cache/held_rows.h): rows of its batches, those of them that
+  // did not have to travel, and what the held rows take.
+  std::int64_t feature_rows = 0, held_rows = 0;
+  std::size_t held_bytes = 0;
 };
 
 class BatchStream {

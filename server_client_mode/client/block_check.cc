@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/batch/batch_view.h"
+#include "core/batch/packed_block.h"
 
 namespace hopfeed {
 
-BlockCheck::BlockCheck(const BatchSpec& spec) : options_hash_(spec.batch.hash()), seed_(spec.seed) {
+BlockCheck::BlockCheck(const BatchSpec& spec, std::shared_ptr<const HeldRows> held)
+    : held_(std::move(held)), options_hash_(spec.batch.hash()), seed_(spec.seed) {
   const std::string& hex = spec.fingerprint;  // 32 digits, checked by parse_meta
   std::from_chars(hex.data(), hex.data() + 16, fingerprint_[0], 16);
   std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint_[1], 16);
@@ -27,7 +30,9 @@ void BlockCheck::check(std::span<const std::byte> block, const BatchKey& asked,
   };
   BatchView view;
   try {
-    view = BatchView(block);
+    const bool packed = held_ && is_packed(block);
+    view = BatchView(block, packed ? BatchView::Form::kPacked : BatchView::Form::kWhole);
+    if (packed) held_->check(view);
   } catch (const Error& error) {
     refuse(error.what());
   }

@@ -2,9 +2,11 @@
 // asked for.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "cache/held_rows.h"
 #include "core/draws/batch_key.h"
 #include "core/maker/batch_spec.h"
 
@@ -12,12 +14,14 @@ namespace hopfeed {
 
 class BlockCheck {
  public:
-  explicit BlockCheck(const BatchSpec& spec);
+  /// `held`: rows of this client, null where it holds none; then a packed block is refused.
+  explicit BlockCheck(const BatchSpec& spec, std::shared_ptr<const HeldRows> held = {});
   /// Throws kCorrupt naming `peer` and what differs. `block` begins at a multiple of 64.
   void check(std::span<const std::byte> block, const BatchKey& asked, const std::string& peer) const;
   std::uint64_t seed() const { return seed_; }
 
  private:
+  const std::shared_ptr<const HeldRows> held_;
   std::uint64_t fingerprint_[2] = {0, 0}, options_hash_ = 0, seed_ = 0;
 };
 

@@ -45,7 +45,7 @@ ConnectionFillers::ConnectionFillers(std::shared_ptr<ChannelHost> host,
     : host_(std::move(host)),
       options_(std::move(options)),
       caller_(std::move(caller)),
-      check_(options_.job.spec),
+      check_(options_.job.spec, options_.held),
       context_(std::move(context)),
       keeper_(host_),
       servers_(options_.remote.servers),
@@ -117,7 +117,7 @@ void ConnectionFillers::run() {
 void ConnectionFillers::place_first() {
   auto post = std::ranges::find_if(posts_, [&](const auto& one) { return one->home == first_->server; });
   if (post == posts_.end()) post = posts_.begin();
-  (*post)->link = adopt(std::move(first_->contact), first_->server);
+  (*post)->link = adopt(std::move(first_->contact), first_->server, options_.job.opened);
   first_.reset();
 }
 
@@ -189,13 +189,16 @@ asio::awaitable<void> ConnectionFillers::serve(std::shared_ptr<ServerLink> link)
   finish(link, why);
 }
 
-std::shared_ptr<ServerLink> ConnectionFillers::adopt(Contact contact, std::size_t server) {
+std::shared_ptr<ServerLink> ConnectionFillers::adopt(Contact contact, std::size_t server,
+                                                     const wire::Opened& opened) {
   const std::uint32_t record = free_records_.back();
   free_records_.pop_back();
   keeper_.welcome(record);
   ServerLinkOptions options;
   options.record = record;
   options.server = server;
+  // A server with another cut of the graph has another order, so it sends whole batches.
+  if (options_.held && opened.held_order == options_.job.opened.held_order) options.held = options_.job.held;
   options.batch_deadline = options_.remote.batch_deadline;
   options.published = [this, server](const PlannedBatch& batch) {
     lost_in_a_row_ = 0;
@@ -267,7 +270,7 @@ asio::awaitable<std::shared_ptr<ServerLink>> ConnectionFillers::connect(std::siz
                               "another",
                               contact.connection->peer(), opened.num_seeds, options_.job.opened.num_seeds));
     if (stopped() || free_records_.empty()) co_return nullptr;
-    std::shared_ptr<ServerLink> link = adopt(std::move(contact), server);
+    std::shared_ptr<ServerLink> link = adopt(std::move(contact), server, opened);
     if (questions.draining()) link->leave();
     co_return link;
   } catch (const Error& error) {

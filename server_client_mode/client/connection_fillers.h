@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/held_rows.h"
 #include "server_client_mode/client/block_check.h"
 #include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/first_contact.h"
@@ -36,7 +37,8 @@ struct ConnectionFillersOptions {
   RemoteOptions remote;
   std::vector<std::size_t> own;  // servers, one for each post
   std::int64_t batches_ahead = 8;
-  RemoteJob job;  // as it is open at the first server
+  RemoteJob job;                              // as it is open at the first server
+  std::shared_ptr<const HeldRows> held = {};  // null: none
 };
 
 class ConnectionFillers final : public SlotFillers {
@@ -69,7 +71,7 @@ class ConnectionFillers final : public SlotFillers {
   wire::asio::awaitable<std::shared_ptr<ServerLink>> connect_any(std::size_t home);
   wire::asio::awaitable<std::shared_ptr<ServerLink>> connect(std::size_t server);
   wire::asio::awaitable<void> serve(std::shared_ptr<ServerLink> link);
-  std::shared_ptr<ServerLink> adopt(Contact contact, std::size_t server);
+  std::shared_ptr<ServerLink> adopt(Contact contact, std::size_t server, const wire::Opened& opened);
   bool may_ask(std::size_t server) const;
   void finish(const std::shared_ptr<ServerLink>& link, const Error& why);
   void wake_posts();

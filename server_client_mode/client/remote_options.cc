@@ -32,6 +32,8 @@ void RemoteOptions::validate() const {
                             batches_ahead, kMaxSlots - 2));
   require_valid(tls || (tls_files.ca.empty() && tls_files.cert.empty() && tls_files.key.empty()),
                 "certificates are named, but TLS is off; turn it on (tls), or leave them out");
+  require_valid(cache_ratio >= 0 && cache_ratio <= 1,
+                fmt::format("cache_ratio is {}; choose 0 (none) to 1 (all rows)", cache_ratio));
   check_remote_deadline(connect_timeout, "connect_timeout");
   check_remote_deadline(batch_deadline, "batch_deadline");
   check_remote_deadline(reconnect_deadline, "reconnect_deadline");

@@ -25,6 +25,13 @@ struct RemoteOptions {
       120'000};  // for one batch, from asking to its last byte; then ask elsewhere
   std::chrono::milliseconds reconnect_deadline{60'000};  // without any server; then next() throws kTimeout
 
+  /// The hottest feature rows, this share of each node type's, are loaded once and held in this process's
+  /// memory, so that they need not travel with each batch. Batches are the same for every ratio.
+  double cache_ratio = 0;
+  /// That they may take; 0: a quarter of the memory that is available, shared by the machine's ranks. What
+  /// does not fit is not held: StreamStats::held_bytes tells what is.
+  std::size_t cache_bytes = 0;
+
   /// Throws kInvalid naming the option.
   void validate() const;
 };

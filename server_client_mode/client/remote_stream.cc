@@ -9,10 +9,12 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/memory_limits.h"
 #include "server_client_mode/client/connection_fillers.h"
 #include "server_client_mode/client/first_contact.h"
 #include "server_client_mode/client/server_list.h"
 #include "worker_mode/loader_source.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -91,6 +93,48 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
   }
 }
 
+/// As many rows as are wanted and fit.
+HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
+  const HeldShare wanted{
+      .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};
+  if (!wanted.any()) return {};
+  const std::size_t room = available_memory().bytes / 4 / static_cast<std::size_t>(local_ranks().world);
+  const HeldShare fits =
+      HeldRows::fit(meta, options, wanted,
+                    remote.cache_bytes != 0 ? std::min<std::size_t>(remote.cache_bytes, room) : room);
+  require_valid(
+      HeldRows::bytes_of(meta, options, fits) > 0 || remote.cache_bytes == 0,
+      fmt::format("cache_bytes is {}, which has no room for one row of each partition; choose more, "
+                  "or no cache",
+                  remote.cache_bytes));
+  return fits;
+}
+
+/// The rows of job.held from the server where the job is open. Null where nothing is to be held: also where
+/// NaN is looked for and they have some, since it has to be found in each batch's turn.
+std::shared_ptr<const HeldRows> load_held(asio::io_context& context, FirstContact& first,
+                                          const RemoteJob& job, const DatasetMeta& meta) {
+  if (!job.held.any()) return nullptr;
+  const auto rows = std::make_shared<HeldRows>(meta, job.spec.batch, job.held);
+  Questions questions(first.contact);
+  for (const HeldRows::Run& run : rows->runs()) {
+    const std::size_t row_bytes = run.rows.size() / static_cast<std::size_t>(run.count);
+    const auto at_a_time = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMaxRowsBytes / row_bytes));
+    for (std::int64_t done = 0; done < run.count; done += at_a_time) {
+      wire::GetRows which;
+      which.fingerprint = meta.fingerprint;
+      which.node_type = meta.node_types[static_cast<std::size_t>(run.node_type)].name;
+      which.attr = run.attr;
+      which.first = run.first + done;
+      which.count = std::min(at_a_time, run.count - done);
+      const std::span<std::byte> to = run.rows.subspan(static_cast<std::size_t>(done) * row_bytes,
+                                                       static_cast<std::size_t>(which.count) * row_bytes);
+      run_to_end(context, [&]() -> asio::awaitable<void> { co_await questions.rows(which, to); });
+    }
+  }
+  return job.check_finite && !rows->finite() ? nullptr : rows;
+}
+
 }  // namespace
 
 std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, const LoaderOptions& options) {
@@ -117,11 +161,13 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
   Described described = describe(*context, first, std::move(meta), options);
   RemoteJob& job = described.job;
   check_deal(options.deal, described.num_seeds);
+  job.held = share_to_hold(remote, described.meta, job.spec.batch);
   open_job(*context, remote, caller, first, job);
   if (job.opened.num_seeds != described.num_seeds)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has {} seeds for the job, and its meta.json says {}; see that server",
                             first.contact.connection->peer(), job.opened.num_seeds, described.num_seeds));
+  const std::shared_ptr<const HeldRows> held = load_held(*context, first, job, described.meta);
 
   const auto posts = static_cast<std::int64_t>(own.size());
   const std::int64_t ahead =
@@ -149,6 +195,8 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
   fillers.own = own;
   fillers.batches_ahead = ahead;
   fillers.job = std::move(job);
+  fillers.held = held;
+  if (held) stream->hold(held);
   stream->fillers_ = std::make_unique<ConnectionFillers>(stream->host(), std::move(context), caller,
                                                          std::move(first), std::move(fillers));
   stream->fillers_->wait_until_ready();

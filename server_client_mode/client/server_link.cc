@@ -77,6 +77,7 @@ void ServerLink::ask(Claim claim) {
   question.first = claim.batch.first;
   question.count = claim.batch.count;
   question.granted = asked.told;
+  question.held = options_.held;
   const std::uint64_t request = request_of(claim);
   connection_.send(FrameType::kBatch, request, wire::to_bytes(question));
   asked_.insert_or_assign(request, asked);

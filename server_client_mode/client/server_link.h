@@ -29,6 +29,7 @@ namespace hopfeed {
 struct ServerLinkOptions {
   std::uint32_t record = 0;  // of the channel, that it fills under; welcomed already
   std::size_t server = 0;    // number of the server
+  HeldShare held = {};       // rows that it may leave out
   std::chrono::milliseconds batch_deadline{};
   std::function<void(const PlannedBatch&)> published;  // after each batch
   /// What to do with a batch that the server has failed.

@@ -107,6 +107,17 @@ asio::awaitable<std::vector<std::int64_t>> Questions::clusters(wire::GetClusters
   co_return ids;
 }
 
+asio::awaitable<void> Questions::rows(wire::GetRows which, std::span<std::byte> to) {
+  const wire::Bytes question = wire::to_bytes(which);
+  const Answer answer = co_await ask(FrameType::kGetRows, question, FrameType::kRows, FrameType::kRows);
+  if (answer.payload.size() != to.size())
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} has sent {} bytes for {} rows of '{}', which have {}; see "
+                            "that server",
+                            connection_.peer(), answer.payload.size(), which.count, which.attr, to.size()));
+  std::memcpy(to.data(), answer.payload.data(), to.size());
+}
+
 asio::awaitable<std::string> Questions::status() {
   const Answer answer = co_await ask(FrameType::kGetStatus, {}, FrameType::kStatus, FrameType::kStatus);
   co_return std::string(reinterpret_cast<const char*>(answer.payload.data()), answer.payload.size());
@@ -118,6 +129,7 @@ asio::awaitable<wire::Opened> Questions::open(const RemoteJob& job) {
   open.spec = job.spec;
   open.batch_size = job.batch_size;
   open.check_finite = job.check_finite;
+  open.held = job.held;
   const wire::Bytes question = wire::to_bytes(open);
   Answer answer = co_await ask(FrameType::kOpen, question, FrameType::kOpened, FrameType::kUnknownSeeds);
   if (answer.type == FrameType::kUnknownSeeds && !job.packed.empty()) {

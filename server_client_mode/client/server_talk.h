@@ -40,6 +40,7 @@ struct RemoteJob {
   std::vector<std::byte> packed = {};  // seeds that are given in place of a split
   std::int64_t batch_size = 1;
   bool check_finite = false;
+  HeldShare held = {};       // rows that this client holds, or will
   wire::Opened opened = {};  // as the first server answered
 };
 
@@ -59,6 +60,8 @@ class Questions {
   wire::asio::awaitable<std::string> status();
   /// Sends given seeds where the server has not got them.
   wire::asio::awaitable<wire::Opened> open(const RemoteJob& job);
+  /// Rows of an attribute, as many as `to` has room for.
+  wire::asio::awaitable<void> rows(wire::GetRows which, std::span<std::byte> to);
   /// The server has said that it is about to leave.
   bool draining() const { return draining_; }
 

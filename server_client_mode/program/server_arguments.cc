@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/program/parse_option.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
 #include "server_client_mode/wire/address.h"
@@ -15,6 +16,17 @@ namespace hopfeed {
 namespace {
 
 constexpr const char* kSystemCa = "system";
+
+/// "0.2": that share of the rows; "4G": as many as fit; "auto": as many as a quarter of the free memory
+/// takes.
+void read_cache(const std::string& text, RemoteOptions& remote) {
+  if (text.empty()) return;
+  const bool is_size = text.find_first_of("KMGTkmgtBb") != std::string::npos && text != "auto";
+  if (is_size) remote.cache_bytes = parse_size(text, "--cache");
+  remote.cache_ratio = is_size || text == "auto" ? 1 : parse_real(text, "--cache");
+  require_valid(remote.cache_ratio >= 0 && remote.cache_ratio <= 1,
+                fmt::format("--cache is '{}'; give a share from 0 to 1, a size (4G), or auto", text));
+}
 
 }  // namespace
 
@@ -27,6 +39,9 @@ void ServerArguments::add(CommandLine& line) {
   line.option("--connect", connect_,
               "With --servers: to this trainer's share of them, others in need (own), or to all",
               {.one_of = {"own", "all"}});
+  line.option("--cache", cache_,
+              "With --servers: hold the hottest feature rows here, so that they need not travel: a share of "
+              "the rows (0.2), a size (4G), or auto (a quarter of the free memory)");
 }
 
 void ServerArguments::add_security(CommandLine& line) {
@@ -53,12 +68,14 @@ void ServerArguments::check(const std::string& given) const {
   of_servers(ca_, "--tls-ca");
   of_servers(cert_, "--tls-cert");
   of_servers(key_, "--tls-key");
+  of_servers(cache_, "--cache");
 }
 
 RemoteOptions ServerArguments::options() const {
   RemoteOptions remote = options_for(servers_);
   remote.dataset = dataset_;
   remote.connect_all = connect_ == "all";
+  read_cache(cache_, remote);
   return remote;
 }
 

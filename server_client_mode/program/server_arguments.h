@@ -15,7 +15,7 @@ class ServerArguments {
   /// `folder`: the program's own name for the dataset folder, in whose place servers come ("--data").
   explicit ServerArguments(std::string folder) : folder_(std::move(folder)) {}
 
-  /// --servers to --connect.
+  /// --servers to --cache.
   void add(CommandLine& line);
   /// Those of programs that ask one server, which they name otherwise: --token-file to --tls-key.
   void add_security(CommandLine& line);
@@ -34,7 +34,7 @@ class ServerArguments {
 
  private:
   const std::string folder_;
-  std::string servers_, dataset_, token_file_, ca_, cert_, key_, connect_ = "own";
+  std::string servers_, dataset_, token_file_, ca_, cert_, key_, connect_ = "own", cache_;
 };
 
 }  // namespace hopfeed

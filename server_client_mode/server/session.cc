@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "cache/held_rows.h"
 #include "core/base/limits.h"
+#include "core/dataset/row_gather.h"
 #include "core/sampler/cluster_sampler.h"
 
 namespace hopfeed {
@@ -216,6 +220,7 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
     case FrameType::kGetMeta:
     case FrameType::kOpen:
     case FrameType::kGetClusters:
+    case FrameType::kGetRows:
       try {
         co_await answer_question(header, payload, understood);
       } catch (const Error& error) {
@@ -247,6 +252,10 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
     const auto open = wire::from_bytes<wire::Open>(payload);
     understood = true;
     co_await open_job(header.request, open);
+  } else if (header.type == FrameType::kGetRows) {
+    const auto asked = wire::from_bytes<wire::GetRows>(payload);
+    understood = true;
+    co_await send_rows(header.request, asked);
   } else {
     const auto asked = wire::from_bytes<wire::GetClusters>(payload);
     understood = true;
@@ -284,9 +293,16 @@ wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire
   }
   JobTable::Opened opened;
   const auto turn = server_.openers.turn(open.spec.to_json(), open.spec.sampler_sha256.empty());
-  co_await work_beside(
-      *turn, [this, &opened, &open, &seeds] { opened = server_.jobs.open(open, std::move(seeds)); });
-  jobs_[open.job] = {.job = opened.job, .batch_size = open.batch_size, .num_seeds = opened.answer.num_seeds};
+  co_await work_beside(*turn, [this, &opened, &open, &seeds] {
+    opened = server_.jobs.open(open, std::move(seeds));
+    if (open.held.any())
+      opened.answer.held_order =
+          held_order(*server_.datasets.by_fingerprint(open.spec.fingerprint).dataset, open.held);
+  });
+  jobs_[open.job] = {.job = opened.job,
+                     .batch_size = open.batch_size,
+                     .num_seeds = opened.answer.num_seeds,
+                     .held = open.held};
   server_.log.add("job_opened", {{"client", name_},
                                  {"job", std::to_string(opened.job)},
                                  {"dataset", open.spec.dataset},
@@ -362,6 +378,27 @@ wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const
     ids = cluster_seeds(dataset, dataset.meta().node_type(asked.node_type), asked.attr);
   });
   connection_->send(FrameType::kIds, question, std::as_bytes(std::span(ids)));
+}
+
+wire::asio::awaitable<void> Session::send_rows(std::uint64_t question, const wire::GetRows& asked) {
+  const Dataset& dataset = *server_.datasets.by_fingerprint(asked.fingerprint).dataset;
+  const int type = dataset.meta().node_type(asked.node_type);
+  const AttrView attr = dataset.attr(type, asked.attr);
+  const std::int64_t rows = dataset.num_nodes(type);
+  require_valid(
+      asked.first < rows && asked.count <= rows - asked.first,
+      fmt::format("{} rows from row {} of '{}'; there are {}", asked.count, asked.first, asked.attr, rows));
+  require_valid(
+      asked.count <= static_cast<std::int64_t>(kMaxRowsBytes) / std::max<std::int64_t>(1, attr.row_bytes),
+      fmt::format("{} rows of {} bytes; at most {} bytes are sent at a time", asked.count, attr.row_bytes,
+                  kMaxRowsBytes));
+  const auto answer = std::make_shared<wire::Bytes>(static_cast<std::size_t>(asked.count * attr.row_bytes));
+  co_await work_beside(server_.beside.get_executor(), [&asked, &attr, &answer] {
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(asked.count));
+    std::iota(ids.begin(), ids.end(), asked.first);
+    gather_rows(attr, ids, answer->data());
+  });
+  connection_->send(FrameType::kRows, question, std::shared_ptr<const wire::Bytes>(answer));
 }
 
 }  // namespace hopfeed

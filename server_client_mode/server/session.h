@@ -76,6 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
   struct OpenJob {
     std::uint32_t job = 0;  // the server's number
     std::int64_t batch_size = 0, num_seeds = 0;
+    HeldShare held;  // by the client, of the rows
   };
 
   wire::asio::awaitable<void> log_in();
@@ -89,6 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
   wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
+  wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
   void count_as_customer();
   void close_job(std::uint32_t number);
   // Batches.

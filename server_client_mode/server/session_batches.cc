@@ -33,7 +33,11 @@ void Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
   }
   Request& request = requests_[number];
   request.granted = asked.granted;
-  request.batch = {.epoch = asked.epoch, .first = asked.first, .count = asked.count, .job = open->second.job};
+  request.batch = {.epoch = asked.epoch,
+                   .first = asked.first,
+                   .count = asked.count,
+                   .job = open->second.job,
+                   .held = asked.held};
   server_.pool.ask(id_, number, request.batch);
   if (waits_ > 0) server_.to_relieve.push_back(id_);
 }
@@ -42,6 +46,9 @@ void Session::check(const wire::BatchAsked& asked, const OpenJob& job) const {
   require_valid(asked.epoch >= 0, fmt::format("epoch is {}; epochs count from 0", asked.epoch));
   require_valid(asked.count >= 1 && asked.count <= job.batch_size,
                 fmt::format("a batch of {} seeds; the job has at most {}", asked.count, job.batch_size));
+  require_valid(!asked.held.any() || asked.held == job.held,
+                fmt::format("it holds {} millionths of the rows; the job was opened with {}",
+                            asked.held.millionths, job.held.millionths));
   require_valid(asked.first >= 0 && asked.first <= job.num_seeds - asked.count,
                 fmt::format("a batch of {} seeds from position {}; an epoch has {}", asked.count, asked.first,
                             job.num_seeds));

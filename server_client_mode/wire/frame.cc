@@ -54,10 +54,12 @@ constexpr TypeRule kTypes[] = {
     {FrameType::kDraining, "DRAINING", no, S, Phase::kOpen, 0},
     {FrameType::kGetStatus, "GET_STATUS", C, no, Phase::kOpen, 0},
     {FrameType::kStatus, "STATUS", no, S, Phase::kOpen, kMaxStatusBytes},
+    {FrameType::kGetRows, "GET_ROWS", C, no, Phase::kOpen, kMaxSmallBytes},
+    {FrameType::kRows, "ROWS", no, S, Phase::kOpen, kMaxRowsBytes},
 };
 
 /// By number, since each small frame looks here.
-constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kStatus);
+constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kRows);
 constexpr auto kRules = [] {
   std::array<const TypeRule*, kLastType + 1> rules{};
   for (const TypeRule& rule : kTypes) rules[static_cast<std::size_t>(rule.type)] = &rule;

@@ -54,6 +54,9 @@ enum class FrameType : std::uint16_t {
   kDraining = 32,   // S  the server is about to leave: what is asked for comes, ask others for more
   kGetStatus = 33,  // C
   kStatus = 34,     // S  JSON
+  // rows of features, for a client that holds some; questions as those above
+  kGetRows = 40,  // C  JSON: dataset, node type, attribute, first row and how many
+  kRows = 41,     // S  the rows, tightly packed
 };
 /// "BATCH", ... ; nothing for a number that is no type.
 std::string_view name_of(FrameType type);

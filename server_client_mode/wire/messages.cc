@@ -114,7 +114,7 @@ Refusal from_bytes<Refusal>(std::span<const std::byte> payload) {
 Bytes to_bytes(const BatchAsked& message) {
   ByteWriter out(kBatchAskedBytes);
   out.number(message.job);
-  out.number(std::uint32_t{0});
+  out.number(message.held.millionths);
   out.number(message.epoch);
   out.number(message.first);
   out.number(message.count);
@@ -127,7 +127,7 @@ BatchAsked from_bytes<BatchAsked>(std::span<const std::byte> payload) {
   ByteReader in(payload, "BATCH");
   BatchAsked message;
   message.job = in.number<std::uint32_t>("job");
-  in.zeros(4);
+  message.held.millionths = in.number<std::uint32_t>("share of held rows");
   message.epoch = in.count("epoch");
   message.first = in.count("first position");
   message.count = in.count("count");
@@ -136,6 +136,8 @@ BatchAsked from_bytes<BatchAsked>(std::span<const std::byte> payload) {
   if (message.count == 0 || message.count > kMaxBatchSize)
     in.fail(ErrorCode::kInvalid,
             fmt::format("it asks for {} seeds, and a batch has 1 to {}", message.count, kMaxBatchSize));
+  if (message.held.millionths > HeldShare::kAll)
+    in.fail(ErrorCode::kInvalid, fmt::format("it holds {} millionths of the rows", message.held.millionths));
   if (message.granted > kMaxBlockBytes)
     in.fail(ErrorCode::kInvalid,
             fmt::format("it grants {} bytes, and a block has at most {}", message.granted, kMaxBlockBytes));

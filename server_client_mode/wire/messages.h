@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/batch/held_share.h"
 #include "core/maker/batch_spec.h"
 #include "server_client_mode/wire/frame.h"
 
@@ -64,10 +65,17 @@ struct Open {
   BatchSpec spec;
   std::int64_t batch_size = 1;  // no batch of the job has more seeds
   bool check_finite = false;
+  HeldShare held = {};  // rows that the client means to hold
 };
 struct Opened {
   std::int64_t num_seeds = 0;     // positions of an epoch
   std::uint64_t worst_block = 0;  // bytes of the largest block that batch_size seeds can make
+  std::uint64_t held_order = 0;   // names these rows in their order (cache/held_rows.h); 0: none were named
+};
+/// Consecutive rows of an attribute, by dataset id.
+struct GetRows {
+  std::string fingerprint, node_type, attr;
+  std::int64_t first = 0, count = 1;
 };
 struct GetClusters {
   std::string fingerprint, node_type, attr;
@@ -78,6 +86,7 @@ struct BatchAsked {
   std::uint32_t job = 0;
   std::int64_t epoch = 0, first = 0, count = 0;
   std::uint64_t granted = 0;  // bytes that the slot holds already
+  HeldShare held = {};        // none, or what the job was opened with: rows that may be left out
 };
 /// Before the block, in kBlock. Durations, since clocks of two machines differ.
 struct BlockHead {
@@ -96,6 +105,7 @@ Bytes to_bytes(const Refusal& message);
 Bytes to_bytes(const Open& message);
 Bytes to_bytes(const Opened& message);
 Bytes to_bytes(const GetClusters& message);
+Bytes to_bytes(const GetRows& message);
 Bytes to_bytes(const BatchAsked& message);
 Bytes to_bytes(const BlockHead& message);
 Bytes to_bytes(std::uint64_t number);   // kSize, kGrant, kCloseJob
@@ -122,6 +132,8 @@ template <>
 Opened from_bytes<Opened>(std::span<const std::byte> payload);
 template <>
 GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload);
+template <>
+GetRows from_bytes<GetRows>(std::span<const std::byte> payload);
 template <>
 BatchAsked from_bytes<BatchAsked>(std::span<const std::byte> payload);
 template <>

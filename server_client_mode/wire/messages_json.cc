@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -49,6 +50,15 @@ class JsonMessage {
   bool flag(const char* key) const {
     if (!at(key).is_boolean()) wrong(key);
     return at(key).get<bool>();
+  }
+  /// 64 bits as 16 hex digits.
+  std::uint64_t hex(const char* key) const {
+    const std::string digits = text(whole_, key, 16);
+    std::uint64_t number = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+    if (digits.size() != 16 || read.ec != std::errc() || read.ptr != digits.data() + digits.size())
+      wrong(key);
+    return number;
   }
   /// A whole number from `least` to `most`, written as such.
   std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
@@ -133,28 +143,33 @@ Bytes to_bytes(const Open& message) {
   return bytes_of({{"job", message.job},
                    {"batch_size", message.batch_size},
                    {"check_finite", message.check_finite},
+                   {"held", message.held.millionths},
                    {"spec", parse_json(message.spec.to_json())}});
 }
 
 template <>
 Open from_bytes<Open>(std::span<const std::byte> payload) {
   const JsonMessage asked = read_json(payload, "OPEN", kMaxOpenBytes);
-  asked.only({"job", "batch_size", "check_finite", "spec"});
+  asked.only({"job", "batch_size", "check_finite", "held", "spec"});
   return {.job = static_cast<std::uint32_t>(asked.number("job", 0, UINT32_MAX)),
           .spec = BatchSpec::from_json(json_text(asked.at("spec"))),
           .batch_size = asked.number("batch_size", 1, kMaxBatchSize),
-          .check_finite = asked.flag("check_finite")};
+          .check_finite = asked.flag("check_finite"),
+          .held = {.millionths = static_cast<std::uint32_t>(asked.number("held", 0, HeldShare::kAll))}};
 }
 
 Bytes to_bytes(const Opened& message) {
-  return bytes_of({{"num_seeds", message.num_seeds}, {"worst_block", message.worst_block}});
+  return bytes_of({{"num_seeds", message.num_seeds},
+                   {"worst_block", message.worst_block},
+                   {"held_order", fmt::format("{:016x}", message.held_order)}});
 }
 
 template <>
 Opened from_bytes<Opened>(std::span<const std::byte> payload) {
   const JsonMessage told = read_json(payload, "OPENED", kMaxSmallBytes);
   return {.num_seeds = told.number("num_seeds", 0, kAny),
-          .worst_block = static_cast<std::uint64_t>(told.number("worst_block", 0, kMaxBlockBytes))};
+          .worst_block = static_cast<std::uint64_t>(told.number("worst_block", 0, kMaxBlockBytes)),
+          .held_order = told.hex("held_order")};
 }
 
 Bytes to_bytes(const GetClusters& message) {
@@ -169,6 +184,25 @@ GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload) {
   return {.fingerprint = asked.text(asked.whole(), "fingerprint", kMaxTextBytes),
           .node_type = asked.text(asked.whole(), "node_type", kMaxTextBytes),
           .attr = asked.text(asked.whole(), "attr", kMaxTextBytes)};
+}
+
+Bytes to_bytes(const GetRows& message) {
+  return bytes_of({{"fingerprint", message.fingerprint},
+                   {"node_type", message.node_type},
+                   {"attr", message.attr},
+                   {"first", message.first},
+                   {"count", message.count}});
+}
+
+template <>
+GetRows from_bytes<GetRows>(std::span<const std::byte> payload) {
+  const JsonMessage asked = read_json(payload, "GET_ROWS", kMaxSmallBytes);
+  asked.only({"fingerprint", "node_type", "attr", "first", "count"});
+  return {.fingerprint = asked.text(asked.whole(), "fingerprint", kMaxTextBytes),
+          .node_type = asked.text(asked.whole(), "node_type", kMaxTextBytes),
+          .attr = asked.text(asked.whole(), "attr", kMaxTextBytes),
+          .first = asked.number("first", 0, kAny),
+          .count = asked.number("count", 1, kAny)};
 }
 
 }  // namespace hopfeed::wire

@@ -137,7 +137,8 @@ TEST_F(HeldRowsTest, AllHeld_NoRowTravels) {
   const Made made = make(maker, key_, {.millionths = HeldShare::kAll});
   ASSERT_TRUE(made.packed());
   EXPECT_EQ(made.view().get("x", Store::kNode).shape[0], 0);
-  const HeldRows::Counts counts = HeldRows::count(made.view());
+  const HeldRows rows(data.meta(), options_, {.millionths = HeldShare::kAll});
+  const HeldRows::Counts counts = rows.count(made.view());
   EXPECT_EQ(counts.rows, made.view().num_nodes());
   EXPECT_EQ(counts.held, counts.rows);
   EXPECT_THROW(BatchView(made.memory.bytes()), Error);  // nobody takes it for the batch

@@ -82,8 +82,8 @@ TEST(Messages, GoldenFramesKeepTheirBytes) {
 TEST(Messages, WhatIsTooShortOrTooLongIsRefused) {
   for (const SampleFrame& sample : testing::sample_frames()) {
     if (sample.header.type == FrameType::kBlock || sample.header.type == FrameType::kSeeds ||
-        sample.header.type == FrameType::kIds || sample.header.type == FrameType::kPing ||
-        sample.header.type == FrameType::kPong)
+        sample.header.type == FrameType::kIds || sample.header.type == FrameType::kRows ||
+        sample.header.type == FrameType::kPing || sample.header.type == FrameType::kPong)
       continue;  // bytes that mean nothing here
     SCOPED_TRACE(sample.file);
     const std::size_t size = sample.payload.size();
@@ -115,9 +115,7 @@ TEST(Messages, FieldsThatNobodyCanMeanAreRefused) {
   refuse(asked([](BatchAsked& m) { m.count = -5; }), "its count is -5");
   refuse(asked([](BatchAsked& m) { m.count = INT64_MAX; }), "it asks for");
   refuse(asked([](BatchAsked& m) { m.granted = ~std::uint64_t{0}; }), "it grants");
-  Bytes reserved = to_bytes(testing::sample_asked());
-  reserved[5] = std::byte{1};
-  refuse(reserved, "reserved", ErrorCode::kCorrupt);
+  refuse(asked([](BatchAsked& m) { m.held.millionths = 1'000'001; }), "it holds 1000001 millionths");
 
   Hello hello = testing::sample_hello();
   hello.min_version = 0;
@@ -160,7 +158,7 @@ TEST(Messages, JobsAreReadStrictly) {
                           ErrorCode code = ErrorCode::kInvalid) {
     expect_refused([&] { from_bytes<Open>(json_bytes(text)); }, part, code);
   };
-  const std::string head = R"({"job":1,"batch_size":8,"check_finite":false)";
+  const std::string head = R"({"job":1,"batch_size":8,"check_finite":false,"held":0)";
   EXPECT_NO_THROW(from_bytes<Open>(json_bytes(head + ",\"spec\":" + spec + "}")));
   refuse("", "no JSON", ErrorCode::kCorrupt);
   refuse("[]", "no JSON object", ErrorCode::kCorrupt);
@@ -173,11 +171,26 @@ TEST(Messages, JobsAreReadStrictly) {
   for (const char* bad :
        {R"({"job":-1,"batch_size":8)", R"({"job":4294967296,"batch_size":8)", R"({"job":1.5,"batch_size":8)",
         R"({"job":"1","batch_size":8)", R"({"job":18446744073709551615,"batch_size":8)"})
-    refuse(std::string(bad) + R"(,"check_finite":false,"spec":)" + spec + "}", "'job' has no value");
+    refuse(std::string(bad) + R"(,"check_finite":false,"held":0,"spec":)" + spec + "}", "'job' has no value");
   for (const char* size : {"0", "-1", "16777217", "1e3", "9223372036854775808"})
-    refuse(std::string(R"({"job":1,"batch_size":)") + size + R"(,"check_finite":false,"spec":)" + spec + "}",
+    refuse(std::string(R"({"job":1,"batch_size":)") + size + R"(,"check_finite":false,"held":0,"spec":)" +
+               spec + "}",
            "'batch_size' has no value");
-  refuse(R"({"job":1,"batch_size":8,"check_finite":0,"spec":)" + spec + "}", "'check_finite' has no value");
+  refuse(R"({"job":1,"batch_size":8,"check_finite":0,"held":0,"spec":)" + spec + "}",
+         "'check_finite' has no value");
+  for (const char* held : {"-1", "1000001", "0.5"})
+    refuse(std::string(R"({"job":1,"batch_size":8,"check_finite":false,"held":)") + held + R"(,"spec":)" +
+               spec + "}",
+           "'held' has no value");
+}
+
+TEST(Messages, OrdersOfHeldRowsAreHexDigits) {
+  const auto opened = [](const std::string& order) {
+    return json_bytes(R"({"num_seeds":1,"worst_block":64,"held_order":")" + order + "\"}");
+  };
+  EXPECT_EQ(from_bytes<Opened>(opened("00000000000000ff")).held_order, 255U);
+  for (const char* order : {"", "ff", "00000000000000FG", "0x000000000000ff", "00000000000000ff0"})
+    expect_refused([&] { from_bytes<Opened>(opened(order)); }, "'held_order' has no value");
 }
 
 TEST(Messages, OffersMayGrowAndQuestionsMayNot) {

@@ -61,11 +61,17 @@ Open sample_open() {
                    .seeds = {.node_type = "node", .split = "train"},
                    .seed = 18'446'744'073'709'551'615U},
           .batch_size = 1024,
-          .check_finite = true};
+          .check_finite = true,
+          .held = {.millionths = 200'000}};
 }
 
 BatchAsked sample_asked() {
-  return {.job = 4'000'000'000, .epoch = 2, .first = 65'536, .count = 1024, .granted = 1'048'576};
+  return {.job = 4'000'000'000,
+          .epoch = 2,
+          .first = 65'536,
+          .count = 1024,
+          .granted = 1'048'576,
+          .held = {.millionths = 200'000}};
 }
 
 std::vector<SampleFrame> sample_frames() {
@@ -86,7 +92,8 @@ std::vector<SampleFrame> sample_frames() {
   add("get_meta", FrameType::kGetMeta, 1, to_bytes(std::string_view("products")), 0);
   add("meta", FrameType::kMeta, 1, to_bytes(std::string_view("{\"name\": \"products\"}\n")), 0);
   add("open", FrameType::kOpen, 2, to_bytes(sample_open()));
-  add("opened", FrameType::kOpened, 2, to_bytes(Opened{.num_seeds = 196'615, .worst_block = 171'000'000}));
+  add("opened", FrameType::kOpened, 2,
+      to_bytes(Opened{.num_seeds = 196'615, .worst_block = 171'000'000, .held_order = 0x0123456789abcdef}));
   add("unknown_seeds", FrameType::kUnknownSeeds, 2, {});
   add("seeds", FrameType::kSeeds, 3, to_bytes(std::string_view("what BatchSource::pack() gave")), 0);
   add("seeds_kept", FrameType::kSeedsKept, 3, {});
@@ -106,6 +113,13 @@ std::vector<SampleFrame> sample_frames() {
   add("draining", FrameType::kDraining, 0, {});
   add("get_status", FrameType::kGetStatus, 6, {});
   add("status", FrameType::kStatus, 6, to_bytes(std::string_view("{\"workers\":[]}")), 0);
+  add("get_rows", FrameType::kGetRows, 7,
+      to_bytes(GetRows{.fingerprint = std::string(64, 'a'),
+                       .node_type = "node",
+                       .attr = "x",
+                       .first = 4'096,
+                       .count = 1'024}));
+  add("rows", FrameType::kRows, 7, to_bytes(std::string_view("rows of features")), 0);
   return samples;
 }
 
@@ -143,6 +157,9 @@ void read_payload_of(FrameType type, const Bytes& payload) {
     case FrameType::kGetClusters:
       from_bytes<GetClusters>(payload);
       break;
+    case FrameType::kGetRows:
+      from_bytes<GetRows>(payload);
+      break;
     case FrameType::kBatch:
       from_bytes<BatchAsked>(payload);
       break;
@@ -169,6 +186,7 @@ void read_payload_of(FrameType type, const Bytes& payload) {
       break;
     case FrameType::kSeeds:
     case FrameType::kIds:
+    case FrameType::kRows:
     case FrameType::kPing:
     case FrameType::kPong:
       break;

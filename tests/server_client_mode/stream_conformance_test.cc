@@ -31,6 +31,12 @@ std::unique_ptr<BatchStream> open_under_tls(LoaderOptions options) {
   return std::make_unique<ServedStream>(server, remote, options);
 }
 
+std::unique_ptr<BatchStream> open_holding_rows(LoaderOptions options) {
+  RemoteOptions remote = remote_options({});
+  remote.cache_ratio = 0.6;
+  return std::make_unique<ServedStream>(server_options(options.dataset), remote, options);
+}
+
 void kill_servers_workers(BatchStream& stream) {
   for (const int pid : dynamic_cast<ServedStream&>(stream).server().worker_pids()) ::kill(pid, SIGKILL);
 }
@@ -39,6 +45,7 @@ INSTANTIATE_TEST_SUITE_P(ServedStreams, StreamConformance,
                          ::testing::Values(StreamKind{"ByTcp", open_by_tcp, kill_servers_workers},
                                            StreamKind{"BySocketFile", open_by_socket_file,
                                                       kill_servers_workers},
+                                           StreamKind{"HoldingRows", open_holding_rows, kill_servers_workers},
                                            StreamKind{"UnderTls", open_under_tls, kill_servers_workers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
