@@ -32,8 +32,9 @@ void offer(const HotnessEdges& edges, std::int64_t fanout, const std::vector<dou
   parallel_ranges(threads, std::ssize(offered), [&](int, std::int64_t begin, std::int64_t end) {
     for (std::int64_t u = begin; u < end; ++u) {
       const std::int64_t degree = edges.indptr[u + 1] - edges.indptr[u];
-      const double taken =
-          fanout < 0 || fanout >= degree ? 1.0 : static_cast<double>(fanout) / static_cast<double>(degree);
+      double taken = 1;
+      if (fanout == 0) taken = 0;
+      if (fanout > 0 && fanout < degree) taken = static_cast<double>(fanout) / static_cast<double>(degree);
       offered[u] = taken * reached[edges.first_dst + u];
     }
   });
@@ -69,9 +70,12 @@ std::vector<double> inclusion_probability(const HotnessGraph& graph, const Hotne
   std::int64_t done = 0, total = 0;
   for (const HotnessEdges& edges : graph.edges) total += edges.indptr.back();
   total *= std::ssize(options.fanouts);
-  for (const std::int64_t fanout : options.fanouts) {
-    for (std::size_t t = 0; t < offered.size(); ++t)
-      offer(graph.edges[t], fanout, reached, options.threads, offered[t]);
+  for (std::size_t hop = 0; hop < options.fanouts.size(); ++hop) {
+    for (std::size_t t = 0; t < offered.size(); ++t) {
+      const std::vector<std::int64_t>& fanouts =
+          graph.edges[t].fanouts.empty() ? options.fanouts : graph.edges[t].fanouts;
+      offer(graph.edges[t], fanouts[hop], reached, options.threads, offered[t]);
+    }
     reached.assign(graph.num_nodes, 0.0);
     for (std::size_t t = 0; t < offered.size(); ++t) {
       const auto progress = [&](std::int64_t read) {

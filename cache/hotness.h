@@ -27,6 +27,9 @@ struct HotnessEdges {
   std::span<const std::int64_t> indptr;  // [destinations + 1]
   NeighbourRows indices;                 // [E]
   std::int64_t first_dst = 0, first_src = 0;
+  /// Of this type, as many as HotnessOptions has, which hold where there are none; 0 leaves the type out in a
+  /// hop.
+  std::vector<std::int64_t> fanouts = {};
 };
 
 /// A graph in any numbering of its nodes, those of all types in one.

@@ -29,24 +29,27 @@ const char* to_string(HotnessPolicy policy);
 HotnessPolicy hotness_policy_from(std::string_view name);
 
 struct HotnessRequest {
-  /// What is sampled: fanouts, kind of sampling. vip has a closed form for plain neighbour sampling of
-  /// homogeneous and typed graphs alone; require_closed_form() tells.
+  /// What is sampled: fanouts, kind of sampling. vip has a closed form for some kinds; has_closed_form()
+  /// tells.
   BatchOptions batch;
   std::int64_t batch_size = 1024;
-  int node_type = 0;                        // of the seeds
-  std::span<const std::int64_t> seeds;      // original ids of the training nodes; empty: every node
-  std::int64_t epochs = 1;                  // sampled by presample and oracle
-  std::uint64_t seed = 0;                   // of the epochs that count; presample draws from another one
+  int node_type = 0;                    // of the seeds
+  std::span<const std::int64_t> seeds;  // original ids of the training nodes; empty: every node
+  std::int64_t epochs = 1;              // sampled by presample and oracle
+  std::uint64_t seed = 0;               // of the epochs that count; presample draws from another one
   int threads = 1;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
 };
 
-/// Whether vip's formula holds for what the batch options ask for. Weighted, temporal, layer-dependent, walk,
-/// link and typed sampling have none: pre-sampling takes its place.
+/// Whether vip's formula holds for what the batch options ask for: plain neighbour sampling, of graphs of one
+/// type and of several (each edge type draws its own fanout, which the formula's products know), with any
+/// kind of subgraph. Weighted, temporal, disjoint, layer-dependent, walk, cluster, link and plugins' sampling
+/// and draws with replacement have none: pre-sampling takes its place.
 bool has_closed_form(const Dataset& dataset, const BatchOptions& batch);
 
-/// Per node type [N] by dataset id, the hotter the larger. The same for any number of threads. Throws
-/// kUnsupported for vip without a closed form, and what BatchMaker throws.
+/// Per node type [N] by dataset id, the hotter the larger: the same for a node whatever the cut and the
+/// number of threads. Throws kUnsupported for vip without a closed form, kInvalid for a seed that is no node,
+/// kCorrupt naming the file where the graph is damaged, and what BatchMaker throws.
 std::vector<std::vector<double>> node_hotness(const Dataset& dataset, HotnessPolicy policy,
                                               const HotnessRequest& request);
 

@@ -2,6 +2,7 @@
 #include "cache/presample.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -32,16 +33,25 @@ std::vector<double> ranks_of(std::span<const double> values) {
 
 std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                                  const PresampleOptions& options) {
-  const BatchOptions batch_options{
-      .fanouts = options.fanouts, .dataset_ids = true, .attrs = std::vector<std::string>{}};
+  return count_reads(dataset, seeds, {.fanouts = options.fanouts}, options);
+}
+
+std::vector<std::vector<std::int64_t>> count_reads(const Dataset& dataset,
+                                                   std::span<const std::int64_t> seeds, BatchOptions batch,
+                                                   const PresampleOptions& options) {
+  batch.dataset_ids = true;
+  batch.edge_ids = false;
+  batch.attrs.emplace();
+  batch.edge_attrs.clear();
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
   std::vector<std::vector<std::int64_t>> counts;
   for (int t = 0; t < dataset.num_node_types(); ++t) counts.emplace_back(dataset.num_nodes(t));
   std::mutex mutex;
+  std::atomic<std::int64_t> made = 0;
   parallel_ranges(
-      options.threads, deal.steps() * options.epochs, [&](int, std::int64_t begin, std::int64_t end) {
-        BatchMaker maker(dataset, list, batch_options);
+      options.threads, deal.steps() * options.epochs, [&](int worker, std::int64_t begin, std::int64_t end) {
+        BatchMaker maker(dataset, list, batch);
         AlignedBlock buffer;
         std::vector<std::vector<std::int64_t>> own;
         for (const std::vector<std::int64_t>& type : counts) own.emplace_back(type.size());
@@ -50,10 +60,12 @@ std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::sp
           const auto block = buffer.resize(maker.sample(
               {.seed = options.seed, .epoch = i / deal.steps(), .first = range.first, .count = range.count}));
           maker.write(block);
-          const BatchView batch(block);
+          const BatchView made_batch(block);
           for (int t = 0; t < dataset.num_node_types(); ++t) {
-            for (std::int64_t v : batch.get("n_id", Store::kNode, t).as<std::int64_t>()) ++own[t][v];
+            for (std::int64_t v : made_batch.get("n_id", Store::kNode, t).as<std::int64_t>()) ++own[t][v];
           }
+          ++made;
+          if (worker == 0 && options.progress) options.progress(made, deal.steps() * options.epochs);
         }
         const std::lock_guard lock(mutex);
         for (std::size_t t = 0; t < counts.size(); ++t) {
