@@ -35,6 +35,7 @@ using Report = nlohmann::json;
 Report bench_limits(const BenchOptions& options);
 Report bench_sampler(const BenchOptions& options);
 Report bench_gather(const BenchOptions& options);
+Report bench_file(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);

@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
        bench_limits},
       {"sampler", "Sampled edges per second and their share of the limit", bench_sampler},
       {"gather", "Feature rows gathered per second and their share of the limit", bench_gather},
+      {"file", "Feature rows read from a file per second, and their share of what fio reads of it",
+       bench_file},
       {"channel", "Microseconds from publication to the trainer's view, small batches per second, idle CPU",
        bench_channel},
       {"loader", "Batches per second from worker processes, and their share of sampler and gather",
