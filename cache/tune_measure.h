@@ -1,0 +1,53 @@
+// One pass of sampled batches, measured: what they read, how large they are, how fast they were made. What
+// the tuner computes its curves from.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "cache/tune_model.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+struct TunePassOptions {
+  BatchOptions batch;
+  std::int64_t batch_size = 1024;
+  int node_type = 0;               // of the seeds
+  std::int64_t most_batches = 40;  // spread evenly over the epoch; fewer where the epoch has fewer
+  double most_seconds = 60;        // no further batch is begun after so long, but one is made
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
+};
+
+struct TunePass {
+  std::int64_t batches = 0, epoch_batches = 0;  // made, and of the epoch
+  std::vector<std::vector<std::int64_t>>
+      counts;                           // per node type [N] by dataset id: batches that read the row
+  std::vector<std::int64_t> row_bytes;  // per node type: of the attributes that batches carry
+  double block_bytes = 0;               // mean of a whole batch
+  /// The medians of the batches, of one thread.
+  double sample_seconds = 0, gather_bytes_per_second = 0, complete_bytes_per_second = 0;
+};
+
+/// `seeds` are original ids. Throws what BatchMaker throws.
+TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                         const TunePassOptions& options);
+
+/// Rows read by a batch on average, and those of them that are held, over the types whose rows batches carry.
+struct HeldReads {
+  double rows = 0, held = 0, held_bytes = 0;
+  double hit_rate() const { return rows > 0 ? held / rows : 0.0; }
+};
+/// Per ratio 0, 0.01, ... 1; `orders` per node type, each as hotness_order() (hit_curve.h) gives one, or
+/// empty for the dataset's own.
+std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
+                                  const std::vector<std::vector<std::int64_t>>& orders);
+
+/// Bytes that the rows of each of these ratios take, of all attributes that batches carry.
+std::vector<std::int64_t> held_sizes(const Dataset& dataset, const TunePass& pass);
+
+}  // namespace hopfeed

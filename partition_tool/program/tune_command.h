@@ -1,0 +1,27 @@
+// hopfeed-partition tune: hit rate and epoch time for each ratio of rows that a consumer could hold, and one
+// recommendation.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/program/command_line.h"
+
+namespace hopfeed {
+
+struct TuneChoices {
+  std::string folder, json, plot, machine, summary;
+  std::string fanouts = "15,10,5", policies = "stored,degree,oracle", split = "train";
+  std::string node_type;  // of the seeds; empty: the first that has the split
+  std::int64_t batch_size = 1024, num_workers = 2, most_batches = 40;
+  std::uint64_t seed = 0;
+  int threads = 1;
+  std::size_t budget = 0;  // 0: not given
+  std::optional<double> train_ms, link;
+};
+
+/// `choices` must outlive the command line.
+void add_tune_command(CommandLine& line, TuneChoices& choices);
+
+}  // namespace hopfeed
