@@ -61,6 +61,17 @@ void sort_partition(std::span<const double> hot, int partition, NodeOrder& order
 
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress) {
+  const auto vip = [&](std::span<const std::int64_t> train,
+                       const std::function<void(std::int64_t, std::int64_t)>& told) {
+    HotnessOptions reported = options;
+    reported.progress = told;
+    return inclusion_probability(hotness_graph(graph, train), reported);
+  };
+  return order_nodes_by(graph, partition_of, partitions, vip, progress);
+}
+
+std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std::int32_t> partition_of,
+                                      int partitions, const HotnessOf& hotness_of, const Progress& progress) {
   const int num_types = static_cast<int>(graph.nodes.size());
   std::vector<NodeOrder> orders;
   for (int t = 0; t < num_types; ++t) {
@@ -72,12 +83,11 @@ std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::i
   const std::vector<std::int64_t> train = graph.training_nodes();
   for (int p = 0; p < partitions; ++p) {
     const std::vector<std::int64_t> own = own_training_nodes(train, partition_of, p);
-    HotnessOptions reported = options;
-    reported.progress = [&](std::int64_t done, std::int64_t total) {
-      progress({"Computing hotness", "edges", static_cast<std::uint64_t>(p * total + done),
+    const auto told = [&](std::int64_t done, std::int64_t total) {
+      progress({"Computing hotness", "steps", static_cast<std::uint64_t>(p * total + done),
                 static_cast<std::uint64_t>(partitions * total)});
     };
-    const std::vector<double> hot = inclusion_probability(hotness_graph(graph, own), reported);
+    const std::vector<double> hot = hotness_of(own, told);
     for (int t = 0; t < num_types; ++t)
       sort_partition(std::span(hot).subspan(graph.first_node(t), graph.nodes[t].count), p, orders[t]);
   }

@@ -2,6 +2,11 @@
 // own training nodes (all of them where it has none), ties by smaller imported id. Each node type has an
 // order of its own; the hotness is that of the whole graph.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
 #include "cache/hotness.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
@@ -21,5 +26,14 @@ struct NodeOrder {
 /// on how the input was cut.
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress);
+
+/// How hot every node is [N] for some training nodes (empty: all nodes are), both numbered through all types
+/// by imported id. Tells how far it is.
+using HotnessOf = std::function<std::vector<double>(
+    std::span<const std::int64_t> train, const std::function<void(std::int64_t, std::int64_t)>& progress)>;
+
+/// The same order by any other hotness (cache/hotness_policy.h).
+std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std::int32_t> partition_of,
+                                      int partitions, const HotnessOf& hotness_of, const Progress& progress);
 
 }  // namespace hopfeed

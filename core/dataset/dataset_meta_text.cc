@@ -215,6 +215,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
   meta.cut.seed = cut.hex("seed");
   if (cut.has("metis_degree")) meta.cut.metis_degree = cut.integer("metis_degree", 1, kMaxEdges);
+  if (cut.has("policy")) meta.cut.policy = cut.text("policy");
   for (const json& item : in.array("node_types", kMaxTypes)) {
     meta.node_types.push_back(read_node_type(
         in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
@@ -268,6 +269,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"edges_cut", meta.cut.edges_cut},
                      {"seed", hex64(meta.cut.seed)}}}};
   if (meta.cut.metis_degree > 0) document["cut"]["metis_degree"] = meta.cut.metis_degree;
+  if (meta.cut.policy != "vip") document["cut"]["policy"] = meta.cut.policy;
   json& nodes = document["node_types"] = json::array();
   for (const NodeTypeMeta& node : meta.node_types) {
     nodes.push_back({{"name", node.name},

@@ -16,10 +16,12 @@
 #include "partition_tool/import_ogb.h"
 #include "partition_tool/program/change_commands.h"
 #include "partition_tool/program/cluster_dataset.h"
+#include "partition_tool/program/hotness_command.h"
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
 #include "partition_tool/program/show_dataset.h"
 #include "partition_tool/program/tool.h"
+#include "partition_tool/program/tune_command.h"
 
 namespace hopfeed {
 namespace {
@@ -38,7 +40,9 @@ struct Choices {
   ChangeChoices change;
   CutOptions cut;
   ClusterOptions cluster;
+  OrderOptions order;
   ShowOptions show;
+  TuneChoices tune;
 };
 
 void add_threads_option(CommandLine& command, int& threads) {
@@ -301,6 +305,23 @@ void add_cluster(CommandLine& line, Choices& choices) {
   command.action([&choices] { cluster_dataset(choices.cluster); });
 }
 
+void add_hotness(CommandLine& line, Choices& choices) {
+  CommandLine& command = line.command(
+      "hotness", "Order the nodes of each partition anew, by another policy; cut and batches stay the same");
+  OrderOptions& options = choices.order;
+  command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
+  add_write_options(command, "OUT", options, {});
+  command.option("--policy", options.policy,
+                 "vip: computed; degree: edges that leave; pagerank: along reversed edges, from the training "
+                 "nodes; presample: epochs are made; oracle: the very epochs of --seed; random");
+  command.option("--epochs", options.epochs, "Epochs that presample and oracle make",
+                 {.min = 1, .max = 1000});
+  command.option("--seed", options.seed,
+                 "Of the epochs that count (oracle; presample makes others), and of "
+                 "random");
+  command.action([&choices] { order_dataset(choices.order); });
+}
+
 void add_inspect(CommandLine& line, Choices& choices) {
   CommandLine& command = line.command("inspect", "Show what a dataset holds");
   command.option("DIR", choices.show.folder, "Dataset folder", {.required = true});
@@ -325,8 +346,8 @@ void add_verify(CommandLine& line, Choices& choices) {
 int main(int argc, char** argv) {
   hopfeed::Choices choices;
   for (int i = 0; i < argc; ++i) choices.make.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
-  choices.cut.command_line = choices.cluster.command_line = choices.change.where.command_line =
-      choices.make.command_line;
+  choices.cut.command_line = choices.cluster.command_line = choices.order.command_line =
+      choices.change.where.command_line = choices.make.command_line;
   hopfeed::CommandLine line(
       "hopfeed-partition",
       "Makes, changes, clusters, partitions, inspects and verifies hopfeed datasets.\n\n"
@@ -336,10 +357,12 @@ int main(int argc, char** argv) {
   hopfeed::add_generate(line, choices);
   hopfeed::add_partition(line, choices);
   hopfeed::add_cluster(line, choices);
+  hopfeed::add_hotness(line, choices);
   hopfeed::add_change_commands(line, choices.change,
                                [](hopfeed::CommandLine& command, hopfeed::WriteOptions& options) {
                                  hopfeed::add_write_options(command, "OUT", options, {});
                                });
+  hopfeed::add_tune_command(line, choices.tune);
   hopfeed::add_inspect(line, choices);
   hopfeed::add_verify(line, choices);
   hopfeed::stop_on_signals();
