@@ -56,11 +56,11 @@ TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget) {
   TuneAdvice advice{.point = chosen, .reason = {}};
   if (chosen == 0)
     advice.reason = fmt::format(
-        "{:.2f} s an epoch without held rows, which is within 1% of the best of all ratios{}: {} binds",
+        "{:.3f} s an epoch without held rows, which is within 1% of the best of all ratios{}: {} binds",
         times.epoch, all ? "" : " that the budget allows", to_string(times.binds));
   else
     advice.reason = fmt::format(
-        "{:.2f} s an epoch instead of {:.2f} s without held rows, within 1% of the best of all ratios{}; "
+        "{:.3f} s an epoch instead of {:.3f} s without held rows, within 1% of the best of all ratios{}; "
         "then {} binds",
         times.epoch, points[0].times.epoch, all ? "" : " that the budget allows", to_string(times.binds));
   return advice;

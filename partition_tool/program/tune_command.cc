@@ -37,8 +37,13 @@ constexpr const char* kStored = "stored";
 std::vector<std::string> chosen_policies(const std::string& text) {
   std::vector<std::string> policies = parse_names(text, "policies");
   require_valid(!policies.empty(), "--policies is '', so there is nothing to compare; leave it out for all");
-  for (const std::string& policy : policies)
-    if (policy != kStored) static_cast<void>(hotness_policy_from(policy));
+  for (const std::string& policy : policies) {
+    try {
+      if (policy != kStored) static_cast<void>(hotness_policy_from(policy));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("--policies: {}, {}", error.what(), kStored));
+    }
+  }
   // The recommendation is for the dataset as it lies.
   std::erase(policies, kStored);
   policies.insert(policies.begin(), kStored);

@@ -84,7 +84,7 @@ std::string tune_table(const TuneReport& report) {
       if (!shown(report, i)) continue;
       const EpochTimes& times = curve.points[i].times;
       out += fmt::format(
-          "{:10} {:7} {:9.2f} {:>11} {:>11} |          {:7.2f} {:7.2f} {:7.2f} {:8.2f} {:7.2f} {:7.2f}  {}\n",
+          "{:10} {:7} {:9.2f} {:>11} {:>11} |          {:7.3f} {:7.3f} {:7.3f} {:8.3f} {:7.3f} {:7.3f}  {}\n",
           i == report.advice.point && &curve == report.curves.data() ? "  -->" : "", i,
           100 * curve.hit_rate[i], bytes_text(curve.sent_bytes[i]), bytes_text(curve.held_bytes[i]),
           times.sample, times.gather, times.move, times.complete, times.train, times.epoch,

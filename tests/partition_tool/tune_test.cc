@@ -1,0 +1,120 @@
+// hopfeed-partition tune, the real program: what it reports of batches that are known, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "tests/partition_tool/program_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+using nlohmann::json;
+
+class Tune : public PartitionProgram {
+ protected:
+  void SetUp() override { make_small("d"); }
+  json tune(const std::string& arguments) {
+    succeed("tune d --fanouts 5,3 --batch-size 16 --json t.json " + arguments);
+    return read_json("t.json");
+  }
+};
+
+TEST_F(Tune, CurvesRiseFromNothingToAllAndTheOracleIsNeverBelow) {
+  const json report = tune("--policies stored,vip,degree,oracle");
+  EXPECT_EQ(report["batches"], report["epoch_batches"]);
+  std::map<std::string, std::map<int, double>> hits;
+  double whole = 0;
+  for (const json& point : report["curve"]) {
+    const int percent = static_cast<int>(point["ratio"].get<double>() * 100 + 0.5);
+    hits[point["policy"]][percent] = point["hit_rate"];
+    const double sum = point["bytes_per_batch"].get<double>() + point["held_bytes_per_batch"].get<double>();
+    if (whole == 0) whole = sum;
+    EXPECT_NEAR(sum, whole, 1e-6);
+    EXPECT_GT(point["epoch_seconds"].get<double>(), 0);
+  }
+  EXPECT_EQ(hits.size(), 4U);
+  for (const auto& [policy, curve] : hits) {
+    ASSERT_EQ(curve.size(), 101U) << policy;
+    EXPECT_EQ(curve.at(0), 0);
+    EXPECT_EQ(curve.at(100), 1);
+    for (int i = 1; i <= 100; ++i) {
+      EXPECT_GE(curve.at(i), curve.at(i - 1)) << policy;
+      EXPECT_GE(hits["oracle"].at(i), curve.at(i)) << policy << " " << i;
+    }
+  }
+}
+
+TEST_F(Tune, AGivenMachineDecidesTheTimesAndTheRecommendation) {
+  // The wire binds until the bytes that are left take as long as training.
+  write("machine.json",
+        R"({"sample_seconds": 1e-9, "gather_bytes_per_second": 1e15, "complete_bytes_per_second": 1e15,
+            "link_bytes_per_second": 1e6, "num_workers": 1})");
+  const json report = tune("--machine machine.json");
+  const double batches = report["epoch_batches"];
+  const json first = report["curve"][0];
+  EXPECT_EQ(first["binds"], "move");
+  EXPECT_GT(first["epoch_seconds"].get<double>(), batches * first["bytes_per_batch"].get<double>() / 1e6);
+  const double ratio = report["recommended"]["ratio"];
+  EXPECT_GT(ratio, 0);
+  // Training so slow that nothing else matters: no row is worth holding.
+  const json slow = tune("--machine machine.json --train-ms 1e6");
+  EXPECT_EQ(slow["recommended"]["ratio"], 0);
+  EXPECT_DOUBLE_EQ(slow["curve"][0]["epoch_seconds"].get<double>(), batches * 1e3);
+  EXPECT_EQ(slow["curve"][0]["binds"], "train");
+}
+
+TEST_F(Tune, ABudgetBoundsWhatIsRecommended) {
+  write("machine.json", R"({"link_bytes_per_second": 1e3})");
+  const json report = tune("--machine machine.json --budget 4000");
+  const double ratio = report["recommended"]["ratio"];
+  double held = 0, more = 0;
+  for (const json& point : report["curve"]) {
+    if (point["policy"] != "stored") continue;
+    if (point["ratio"] == ratio) held = point["held_rows_bytes"];
+    if (more == 0 && point["ratio"] > ratio) more = point["held_rows_bytes"];
+  }
+  EXPECT_GT(held, 0);
+  EXPECT_LE(held, 4000);
+  EXPECT_GT(more, 4000);
+  EXPECT_NE(report["recommended"]["reason"].get<std::string>().find("budget"), std::string::npos);
+}
+
+TEST_F(Tune, TrainingIsReadFromASummary) {
+  write("summary.json", R"({"batches_per_s": 20, "trainer_wait_fraction": 0.25})");
+  EXPECT_DOUBLE_EQ(tune("--summary summary.json")["machine"]["train_seconds"].get<double>(), 0.75 / 20);
+}
+
+TEST_F(Tune, WithoutAFigureTrainingIsLeftOutAndThatIsSaid) {
+  const auto result = succeed("tune d --fanouts 5 --json t.json --plot curve.svg");
+  EXPECT_NE(result.out.find("training is not known"), std::string::npos);
+  EXPECT_NE(result.out.find("recommended: "), std::string::npos);
+  EXPECT_FALSE(read_json("t.json")["machine"].contains("train_seconds"));
+  const std::string svg = testing::file_bytes(work() / "curve.svg");
+  EXPECT_NE(svg.find("hit rate, %"), std::string::npos);
+  EXPECT_NE(svg.find("recommended: "), std::string::npos);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST_F(Tune, FewBatchesAreSpreadAndThatIsSaid) { EXPECT_EQ(tune("--batches 2")["batches"], 2); }
+
+TEST_F(Tune, BadInputIsOneLineEach) {
+  refuse("tune d --policies hottest", "--policies: there is no policy 'hottest'; choose one of vip, ");
+  refuse("tune d --budget 10", "--budget is 10 bytes, and a row has ");
+  refuse("tune d --split best", "best");
+  refuse("tune d --train-ms 0", "--train-ms");
+  refuse("tune d --fanouts 0", "fanouts");
+  refuse("tune d --machine none.json", "--machine: cannot read none.json");
+  refuse("tune d --summary none.json --train-ms 3", "--summary and --train-ms both");
+  write("bad.json", R"({"gather_bytes_per_second": -1})");
+  refuse("tune d --machine bad.json", "gather_bytes_per_second is -1; give a number above 0");
+  write("bad.json", R"({"speed": 3})");
+  refuse("tune d --machine bad.json", "'speed' is no rate");
+  write("bad.json", "{");
+  refuse("tune d --machine bad.json", "is no JSON object");
+  write("bad.json", "{}");
+  refuse("tune d --summary bad.json", "lacks batches_per_s");
+}
+
+}  // namespace
+}  // namespace hopfeed
