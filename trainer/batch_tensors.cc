@@ -66,6 +66,9 @@ NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
                                   {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
                                    batch_field::kInputId, batch_field::kSeedIndex, batch_field::kBatchSize},
                                   owner)};
+  // Half floats are for storing and moving; layers compute in float32.
+  if (nodes.x.defined() && (nodes.x.dtype() == torch::kFloat16 || nodes.x.dtype() == torch::kBFloat16))
+    nodes.x = nodes.x.to(torch::kFloat32);
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }

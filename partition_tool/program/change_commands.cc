@@ -118,6 +118,22 @@ void add_edits(CommandLine& line, ChangeChoices& choices, const AddWriteOptions&
   change_by(loops, choices, choices.loops, add_loops);
 }
 
+void add_convert(CommandLine& line, ChangeChoices& choices, const AddWriteOptions& add_write_options) {
+  CommandLine& command = add_command(line, choices, add_write_options, "convert",
+                                     "Give attributes another element type: float32 becomes float16 or "
+                                     "bfloat16, or these float32 again");
+  command.repeatable_option(
+      "--attr", "NAME=TYPE", "Attribute of nodes or edges, and float16, bfloat16 or float32",
+      [&choices](const std::string& text) {
+        const std::size_t at = text.find('=');
+        if (at == 0 || at == std::string::npos)
+          throw Error(ErrorCode::kInvalid, fmt::format("--attr is '{}'; give NAME=TYPE (x=float16)", text));
+        if (!choices.convert.attrs.emplace(text.substr(0, at), element_type_from(text.substr(at + 1))).second)
+          throw Error(ErrorCode::kInvalid, fmt::format("--attr {} is given twice", text.substr(0, at)));
+      });
+  change_by(command, choices, choices.convert, convert_attributes);
+}
+
 void add_co_occurrence(CommandLine& line, ChangeChoices& choices, const AddWriteOptions& add_write_options) {
   CommandLine& command = add_command(
       line, choices, add_write_options, "co-occurrence",
@@ -145,6 +161,7 @@ void add_change_commands(CommandLine& line, ChangeChoices& choices,
   add_split_links(line, choices, add_write_options);
   add_edits(line, choices, add_write_options);
   add_co_occurrence(line, choices, add_write_options);
+  add_convert(line, choices, add_write_options);
 }
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// The options of the commands that change a dataset's edges (change_dataset.h).
+// The options of the commands that change a dataset's edges or attributes (change_dataset.h).
 #pragma once
 #include <functional>
 #include <string>
@@ -16,6 +16,7 @@ struct ChangeChoices {
   EditOptions edit;
   SelfLoopOptions loops;
   CoOccurrenceOptions co_occurrence;
+  ConvertOptions convert;
 };
 
 /// `add_write_options(command)` adds the options that all commands have which write a dataset.

@@ -125,4 +125,22 @@ void count_co_occurrence(const ChangeOptions& options, const CoOccurrenceOptions
   });
 }
 
+void convert_attributes(const ChangeOptions& options, const ConvertOptions& how) {
+  change_dataset(options, "convert", [&](const Dataset& input, const Progress& progress) -> Changed {
+    ConvertedGraph converted = convert_attrs(input, how, progress);
+    return {.graph = std::move(converted.graph), .tell = [attrs = std::move(converted.attrs)] {
+              json about = json::array();
+              for (const ConvertedAttr& attr : attrs) {
+                fmt::print("{}: {} is {}, where it was {}\n", attr.whose, attr.name, to_string(attr.after),
+                           to_string(attr.before));
+                about.push_back({{"type", attr.whose},
+                                 {"attr", attr.name},
+                                 {"before", to_string(attr.before)},
+                                 {"after", to_string(attr.after)}});
+              }
+              return about;
+            }};
+  });
+}
+
 }  // namespace hopfeed

@@ -5,7 +5,9 @@
 #include <array>
 
 #include "core/base/failpoint.h"
+#include "core/base/half_floats.h"
 #include "core/base/json_text.h"
+#include "core/dataset/dataset.h"
 #include "tests/partition_tool/run_program.h"
 
 namespace hopfeed {
@@ -43,7 +45,7 @@ class ChangeProgram : public ::testing::Test {
 
 TEST_F(ChangeProgram, EveryCommandHasHelp) {
   for (const char* command :
-       {"split-links", "to-undirected", "deduplicate", "add-self-loops", "co-occurrence"}) {
+       {"split-links", "to-undirected", "deduplicate", "add-self-loops", "co-occurrence", "convert"}) {
     const testing::ToolResult result = run(std::string(command) + " --help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.out.find("--json"), std::string::npos) << command;
@@ -91,6 +93,38 @@ TEST_F(ChangeProgram, EdgesAreMadeUndirectedOnceAndWithLoops) {
   succeed("split-links loops split --is-undirected --by random");
   const testing::ToolResult nothing = succeed("to-undirected made again");
   EXPECT_NE(nothing.out.find("nothing to do"), std::string::npos);
+}
+
+TEST_F(ChangeProgram, AttributesAreConvertedAndBack_WithFingerprintsOfTheirOwn) {
+  succeed("generate plain --nodes 300 --edges 3000 --features 8 --classes 3 --seed 1 --train-fraction 0.5");
+  const testing::ToolResult result =
+      succeed("convert plain half --attr x=float16 --threads 2 --json half.json");
+  EXPECT_NE(result.out.find("x is float16, where it was float32"), std::string::npos) << result.out;
+  succeed("convert half back --attr x=float32 --json back.json");
+  succeed("convert back again --attr x=float16 --json again.json");
+  const json half = report("half.json");
+  EXPECT_EQ(half["convert"][0]["after"], "float16");
+  EXPECT_NE(half["fingerprint"], report("back.json")["fingerprint"]);
+  EXPECT_EQ(half["fingerprint"], report("again.json")["fingerprint"]);  // what was rounded once stays
+  const Dataset before(work_.path() / "plain"), after(work_.path() / "half");
+  const AttrView x = before.attr(0, "x"), y = after.attr(0, "x");
+  ASSERT_EQ(y.type, ElementType::kFloat16);
+  EXPECT_EQ(y.row_bytes, x.row_bytes / 2);
+  for (std::int64_t v = 0; v < 300; ++v) {
+    std::int64_t id = -1, there = -1;
+    before.original_ids(0, std::span(&v, 1), &id);
+    after.dataset_ids(0, std::span(&id, 1), std::span(&there, 1));
+    const auto* from = reinterpret_cast<const float*>(x.parts[0] + v * x.stride_bytes);
+    const auto* to = reinterpret_cast<const std::uint16_t*>(y.parts[0] + there * y.stride_bytes);
+    for (int column = 0; column < 8; ++column) ASSERT_EQ(to[column], float16_from(from[column])) << v;
+  }
+  refuse("convert plain out --attr z=float16", "has an attribute 'z'");
+  refuse("convert plain out --attr x=float32", "cannot become float32");
+  refuse("convert plain out --attr x=half", "half");
+  refuse("convert plain out --attr x", "NAME=TYPE");
+  refuse("convert plain out --attr x=float16 --attr x=bfloat16", "twice");
+  refuse("convert plain out --attr y=float16", "cannot become float16");
+  refuse("convert plain out", "no attribute is named");
 }
 
 TEST_F(ChangeProgram, BadInputIsOneLineAndLeavesNothingBehind) {

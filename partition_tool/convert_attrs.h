@@ -1,0 +1,36 @@
+// Attributes in another element type: hopfeed-partition convert. Half the bytes of a row are half the bytes
+// that a batch gathers, keeps in its slot and sends; what that costs in accuracy is the user's to judge.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/element_type.h"
+#include "core/dataset/dataset.h"
+#include "partition_tool/progress.h"
+#include "partition_tool/raw_graph.h"
+
+namespace hopfeed {
+
+struct ConvertOptions {
+  std::map<std::string, ElementType> attrs;  // of every node type and edge type that has one of the name
+  int threads = 1;
+};
+
+struct ConvertedAttr {
+  std::string whose;  // node type, or src__rel__dst
+  std::string name;
+  ElementType before = ElementType::kFloat32, after = ElementType::kFloat32;
+};
+
+struct ConvertedGraph {
+  RawGraph graph;  // reads from the dataset's maps
+  std::vector<ConvertedAttr> attrs;
+};
+
+/// float32 to float16 or bfloat16, and back, by core/base/half_floats.h. Throws kNotFound for a name that no
+/// type has, kInvalid for a type that is none of these or is the attribute's already, and for weights that
+/// edges are drawn by.
+ConvertedGraph convert_attrs(const Dataset& dataset, const ConvertOptions& options, const Progress& progress);
+
+}  // namespace hopfeed
