@@ -66,6 +66,32 @@ double complete_rate(const Dataset& dataset, const TunePassOptions& options, con
   return seconds > 0 ? bytes / seconds : 0.0;
 }
 
+/// Per type with rows, each row's place in an order of all rows whose prefixes are the same share of every
+/// type and partition: by how far behind it stands in its partition.
+std::vector<std::vector<std::int64_t>> places_of_rows(const Dataset& dataset, const TunePass& pass,
+                                                      std::int64_t& count) {
+  struct Row {
+    double behind = 0;
+    std::size_t type = 0;
+    std::int64_t id = 0;
+  };
+  std::vector<Row> rows;
+  std::vector<std::vector<std::int64_t>> places(pass.row_bytes.size());
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    if (pass.row_bytes[t] == 0) continue;
+    const std::vector<std::int64_t>& offsets = dataset.meta().node_types[t].partition_offsets;
+    places[t].resize(offsets.back());
+    for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
+      const auto size = static_cast<double>(offsets[p + 1] - offsets[p]);
+      for (std::int64_t id = offsets[p]; id < offsets[p + 1]; ++id)
+        rows.push_back({.behind = static_cast<double>(id - offsets[p] + 1) / size, .type = t, .id = id});
+    }
+  }
+  std::ranges::stable_sort(rows, {}, &Row::behind);
+  for (const Row& row : rows) places[row.type][row.id] = count++;
+  return places;
+}
+
 }  // namespace
 
 TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,
@@ -82,6 +108,8 @@ TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> s
     for (const AttrMeta& attr : dataset.meta().node_types[t].attrs)
       if (carries(options.batch, attr.name)) pass.row_bytes.back() += attr.row_bytes();
   }
+  std::vector<std::vector<std::int64_t>> places(pass.counts.size());
+  if (options.keep_trace) places = places_of_rows(dataset, pass, pass.trace.num_rows);
   const std::int64_t planned = std::min(options.most_batches, deal.steps());
   std::vector<double> sample_seconds, gather_rates, complete_rates;
   AlignedBlock buffer;
@@ -103,8 +131,13 @@ TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> s
   gather_rates.clear();
   for (std::int64_t i = 0; i < planned && (i == 0 || seconds_from(begin) < options.most_seconds); ++i) {
     const BatchView batch = make(i * deal.steps() / planned);
-    for (int t = 0; t < dataset.num_node_types(); ++t)
-      for (const std::int64_t v : batch.get("n_id", Store::kNode, t).as<std::int64_t>()) ++pass.counts[t][v];
+    if (options.keep_trace) pass.trace.batches.emplace_back();
+    for (int t = 0; t < dataset.num_node_types(); ++t) {
+      const auto ids = batch.get("n_id", Store::kNode, t).as<std::int64_t>();
+      for (const std::int64_t v : ids) ++pass.counts[t][v];
+      if (places[t].empty()) continue;
+      for (const std::int64_t v : ids) pass.trace.batches.back().push_back(places[t][v]);
+    }
     pass.block_bytes += static_cast<double>(batch.bytes().size());
     if (i < 5) complete_rates.push_back(complete_rate(dataset, options, batch));
     ++pass.batches;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/next_use.h"
 #include "cache/tune_model.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
@@ -18,6 +19,7 @@ struct TunePassOptions {
   int node_type = 0;               // of the seeds
   std::int64_t most_batches = 40;  // spread evenly over the epoch; fewer where the epoch has fewer
   double most_seconds = 60;        // no further batch is begun after so long, but one is made
+  bool keep_trace = false;         // for evictions (next_use.h); 8 bytes a row that is read
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may throw to stop
@@ -28,6 +30,7 @@ struct TunePass {
   std::vector<std::vector<std::int64_t>>
       counts;                           // per node type [N] by dataset id: batches that read the row
   std::vector<std::int64_t> row_bytes;  // per node type: of the attributes that batches carry
+  RowTrace trace;                       // where it is kept: of the rows of all types that batches carry
   double block_bytes = 0;               // mean of a whole batch
   /// The medians of the batches, of one thread.
   double sample_seconds = 0, gather_bytes_per_second = 0, complete_bytes_per_second = 0;

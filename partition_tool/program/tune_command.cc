@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -17,6 +18,7 @@
 
 #include "cache/hit_curve.h"
 #include "cache/hotness_policy.h"
+#include "cache/next_use.h"
 #include "cache/tune_measure.h"
 #include "cache/tune_model.h"
 #include "core/base/atomic_file.h"
@@ -205,6 +207,27 @@ TuneRates rates_of(const TuneChoices& choices, const TunePass& pass) {
   return rates;
 }
 
+std::vector<TuneEviction> simulate_evictions(const RowTrace& trace, Bars& bars) {
+  std::vector<TuneEviction> evictions;
+  const auto add = [&](const std::string& name,
+                       const std::function<CacheHits(std::int64_t capacity)>& simulate) {
+    evictions.push_back({.eviction = name, .hit_rate = {}});
+    for (const double ratio : kEvictionRatios)
+      evictions.back().hit_rate.push_back(
+          simulate(static_cast<std::int64_t>(ratio * static_cast<double>(trace.num_rows))).rate());
+    bars.show({"Simulating evictions", "evictions", evictions.size(), 8});
+  };
+  add("static", [&](std::int64_t capacity) { return simulate_static(trace, capacity); });
+  add("lru", [&](std::int64_t capacity) { return simulate_lru(trace, capacity); });
+  add("sieve", [&](std::int64_t capacity) { return simulate_sieve(trace, capacity); });
+  for (const std::int64_t window : {1, 2, 4, 16})
+    add(fmt::format("belady, window {}", window),
+        [&](std::int64_t capacity) { return simulate_belady(trace, capacity, window); });
+  add("belady, whole", [&](std::int64_t capacity) { return simulate_belady(trace, capacity, kWholeEpoch); });
+  bars.finish();
+  return evictions;
+}
+
 void tune(const TuneChoices& choices) {
   require_valid(choices.summary.empty() || !choices.train_ms,
                 "--summary and --train-ms both tell how long training takes; give one of them");
@@ -229,6 +252,7 @@ void tune(const TuneChoices& choices) {
                                          .batch_size = choices.batch_size,
                                          .node_type = node_type,
                                          .most_batches = choices.most_batches,
+                                         .keep_trace = choices.evictions,
                                          .seed = choices.seed,
                                          .progress = [&](std::int64_t done, std::int64_t total) {
                                            bars.show({"Sampling", "batches", static_cast<std::uint64_t>(done),
@@ -241,10 +265,12 @@ void tune(const TuneChoices& choices) {
                     .rates = rates_of(choices, pass),
                     .curves = {},
                     .advice = {},
+                    .evictions = {},
                     .allowed_bytes = allowed_bytes(choices, pass)};
   for (const std::string& policy : policies)
     report.curves.push_back(make_curve(policy, dataset, pass, report.rates,
                                        orders_of(policy, choices, dataset, seeds, pass, bars)));
+  if (choices.evictions) report.evictions = simulate_evictions(pass.trace, bars);
   report.advice = recommend(report.curves.front().points, report.allowed_bytes);
   fmt::print("{}{}\nrecommended: {:.2f} of the rows ({} bytes); {}\n", tune_table(report),
              tune_drawing(report), report.curves.front().points[report.advice.point].ratio,
@@ -278,6 +304,10 @@ void add_tune_command(CommandLine& line, TuneChoices& choices) {
       "--policies", choices.policies,
       "Orders to compare, by commas: stored (the dataset's own), vip, degree, pagerank, presample, random, "
       "oracle (counts of the batches that are made)");
+  command.flag(
+      "--evictions", choices.evictions,
+      "Simulate caches of 5, 10, 20, 30% of the rows in front of a slow tier: static, LRU, SIEVE, and Belady "
+      "with windows of 1, 2, 4, 16 batches");
   command.option("--link", choices.link,
                  "Bytes a second of the wire to the consumer; default: none (worker mode)",
                  {.positive = true});

@@ -17,6 +17,7 @@ struct TuneChoices {
   std::int64_t batch_size = 1024, num_workers = 2, most_batches = 40;
   std::uint64_t seed = 0;
   int threads = 1;
+  bool evictions = false;
   std::size_t budget = 0;  // 0: not given
   std::optional<double> train_ms, link;
 };

@@ -91,7 +91,14 @@ std::string tune_table(const TuneReport& report) {
           to_string(times.binds));
     }
   }
-  return out;
+  if (report.evictions.empty()) return out;
+  out += fmt::format("\n{:20}", "evictions, held %");
+  for (const double ratio : kEvictionRatios) out += fmt::format(" {:6.0f}", 100 * ratio);
+  for (const TuneEviction& eviction : report.evictions) {
+    out += fmt::format("\n  {:18}", eviction.eviction);
+    for (const double rate : eviction.hit_rate) out += fmt::format(" {:6.2f}", 100 * rate);
+  }
+  return out + "\n";
 }
 
 std::string tune_drawing(const TuneReport& report) {
@@ -165,6 +172,12 @@ nlohmann::json tune_json(const TuneReport& report) {
                        {"binds", to_string(times.binds)}});
     }
   }
+  json evictions = json::array();
+  for (const TuneEviction& eviction : report.evictions)
+    for (std::size_t i = 0; i < eviction.hit_rate.size(); ++i)
+      evictions.push_back({{"eviction", eviction.eviction},
+                           {"ratio", kEvictionRatios[i]},
+                           {"hit_rate", eviction.hit_rate[i]}});
   const TuneRates& rates = report.rates;
   json machine = {{"sample_seconds", rates.sample_seconds},
                   {"gather_bytes_per_second", rates.gather_bytes_per_second},
@@ -177,6 +190,7 @@ nlohmann::json tune_json(const TuneReport& report) {
           {"epoch_batches", report.epoch_batches},
           {"machine", std::move(machine)},
           {"curve", std::move(curve)},
+          {"evictions", std::move(evictions)},
           {"recommended",
            {{"ratio", report.curves.front().points[report.advice.point].ratio},
             {"reason", report.advice.reason}}}};

@@ -19,12 +19,20 @@ struct TuneCurve {
   std::vector<TunePoint> points;
 };
 
+/// What a cache in front of a slow tier would have had of the batches (cache/next_use.h).
+struct TuneEviction {
+  std::string eviction;          // "static", "lru", "sieve", "belady, window 4", ...
+  std::vector<double> hit_rate;  // per ratio of kEvictionRatios
+};
+inline constexpr double kEvictionRatios[] = {0.05, 0.1, 0.2, 0.3};
+
 struct TuneReport {
   std::string dataset;
   std::int64_t batches = 0, epoch_batches = 0;  // measured, of
   TuneRates rates;
   std::vector<TuneCurve> curves;  // the first is the one that is recommended from
   TuneAdvice advice;
+  std::vector<TuneEviction> evictions;  // where they were asked for
   std::int64_t allowed_bytes = 0;
 };
 

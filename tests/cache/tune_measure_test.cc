@@ -62,6 +62,21 @@ TEST(TuneMeasure, CountsAreThoseOfTheEpochAndHitsThoseOfItsBatches) {
   }
 }
 
+TEST(TuneMeasure, TheStaticEvictionOfTheTraceIsTheCurve) {
+  const auto graph = testing::random_graph({.num_nodes = 400, .num_edges = 2'000, .x_width = 5});
+  testing::TinyCut cut{.partitions = 2};
+  for (std::int64_t v = 0; v < 400; ++v) cut.partition_of.push_back(v < 100 ? 0 : 1);
+  const TempFolder folder;
+  write_tiny_dataset(folder.path() / "d", graph, cut);
+  const Dataset dataset(folder.path() / "d");
+  const TunePass pass = measure_batches(dataset, dataset.split(0, "train"),
+                                        {.batch = {.fanouts = {3, 2}}, .batch_size = 16, .keep_trace = true});
+  const std::vector<HeldReads> curve = held_curve(dataset, pass, {{}});
+  EXPECT_EQ(pass.trace.num_rows, 400);
+  for (const int percent : {0, 5, 20, 60, 100})
+    EXPECT_DOUBLE_EQ(simulate_static(pass.trace, 4 * percent).rate(), curve[percent].hit_rate()) << percent;
+}
+
 TEST(TuneMeasure, ABoundedPassIsSpreadOverTheEpoch) {
   const TempFolder folder;
   write_tiny_dataset(folder.path() / "d", testing::random_graph({}));

@@ -98,6 +98,21 @@ TEST_F(Tune, WithoutAFigureTrainingIsLeftOutAndThatIsSaid) {
 
 TEST_F(Tune, FewBatchesAreSpreadAndThatIsSaid) { EXPECT_EQ(tune("--batches 2")["batches"], 2); }
 
+TEST_F(Tune, EvictionsAreSimulatedOnTheSameBatches) {
+  const json report = tune("--evictions");
+  std::map<std::string, std::map<int, double>> hits;
+  for (const json& entry : report["evictions"])
+    hits[entry["eviction"]][static_cast<int>(entry["ratio"].get<double>() * 100 + 0.5)] = entry["hit_rate"];
+  EXPECT_EQ(hits.size(), 8U);
+  for (const int percent : {5, 10, 20, 30}) {
+    EXPECT_GE(hits["belady, whole"].at(percent), hits["belady, window 16"].at(percent));
+    EXPECT_GE(hits["belady, whole"].at(percent), hits["lru"].at(percent));
+    EXPECT_GE(hits["belady, whole"].at(percent), hits["sieve"].at(percent));
+    EXPECT_NEAR(hits["static"].at(percent), report["curve"][percent]["hit_rate"].get<double>(), 1e-12);
+  }
+  EXPECT_EQ(tune("")["evictions"], json::array());
+}
+
 TEST_F(Tune, BadInputIsOneLineEach) {
   refuse("tune d --policies hottest", "--policies: there is no policy 'hottest'; choose one of vip, ");
   refuse("tune d --budget 10", "--budget is 10 bytes, and a row has ");
