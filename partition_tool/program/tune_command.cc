@@ -56,7 +56,7 @@ nlohmann::json read_object(const std::string& path, const char* option) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error(ErrorCode::kNotFound, fmt::format("{}: cannot read {}", option, path));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const nlohmann::json json = parse_json(text);
+  nlohmann::json json = parse_json(text);
   if (!json.is_object())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{}: {} is no JSON object: {}", option, path, json_complaint(text)));
