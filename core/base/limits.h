@@ -47,7 +47,7 @@ inline constexpr std::size_t kMaxOpenBytes = 1 << 20;   // a job with its batch 
 inline constexpr std::size_t kMaxSmallBytes = 4 << 10;  // questions, their short answers, a refusal's text
 inline constexpr std::size_t kMaxStatusBytes = 16 << 20;
 inline constexpr std::size_t kMaxSeedsBytes = std::size_t{4}
-                                              << 30;  // seeds that a client gives, ids that it gets
+                                              << 30;   // seeds that a client gives, ids that it gets
 inline constexpr std::size_t kMaxRowsBytes = 4 << 20;  // rows of features in one answer
 inline constexpr std::size_t kMaxPingBytes = 64;
 inline constexpr std::size_t kMaxJsonDepth = 32;        // of JSON that came over the wire
