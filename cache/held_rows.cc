@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
+#include "core/base/saturating.h"
 #include "core/batch/block_writer.h"
 #include "core/batch/field_names.h"
 #include "core/batch/nonfinite.h"
@@ -80,26 +81,34 @@ HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldSha
       added.node_type = static_cast<int>(t);
       types_[t].has_attrs = true;
       added.meta = attr;
-      added.rows.resize(static_cast<std::size_t>(types_[t].held * attr.row_bytes()));
+      added.bytes = static_cast<std::size_t>(types_[t].held * attr.row_bytes());
+      added.memory = std::make_unique_for_overwrite<std::byte[]>(added.bytes);
     }
   }
 }
 
 std::size_t HeldRows::bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share) {
-  std::size_t bytes = 0;
+  std::int64_t bytes = 0;
   for (const NodeTypeMeta& node : meta.node_types)
     for (const AttrMeta& attr : node.attrs)
       if (carried(options, attr))
-        bytes += static_cast<std::size_t>(held_of(node.partition_offsets, share) * attr.row_bytes());
-  return bytes;
+        bytes = saturating_sum(bytes,
+                               saturating_product(held_of(node.partition_offsets, share), attr.row_bytes()));
+  return static_cast<std::size_t>(bytes);
 }
 
 HeldShare HeldRows::fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
                         std::size_t bytes) {
-  std::uint32_t fits = 0, too_much = wanted.millionths + 1;  // bytes_of grows with the share
+  std::uint32_t fits = 0, too_much = wanted.millionths + 1;  // bytes_of grows with the share, and rows do
+  const auto has_room = [&](HeldShare share) {
+    return bytes_of(meta, options, share) <= bytes &&
+           std::ranges::all_of(meta.node_types, [&](const NodeTypeMeta& node) {
+             return held_of(node.partition_offsets, share) <= kMaxHeldRows;
+           });
+  };
   while (too_much - fits > 1) {
     const std::uint32_t middle = fits + (too_much - fits) / 2;
-    (bytes_of(meta, options, {.millionths = middle}) <= bytes ? fits : too_much) = middle;
+    (has_room({.millionths = middle}) ? fits : too_much) = middle;
   }
   return {.millionths = fits};
 }
@@ -109,7 +118,7 @@ std::vector<HeldRows::Run> HeldRows::runs() {
   for (Attr& attr : attrs_) {
     const std::vector<std::int64_t>& offsets =
         types_[static_cast<std::size_t>(attr.node_type)].partition_offsets;
-    std::span<std::byte> left(attr.rows);
+    std::span<std::byte> left = attr.rows();
     for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
       const std::int64_t count = share_.rows(offsets[p + 1] - offsets[p]);
       const auto bytes = static_cast<std::size_t>(count * attr.meta.row_bytes());
@@ -140,12 +149,12 @@ void HeldRows::load(const Dataset& dataset) {
 
 bool HeldRows::finite() const {
   return std::ranges::all_of(
-      attrs_, [](const Attr& attr) { return count_nonfinite(attr.meta.type, attr.rows) == 0; });
+      attrs_, [](const Attr& attr) { return count_nonfinite(attr.meta.type, attr.rows()) == 0; });
 }
 
 std::size_t HeldRows::bytes() const {
   std::size_t bytes = 0;
-  for (const Attr& attr : attrs_) bytes += attr.rows.size();
+  for (const Attr& attr : attrs_) bytes += attr.bytes;
   return bytes;
 }
 
@@ -161,11 +170,15 @@ void HeldRows::check(const BatchView& packed) const {
     throw Error(ErrorCode::kCorrupt, fmt::format("no valid packed block: {}", what));
   };
   if (packed.header().num_node_types != types_.size()) fail("it has other node types than the dataset");
+  std::int64_t attrs_told = 0, attrs_there = 0;
   for (int t = 0; t < packed.header().num_node_types; ++t) {
     const Told told(packed, t);
     if (told.bits.name.empty() != told.held.name.empty()) fail("it has half of what tells of held rows");
     if (!told.there()) continue;
-    const std::size_t nodes = packed.get(batch_field::kNId, Store::kNode, t).as<std::int64_t>().size();
+    // complete() goes by the shapes: one with a dimension of 0 has no bytes, and can say any number of nodes.
+    const ArrayView n_id = packed.get(batch_field::kNId, Store::kNode, t);
+    if (n_id.shape.size() != 1 || told.held.shape.size() != 1) fail("its nodes are no list");
+    const std::size_t nodes = n_id.as<std::int64_t>().size();
     const std::span<const std::uint8_t> bits = told.bits.as<std::uint8_t>();
     const std::span<const std::uint32_t> held = told.held.as<std::uint32_t>();
     if (bits.size() != (nodes + 7) / 8) fail("its bits are not one for each node");
@@ -179,6 +192,7 @@ void HeldRows::check(const BatchView& packed) const {
     for (const Attr& attr : attrs_) {
       if (attr.node_type != t) continue;
       const ArrayView array = packed.get(attr.meta.name, Store::kNode, t);
+      ++attrs_told;
       if (array.type != attr.meta.type || array.shape.size() != attr.meta.shape.size() + 1 ||
           !std::ranges::equal(array.shape.subspan(1), attr.meta.shape))
         fail(fmt::format("attribute '{}' is another than the dataset's", attr.meta.name));
@@ -186,6 +200,11 @@ void HeldRows::check(const BatchView& packed) const {
         fail(fmt::format("attribute '{}' has {} rows for {} nodes", attr.meta.name, array.shape[0],
                          nodes - set));
     }
+  }
+  for (int i = 0; i < packed.num_arrays(); ++i) {
+    const ArrayView array = packed.array(i);
+    if (find(array) == nullptr || !Told(packed, array.type_number).there()) continue;
+    if (++attrs_there > attrs_told) fail("it has an attribute twice");  // the second was not looked at
   }
 }
 
@@ -226,11 +245,11 @@ void HeldRows::complete(const BatchView& packed, std::span<std::byte> out) const
     if (tells_of_held(array)) continue;
     auto* const at = writer.data<std::byte>(to++);
     const Attr* const attr = find(array);
-    const Told told(packed, array.type_number);
-    if (attr != nullptr && told.there()) {
+    if (attr != nullptr && Told(packed, array.type_number).there()) {
+      const Told told(packed, array.type_number);
       const auto nodes =
           static_cast<std::size_t>(packed.get(batch_field::kNId, Store::kNode, array.type_number).shape[0]);
-      merge(told, array.bytes, attr->rows, static_cast<std::size_t>(attr->meta.row_bytes()), nodes, at);
+      merge(told, array.bytes, attr->rows(), static_cast<std::size_t>(attr->meta.row_bytes()), nodes, at);
     } else if (!array.bytes.empty()) {
       std::memcpy(at, array.bytes.data(), array.bytes.size());
     }
@@ -238,11 +257,16 @@ void HeldRows::complete(const BatchView& packed, std::span<std::byte> out) const
 }
 
 HeldRows::Counts HeldRows::count(const BatchView& batch) const {
-  Counts counts;
-  for (int t = 0; t < batch.header().num_node_types; ++t) {
-    if (!types_[static_cast<std::size_t>(t)].has_attrs) continue;
-    counts.rows += batch.get(batch_field::kNId, Store::kNode, t).shape[0];
-    if (const Told told(batch, t); told.there()) counts.held += told.held.shape[0];
+  Counts counts;  // by the bytes: nobody has checked the shapes of a whole block
+  const bool packed = batch.header().magic == kPackedMagic;
+  for (std::size_t t = 0; t < types_.size(); ++t) {
+    if (!types_[t].has_attrs) continue;
+    const int type = static_cast<int>(t);
+    counts.rows += std::ssize(batch.find(batch_field::kNId, Store::kNode, type).bytes) /
+                   static_cast<std::int64_t>(sizeof(std::int64_t));
+    if (packed)  // arrays of such names in a whole one are a sampler's
+      counts.held += std::ssize(batch.find(kHeldRows, Store::kNode, type).bytes) /
+                     static_cast<std::int64_t>(sizeof(std::uint32_t));
   }
   return counts;
 }

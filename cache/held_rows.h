@@ -10,6 +10,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +31,10 @@ class HeldRows {
   HeldRows(const HeldRows&) = delete;
   HeldRows& operator=(const HeldRows&) = delete;
 
-  /// Bytes that they take.
+  /// Bytes that they take, at most kFarTooMany.
   static std::size_t bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
-  /// The largest share up to `wanted` whose rows take at most `bytes`.
+  /// The largest share up to `wanted` whose rows take at most `bytes` and have numbers in a packed block
+  /// (kMaxHeldRows).
   static HeldShare fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
                        std::size_t bytes);
 
@@ -73,7 +75,11 @@ class HeldRows {
   struct Attr {
     int node_type = 0;
     AttrMeta meta;
-    std::vector<std::byte> rows;  // of all partitions, one behind the other
+    // Of all partitions, one behind the other. Not cleared: that takes longer than a server waits for a sign
+    // of life where they are many.
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes = 0;
+    std::span<std::byte> rows() const { return {memory.get(), bytes}; }
   };
   struct Type {
     std::vector<std::int64_t> partition_offsets;  // [P + 1]

@@ -10,12 +10,17 @@
 
 namespace hopfeed {
 
-/// Blocks that no batch uses; never more than were in use at once.
+/// Blocks that no batch uses; never more than were in use at once. Batches give them back as they end, where
+/// nothing may throw: take() has made room for that.
 class BatchCompleter::Pool {
  public:
   AlignedBlock take() {
     const MutexLock lock(mutex_);
-    if (free_.empty()) return {};
+    if (free_.empty()) {
+      free_.reserve(made_ + 1);
+      ++made_;
+      return {};
+    }
     AlignedBlock block = std::move(free_.back());
     free_.pop_back();
     return block;
@@ -28,6 +33,7 @@ class BatchCompleter::Pool {
  private:
   Mutex mutex_;
   std::vector<AlignedBlock> free_ GUARDED_BY(mutex_);
+  std::size_t made_ GUARDED_BY(mutex_) = 0;
 };
 
 namespace {

@@ -118,6 +118,7 @@ void ConnectionFillers::place_first() {
   auto post = std::ranges::find_if(posts_, [&](const auto& one) { return one->home == first_->server; });
   if (post == posts_.end()) post = posts_.begin();
   (*post)->link = adopt(std::move(first_->contact), first_->server, options_.job.opened);
+  if (first_->draining) (*post)->link->leave();
   first_.reset();
 }
 

@@ -16,6 +16,7 @@ void run_to_end(wire::asio::io_context& context, std::function<wire::asio::await
 struct FirstContact {
   std::size_t server = 0;  // of RemoteOptions::servers
   Contact contact;
+  bool draining = false;  // it has said so since
 };
 
 /// Calls the servers in this order until `talk` is done with one. Where all refuse, throws what the first

@@ -93,11 +93,23 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
   }
 }
 
+bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& options) {
+  return std::ranges::any_of(meta.node_types, [&](const NodeTypeMeta& node) {
+    return std::ranges::any_of(node.attrs, [&](const AttrMeta& attr) {
+      const bool carried =
+          !options.attrs || std::ranges::find(*options.attrs, attr.name) != options.attrs->end();
+      return carried && attr.row_bytes() > static_cast<std::int64_t>(kMaxRowsBytes);
+    });
+  });
+}
+
 /// As many rows as are wanted and fit.
 HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
   const HeldShare wanted{
       .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};
-  if (!wanted.any()) return {};
+  // Where batches carry no attributes there is nothing to hold; and a row that is longer than an answer
+  // (kMaxRowsBytes) is not to be had.
+  if (HeldRows::bytes_of(meta, options, wanted) == 0 || has_rows_beyond_an_answer(meta, options)) return {};
   const std::size_t room = available_memory().bytes / 4 / static_cast<std::size_t>(local_ranks().world);
   const HeldShare fits =
       HeldRows::fit(meta, options, wanted,
@@ -132,6 +144,7 @@ std::shared_ptr<const HeldRows> load_held(asio::io_context& context, FirstContac
       run_to_end(context, [&]() -> asio::awaitable<void> { co_await questions.rows(which, to); });
     }
   }
+  first.draining = first.draining || questions.draining();
   return job.check_finite && !rows->finite() ? nullptr : rows;
 }
 

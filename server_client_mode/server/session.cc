@@ -392,6 +392,8 @@ wire::asio::awaitable<void> Session::send_rows(std::uint64_t question, const wir
       asked.count <= static_cast<std::int64_t>(kMaxRowsBytes) / std::max<std::int64_t>(1, attr.row_bytes),
       fmt::format("{} rows of {} bytes; at most {} bytes are sent at a time", asked.count, attr.row_bytes,
                   kMaxRowsBytes));
+  // They are long: one who asks and does not read has memory for one such answer.
+  if (connection_->queued_frames() > 0) co_await connection_->flush();
   const auto answer = std::make_shared<wire::Bytes>(static_cast<std::size_t>(asked.count * attr.row_bytes));
   co_await work_beside(server_.beside.get_executor(), [&asked, &attr, &answer] {
     std::vector<std::int64_t> ids(static_cast<std::size_t>(asked.count));

@@ -2,9 +2,11 @@
 // for every kind of sampling, any share, any cut; and a packed block that is none is refused.
 #include "cache/held_rows.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -249,6 +251,74 @@ TEST_F(HeldRowsTest, DamagedPackedBlocks_AreRefusedByWhatIsWrong) {
                 bytes_of(view, kHeldBits)[0] ^= std::byte{1};
             }),
             "");
+}
+
+BlockEntry& entry_of(const BatchView& view, std::string_view name) {
+  auto* const entries =
+      const_cast<BlockEntry*>(reinterpret_cast<const BlockEntry*>(view.bytes().data() + sizeof(BlockHeader)));
+  for (int i = 0; i < view.num_arrays(); ++i)
+    if (view.array(i).name == name && view.array(i).store == Store::kNode) return entries[i];
+  throw Error(ErrorCode::kNotFound, fmt::format("no array '{}'", name));
+}
+
+class HostileBlock : public HeldRowsTest {
+ protected:
+  HostileBlock() {
+    std::iota(seeds_.begin(), seeds_.end(), 0);
+    const NodeList list(seeds_, {});
+    BatchMaker maker(data_, list, options_);
+    made_ = make(maker, key_, share_);
+  }
+  std::string refusal(const BatchOptions& options) {
+    try {
+      HeldRows(data_.meta(), options, share_).check(made_.view());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  const Dataset data_ = dataset(2);
+  const HeldShare share_{.millionths = 400'000};
+  std::vector<std::int64_t> seeds_ = std::vector<std::int64_t>(300);
+  Made made_;
+};
+
+TEST_F(HostileBlock, NodesOfAShapeWithoutBytes_AreRefused) {
+  ASSERT_TRUE(made_.packed());
+  const BatchView view = made_.view();  // before it is half damaged
+  for (const std::string_view name : {std::string_view("x"), std::string_view("y"), kHeldBits, kHeldRows}) {
+    entry_of(view, name).bytes = 0;
+    entry_of(view, name).shape[0] = 0;
+  }
+  BlockEntry& n_id = entry_of(view, "n_id");
+  n_id.num_dims = 2;
+  n_id.shape[0] = 1'000'000;
+  n_id.shape[1] = 0;
+  n_id.bytes = 0;
+  EXPECT_NE(refusal(options_).find("no list"), std::string::npos) << refusal(options_);
+  EXPECT_EQ(HeldRows(data_.meta(), options_, share_).count(made_.view()).rows, 0);
+}
+
+TEST_F(HostileBlock, AnAttributeTwice_IsRefused) {
+  BatchOptions x_alone = options_;
+  x_alone.attrs = {"x"};
+  EXPECT_EQ(refusal(x_alone), "");
+  entry_of(made_.view(), "y").name[0] = 'x';  // with rows that are shorter than those of x
+  EXPECT_NE(refusal(x_alone).find("twice"), std::string::npos) << refusal(x_alone);
+}
+
+TEST_F(HostileBlock, OfMoreNodeTypesThanTheDataset_IsCountedWithoutThem) {
+  const_cast<BlockHeader&>(made_.view().header()).num_node_types = 60'000;
+  EXPECT_EQ(HeldRows(data_.meta(), options_, share_).count(made_.view()).rows, made_.view().num_nodes());
+}
+
+TEST_F(HeldRowsTest, NoMoreRowsAreHeldThanHaveNumbers) {
+  DatasetMeta meta = dataset(1).meta();
+  meta.node_types[0].partition_offsets = {0, std::int64_t{1} << 40};
+  const HeldShare share = HeldRows::fit(meta, options_, {.millionths = HeldShare::kAll}, SIZE_MAX);
+  EXPECT_LE(share.rows(std::int64_t{1} << 40), kMaxHeldRows);
+  EXPECT_GT(HeldShare{.millionths = share.millionths + 1}.rows(std::int64_t{1} << 40), kMaxHeldRows);
+  EXPECT_EQ(HeldRows::fit(meta, options_, {.millionths = HeldShare::kAll}, 1).millionths, 0U);
 }
 
 }  // namespace
