@@ -34,7 +34,9 @@ bool carried(const BatchOptions& options, const AttrMeta& attr) {
   return !options.attrs || std::ranges::find(*options.attrs, attr.name) != options.attrs->end();
 }
 
-bool tells_of_held(const ArrayView& array) { return array.name == kHeldBits || array.name == kHeldRows; }
+bool tells_of_held(const ArrayView& array) {
+  return array.store == Store::kNode && (array.name == kHeldBits || array.name == kHeldRows);
+}
 
 /// The two arrays of a type; no name: it has no attributes.
 struct Told {
