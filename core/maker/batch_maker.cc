@@ -157,11 +157,11 @@ struct BatchMaker::Impl {
     lay_out(counts, writer, arrays);
     if (features.packed()) features.lay_out_held(writer, arrays.held);
     for (std::size_t a = 0; a < arrays.sampled.size(); ++a)  // its bounds may have told of others
-      if (!writer.is_unique(arrays.sampled[a]))
+      if (!writer.is_unique(arrays.sampled[a]) || is_packing_field(sample->arrays[a].spec.name))
         throw Error(
             ErrorCode::kInvalid,
             fmt::format(
-                "sampler '{}' added array '{}', which the batch has already; let it have another name",
+                "sampler '{}' added array '{}', a name that is the batch's own; let it have another name",
                 options.sampler, sample->arrays[a].spec.name));
     return writer.bytes();
   }
