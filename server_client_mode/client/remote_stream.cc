@@ -9,12 +9,11 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/memory_limits.h"
 #include "server_client_mode/client/connection_fillers.h"
 #include "server_client_mode/client/first_contact.h"
+#include "server_client_mode/client/row_cache.h"
 #include "server_client_mode/client/server_list.h"
 #include "worker_mode/loader_source.h"
-#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -93,61 +92,6 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
   }
 }
 
-bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& options) {
-  return std::ranges::any_of(meta.node_types, [&](const NodeTypeMeta& node) {
-    return std::ranges::any_of(node.attrs, [&](const AttrMeta& attr) {
-      const bool carried =
-          !options.attrs || std::ranges::find(*options.attrs, attr.name) != options.attrs->end();
-      return carried && attr.row_bytes() > static_cast<std::int64_t>(kMaxRowsBytes);
-    });
-  });
-}
-
-/// As many rows as are wanted and fit.
-HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
-  const HeldShare wanted{
-      .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};
-  // Where batches carry no attributes there is nothing to hold; and a row that is longer than an answer
-  // (kMaxRowsBytes) is not to be had.
-  if (HeldRows::bytes_of(meta, options, wanted) == 0 || has_rows_beyond_an_answer(meta, options)) return {};
-  const std::size_t room = available_memory().bytes / 4 / static_cast<std::size_t>(local_ranks().world);
-  const HeldShare fits =
-      HeldRows::fit(meta, options, wanted,
-                    remote.cache_bytes != 0 ? std::min<std::size_t>(remote.cache_bytes, room) : room);
-  require_valid(
-      HeldRows::bytes_of(meta, options, fits) > 0 || remote.cache_bytes == 0,
-      fmt::format("cache_bytes is {}, which has no room for one row of each partition; choose more, "
-                  "or no cache",
-                  remote.cache_bytes));
-  return fits;
-}
-
-/// The rows of job.held from the server where the job is open. Null where nothing is to be held: also where
-/// NaN is looked for and they have some, since it has to be found in each batch's turn.
-std::shared_ptr<const HeldRows> load_held(asio::io_context& context, FirstContact& first,
-                                          const RemoteJob& job, const DatasetMeta& meta) {
-  if (!job.held.any()) return nullptr;
-  const auto rows = std::make_shared<HeldRows>(meta, job.spec.batch, job.held);
-  Questions questions(first.contact);
-  for (const HeldRows::Run& run : rows->runs()) {
-    const std::size_t row_bytes = run.rows.size() / static_cast<std::size_t>(run.count);
-    const auto at_a_time = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMaxRowsBytes / row_bytes));
-    for (std::int64_t done = 0; done < run.count; done += at_a_time) {
-      wire::GetRows which;
-      which.fingerprint = meta.fingerprint;
-      which.node_type = meta.node_types[static_cast<std::size_t>(run.node_type)].name;
-      which.attr = run.attr;
-      which.first = run.first + done;
-      which.count = std::min(at_a_time, run.count - done);
-      const std::span<std::byte> to = run.rows.subspan(static_cast<std::size_t>(done) * row_bytes,
-                                                       static_cast<std::size_t>(which.count) * row_bytes);
-      run_to_end(context, [&]() -> asio::awaitable<void> { co_await questions.rows(which, to); });
-    }
-  }
-  first.draining = first.draining || questions.draining();
-  return job.check_finite && !rows->finite() ? nullptr : rows;
-}
-
 }  // namespace
 
 std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, const LoaderOptions& options) {
@@ -180,7 +124,7 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has {} seeds for the job, and its meta.json says {}; see that server",
                             first.contact.connection->peer(), job.opened.num_seeds, described.num_seeds));
-  const std::shared_ptr<const HeldRows> held = load_held(*context, first, job, described.meta);
+  const std::shared_ptr<const HeldRows> held = held_rows(*context, first, remote, job, described.meta);
 
   const auto posts = static_cast<std::int64_t>(own.size());
   const std::int64_t ahead =

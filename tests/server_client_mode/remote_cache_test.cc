@@ -136,6 +136,28 @@ TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
   EXPECT_GT(stream.stats().held_bytes, 19'000U);
 }
 
+TEST_F(RemoteCache, StreamsOfOneProcess_HaveOneCopy) {
+  const LoaderOptions mine = options_of(wide(1));
+  ServerProcess server(mine.dataset);
+  const RemoteOptions remote = holding({server.address()}, 0.7);
+  const auto bytes_out = [&] {  // to those who are connected
+    const nlohmann::json status = nlohmann::json::parse(ask_status(remote_options({server.address()})));
+    std::uint64_t bytes = 0;
+    for (const nlohmann::json& client : status["clients"]) bytes += client["bytes_out"].get<std::uint64_t>();
+    return bytes;
+  };
+  auto one = std::make_unique<RemoteLoader>(remote, mine);
+  const std::size_t held = one->stats().held_bytes;
+  ASSERT_GT(held, 60'000U);
+  const std::uint64_t once = bytes_out();
+  EXPECT_GT(once, held);
+  RemoteLoader two(remote, mine);
+  EXPECT_EQ(two.stats().held_bytes, held);
+  EXPECT_LT(bytes_out(), once + held / 2);
+  one.reset();  // the copy stays with the other
+  EXPECT_EQ(loaded(two, {.epoch = 1}), expected(mine, {.epoch = 1}));
+}
+
 TEST_F(RemoteCache, BadCaches_AreOneLine) {
   const LoaderOptions mine = options_of(wide(1));
   RemoteOptions remote = holding({}, 1.5);

@@ -1,0 +1,27 @@
+// The feature rows that a client holds (cache/held_rows.h): how many, and where they come from. Streams of
+// one process that ask for the same have one copy, as those that train and validate do.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <memory>
+
+#include "cache/held_rows.h"
+#include "core/batch/batch_options.h"
+#include "core/dataset/dataset_meta.h"
+#include "server_client_mode/client/first_contact.h"
+#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/server_talk.h"
+
+namespace hopfeed {
+
+/// As many rows as are wanted and fit, or as many as the copy has that is there. Throws kInvalid where
+/// cache_bytes has no room for one.
+HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options);
+
+/// The rows of job.held: the copy of this process, or from the server where the job is open. Null where
+/// nothing is to be held: also where NaN is looked for and they have some, since it has to be found in each
+/// batch's turn. Throws what the server refuses.
+std::shared_ptr<const HeldRows> held_rows(wire::asio::io_context& context, FirstContact& first,
+                                          const RemoteOptions& remote, const RemoteJob& job,
+                                          const DatasetMeta& meta);
+
+}  // namespace hopfeed
