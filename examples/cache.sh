@@ -48,6 +48,7 @@ trap '[[ -z $server ]] || kill "$server" 2>/dev/null || true' EXIT
 
 # start_server DATASET: its process in $server, its address in $address.
 start_server() {
+  : >"$folder/server.out"   # the one before has left its address there
   "$bin/hopfeed-server" --data "$1" --listen 127.0.0.1:0 --num-workers 1 >"$folder/server.out" 2>"$folder/server.log" &
   server=$!
   local tries
@@ -109,7 +110,10 @@ for graph in ("packages", "generated"):
         print(f"{graph:10} {ratio:>5}   {100 * said:13.1f}%   {100 * run['hit_rate']:7.1f}%   {run['batches'] / run['seconds']:9.1f}")
 losses = [[row["loss"] for row in load(f"train-{ratio}/summary.json")["epoch_rows"]] for ratio in ratios]
 same = all(loss == losses[0] for loss in losses)
+rates = [load(f"train-{ratio}/summary.json")["epoch_rows"][-1]["hit_rate"] for ratio in ratios]
+wrong |= not 0 < rates[0] < rates[1] < rates[2]
 print("All three trainers have the same losses, to the last bit." if same else "The losses differ.")
+print("Of the rows of their batches, " + ", ".join(f"{100 * rate:.1f}%" for rate in rates) + " did not travel.")
 for graph in ("packages", "generated"):
     print(f"{graph}: {load(f'{graph}.tune.json')['recommended']['reason']}")
 sys.exit(wrong or not same)

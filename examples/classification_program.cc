@@ -13,6 +13,7 @@
 #include "core/dataset/dataset.h"
 #include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
+#include "examples/epoch_report.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/world.h"
 #include "worker_mode/torchrun_environment.h"
@@ -22,7 +23,7 @@ namespace {
 
 std::string epoch_note(const EpochRow& row) {
   return "loss " + four_decimals(row.loss) + ", valid " + four_decimals(row.valid_accuracy) + "; " +
-         to_text(row.waits);
+         waits_text(row);
 }
 
 std::string title_of(const ModelRun& run) {

@@ -1,6 +1,8 @@
 // See epoch_report.h.
 #include "examples/epoch_report.h"
 
+#include <fmt/format.h>
+
 namespace hopfeed {
 
 EpochMeans means_of(const std::vector<EpochRow>& rows) {
@@ -16,6 +18,12 @@ EpochMeans means_of(const std::vector<EpochRow>& rows) {
           .wait_fraction = waited / seconds};
 }
 
+std::string waits_text(const EpochRow& row) {
+  std::string text = to_text(row.waits);
+  if (row.hit_rate > 0) text += fmt::format("; {:.0f}% of the rows were held", 100 * row.hit_rate);
+  return text;
+}
+
 nlohmann::json to_json(const EpochRow& row) {
   const WaitTimes& waits = row.waits;
   return {{"epoch", row.epoch},
@@ -24,6 +32,7 @@ nlohmann::json to_json(const EpochRow& row) {
           {"batches", row.batches},
           {"batches_per_s", row.batches_per_s},
           {"trainer_wait_fraction", waits.trainer()},
+          {"hit_rate", row.hit_rate},
           {"waits",
            {{"for_sampling", waits.for_sampling},
             {"for_gather", waits.for_gather},

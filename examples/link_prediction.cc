@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dataset/given_array.h"
+#include "examples/epoch_report.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
 #include "server_client_mode/program/server_arguments.h"
@@ -120,7 +121,7 @@ std::string epoch_note(const EpochRow& row, const LinkRunReport& report) {
   std::string note = "loss " + four_decimals(row.loss);
   if (report.has_valid) note += ", AUC valid " + four_decimals(row.valid_auc);
   if (report.has_test) note += (report.has_valid ? ", test " : ", AUC test ") + four_decimals(row.test_auc);
-  return note + "; " + to_text(row.waits);
+  return note + "; " + waits_text(row);
 }
 
 LinkModelReport trained(World& world, const Run& run, const LinkRunReport& report) {

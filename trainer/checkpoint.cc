@@ -21,8 +21,10 @@
 namespace hopfeed {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WaitTimes, for_sampling, for_gather, for_handover, for_slot, for_memory)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRow, epoch, loss, valid_accuracy, valid_auc, test_auc, seconds,
-                                   valid_seconds, batches, batches_per_s, waits)
+// Checkpoints from before the newest figures lack them.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(EpochRow, epoch, loss, valid_accuracy, valid_auc, test_auc,
+                                                seconds, valid_seconds, batches, batches_per_s, waits,
+                                                hit_rate)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds,
                                    waited, best_accuracy, best_epoch, world_size, rows)
 

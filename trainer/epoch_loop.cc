@@ -78,7 +78,7 @@ void EpochLoop::train_epoch(TrainingTask& task) {
   model_.train();
   stream_.begin_epoch(progress_.epoch, progress_.position);
   const TrainingProgress before = progress_;
-  const WaitTimes waited_before = stream_.stats().waits;
+  const StreamStats stats_before = stream_.stats();
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t steps = steps_of_epoch();
   for (std::int64_t step = 1; step <= steps; ++step) {
@@ -88,7 +88,10 @@ void EpochLoop::train_epoch(TrainingTask& task) {
     progress_.position = stream_.next_position();
     progress_.seconds = before.seconds + seconds_since(begin);
     progress_.waited = before.waited;
-    progress_.waited += stream_.stats().waits - waited_before;
+    const StreamStats stats = stream_.stats();
+    progress_.waited += stats.waits - stats_before.waits;
+    feature_rows_ = stats.feature_rows - stats_before.feature_rows;
+    held_rows_ = stats.held_rows - stats_before.held_rows;
     report_step(step, steps);
     if (world_.stop_agreed()) return;
     if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
@@ -160,13 +163,15 @@ void EpochLoop::finish_epoch(TrainingTask& task) {
 /// Times of the epoch's steps, over all ranks.
 void EpochLoop::measure(EpochRow& row) {
   const WaitTimes& mine = progress_.waited;
-  const auto sums = world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover,
-                                mine.for_slot, mine.for_memory});
+  const auto sums =
+      world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover, mine.for_slot,
+                  mine.for_memory, static_cast<double>(feature_rows_), static_cast<double>(held_rows_)});
   const WaitTimes waited{.for_sampling = sums[1],
                          .for_gather = sums[2],
                          .for_handover = sums[3],
                          .for_slot = sums[4],
                          .for_memory = sums[5]};
+  row.hit_rate = sums[6] > 0 ? sums[7] / sums[6] : 0;
   row.seconds = std::max(sums[0] / static_cast<double>(world_.size()), 1e-9);
   row.batches_per_s = static_cast<double>(row.batches) / row.seconds;
   row.waits = waited.shares_of(sums[0], sums[0] * static_cast<double>(stream_.stats().workers));

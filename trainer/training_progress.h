@@ -18,6 +18,7 @@ struct EpochRow {
   std::int64_t batches = 0;  // of all ranks
   double batches_per_s = 0;  // of all ranks
   WaitTimes waits;           // shares of `seconds`, mean over ranks and workers
+  double hit_rate = 0;       // share of the batches' feature rows that the trainers held themselves
 };
 
 /// Where a run stands.
