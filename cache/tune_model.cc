@@ -43,6 +43,13 @@ EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load) {
   return times;
 }
 
+TuneAdvice recommend_without_link() {
+  return {.point = 0,
+          .reason =
+              "in worker mode trainer and workers read the same memory, so holding rows saves nothing; "
+              "for a client of servers name its wire (--link BYTES_PER_SECOND)"};
+}
+
 TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget) {
   std::size_t allowed = 1;
   while (allowed < points.size() && points[allowed].held_bytes <= budget) ++allowed;

@@ -60,5 +60,7 @@ struct TuneAdvice {
 /// The smallest ratio whose epoch is within 1% of the best that `budget` bytes allow. Points by rising ratio,
 /// the first of ratio 0.
 TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget);
+/// What there is to say without a link: nothing is saved by holding rows.
+TuneAdvice recommend_without_link();
 
 }  // namespace hopfeed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How much of the features should a trainer hold? On the quickstart's graph and on a made-up one the tuner says what each ratio will
-# bring; then a client of a sampling server holds three of them, and what it measures stands beside. At last three trainers, each with
-# another ratio, learn the same, to the last bit. Each step prints the command that it runs.
+# How much of the features should a trainer hold, at the end of a wire of 1 GB/s? On the quickstart's graph and on a made-up one
+# the tuner says what each ratio will bring; then a client of a sampling server holds three of them, and what it measures stands
+# beside. At last three trainers, each with another ratio, learn the same, to the last bit. Each step prints the command that it runs.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
@@ -69,7 +69,7 @@ end_server() {
 
 for graph in packages generated; do
   step "2. $graph: what the tuner says"
-  run "$bin/hopfeed-partition" tune "$folder/$graph" --fanouts 15,10,5 --batch-size 1024 --num-workers 1 --plot "$folder/$graph.svg" \
+  run "$bin/hopfeed-partition" tune "$folder/$graph" --fanouts 15,10,5 --batch-size 1024 --num-workers 1 --link 1e9 --plot "$folder/$graph.svg" \
     --json "$folder/$graph.tune.json"
   step "3. $graph: a client of a server holds ${ratios[*]} of the rows"
   start_server "$folder/$graph"

@@ -271,7 +271,9 @@ void tune(const TuneChoices& choices) {
     report.curves.push_back(make_curve(policy, dataset, pass, report.rates,
                                        orders_of(policy, choices, dataset, seeds, pass, bars)));
   if (choices.evictions) report.evictions = simulate_evictions(pass.trace, bars);
-  report.advice = recommend(report.curves.front().points, report.allowed_bytes);
+  report.advice = report.rates.link_bytes_per_second
+                      ? recommend(report.curves.front().points, report.allowed_bytes)
+                      : recommend_without_link();
   fmt::print("{}{}\nrecommended: {:.2f} of the rows ({} bytes); {}\n", tune_table(report),
              tune_drawing(report), report.curves.front().points[report.advice.point].ratio,
              report.curves.front().points[report.advice.point].held_bytes, report.advice.reason);

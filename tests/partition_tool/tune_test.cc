@@ -80,6 +80,12 @@ TEST_F(Tune, ABudgetBoundsWhatIsRecommended) {
   EXPECT_NE(report["recommended"]["reason"].get<std::string>().find("budget"), std::string::npos);
 }
 
+TEST_F(Tune, InWorkerModeNothingIsHeld) {
+  const json report = tune("");
+  EXPECT_EQ(report["recommended"]["ratio"], 0);
+  EXPECT_NE(report["recommended"]["reason"].get<std::string>().find("--link"), std::string::npos);
+}
+
 TEST_F(Tune, TrainingIsReadFromASummary) {
   write("summary.json", R"({"batches_per_s": 20, "trainer_wait_fraction": 0.25})");
   EXPECT_DOUBLE_EQ(tune("--summary summary.json")["machine"]["train_seconds"].get<double>(), 0.75 / 20);
