@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "server_client_mode/wire/byte_codec.h"
 #include "server_client_mode/wire/messages.h"
+#include "server_client_mode/wire/wire_text.h"
 
 namespace hopfeed::wire {
 namespace {
@@ -147,12 +148,25 @@ Bytes to_bytes(const Open& message) {
                    {"spec", parse_json(message.spec.to_json())}});
 }
 
+namespace {
+
+/// Its reader quotes what it refuses, whatever that is; over the wire errors are lines of text.
+BatchSpec spec_from(const json& spec) {
+  try {
+    return BatchSpec::from_json(json_text(spec));
+  } catch (const Error& error) {
+    throw Error(error.code(), as_line(error.what(), kMaxSmallBytes));
+  }
+}
+
+}  // namespace
+
 template <>
 Open from_bytes<Open>(std::span<const std::byte> payload) {
   const JsonMessage asked = read_json(payload, "OPEN", kMaxOpenBytes);
   asked.only({"job", "batch_size", "check_finite", "held", "spec"});
   return {.job = static_cast<std::uint32_t>(asked.number("job", 0, UINT32_MAX)),
-          .spec = BatchSpec::from_json(json_text(asked.at("spec"))),
+          .spec = spec_from(asked.at("spec")),
           .batch_size = asked.number("batch_size", 1, kMaxBatchSize),
           .check_finite = asked.flag("check_finite"),
           .held = {.millionths = static_cast<std::uint32_t>(asked.number("held", 0, HeldShare::kAll))}};
