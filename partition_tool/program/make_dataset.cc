@@ -29,6 +29,13 @@ HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& inp
   return hotness_options(options, {.fanouts = input.cut.fanouts, .batch_size = input.cut.batch_size});
 }
 
+void require_same_content(const std::string& input, const DatasetMeta& said, const DatasetMeta& read) {
+  if (read.fingerprint == said.fingerprint) return;
+  throw Error(ErrorCode::kCorrupt, fmt::format("{} is damaged: its content has the fingerprint {}, its "
+                                               "meta.json says {}; run hopfeed-partition verify",
+                                               input, read.fingerprint, said.fingerprint));
+}
+
 DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
                                DatasetBuildOptions options, Bars& bars) {
   options.cut = {.fanouts = hotness.fanouts, .batch_size = hotness.batch_size};

@@ -38,6 +38,10 @@ HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions
 /// The same for commands that read a dataset, whose own are the defaults.
 HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& input);
 
+/// Of commands that keep the content: throws kCorrupt where what was read of `input` has another fingerprint
+/// than its manifest says.
+void require_same_content(const std::string& input, const DatasetMeta& said, const DatasetMeta& read);
+
 /// Orders the nodes, writes them as one partition and commits.
 DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
                                DatasetBuildOptions options, Bars& bars);

@@ -46,11 +46,7 @@ void partition_dataset(const CutOptions& options) {
   const DatasetBuildResult result = build_dataset(
       writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
       bars.progress());
-  if (result.meta.fingerprint != meta.fingerprint) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} is damaged: its content has the fingerprint {}, its "
-                                                 "meta.json says {}; run hopfeed-partition verify",
-                                                 options.input, result.meta.fingerprint, meta.fingerprint));
-  }
+  require_same_content(options.input, meta, result.meta);
   writer.commit(result.meta);
   bars.finish();
   fmt::print("{} cut {} of {} edges ({:.1f}%) in {:.1f} s\n", options.method, result.meta.cut.edges_cut,
