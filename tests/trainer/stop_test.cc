@@ -77,14 +77,17 @@ TEST_F(Stop, SignalsAtRandomMoments_TheCheckpointStandsAndTheLastRunEndsAsIfNoth
   const std::uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
-  const std::string epochs = "60";
+  const std::string epochs = "300";
+  const auto begun = std::chrono::steady_clock::now();
   ASSERT_EQ(trainer_tests::run_program(training("whole", epochs)).status, 0);
+  // Five signals within a tenth of the run each: on a machine of any speed they come before its end.
+  const std::chrono::duration<double, std::milli> tenth = (std::chrono::steady_clock::now() - begun) / 10;
   int stops = 0, code = -1;
   for (int i = 0; i < 40 && code != 0; ++i) {
     const std::string mark = new_mark();
     BackgroundProgram program(quietly(training("stopped", epochs)), {mark});
     wait_for_processes(mark, 2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+    std::this_thread::sleep_for(tenth * std::generate_canonical<double, 32>(random));
     if (stops < 5) program.signal(std::array{SIGINT, SIGTERM, SIGHUP}[random() % 3]);
     code = program.wait(60s);
     EXPECT_TRUE(code == 0 || code == 130) << code;
