@@ -165,8 +165,8 @@ void FileFeatures::gather(std::size_t rows, std::byte* out) {
     while (arrived_ < wanted_.size()) take_one();
   }
   given_ = until_;
-  counts_.rows += static_cast<std::int64_t>(rows);
-  counts_.row_bytes += static_cast<std::int64_t>(rows * row_bytes);
+  counts_.file_rows += static_cast<std::int64_t>(rows);
+  counts_.file_bytes += static_cast<std::int64_t>(rows * row_bytes);
 }
 
 void FileFeatures::take_one() {

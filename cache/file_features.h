@@ -50,12 +50,7 @@ class FileFeatures final : public FeatureSource {
   /// few. Throws kIo (the disk), kCorrupt (the file was truncated) or kTimeout, naming the file.
   void gather(std::size_t rows, std::byte* out) override;
 
-  /// Since it was made.
-  struct Counts {
-    std::int64_t rows = 0, row_bytes = 0;    // given, and their bytes
-    std::int64_t reads = 0, read_bytes = 0;  // asked for, and their bytes
-  };
-  const Counts& counts() const { return counts_; }
+  TierCounts counts() const override { return counts_; }
   /// How it reads: "io_uring" or "threads", and whether past the page cache.
   struct Means {
     std::string reader;
@@ -103,7 +98,7 @@ class FileFeatures final : public FeatureSource {
   std::byte* out_ = nullptr;         // row given_
   std::vector<std::byte> later_;     // rows from later_from_ on, of a batch that is gathered in several calls
   std::size_t later_from_ = 0;
-  Counts counts_;
+  TierCounts counts_;
 };
 
 /// Below this, a page holds so many rows that the whole attribute is small: it stays mapped.

@@ -102,12 +102,8 @@ Report bench_file(const BenchOptions& options) {
     return static_cast<double>(thread.file->counts().reads - before);
   });
   const double fio = (fio_before + fio_reads_per_s(rows.files.front(), options, means)) / 2;
-  FileFeatures::Counts counts;
-  for (const Thread& thread : threads) {
-    counts.rows += thread.file->counts().rows;
-    counts.reads += thread.file->counts().reads;
-    counts.read_bytes += thread.file->counts().read_bytes;
-  }
+  TierCounts counts;
+  for (const Thread& thread : threads) counts += thread.file->counts();
   Report report{
       {"threads", options.threads},
       {"reader", means.reader},
@@ -117,7 +113,7 @@ Report bench_file(const BenchOptions& options) {
       {"depth", ReaderOptions{}.depth},
       {"read_bytes", static_cast<double>(counts.read_bytes) / static_cast<double>(counts.reads)},
       {"reads_per_s", reads.per_s},
-      {"rows_per_s", reads.per_s * static_cast<double>(counts.rows) / static_cast<double>(counts.reads)},
+      {"rows_per_s", reads.per_s * static_cast<double>(counts.file_rows) / static_cast<double>(counts.reads)},
       {"limit_reads_per_s", nullptr},
       {"fraction_of_limit", nullptr}};
   if (fio > 0) {

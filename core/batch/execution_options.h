@@ -33,6 +33,12 @@ struct ExecutionOptions {
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
   FeaturesFrom features = FeaturesFrom::kMemory;
+  /// Bytes of memory that all workers share for rows read from files (cache/dynamic_cache.h), its bookkeeping
+  /// included; 0: none. Only with features kFile.
+  std::size_t row_cache_bytes = 0;
+  /// Batches that a worker samples ahead of the one that it gathers, so that the cache knows which rows are
+  /// needed soon; -1: 4, and 16 for batches of less than 512 seeds; without a row cache none are.
+  std::int64_t window = -1;
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;

@@ -148,4 +148,14 @@ void BatchFeatures::gather(std::span<const std::int64_t> rows, std::span<const i
   }
 }
 
+void BatchFeatures::drop() {
+  for (const Feature& feature : features_) feature.source->drop();
+}
+
+TierCounts BatchFeatures::counts() const {
+  TierCounts sum;
+  for (const Feature& feature : features_) sum += feature.source->counts();
+  return sum;
+}
+
 }  // namespace hopfeed

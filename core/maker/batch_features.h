@@ -46,6 +46,10 @@ class BatchFeatures {
   /// Writes the rows of the batch that was prepared, which has `rows` of each, into the arrays `at`.
   void gather(std::span<const std::int64_t> rows, std::span<const int> at, BlockWriter& out,
               const NearlyDone& nearly_done);
+  /// The batch that was prepared is not gathered.
+  void drop();
+  /// Of all attributes.
+  TierCounts counts() const;
 
  private:
   struct Feature {

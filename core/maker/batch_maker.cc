@@ -231,6 +231,8 @@ std::size_t BatchMaker::sample(const BatchKey& key, HeldShare held) { return imp
 void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
   impl_->write(block, nearly_done);
 }
+void BatchMaker::drop() { impl_->features.drop(); }
+TierCounts BatchMaker::tier_counts() const { return impl_->features.counts(); }
 
 std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   if (batch_size < 1 || batch_size > kMaxBatchSize)

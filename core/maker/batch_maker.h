@@ -45,6 +45,10 @@ class BatchMaker {
   /// left.
   static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {});
+  /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
+  void drop();
+  /// Rows of its batches by where they were read.
+  TierCounts tier_counts() const;
   /// No batch of at most `batch_size` seeds (or links) is larger than this: from fanouts, node and edge
   /// counts.
   std::size_t max_block_bytes(std::int64_t batch_size) const;

@@ -13,6 +13,8 @@ std::size_t MappedFeatures::prepare(std::span<const std::int64_t> ids) {
 void MappedFeatures::gather(std::size_t rows, std::byte* out) {
   gather_rows(attr_, left_.first(rows), out);
   left_ = left_.subspan(rows);
+  counts_.memory_rows += static_cast<std::int64_t>(rows);
+  counts_.memory_bytes += static_cast<std::int64_t>(rows) * attr_.row_bytes;
 }
 
 std::unique_ptr<FeatureSource> mapped_features(const Dataset& dataset, const FeatureName& feature) {

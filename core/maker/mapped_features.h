@@ -14,10 +14,12 @@ class MappedFeatures : public FeatureSource {
   explicit MappedFeatures(const AttrView& attr) : attr_(attr) {}
   std::size_t prepare(std::span<const std::int64_t> ids) override;
   void gather(std::size_t rows, std::byte* out) override;
+  TierCounts counts() const override { return counts_; }
 
  private:
   const AttrView attr_;
   std::span<const std::int64_t> left_;  // of the batch, to be gathered
+  TierCounts counts_;
 };
 
 /// The factory of them. Throws kNotFound naming the attributes that exist.

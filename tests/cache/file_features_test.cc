@@ -178,8 +178,8 @@ TEST(FileFeatures, PagesAreReadOnce_NeighboursTogether) {
   FileFeatures file(open_row_files(dataset, kX), {.reader = {.depth = 4, .buffer_bytes = 16 * kReadAlign}});
   Ids ids(50, 8);
   rows_of(file, ids, 1'024);
-  EXPECT_EQ(file.counts().rows, 50);
-  EXPECT_EQ(file.counts().row_bytes, 50 * 1'024);
+  EXPECT_EQ(file.counts().file_rows, 50);
+  EXPECT_EQ(file.counts().file_bytes, 50 * 1'024);
   EXPECT_EQ(file.counts().reads, 1) << "of a row that is wanted often";
   EXPECT_EQ(file.counts().read_bytes, 4'096);
   rows_of(file, {100, 104, 108, 500}, 1'024);  // three neighbouring pages, and one far away

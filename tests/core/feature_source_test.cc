@@ -33,6 +33,7 @@ class OddRows : public FeatureSource {
     log_.push_back("gather " + name_);
     rows_->gather(rows, out);
   }
+  TierCounts counts() const override { return rows_->counts(); }
 
  private:
   const std::unique_ptr<FeatureSource> rows_;

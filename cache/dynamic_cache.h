@@ -1,0 +1,107 @@
+// Rows of features held in front of a slow tier (files; other machines), in memory that all processes of a
+// machine share. Which rows it keeps is decided by the future, not by the past: a batch is a pure function,
+// so the rows of the coming batches are known once they are sampled. Each batch that is sampled announces its
+// rows; when it has been gathered, the cache keeps of what it held and of what was read those rows that are
+// needed soonest by announced batches (Belady, 1966), then the hottest (cache/next_use.h simulates the same).
+//
+//   memory, a sealed memfd     made once, mapped by every worker
+//     section                  one per attribute that is read from files
+//       frames                 a row each: EMPTY, READING(owner), VALID, and who has pinned it
+//       rows                   per row of the attribute: its frame, and which announced batches want it
+//
+// Who gathers a batch pins the rows of it that are there, copies them, and reads the others; only then are
+// frames chosen, filled from the finished batch, and marked VALID. So a frame is never written while somebody
+// reads it, and a cache that is lost, slow or broken costs reads and never a byte.
+//
+// A section's bookkeeping is changed under a robust mutex, held for a pass over one batch's rows and never
+// while anything is read. Nobody depends on it: who does not get it in time goes without the cache. Where its
+// owner died, the next one builds the lists again from what each frame says of itself. A member of the cache
+// holds a lock of an open file description (F_OFD_SETLK) for its life: the kernel lets go of it at any death,
+// and whoever joins next takes back the dead member's pins, frames and announcements.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/owned_fd.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/feature_source.h"
+
+namespace hopfeed {
+
+/// Announced batches that a section knows at a time. More are gathered all the same, unannounced.
+inline constexpr int kMaxAnnounced = 32;
+/// Processes that are members at a time. More go without the cache.
+inline constexpr int kMaxCacheMembers = 64;
+
+/// An attribute whose rows are kept.
+struct CachedAttr {
+  FeatureName what;
+  std::int64_t rows = 0, row_bytes = 0;
+  /// Per row how hot it is, 0 the hottest: what is kept where nothing is known of the future.
+  std::function<std::uint8_t(std::int64_t row)> heat;
+};
+
+/// The attributes of a dataset that file_features.h reads from files; heat by the place of the row in its
+/// partition, since datasets are written in the order of their hotness.
+std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
+
+/// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
+/// rows. Throws kInvalid where that is no row of each, kNoSpace.
+OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes);
+
+/// One attribute's rows, for the batches that one source makes: one at a time is under way.
+class CachedRows {
+ public:
+  virtual ~CachedRows() = default;
+  /// The next batch wants these rows. A batch that was announced before and not kept is dropped.
+  virtual void announce(std::span<const std::int64_t> ids) = 0;
+
+  struct Hit {
+    std::size_t at = 0;              // of the ids that were announced
+    const std::byte* row = nullptr;  // row_bytes, which stay as they are until keep() or drop()
+  };
+  /// The rows of the batch that are there, pinned; by rising `at`.
+  virtual std::span<const Hit> take() = 0;
+  /// The batch is whole, and at(i) the row of the i-th id: keeps those that are worth it, and lets go of the
+  /// pins.
+  virtual void keep(const std::function<const std::byte*(std::size_t i)>& at) = 0;
+  /// The batch is given up.
+  virtual void drop() = 0;
+};
+
+class DynamicCache {
+ public:
+  /// Maps what make_dynamic_cache() made and joins it, where there is room for one more. `fd` may be closed
+  /// afterwards. Throws kCorrupt where it is none, kIo.
+  explicit DynamicCache(int fd);
+  ~DynamicCache();
+  DynamicCache(const DynamicCache&) = delete;
+  DynamicCache& operator=(const DynamicCache&) = delete;
+
+  /// For one source. Null where the attribute has no section, or the cache has no room for a member. The
+  /// cache must outlive it.
+  std::unique_ptr<CachedRows> open(const FeatureName& what);
+
+  /// Of all sections and members, since it was made.
+  struct Counts {
+    std::int64_t frames = 0, valid = 0;   // now
+    std::int64_t reads = 0, hits = 0;     // rows of gathered batches, those that were there
+    std::int64_t kept = 0, evicted = 0;   // rows
+    std::int64_t bypassed = 0;            // batches that went without, since the mutex was not had in time
+    std::int64_t rebuilt = 0, swept = 0;  // after the death of a mutex's owner; dead members taken back
+    std::size_t bytes = 0;                // of the memory
+  };
+  Counts counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hopfeed
