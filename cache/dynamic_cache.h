@@ -47,8 +47,12 @@ struct CachedAttr {
   std::function<std::uint8_t(std::int64_t row)> heat;
 };
 
+/// The heat of the row that is at `place` of `count` in an order by hotness: classes grow with the place, by
+/// a 16th to a 32nd of it, since the few rows that are hottest make the difference.
+std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
+
 /// The attributes of a dataset that file_features.h reads from files; heat by the place of the row in its
-/// partition, since datasets are written in the order of their hotness.
+/// partition, since datasets are written in the order of their hotness. The dataset must outlive them.
 std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
 
 /// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
@@ -59,8 +63,14 @@ OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes)
 class CachedRows {
  public:
   virtual ~CachedRows() = default;
-  /// The next batch wants these rows. A batch that was announced before and not kept is dropped.
+  /// The next batch wants these rows. A batch that was announced before and not kept is dropped. The ids need
+  /// not stay.
   virtual void announce(std::span<const std::int64_t> ids) = 0;
+
+  /// Of the announced ids, the places of those that nobody will
+  /// have brought by take(): they are not there, and no batch that was announced before wants them. To read
+  /// them may begin at once.
+  virtual std::span<const std::size_t> absent() const = 0;
 
   struct Hit {
     std::size_t at = 0;              // of the ids that were announced

@@ -60,8 +60,10 @@ RowFiles open_row_files(const Dataset& dataset, const FeatureName& feature, RowF
   return rows;
 }
 
-FileFeatures::FileFeatures(RowFiles rows, const FileFeaturesOptions& options)
+FileFeatures::FileFeatures(RowFiles rows, const FileFeaturesOptions& options,
+                           std::unique_ptr<CachedRows> cache)
     : rows_(std::move(rows)),
+      cache_(std::move(cache)),
       read_deadline_(options.read_deadline),
       reader_(open_reader(rows_, options)),
       under_way_(static_cast<std::size_t>(reader_->options().depth)) {
@@ -77,22 +79,38 @@ FileFeatures::Means FileFeatures::means() const {
 }
 
 std::size_t FileFeatures::prepare(std::span<const std::int64_t> ids) {
+  drop();
   drop_reads();
-  wanted_.clear();
-  for (std::size_t row = 0; row < ids.size(); ++row) {
-    const int part = partition_of(rows_.partition_offsets, ids[row]);
-    const auto p = static_cast<std::size_t>(part);
-    const auto in_part = static_cast<std::uint64_t>(ids[row] - rows_.partition_offsets[p]);
-    const std::uint64_t offset =
-        rows_.files[p].data_offset() + in_part * static_cast<std::uint64_t>(rows_.stride_bytes);
-    wanted_.push_back({.at = static_cast<std::uint64_t>(p) << kOffsetBits | offset, .row = row});
+  ids_ = ids;
+  if (cache_) {
+    cache_->announce(ids);
+    for (const std::size_t row : cache_->absent()) want(row);
+  } else {
+    for (std::size_t row = 0; row < ids.size(); ++row) want(row);
   }
   std::ranges::sort(wanted_, {}, &Wanted::at);
-  next_ = arrived_ = given_ = until_ = 0;
-  later_.clear();
   start_reads();
   reader_->submit();
   return ids.size();
+}
+
+void FileFeatures::want(std::size_t row) {
+  const std::int64_t id = ids_[row];
+  const int part = partition_of(rows_.partition_offsets, id);
+  const auto p = static_cast<std::size_t>(part);
+  const auto in_part = static_cast<std::uint64_t>(id - rows_.partition_offsets[p]);
+  const std::uint64_t offset =
+      rows_.files[p].data_offset() + in_part * static_cast<std::uint64_t>(rows_.stride_bytes);
+  wanted_.push_back({.at = static_cast<std::uint64_t>(p) << kOffsetBits | offset, .row = row});
+}
+
+void FileFeatures::drop() {
+  if (cache_) cache_->drop();
+  wanted_.clear();
+  later_.clear();
+  ids_ = {};
+  next_ = arrived_ = given_ = until_ = 0;
+  came_ = false;
 }
 
 /// Of a batch that was given up, or in which a read failed.
@@ -157,16 +175,66 @@ void FileFeatures::gather(std::size_t rows, std::byte* out) {
   const auto row_bytes = static_cast<std::size_t>(rows_.row_bytes);
   out_ = out;
   until_ = given_ + rows;
-  if (!later_.empty()) {  // all pages came with the first call
-    std::memcpy(out, later_.data() + (given_ - later_from_) * row_bytes, rows * row_bytes);
+  if (came_) {
+    if (rows > 0) std::memcpy(out, later_.data() + (given_ - later_from_) * row_bytes, rows * row_bytes);
   } else {
     later_from_ = until_;
-    later_.resize((wanted_.size() - until_) * row_bytes);
-    while (arrived_ < wanted_.size()) take_one();
+    later_.resize((ids_.size() - until_) * row_bytes);
+    try {
+      gather_all();
+    } catch (...) {  // what is pinned is let go of now, and not with the next batch
+      if (cache_) cache_->drop();
+      throw;
+    }
+    came_ = true;
   }
   given_ = until_;
-  counts_.file_rows += static_cast<std::int64_t>(rows);
-  counts_.file_bytes += static_cast<std::int64_t>(rows * row_bytes);
+}
+
+/// All rows of the batch, wherever this call or a later one has them; then the cache may keep some.
+void FileFeatures::gather_all() {
+  std::span<const CachedRows::Hit> hits;
+  if (cache_) {
+    hits = take_hits();
+    start_reads();
+    reader_->submit();
+    copy_hits(hits);
+  }
+  while (arrived_ < wanted_.size()) take_one();
+  const auto cached = static_cast<std::int64_t>(ids_.size() - wanted_.size());
+  const auto read = static_cast<std::int64_t>(wanted_.size());
+  counts_.cache_rows += cached;
+  counts_.cache_bytes += cached * rows_.row_bytes;
+  counts_.file_rows += read;
+  counts_.file_bytes += read * rows_.row_bytes;
+  if (cache_) cache_->keep([this](std::size_t row) { return place_of(row); });
+}
+
+/// Takes the rows that are there, and wants the others. Those whose reads were begun before come from them,
+/// even where another batch has brought them since.
+std::span<const CachedRows::Hit> FileFeatures::take_hits() {
+  wanted_.resize(next_);
+  from_.assign(ids_.size(), From::kFile);
+  for (const Wanted& begun : wanted_) from_[begun.row] = From::kBegun;
+  const std::span<const CachedRows::Hit> hits = cache_->take();
+  for (const CachedRows::Hit& hit : hits)
+    if (from_[hit.at] == From::kFile) from_[hit.at] = From::kCache;
+  for (std::size_t row = 0; row < ids_.size(); ++row)
+    if (from_[row] == From::kFile) want(row);
+  std::ranges::sort(wanted_.begin() + static_cast<std::ptrdiff_t>(next_), wanted_.end(), {}, &Wanted::at);
+  return hits;
+}
+
+void FileFeatures::copy_hits(std::span<const CachedRows::Hit> hits) {
+  const auto row_bytes = static_cast<std::size_t>(rows_.row_bytes);
+  for (const CachedRows::Hit& hit : hits)
+    if (from_[hit.at] == From::kCache) std::memcpy(place_of(hit.at), hit.row, row_bytes);
+}
+
+/// Of a row of the batch, in this call's part of it or among those of later ones.
+std::byte* FileFeatures::place_of(std::size_t row) {
+  const auto row_bytes = static_cast<std::size_t>(rows_.row_bytes);
+  return row < until_ ? out_ + (row - given_) * row_bytes : later_.data() + (row - later_from_) * row_bytes;
 }
 
 void FileFeatures::take_one() {
@@ -221,20 +289,19 @@ void FileFeatures::cut_short(const UnderWay& read, std::size_t have) const {
 void FileFeatures::copy_rows(const UnderWay& read, const std::byte* from) {
   const auto row_bytes = static_cast<std::size_t>(rows_.row_bytes);
   for (std::size_t i = read.first; i < read.last; ++i) {
-    const auto row = static_cast<std::size_t>(wanted_[i].row);
-    std::byte* const to =
-        row < until_ ? out_ + (row - given_) * row_bytes : later_.data() + (row - later_from_) * row_bytes;
-    std::memcpy(to, from + ((wanted_[i].at & kOffsetMask) - read.offset), row_bytes);
+    const std::byte* const row = from + ((wanted_[i].at & kOffsetMask) - read.offset);
+    std::memcpy(place_of(static_cast<std::size_t>(wanted_[i].row)), row, row_bytes);
   }
 }
 
-FeatureSourceFactory feature_sources(FeaturesFrom from) {
+FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache) {
   if (from == FeaturesFrom::kMemory) return mapped_features;
-  return [](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
+  return [cache](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
     const AttrView attr = feature.store == Store::kNode ? dataset.attr(feature.type, feature.name)
                                                         : dataset.edge_attr(feature.type, feature.name);
     if (attr.row_bytes < kLeastFileRowBytes) return mapped_features(dataset, feature);
-    return std::make_unique<FileFeatures>(open_row_files(dataset, feature), FileFeaturesOptions{});
+    return std::make_unique<FileFeatures>(open_row_files(dataset, feature), FileFeaturesOptions{},
+                                          cache == nullptr ? nullptr : cache->open(feature));
   };
 }
 

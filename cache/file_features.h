@@ -3,6 +3,10 @@
 // (file_reader.h); rows are copied out as pages come, in whatever order that is. prepare() begins the first
 // reads, gather() waits for them and begins the others. Memory is the reader's buffers (2 MiB) and 16 bytes
 // for each row of the batch, whatever the size of the file. GIDS and DiskGNN read features so.
+//
+// With a cache in front (dynamic_cache.h), prepare() announces the batch, and begins those reads only whose
+// rows are not there and which no batch before it will bring. gather() takes the rows that are there, copies
+// them while the others are read, and gives the cache what came, once the batch is whole.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -12,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/dynamic_cache.h"
 #include "cache/file_reader.h"
 #include "cache/row_file.h"
 #include "core/batch/execution_options.h"
@@ -40,8 +45,9 @@ struct FileFeaturesOptions {
 
 class FileFeatures final : public FeatureSource {
  public:
-  /// Throws kNoSpace.
-  FileFeatures(RowFiles rows, const FileFeaturesOptions& options);
+  /// `cache`: of this attribute, or null. Throws kNoSpace.
+  FileFeatures(RowFiles rows, const FileFeaturesOptions& options,
+               std::unique_ptr<CachedRows> cache = nullptr);
   ~FileFeatures() override;
 
   /// Throws kTimeout where reads of a batch that was given up do not end.
@@ -49,7 +55,10 @@ class FileFeatures final : public FeatureSource {
   /// Rows that a later call takes are kept in memory when their page comes, so the last call should be for
   /// few. Throws kIo (the disk), kCorrupt (the file was truncated) or kTimeout, naming the file.
   void gather(std::size_t rows, std::byte* out) override;
+  /// Reads under way end by themselves: the next prepare() waits for them.
+  void drop() override;
 
+  /// A batch's rows count with its first gather().
   TierCounts counts() const override { return counts_; }
   /// How it reads: "io_uring" or "threads", and whether past the page cache.
   struct Means {
@@ -65,6 +74,7 @@ class FileFeatures final : public FeatureSource {
     std::uint64_t at;
     std::uint64_t row;  // of the block
   };
+  enum class From : char { kFile, kBegun, kCache };  // kBegun: of the file, by prepare()
   /// A read under way: to the rows wanted_[first, last).
   struct UnderWay {
     std::size_t first = 0, last = 0;
@@ -76,7 +86,12 @@ class FileFeatures final : public FeatureSource {
     int tries = 0;
   };
 
+  void want(std::size_t row);
   void drop_reads();
+  void gather_all();
+  std::span<const CachedRows::Hit> take_hits();
+  void copy_hits(std::span<const CachedRows::Hit> hits);
+  std::byte* place_of(std::size_t row);
   void start_reads();
   void start_read(int buffer);
   void ask(int buffer);
@@ -86,17 +101,21 @@ class FileFeatures final : public FeatureSource {
   [[noreturn]] void cut_short(const UnderWay& read, std::size_t have) const;
 
   const RowFiles rows_;
+  const std::unique_ptr<CachedRows> cache_;
   const std::chrono::milliseconds read_deadline_;
   std::unique_ptr<FileReader> reader_;
-  std::vector<UnderWay> under_way_;  // [buffers]
-  std::vector<int> idle_;            // buffers
-  std::vector<Wanted> wanted_;       // of the batch, sorted
-  std::size_t next_ = 0;             // of wanted_: the first that no read is for
-  std::size_t arrived_ = 0;          // rows of the batch whose page came
-  std::size_t given_ = 0;            // rows that earlier calls of gather() wrote
-  std::size_t until_ = 0;            // this call writes rows [given_, until_) of the block
-  std::byte* out_ = nullptr;         // row given_
-  std::vector<std::byte> later_;     // rows from later_from_ on, of a batch that is gathered in several calls
+  std::vector<UnderWay> under_way_;    // [buffers]
+  std::vector<int> idle_;              // buffers
+  std::vector<Wanted> wanted_;         // of the batch, those that are read, sorted
+  std::span<const std::int64_t> ids_;  // of the batch
+  std::vector<From> from_;             // [rows of the batch] with a cache
+  bool came_ = false;                  // the batch is whole
+  std::size_t next_ = 0;               // of wanted_: the first that no read is for
+  std::size_t arrived_ = 0;            // rows of the batch whose page came
+  std::size_t given_ = 0;              // rows that earlier calls of gather() wrote
+  std::size_t until_ = 0;              // this call writes rows [given_, until_) of the block
+  std::byte* out_ = nullptr;           // row given_
+  std::vector<std::byte> later_;  // rows from later_from_ on, of a batch that is gathered in several calls
   std::size_t later_from_ = 0;
   TierCounts counts_;
 };
@@ -105,7 +124,8 @@ class FileFeatures final : public FeatureSource {
 inline constexpr std::int64_t kLeastFileRowBytes = 64;
 
 /// Where batches take their features from: mapped arrays, or for rows of at least kLeastFileRowBytes their
-/// files. The bytes of a batch are the same.
-FeatureSourceFactory feature_sources(FeaturesFrom from);
+/// files, with the cache in front of them where one is given, which must outlive the sources. The bytes of a
+/// batch are the same.
+FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache = nullptr);
 
 }  // namespace hopfeed

@@ -29,6 +29,18 @@ inline constexpr std::string_view kFailpoints[] = {
     "worker.allocate",         // error: no memory for this batch's scratch
     "file.unnamed",            // error: the file system has no files without a name
     "dataset.write",           // a step of writing a dataset folder; error: the disk is full
+    "cache.joined",            // a process has become a member of the dynamic cache
+    "cache.locked",            // has a section's mutex
+    "cache.mid_announce",      // a row of a batch is marked as wanted, its frame not yet moved
+    "cache.mid_list",          // a frame is half on its list
+    "cache.mid_take",          // a frame is pinned
+    "cache.pinned",            // all of a batch's rows that are there
+    "cache.mid_claim",         // a frame is to be filled, its row does not know of it
+    "cache.reading",           // before each row that is copied into a frame
+    "cache.filled",            // all are, none is valid
+    "cache.mid_publish",       // a frame is valid, and on no list
+    "cache.mid_rebuild",       // of the lists, after the death of the mutex's owner
+    "cache.mid_sweep",         // what dead members left is taken back, their slots not yet
 };
 
 #ifdef HOPFEED_FAILPOINTS

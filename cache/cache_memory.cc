@@ -1,0 +1,210 @@
+// See cache_memory.h.
+#include "cache/cache_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/base/memory_limits.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr int kCacheSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kMostFrames = ~std::uint32_t{0} - 1;  // numbers + 1 are 32 bits
+constexpr std::uint64_t kMostSections = std::uint64_t{kMaxTypes} * kMaxAttrs * 2;
+
+constexpr std::uint64_t up(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// The arrays of a section that begins at `at`; returns where the next one may.
+std::uint64_t place_arrays(CacheSectionShape& section, std::uint64_t at) {
+  const auto rows = static_cast<std::uint64_t>(section.rows);
+  section.rows_offset = up(at, kLine);
+  section.heat_offset = up(section.rows_offset + rows * sizeof(CacheRow), kLine);
+  section.records_offset = up(section.heat_offset + rows, kLine);
+  section.frames_offset = up(section.records_offset + section.num_frames * sizeof(CacheFrame), kLine);
+  return section.frames_offset + section.num_frames * static_cast<std::uint64_t>(section.row_bytes);
+}
+
+constexpr std::uint64_t first_array(std::uint64_t sections) { return kCachePage * (1 + sections); }
+
+std::uint64_t place_all(std::span<CacheSectionShape> sections) {
+  std::uint64_t at = first_array(sections.size());
+  for (CacheSectionShape& section : sections) at = place_arrays(section, at);
+  return up(at, kCachePage);
+}
+
+/// As many frames for each as fit into `bytes`, the same share of the rows of each.
+std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes) {
+  double fixed = static_cast<double>(first_array(sections.size()) + kCachePage), whole = 0;
+  for (const CacheSectionShape& section : sections) {
+    const auto rows = static_cast<double>(section.rows);
+    fixed += rows * (sizeof(CacheRow) + 1) + 4 * kLine;
+    whole += rows * static_cast<double>(sizeof(CacheFrame) + static_cast<std::size_t>(section.row_bytes));
+  }
+  const double share = std::clamp((static_cast<double>(bytes) - fixed) / whole, 0.0, 1.0);
+  for (CacheSectionShape& section : sections) {
+    const auto frames = static_cast<std::uint64_t>(share * static_cast<double>(section.rows));
+    section.num_frames = std::min({frames, kMostFrames, static_cast<std::uint64_t>(section.rows)});
+    require_valid(section.num_frames > 0,
+                  fmt::format("a cache of {} has no room for a row of each attribute: {} are for the "
+                              "bookkeeping of all rows; give it more",
+                              format_bytes(bytes), format_bytes(static_cast<std::uint64_t>(fixed))));
+  }
+  return place_all(sections);
+}
+
+OwnedFd create_cache_memfd() {
+  constexpr const char* name = "hopfeed-cache";
+  constexpr const char* what = "cannot create the cache (memfd_create)";
+  OwnedFd fd;
+#ifdef MFD_NOEXEC_SEAL
+  fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!fd && errno != EINVAL) throw_errno(what, errno);  // EINVAL: before Linux 6.3
+#endif
+  if (!fd) fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), what);
+  return out_of_the_way(fd, what);
+}
+
+std::byte* map_cache(int fd, std::size_t size) {
+  void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) throw_errno(fmt::format("cannot map the cache of {} bytes", size), errno);
+  madvise(data, size, MADV_DONTDUMP);  // a core file needs no rows
+  return static_cast<std::byte*>(data);
+}
+
+void init_mutex(pthread_mutex_t& mutex) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  const int error = pthread_mutex_init(&mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  if (error != 0) throw_errno("cannot make the cache's mutex", error);
+}
+
+CacheSectionShape describe(const CachedAttr& attr) {
+  require_valid(attr.what.name.size() <= kMaxNameBytes && attr.rows <= kMaxEdges && attr.row_bytes > 0 &&
+                    attr.row_bytes <= kMaxRowBytes,
+                fmt::format("'{}' has {} rows of {} bytes, which is more than a cache takes", attr.what.name,
+                            attr.rows, attr.row_bytes));
+  CacheSectionShape section;
+  section.store = static_cast<std::uint32_t>(attr.what.store);
+  section.type = static_cast<std::uint32_t>(attr.what.type);
+  std::ranges::copy(attr.what.name, section.name);
+  section.rows = attr.rows;
+  section.row_bytes = attr.row_bytes;
+  return section;
+}
+
+void write_section(const CacheSectionShape& shape, const CachedAttr& attr, std::byte* at, std::byte* heat) {
+  auto& section = *new (at) CacheSectionRecord{};
+  section.shape = shape;
+  init_mutex(section.mutex);
+  for (std::int64_t row = 0; row < attr.rows; ++row) heat[row] = static_cast<std::byte>(attr.heat(row));
+}
+
+[[noreturn]] void throw_no_cache(int fd) {
+  throw Error(ErrorCode::kCorrupt,
+              fmt::format("file descriptor {} is no cache of hopfeed; start workers through a loader", fd));
+}
+
+/// Of a descriptor that may be anything.
+std::size_t sealed_size(int fd) {
+  struct stat status {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kCacheSeals) != kCacheSeals || fstat(fd, &status) != 0 ||
+      static_cast<std::size_t>(status.st_size) < kCachePage)
+    throw_no_cache(fd);
+  return static_cast<std::size_t>(status.st_size);
+}
+
+/// With locks of its own, which a duplicate would share.
+OwnedFd open_anew(int fd) {
+  constexpr const char* what = "cannot open the cache anew through /proc/self/fd";
+  sealed_size(fd);
+  const OwnedFd opened(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC), what);
+  return out_of_the_way(opened, what);
+}
+
+bool sections_hold(std::span<CacheSectionRecord* const> sections, std::size_t size) {
+  std::uint64_t at = first_array(sections.size());
+  for (const CacheSectionRecord* section : sections) {
+    CacheSectionShape shape = section->shape;
+    if (shape.rows < 1 || shape.rows > kMaxEdges || shape.row_bytes < 1 || shape.row_bytes > kMaxRowBytes ||
+        shape.num_frames < 1 || shape.num_frames > kMostFrames ||
+        shape.num_frames > size / static_cast<std::uint64_t>(shape.row_bytes))
+      return false;
+    at = place_arrays(shape, at);
+    if (shape != section->shape) return false;
+  }
+  return up(at, kCachePage) == size;
+}
+
+}  // namespace
+
+OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes) {
+  std::vector<const CachedAttr*> kept;
+  for (const CachedAttr& attr : attrs)
+    if (attr.rows > 0) kept.push_back(&attr);
+  require_valid(!kept.empty(), "nothing to cache: no attribute has rows that are read from files");
+  std::vector<CacheSectionShape> shapes;
+  for (const CachedAttr* attr : kept) shapes.push_back(describe(*attr));
+  const std::uint64_t size = share_out(shapes, bytes);
+  require_memory(size, available_memory(), "the cache", "make it smaller");
+  OwnedFd fd = create_cache_memfd();
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0 || fcntl(fd.get(), F_ADD_SEALS, kCacheSeals) != 0)
+    throw_errno(fmt::format("cannot make a cache of {} bytes", size), errno);
+  std::byte* const memory = map_cache(fd.get(), size);
+  try {
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      write_section(shapes[i], *kept[i], memory + kCachePage * (1 + i), memory + shapes[i].heat_offset);
+  } catch (...) {
+    munmap(memory, size);
+    throw;
+  }
+  auto& header = *new (memory) CacheHeader{};
+  header.version = kCacheVersion;
+  header.num_sections = static_cast<std::uint32_t>(kept.size());
+  header.total_bytes = size;
+  header.magic.store(kCacheMagic, std::memory_order_release);
+  munmap(memory, size);
+  return fd;
+}
+
+CacheMemory::CacheMemory(int fd) : fd_(open_anew(fd)), size_(sealed_size(fd_.get())) {
+  data_ = map_cache(fd_.get(), size_);
+  const CacheHeader& head = header();
+  try {
+    if (head.magic.load(std::memory_order_acquire) != kCacheMagic) throw_no_cache(fd);
+    if (head.version != kCacheVersion)
+      throw Error(ErrorCode::kVersion, fmt::format("the cache has version {}, and this program knows {}; use "
+                                                   "the workers that came with the program",
+                                                   head.version, kCacheVersion));
+    if (head.total_bytes != size_ || head.num_sections < 1 || head.num_sections > kMostSections ||
+        first_array(head.num_sections) > size_)
+      throw_no_cache(fd);
+    for (std::size_t i = 0; i < head.num_sections; ++i)
+      sections_.push_back(reinterpret_cast<CacheSectionRecord*>(data_ + kCachePage * (1 + i)));
+    if (!sections_hold(sections_, size_)) throw_no_cache(fd);
+  } catch (...) {
+    munmap(data_, size_);
+    throw;
+  }
+}
+
+CacheMemory::~CacheMemory() { munmap(data_, size_); }
+
+}  // namespace hopfeed

@@ -1,0 +1,35 @@
+// The memory of a dynamic cache (cache_layout.h): a sealed memfd, mapped whole. A member opens it anew
+// through /proc/self/fd, so that the locks that it takes on the file are its own, whoever else has the
+// descriptor.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "cache/cache_layout.h"
+#include "core/base/owned_fd.h"
+
+namespace hopfeed {
+
+class CacheMemory {
+ public:
+  /// Throws kCorrupt where `fd` is no cache, kVersion for another version's, kIo, kNoSpace.
+  explicit CacheMemory(int fd);
+  ~CacheMemory();
+  CacheMemory(const CacheMemory&) = delete;
+  CacheMemory& operator=(const CacheMemory&) = delete;
+
+  CacheHeader& header() const { return *reinterpret_cast<CacheHeader*>(data_); }
+  std::span<CacheSectionRecord* const> sections() const { return sections_; }
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  const OwnedFd fd_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::vector<CacheSectionRecord*> sections_;
+};
+
+}  // namespace hopfeed

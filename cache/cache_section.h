@@ -1,0 +1,135 @@
+// One section of a dynamic cache, as one member sees it: its mutex, and what may be done under it, each in
+// constant time but rebuild(), forget_tickets() and clean_some(). Who does them holds a Lock, and holds it
+// for a pass over a batch's rows. Frames are named by their number + 1, 0: none.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "cache/cache_layout.h"
+#include "cache/cache_lists.h"
+#include "core/base/thread_annotations.h"
+
+namespace hopfeed {
+
+/// How long a batch waits for a section's mutex before it goes without the cache.
+inline constexpr std::chrono::milliseconds kCacheLockDeadline{200};
+
+class CacheSection {
+ public:
+  /// What a batch could not give back, since the mutex was not had in time: the next one that has it does.
+  struct Debt {
+    std::vector<std::uint32_t> pinned, whole, torn;  // frames
+    std::uint32_t tickets = 0;                       // bits, of batches whose rows are not known any more
+  };
+
+  CacheSection(std::byte* memory, CacheSectionRecord& section);
+  CacheSectionRecord& record() const { return section_; }
+  const CacheSectionShape& shape() const { return section_.shape; }
+  /// Before any of it is used for batches.
+  void set_member(int member) { member_ = member; }
+
+  class Lock {
+   public:
+    /// Makes good what a dead owner left, and pays this process's debts.
+    explicit Lock(CacheSection& section) : section_(section), held_(section.lock()) {}
+    ~Lock() { unlock(); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    /// False where it was not had in time.
+    explicit operator bool() const { return held_; }
+    void unlock();
+
+   private:
+    CacheSection& section_;
+    bool held_;
+  };
+
+  // ---- without the lock
+  void owe(Debt debt);
+  bool owes() const { return owes_.load(std::memory_order_relaxed); }
+  /// Set where the mutex's owner was dead, or tickets or frames were not to be had.
+  bool wants_sweep() const { return wants_sweep_.load(std::memory_order_relaxed); }
+  void set_wants_sweep(bool wants) { wants_sweep_.store(wants, std::memory_order_relaxed); }
+  std::byte* bytes(std::uint32_t frame) const {
+    return frames_ + (frame - 1) * static_cast<std::size_t>(shape().row_bytes);
+  }
+
+  // ---- tickets
+  /// -1 where all are in use. One whose batch is slow is passed over and comes back by itself: a member that
+  /// hangs keeps its own tickets, and no more.
+  int take_ticket();
+  /// No row bears its bit any more.
+  void end_ticket(int ticket);
+  /// Of batches whose rows are not known; the tickets are had again once clean_some() has gone over all rows.
+  void forget_tickets(std::uint32_t tickets);
+  std::uint32_t dirty_tickets() const;
+  /// Clears these bits of the rows from `row` on, of some; returns the first that it did not come to.
+  std::int64_t clean_some(std::int64_t row, std::uint32_t tickets);
+  void end_cleaned(std::uint32_t tickets);
+
+  // ---- rows; `ticket` may be -1
+  /// True where the row is not there, nor about to be, and no batch that was announced before wants it.
+  bool want(std::int64_t row, int ticket);
+  /// Of a batch that takes its rows, whose frame the caller then pins or has seen to be missing: the frame is
+  /// not moved.
+  void forget_wish(std::int64_t row, int ticket) {
+    if (ticket >= 0) rows_[row].wanted &= ~(std::uint32_t{1} << ticket);
+  }
+  /// Puts the row's frame where it now belongs.
+  void settle(std::int64_t row);
+  /// The frame of the row where it may be read, which then stays as it is until unpin(); 0: it is not there.
+  std::uint32_t pin(std::int64_t row);
+  void unpin(std::uint32_t frame);
+  int rank(std::int64_t row) const { return lists_.rank(rows_[row].wanted, heat_[row]); }
+  bool has_frame(std::int64_t row) const { return frame_of(row) != 0; }
+  /// A frame to fill for the row, which has none: an empty one, or that of the worst row, where it is worse.
+  /// 0: none. Ends with publish() or abandon().
+  std::uint32_t claim(std::int64_t row, int rank);
+  void publish(std::uint32_t frame);
+  void abandon(std::uint32_t frame);
+
+  // ---- after deaths
+  /// Makes lists and all that follows anew from the frames' and the tickets' words. `dead`: members, whose
+  /// frames, pins and tickets are taken back.
+  void rebuild(std::uint64_t dead);
+
+  void prefetch_row(std::int64_t row) const;
+  /// Once the row is near.
+  void prefetch_frame(std::int64_t row) const;
+
+ private:
+  struct Freed {
+    void operator()(std::uint32_t* memory) const { std::free(memory); }
+  };
+
+  bool lock();
+  int try_lock();
+  void pay();
+  std::uint32_t frame_of(std::int64_t row) const;
+  FrameWord word_of(std::uint32_t frame) const;
+  void push_by_rank(std::uint32_t frame, std::int64_t row);
+  void empty(std::uint32_t frame);
+  bool rebuild_frame(std::uint32_t frame, std::uint64_t dead);
+
+  CacheSectionRecord& section_;
+  CacheRow* const rows_;
+  const std::uint8_t* const heat_;
+  std::byte* const frames_;
+  CacheLists lists_;
+  int member_ = -1;
+  /// [frames] Batches of this process that have pinned each. Of zeros, so that what is not used takes no
+  /// memory.
+  const std::unique_ptr<std::uint32_t[], Freed> my_pins_;
+  /// The mutex was not had within the deadline, and nobody waits for it until it is free again.
+  std::atomic<bool> stuck_{false};
+  std::atomic<bool> wants_sweep_{false}, owes_{false};
+  Mutex debt_mutex_;
+  Debt debt_ GUARDED_BY(debt_mutex_);
+};
+
+}  // namespace hopfeed

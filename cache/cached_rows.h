@@ -1,0 +1,14 @@
+// The rows of one section for the batches of one source: CachedRows over a CacheSection (dynamic_cache.h).
+#pragma once
+#include <memory>
+
+#include "cache/cache_members.h"
+#include "cache/cache_section.h"
+#include "cache/dynamic_cache.h"
+
+namespace hopfeed {
+
+/// Both outlive it. The members have a number.
+std::unique_ptr<CachedRows> open_cached_rows(CacheSection& section, CacheMembers& members);
+
+}  // namespace hopfeed
