@@ -39,11 +39,12 @@
 #include <cstdint>
 
 #include "channel/futex.h"
+#include "core/batch/tier_counts.h"
 
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 5;
+inline constexpr std::uint32_t kChannelVersion = 6;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -71,6 +72,7 @@ struct SlotTimes {
   std::int64_t planned = 0;    // loader: the batch was written into the record; stays where it is made again
   std::int64_t claimed = 0;    // worker: took it
   std::int64_t sampled = 0;    // worker: sampling done, size known
+  std::int64_t writing = 0;    // worker: began to write the block
   std::int64_t gathered = 0;   // worker: block written
   std::int64_t published = 0;  // worker: handed over
   std::int64_t taken = 0;      // loader: given to the trainer
@@ -96,7 +98,9 @@ struct SlotRecord {
   std::atomic<std::uint32_t> announced;  // worker: the block is whole within a millisecond or so; a hint
   std::atomic<std::uint32_t> job;        // loader: which of the jobs that the workers know; a loader has one
   std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
-  std::byte reserved[108];
+  std::byte reserved0[4];
+  std::int64_t tiers[TierCounts::kNumbers];  // worker: rows of the batch by where they were read
+  std::byte reserved[32];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
@@ -119,8 +123,10 @@ struct WorkerRecord {
   // MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
   std::atomic<std::uint32_t>
-      heartbeat;  // grows at least ten times a second while it waits for work or memory
-  std::byte reserved[172];
+      heartbeat;                       // grows at least ten times a second while it waits for work or memory
+  std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
+  std::atomic<std::int64_t> tiers[TierCounts::kNumbers];  // of its batches
+  std::byte reserved[104];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

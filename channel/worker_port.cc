@@ -143,7 +143,6 @@ WorkerPort::Grant WorkerPort::grant(Claim& claim, std::size_t bytes) {
                                                         : Grant::kWaiting;
   if (claim.waiting_since == 0) return answer;
   const std::int64_t now = monotonic_now();
-  claim.waited_for_grant += now - claim.waiting_since;
   add(view_.worker(worker_).waited_for_grant, now - claim.waiting_since);
   claim.waiting_since = answer == Grant::kWaiting ? now : 0;
   return answer;
@@ -158,10 +157,24 @@ WorkerPort::Grant WorkerPort::await_grant(Claim& claim, std::size_t bytes, std::
   return grant(claim, bytes);
 }
 
+void WorkerPort::note_working(const Claim& claim) {
+  view_.worker(worker_).at_slot.store(1 + claim.slot, std::memory_order_relaxed);
+}
+
 void WorkerPort::note_sampled(const Claim& claim) { view_.slot(claim.slot).times.sampled = monotonic_now(); }
+
+void WorkerPort::note_writing(const Claim& claim) { view_.slot(claim.slot).times.writing = monotonic_now(); }
 
 void WorkerPort::note_gathered(const Claim& claim) {
   view_.slot(claim.slot).times.gathered = monotonic_now();
+}
+
+void WorkerPort::note_tiers(const Claim& claim, const TierCounts& counts) {
+  WorkerRecord& self = view_.worker(worker_);
+  const TierCounts::Numbers numbers = counts.numbers();
+  std::ranges::copy(numbers, view_.slot(claim.slot).tiers);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] != 0) add(self.tiers[i], numbers[i]);
 }
 
 void WorkerPort::announce(const Claim& claim) {
@@ -197,7 +210,7 @@ void WorkerPort::count_batch(const Claim& claim) {
   WorkerRecord& self = view_.worker(worker_);
   add(self.batches, 1);
   add(self.sampling, times.sampled - times.claimed);
-  add(self.gathering, times.gathered - times.sampled - claim.waited_for_grant);
+  add(self.gathering, times.gathered - times.writing);
 }
 
 bool WorkerPort::publish_error(const Claim& claim, ErrorCode code, std::string_view message) {

@@ -21,13 +21,12 @@
 
 namespace hopfeed {
 
-/// A batch that this worker fills, and how long it has waited for that batch's memory.
+/// A batch that this worker fills.
 struct Claim {
   std::uint32_t slot = 0;
   std::uint64_t word = 0;  // as this worker left it
   PlannedBatch batch;
-  std::int64_t waiting_since = 0;     // nanoseconds: asked, or last counted; 0: does not wait
-  std::int64_t waited_for_grant = 0;  // nanoseconds
+  std::int64_t waiting_since = 0;  // nanoseconds: for its memory, asked or last counted; 0: does not wait
 };
 
 class WorkerPort {
@@ -69,8 +68,13 @@ class WorkerPort {
     return view_.slot_bytes(claim.slot, bytes);
   }
 
+  /// It works at this claim now: whose batch it is that a death comes from.
+  void note_working(const Claim& claim);
   void note_sampled(const Claim& claim);
+  void note_writing(const Claim& claim);
   void note_gathered(const Claim& claim);
+  /// Rows of a batch by where they were read.
+  void note_tiers(const Claim& claim, const TierCounts& counts);
   /// The block will be whole in a moment: wakes the loader, so that its core is out of its sleep by then.
   void announce(const Claim& claim);
   /// FILLING -> READY with the block, which may be empty where the claim was abandoned. False where the slot

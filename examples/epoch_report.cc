@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/batch/tier_json.h"
+
 namespace hopfeed {
 
 EpochMeans means_of(const std::vector<EpochRow>& rows) {
@@ -21,6 +23,7 @@ EpochMeans means_of(const std::vector<EpochRow>& rows) {
 std::string waits_text(const EpochRow& row) {
   std::string text = to_text(row.waits);
   if (row.hit_rate > 0) text += fmt::format("; {:.0f}% of the rows were held", 100 * row.hit_rate);
+  if (const std::string tiers = row.tiers.text(); !tiers.empty()) text += "; " + tiers;
   return text;
 }
 
@@ -33,6 +36,8 @@ nlohmann::json to_json(const EpochRow& row) {
           {"batches_per_s", row.batches_per_s},
           {"trainer_wait_fraction", waits.trainer()},
           {"hit_rate", row.hit_rate},
+          {"cache_hit_rate", row.tiers.cache_hit_rate()},
+          {"tiers", tiers_json(row.tiers)},
           {"waits",
            {{"for_sampling", waits.for_sampling},
             {"for_gather", waits.for_gather},

@@ -24,6 +24,7 @@
 #include "core/batch/block_file.h"
 #include "core/batch/field_names.h"
 #include "core/batch/nonfinite.h"
+#include "core/batch/tier_json.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/program/json_report.h"
@@ -84,7 +85,7 @@ void sample_one(const SampleArguments& arguments) {
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
   const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features));
+  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features.from));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());
@@ -140,6 +141,7 @@ void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, T
   if (after.held_bytes > 0)
     note += fmt::format(", {:.1f}% of rows held", 100 * hit_rate(after.feature_rows - before.feature_rows,
                                                                  after.held_rows - before.held_rows));
+  if (const std::string tiers = (after.tiers - before.tiers).text(); !tiers.empty()) note += ", " + tiers;
   if (totals.negative_retries > retries)
     note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
   bar.note(std::move(note));
@@ -198,7 +200,9 @@ void sample_epochs(const SampleArguments& arguments) {
                       {"worker_deaths", stats.worker_deaths},
                       {"batches_remade", stats.batches_remade},
                       {"hit_rate", hit_rate(stats.feature_rows, stats.held_rows)},
-                      {"held_bytes", stats.held_bytes}};
+                      {"held_bytes", stats.held_bytes},
+                      {"cache_hit_rate", stats.tiers.cache_hit_rate()},
+                      {"tiers", tiers_json(stats.tiers)}};
   if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
   report.write(told);
 }

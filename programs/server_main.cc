@@ -89,8 +89,8 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
-  options.features = features_from(arguments.features);
-  tell_how_features_are_read(options.features);
+  options.features.from = features_from(arguments.features);
+  tell_how_features_are_read(options.features.from);
   options.log = print_event;
 }
 
@@ -179,7 +179,7 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
                    "available");
-  add_features_from(line, a.features);
+  add_features_from(line, a.features, a.options.features);
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

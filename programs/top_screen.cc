@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/memory_limits.h"
+#include "core/batch/tier_json.h"
 
 namespace hopfeed {
 namespace {
@@ -38,6 +39,8 @@ std::string screen_of(const LoaderSnapshot& before, const LoaderSnapshot& now) {
       now.waiting > 0 ? fmt::format("; next() waits for {:.1f} s now", now.waiting) : "",
       slots(SlotState::kFree), slots(SlotState::kPlanned), slots(SlotState::kFilling),
       slots(SlotState::kReady), slots(SlotState::kHeld), format_bytes(now.granted_bytes));
+  if (const std::string tiers = (now.tiers - before.tiers).text(); !tiers.empty())
+    text += "  " + tiers + "\n";
   text += fmt::format("  {:>6} {:>8}  {:<17}{:>10}{:>10}{:>8}{:>12}{:>12}\n", "worker", "process", "now",
                       "batches/s", "sampling", "gather", "for a slot", "for memory");
   for (std::size_t i = 0; i < now.workers.size() && i < before.workers.size(); ++i) {
@@ -87,6 +90,7 @@ nlohmann::json json_of(const LoaderSnapshot& before, const LoaderSnapshot& now) 
             {"ready", now.slots[3]},
             {"held", now.slots[4]}}},
           {"slot_bytes", now.granted_bytes},
+          {"tiers", tiers_json(now.tiers)},
           {"workers", workers}};
 }
 

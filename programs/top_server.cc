@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
+#include "core/batch/tier_counts.h"
 
 namespace hopfeed {
 namespace {
@@ -42,6 +43,13 @@ std::string names_of(const json& datasets) {
   for (const json& dataset : datasets)
     names += (names.empty() ? "" : ", ") + dataset.at("name").get<std::string>();
   return names;
+}
+
+TierCounts tiers_of(const json& status) {
+  TierCounts::Numbers numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = status.at("tiers").at(TierCounts::kNames[i]).get<std::int64_t>();
+  return TierCounts::of(numbers);
 }
 
 std::string clients_text(const json& before, const json& now, double seconds) {
@@ -91,6 +99,8 @@ std::string screen(const json& before, const json& now) {
       slots.at("planned").get<int>(), slots.at("filling").get<int>(), slots.at("ready").get<int>(),
       slots.at("held").get<int>(), bytes_text(now.at("slot_bytes").get<double>()),
       bytes_text(now.at("seed_bytes").get<double>()));
+  if (const std::string tiers = (tiers_of(now) - tiers_of(before)).text(); !tiers.empty())
+    text += fmt::format("  {}\n", tiers);
   return text + clients_text(before, now, seconds) + workers_text(before, now, seconds);
 }
 

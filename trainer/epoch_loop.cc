@@ -92,6 +92,7 @@ void EpochLoop::train_epoch(TrainingTask& task) {
     progress_.waited += stats.waits - stats_before.waits;
     feature_rows_ = stats.feature_rows - stats_before.feature_rows;
     held_rows_ = stats.held_rows - stats_before.held_rows;
+    tiers_ = stats.tiers - stats_before.tiers;
     report_step(step, steps);
     if (world_.stop_agreed()) return;
     if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
@@ -163,9 +164,21 @@ void EpochLoop::finish_epoch(TrainingTask& task) {
 /// Times of the epoch's steps, over all ranks.
 void EpochLoop::measure(EpochRow& row) {
   const WaitTimes& mine = progress_.waited;
-  const auto sums =
-      world_.sum({progress_.seconds, mine.for_sampling, mine.for_gather, mine.for_handover, mine.for_slot,
-                  mine.for_memory, static_cast<double>(feature_rows_), static_cast<double>(held_rows_)});
+  std::vector<double> figures{progress_.seconds,
+                              mine.for_sampling,
+                              mine.for_gather,
+                              mine.for_handover,
+                              mine.for_slot,
+                              mine.for_memory,
+                              static_cast<double>(feature_rows_),
+                              static_cast<double>(held_rows_)};
+  const std::size_t first_tier = figures.size();
+  for (const std::int64_t number : tiers_.numbers()) figures.push_back(static_cast<double>(number));
+  const std::vector<double> sums = world_.sum(figures);
+  TierCounts::Numbers tiers{};
+  for (std::size_t i = 0; i < tiers.size(); ++i)
+    tiers[i] = static_cast<std::int64_t>(sums[first_tier + i]);  // exact: far below 2^53
+  row.tiers = TierCounts::of(tiers);
   const WaitTimes waited{.for_sampling = sums[1],
                          .for_gather = sums[2],
                          .for_handover = sums[3],

@@ -121,6 +121,7 @@ class EpochLoop {
   GradientReducer reducer_;
   BatchStream& stream_;
   TrainingProgress progress_;
+  TierCounts tiers_;                               // as below
   std::int64_t feature_rows_ = 0, held_rows_ = 0;  // of the epoch, as far as this process has trained it
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/batch/tier_counts.h"
 #include "core/stream/wait_times.h"
 
 namespace hopfeed {
@@ -19,6 +20,7 @@ struct EpochRow {
   double batches_per_s = 0;  // of all ranks
   WaitTimes waits;           // shares of `seconds`, mean over ranks and workers
   double hit_rate = 0;       // share of the batches' feature rows that the trainers held themselves
+  TierCounts tiers;          // of all ranks: where their workers read the rows of features
 };
 
 /// Where a run stands.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
@@ -17,25 +18,36 @@ namespace hopfeed {
 template <class Part>
 void BatchFiller::publish_what_it_throws(const Part& part) {
   const Claim claim = *claim_;
+  const auto publish = [&](ErrorCode code, std::string_view message) {
+    claim_.reset();
+    let_go();
+    port_.publish_error(claim, code, message);
+  };
   try {
     part();
   } catch (const Error& error) {
-    claim_.reset();
-    port_.publish_error(claim, error.code(), error.what());
+    publish(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    claim_.reset();
-    port_.publish_error(claim, ErrorCode::kNoSpace,
-                        fmt::format("there is no memory for the batch of {} seeds from position {}: "
-                                    "lower batch_size, fanouts or num_workers",
-                                    claim.batch.count, claim.batch.first));
+    publish(ErrorCode::kNoSpace, fmt::format("there is no memory for the batch of {} seeds from position {}: "
+                                             "lower batch_size, fanouts or num_workers",
+                                             claim.batch.count, claim.batch.first));
   } catch (const std::exception& error) {
-    claim_.reset();
-    port_.publish_error(claim, ErrorCode::kIo, fmt::format("the batch failed: {}", error.what()));
+    publish(ErrorCode::kIo, fmt::format("the batch failed: {}", error.what()));
+  }
+}
+
+/// Of what is kept for a batch that is not written. Where that fails, the next batch meets it.
+void BatchFiller::let_go() noexcept {
+  try {
+    maker_.drop();
+  } catch (...) {
   }
 }
 
 void BatchFiller::begin(const Claim& claim) {
   claim_ = claim;
+  asked_ = false;
+  port_.note_working(claim);
   publish_what_it_throws([&] { sample(); });
 }
 
@@ -47,7 +59,13 @@ void BatchFiller::sample() {
       {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count}, batch.held);
   port_.note_sampled(*claim_);
   FAILPOINT("worker.after_sample");
-  port_.ask(*claim_, bytes_);
+}
+
+void BatchFiller::ask() {
+  if (!under_way() || asked_) return;
+  asked_ = true;
+  port_.note_working(*claim_);
+  publish_what_it_throws([&] { port_.ask(*claim_, bytes_); });
 }
 
 bool BatchFiller::try_finish() {
@@ -56,6 +74,7 @@ bool BatchFiller::try_finish() {
     case WorkerPort::Grant::kWaiting:
       return false;
     case WorkerPort::Grant::kAbandoned:
+      let_go();
       port_.publish(*claim_, 0);
       break;
     case WorkerPort::Grant::kGranted:
@@ -67,6 +86,7 @@ bool BatchFiller::try_finish() {
 }
 
 void BatchFiller::write() {
+  port_.note_writing(*claim_);
   FAILPOINT("worker.before_write");
   const std::span<std::byte> block = port_.block(*claim_, bytes_);
   if constexpr (kFailpointsEnabled) {  // torn on purpose: who reads an unpublished block sees it
@@ -77,6 +97,9 @@ void BatchFiller::write() {
   if (options_.check_finite)
     require_finite(BatchView(block, is_packed(block) ? BatchView::Form::kPacked : BatchView::Form::kWhole));
   port_.note_gathered(*claim_);
+  const TierCounts counts = maker_.tier_counts();
+  port_.note_tiers(*claim_, counts - told_);
+  told_ = counts;
   port_.publish(*claim_, bytes_);
 }
 

@@ -1,5 +1,6 @@
 // Fills claimed slots with a BatchMaker: sample, ask for memory, write, publish. A worker process does this
-// in a loop, and so does the calling thread of a loader without workers. What goes wrong with a batch is
+// in a loop, with a few of them where it samples ahead (batch_window.h), and so does the calling thread of a
+// loader without workers. What goes wrong with a batch is
 // published in its place, for next() to throw when its turn comes.
 #pragma once
 #include <cstddef>
@@ -22,16 +23,19 @@ class BatchFiller {
   BatchFiller(WorkerPort& port, BatchMaker& maker, FillerOptions options)
       : port_(port), maker_(maker), options_(options) {}
 
-  /// Samples the claimed batch and asks for its memory; only with nothing under way.
+  /// Samples the claimed batch; only with nothing under way.
   void begin(const Claim& claim);
-  /// Whether a batch was begun that is not published yet: its slot lacks memory.
+  /// Whether a batch was begun that is not published yet.
   bool under_way() const { return claim_.has_value(); }
+  /// Asks for the memory of the batch under way, where that was not done.
+  void ask();
   /// Bytes of that batch.
   std::size_t bytes() const { return bytes_; }
   Claim& claim() { return *claim_; }
   /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
-  /// neither.
+  /// neither. After ask().
   bool try_finish();
+  const BatchMaker& maker() const { return maker_; }
 
  private:
   /// Runs a part of the work; what it throws is published.
@@ -39,12 +43,15 @@ class BatchFiller {
   void publish_what_it_throws(const Part& part);
   void sample();
   void write();
+  void let_go() noexcept;
 
   WorkerPort& port_;
   BatchMaker& maker_;
   const FillerOptions options_;
   std::optional<Claim> claim_;
   std::size_t bytes_ = 0;
+  bool asked_ = false;
+  TierCounts told_;
 };
 
 }  // namespace hopfeed

@@ -32,7 +32,10 @@ std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
 ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input) {
   const std::int64_t num_workers =
       std::max<std::int64_t>(options.num_workers, 1);  // the calling thread is one
-  const std::int64_t slots = options.num_slots != 0 ? options.num_slots : 2 * options.num_workers + 2;
+  const std::int64_t window = options.features.window_for(input.batch_size, options.num_workers);
+  const std::int64_t slots = options.num_slots != 0
+                                 ? options.num_slots
+                                 : std::min(kMaxSlots, (2 + window) * options.num_workers + 2);
   ChannelPlan plan;
   plan.shape = {.num_slots = static_cast<std::uint32_t>(slots),
                 .num_workers = static_cast<std::uint32_t>(num_workers),
@@ -52,7 +55,8 @@ ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const Si
     plan.pool.channel_size = std::min(quarter, std::max(four_each, all_slots));
   }
   plan.pool.allowance = stride;
-  const std::size_t scratch = bounded ? input.scratch.at_most : input.scratch.tables;
+  const std::size_t scratch = (bounded ? input.scratch.at_most : input.scratch.tables) *
+                              (1 + static_cast<std::size_t>(window));  // of each worker
   if (!bounded) {
     const std::size_t most = share / 4 * 3, taken = plan.pool.channel_size + workers * scratch;
     plan.pool.allowance = std::min(stride, std::max(kPageBytes, most - std::min(most, taken)));
@@ -63,15 +67,18 @@ ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const Si
                 fmt::format("channel_size is {}; at most {}", format_bytes(plan.pool.channel_size),
                             format_bytes(kMaxAddressSpace)));
   }
-  plan.needed =
-      ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance + workers * scratch;
+  const std::size_t row_cache =  // one for all ranks
+      options.features.row_cache_bytes / static_cast<std::size_t>(std::max(1, input.local_world));
+  plan.needed = ChannelView::fixed_bytes(plan.shape) + plan.pool.channel_size + plan.pool.allowance +
+                workers * scratch + row_cache;
   require_memory(plan.needed, available,
                  fmt::format("the loader (channel_size {}, one worst-case batch of {}{})",
                              format_bytes(plan.pool.channel_size), format_bytes(plan.pool.allowance),
                              scratch == 0 ? std::string()  // nobody samples here
                                           : fmt::format(", scratch of {} x {} for the workers", workers,
                                                         format_bytes(scratch))),
-                 "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
+                 row_cache > 0 ? "lower row_cache_bytes, channel_size, num_workers or batch_size"
+                               : "lower channel_size, num_workers, batch_size or " + option_name("fanouts"));
   return plan;
 }
 

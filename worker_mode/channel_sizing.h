@@ -19,7 +19,8 @@ struct ChannelPlan {
 
 struct SizingInput {
   std::size_t worst_block = 0;  // BatchMaker::max_block_bytes
-  BatchMaker::Scratch scratch;  // of each worker
+  BatchMaker::Scratch scratch;  // of each batch that a worker has under way
+  std::int64_t batch_size = 1;
   AvailableMemory available;
   int local_world = 1;  // ranks of this machine, each with a loader; the memory is shared out evenly
 };

@@ -58,6 +58,7 @@ void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeed
   host_ = std::make_shared<ChannelHost>(plan_channel(options.execution, options.batch.bounded(),
                                                      {.worst_block = needs.worst_block,
                                                       .scratch = needs.scratch,
+                                                      .batch_size = deal_.batch_size,
                                                       .available = available_memory(),
                                                       .local_world = local_ranks().world}));
   told.rank = deal_.rank;

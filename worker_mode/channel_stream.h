@@ -49,7 +49,7 @@ class ChannelStream : public BatchStream {
   /// of options.execution.num_workers. Of `told`, rank, world size and observer are filled in here.
   struct ChannelNeeds {
     std::size_t worst_block = 0;
-    BatchMaker::Scratch scratch = {};  // of each worker
+    BatchMaker::Scratch scratch = {};  // of each batch that a worker has under way
   };
   void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told);
 

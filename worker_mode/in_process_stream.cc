@@ -9,6 +9,7 @@
 #include "cache/file_features.h"
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/loader_source.h"
+#include "worker_mode/shared_row_cache.h"
 #include "worker_mode/slot_keeper.h"
 
 namespace hopfeed {
@@ -28,8 +29,10 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
     : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
       dataset_(std::move(dataset)),
       source_(std::move(source)),
+      row_cache_memory_(shared_row_cache(*dataset_, options.execution.features)),
+      row_cache_(row_cache_memory_ ? std::make_unique<DynamicCache>(row_cache_memory_->fd()) : nullptr),
       maker_(source_->maker(*dataset_, options.batch, options.execution,
-                            feature_sources(options.execution.features))) {
+                            feature_sources(options.execution.features.from, row_cache_.get()))) {
   make_channel(options, maker_);
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);
@@ -55,6 +58,7 @@ void InProcessStream::work() {
   const std::optional<Claim> claim = port_->try_claim();
   if (!claim) return;
   filler_->begin(*claim);
+  filler_->ask();
   host()->service();  // grants
   filler_->try_finish();
   // Asking the kernel takes milliseconds, so it is asked ever more seldom.

@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 
+#include "cache/dynamic_cache.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/channel_stream.h"
+#include "worker_mode/machine_memory.h"
 
 namespace hopfeed {
 
@@ -26,6 +28,8 @@ class InProcessStream final : public ChannelStream {
 
   const std::unique_ptr<const Dataset> dataset_;
   const std::unique_ptr<const BatchSource> source_;
+  const std::unique_ptr<const MachineMemory> row_cache_memory_;  // null: none
+  const std::unique_ptr<DynamicCache> row_cache_;
   BatchMaker maker_;
   std::optional<WorkerPort> port_;
   std::optional<BatchFiller> filler_;

@@ -1,6 +1,6 @@
 // See job_files.h. One message each way. A question: its own number, what it asks (4 bytes each), numbers of
 // jobs. The answer: the number of the question, and for each job a byte that says whether there is such a
-// one, with the descriptors beside it where they were asked for.
+// one, and which of its files there are, with their descriptors beside it where they were asked for.
 #include "worker_mode/job_files.h"
 
 #include <fmt/format.h>
@@ -17,14 +17,14 @@
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "worker_mode/passed_fds.h"
 
 namespace hopfeed {
 namespace {
 
-constexpr int kMostFiles = 2;
-constexpr char kHere = 1, kNoSuchJob = 0;
-constexpr std::uint32_t kFiles = 0, kWhich = 1;  // what is asked
-constexpr std::size_t kMostJobs = 1'024;         // that one question names
+constexpr char kNoSuchJob = 0, kHere = 1, kSeeds = 2, kRowCache = 4;  // added where the file is there
+constexpr std::uint32_t kFiles = 0, kWhich = 1;                       // what is asked
+constexpr std::size_t kMostJobs = 1'024;                              // that one question names
 
 struct Question {
   std::uint32_t number = 0, what = kFiles;
@@ -38,50 +38,26 @@ struct Answer {
 };
 constexpr std::size_t kAnswerHead = offsetof(Answer, said);
 
-/// Room for the descriptors beside a message, aligned as the kernel wants it.
-union FilesBuffer {
-  cmsghdr aligned;
-  char bytes[CMSG_SPACE(kMostFiles * sizeof(int))];
-};
-
 void send_answer(int socket, const Question& question, std::size_t jobs, const FindJob& find) {
   Answer answer;
   answer.number = question.number;
   JobFiles files;
   for (std::size_t i = 0; i < jobs; ++i) {
     files = find(question.jobs[i]);
-    answer.said[i] = files.description ? kHere : kNoSuchJob;
+    answer.said[i] =
+        !files.description
+            ? kNoSuchJob
+            : static_cast<char>(kHere | (files.seeds ? kSeeds : 0) | (files.row_cache ? kRowCache : 0));
   }
-  iovec part{.iov_base = &answer, .iov_len = kAnswerHead + jobs};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  FilesBuffer buffer{};
-  if (question.what == kFiles && files.description) {
-    std::array<int, kMostFiles> fds{files.description->get(), files.seeds ? files.seeds->get() : -1};
-    const std::size_t bytes = (files.seeds ? 2 : 1) * sizeof(int);
-    message.msg_control = buffer.bytes;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), fds.data(), bytes);
-  }
+  std::array<int, kMostPassedFds> fds{};
+  std::size_t count = 0;
+  if (question.what == kFiles && files.description)
+    for (const auto* file : {&files.description, &files.seeds, &files.row_cache})
+      if (*file) fds[count++] = (*file)->get();
   // A worker that is gone is seen by its pidfd; one that asks has room for the answer.
-  [[maybe_unused]] const ssize_t sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-std::vector<OwnedFd> files_of(msghdr& message) {
-  std::vector<OwnedFd> files;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    std::array<int, kMostFiles> fds{};
-    std::memcpy(fds.data(), CMSG_DATA(header), std::min(count * sizeof(int), sizeof(fds)));
-    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMostFiles); ++i) files.emplace_back(fds[i]);
-  }
-  return files;
+  [[maybe_unused]] const ssize_t sent =
+      send_with_fds(socket, std::as_bytes(std::span(&answer, 1)).first(kAnswerHead + jobs),
+                    std::span(fds).first(count), MSG_DONTWAIT);
 }
 
 /// Sends a question and waits for its answer; one that came too late for an earlier question is passed over.
@@ -103,18 +79,10 @@ std::vector<OwnedFd> ask_server(int socket, std::uint32_t what, std::span<const 
     if (poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(0, left))) <= 0)
       throw Error(ErrorCode::kTimeout, fmt::format("the server did not say within {} ms what job {} is",
                                                    patience.count(), jobs[0]));
-    iovec part{.iov_base = &answer, .iov_len = sizeof(answer)};
-    FilesBuffer buffer{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = buffer.bytes;
-    message.msg_controllen = sizeof(buffer.bytes);
-    const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    if (got <= 0) throw Error(ErrorCode::kPeerDied, "the server of a sampling worker is gone");
-    std::vector<OwnedFd> files = files_of(message);
-    if (answer.number == question.number && static_cast<std::size_t>(got) == kAnswerHead + jobs.size())
-      return files;
+    ReceivedMessage got = receive_with_fds(socket, std::as_writable_bytes(std::span(&answer, 1)));
+    if (got.bytes <= 0) throw Error(ErrorCode::kPeerDied, "the server of a sampling worker is gone");
+    if (answer.number == question.number && static_cast<std::size_t>(got.bytes) == kAnswerHead + jobs.size())
+      return std::move(got.fds);
   }
 }
 
@@ -164,10 +132,20 @@ bool answer_jobs(int socket, const FindJob& find) {
 ReceivedJob ask_for_job(int socket, std::uint32_t job, std::chrono::milliseconds deadline) {
   Answer answer;
   std::vector<OwnedFd> files = ask_server(socket, kFiles, std::span(&job, 1), answer, deadline);
-  if (answer.said[0] != kHere || files.empty())
+  const char said = answer.said[0];
+  if (said == kNoSuchJob)
     throw Error(ErrorCode::kNotFound, fmt::format("the server has no job {} any more; open it again", job));
-  ReceivedJob received{.description = std::move(files[0]), .seeds = {}};
-  if (files.size() > 1) received.seeds = std::move(files[1]);
+  ReceivedJob received;
+  std::size_t next = 0;
+  const auto take = [&](char file, OwnedFd& to) {
+    if ((said & file) == 0) return;
+    if (next == files.size())  // the kernel cut them off
+      throw Error(ErrorCode::kNoSpace, "a sampling worker has no descriptor left for a job; raise ulimit -n");
+    to = std::move(files[next++]);
+  };
+  take(kHere, received.description);
+  take(kSeeds, received.seeds);
+  take(kRowCache, received.row_cache);
   return received;
 }
 
@@ -179,7 +157,7 @@ std::vector<std::uint32_t> ask_for_gone(int socket, std::span<const std::uint32_
     Answer answer;
     ask_server(socket, kWhich, some, answer, deadline);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (answer.said[i] != kHere) gone.push_back(some[i]);
+      if (answer.said[i] == kNoSuchJob) gone.push_back(some[i]);
     }
     jobs = jobs.subspan(some.size());
   }

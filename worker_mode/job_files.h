@@ -1,7 +1,8 @@
 // How a sampling worker of a server learns what a job is. It asks for the job's number over a socket that it
 // inherited, and is answered with descriptors: a memfd that holds the job as JSON, and, where the job's seeds
-// are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers. Where
-// there is no such job, none come. It also asks which of its jobs are gone, to let go of what they hold.
+// are given ones, the memfd of the packed seeds, of which there is one physical copy for all workers, and the
+// dataset's row cache where it has one. Where there is no such job, none come. It also asks which of its jobs
+// are gone, to let go of what they hold.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -31,6 +32,7 @@ struct JobDescription {
 struct JobFiles {
   std::shared_ptr<const OwnedFd> description;  // JobDescription as JSON; none: there is no such job
   std::shared_ptr<const OwnedFd> seeds;        // as BatchSource::pack() wrote them; none: a split
+  std::shared_ptr<const OwnedFd> row_cache;    // of the dataset, as make_dynamic_cache() made it; or none
 };
 using FindJob = std::function<JobFiles(std::uint32_t job)>;
 
@@ -46,7 +48,7 @@ bool answer_jobs(int socket, const FindJob& find);
 
 /// The worker's side: what it got, as its own descriptors.
 struct ReceivedJob {
-  OwnedFd description, seeds;
+  OwnedFd description, seeds, row_cache;
 };
 /// Asks for a job and waits for the answer. Throws kNotFound where there is no such job, kPeerDied where the
 /// server is gone, kTimeout.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "cache/dynamic_cache.h"
 #include "cache/file_features.h"
 #include "channel/futex.h"
 #include "core/base/error.h"
@@ -57,42 +58,83 @@ std::string text_of_memfd(int fd, const char* what) {
   return text;
 }
 
+struct JobMakers::OpenDataset {
+  Dataset dataset;
+  std::unique_ptr<DynamicCache> row_cache;  // null: none
+
+  OpenDataset(const std::string& folder, HugePages huge_pages, int row_cache_fd)
+      : dataset(folder, DatasetOptions{.huge_pages = huge_pages}),
+        row_cache(row_cache_fd < 0 ? nullptr : std::make_unique<DynamicCache>(row_cache_fd)) {}
+};
+
 /// Members in the order in which each needs those before it.
 struct JobMakers::Job {
-  std::shared_ptr<const Dataset> dataset;
+  /// One batch is under way in each at a time.
+  struct Bench {
+    BatchMaker maker;
+    BatchFiller filler;
+    explicit Bench(const Job& job)
+        : maker(job.source->maker(job.open->dataset, job.description.spec.batch, job.execution,
+                                  feature_sources(job.execution.features.from, job.open->row_cache.get()))),
+          filler(job.port, maker,
+                 {.seed = job.description.spec.seed, .check_finite = job.description.check_finite}) {}
+  };
+
+  WorkerPort& port;
+  const ExecutionOptions& execution;
+  const JobDescription description;
+  std::shared_ptr<const OpenDataset> open;
   MappedSeeds seeds;
   std::unique_ptr<BatchSource> source;
-  BatchMaker maker;
-  BatchFiller filler;
+  std::vector<std::unique_ptr<Bench>> benches;
   std::uint64_t last_used = 0;
 
-  Job(WorkerPort& port, std::shared_ptr<const Dataset> data, const JobDescription& job, MappedSeeds given,
-      const ExecutionOptions& execution)
-      : dataset(std::move(data)),
+  Job(WorkerPort& worker_port, const ExecutionOptions& how, std::shared_ptr<const OpenDataset> data,
+      const JobDescription& job, MappedSeeds given)
+      : port(worker_port),
+        execution(how),
+        description(job),
+        open(std::move(data)),
         seeds(std::move(given)),
-        source(open_source(*dataset, job.spec, seeds.bytes())),
-        maker(source->maker(*dataset, job.spec.batch, execution, feature_sources(execution.features))),
-        filler(port, maker, {.seed = job.spec.seed, .check_finite = job.check_finite}) {}
+        source(open_source(open->dataset, description.spec, seeds.bytes())) {
+    benches.push_back(std::make_unique<Bench>(*this));
+  }
+
+  BatchFiller& idle() {
+    for (const std::unique_ptr<Bench>& bench : benches)
+      if (!bench->filler.under_way()) return bench->filler;
+    benches.push_back(std::make_unique<Bench>(*this));
+    return benches.back()->filler;
+  }
+  bool under_way() const {
+    return std::ranges::any_of(benches, [](const auto& bench) { return bench->filler.under_way(); });
+  }
+  std::size_t scratch_bytes() const {
+    std::size_t bytes = 0;
+    for (const std::unique_ptr<Bench>& bench : benches) bytes += bench->maker.scratch_bytes();
+    return bytes;
+  }
 };
 
 JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {}
 JobMakers::~JobMakers() = default;
 
-std::shared_ptr<const Dataset> JobMakers::dataset_in(const std::string& folder) {
-  std::weak_ptr<const Dataset>& known = datasets_[folder];
-  std::shared_ptr<const Dataset> dataset = known.lock();
-  if (!dataset) {
-    dataset =
-        std::make_shared<const Dataset>(folder, DatasetOptions{.huge_pages = options_.execution.huge_pages});
-    known = dataset;
+std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::string& folder,
+                                                                    int row_cache_fd) {
+  std::weak_ptr<const OpenDataset>& known = datasets_[folder];
+  std::shared_ptr<const OpenDataset> open = known.lock();
+  if (!open) {
+    open = std::make_shared<const OpenDataset>(folder, options_.execution.huge_pages, row_cache_fd);
+    known = open;
   }
-  return dataset;
+  return open;
 }
 
-void JobMakers::add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds) {
+void JobMakers::add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds,
+                    int row_cache_fd) {
   require_same_sampler(description.spec);
-  auto made = std::make_unique<Job>(port_, dataset_in(description.dataset), description, std::move(seeds),
-                                    options_.execution);
+  auto made = std::make_unique<Job>(port_, options_.execution, dataset_in(description.dataset, row_cache_fd),
+                                    description, std::move(seeds));
   last_ = made.get();
   last_job_ = job;
   last_->last_used = ++uses_;
@@ -107,7 +149,7 @@ BatchFiller& JobMakers::filler(std::uint32_t job) {
       require_valid(options_.ask != nullptr, fmt::format("this worker has no job {}", job));
       const ReceivedJob got = options_.ask(job);
       add(job, JobDescription::from_json(text_of_memfd(got.description.get(), "cannot read a job")),
-          MappedSeeds(got.seeds.get()));
+          MappedSeeds(got.seeds.get()), got.row_cache.get());
     } else {
       last_ = found->second.get();
       last_job_ = job;
@@ -116,7 +158,7 @@ BatchFiller& JobMakers::filler(std::uint32_t job) {
   last_->last_used = ++uses_;
   // Scratch grows with the batches, and asking each maker for its own costs more than a small batch.
   if (std::has_single_bit(uses_) || uses_ % 1024 == 0) make_room();
-  return last_->filler;
+  return last_->idle();
 }
 
 void JobMakers::drop_gone() {
@@ -127,13 +169,14 @@ void JobMakers::drop_gone() {
   std::vector<std::uint32_t> numbers;
   for (const auto& [number, job] : jobs_) numbers.push_back(number);
   for (const std::uint32_t number : options_.ask_for_gone(numbers)) {
+    if (jobs_.at(number)->under_way()) continue;
     if (last_job_ == number) last_ = nullptr;
     jobs_.erase(number);
   }
   std::erase_if(datasets_, [](const auto& known) { return known.second.expired(); });
 }
 
-const Dataset& JobMakers::dataset() const { return *last_->dataset; }
+const Dataset* JobMakers::dataset() const { return last_ == nullptr ? nullptr : &last_->open->dataset; }
 
 void JobMakers::make_room() {
   if (options_.max_scratch == 0) return;
@@ -141,11 +184,11 @@ void JobMakers::make_room() {
     std::size_t bytes = 0;
     auto oldest = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-      bytes += job->second->maker.scratch_bytes();
-      if (job->second.get() == last_) continue;
+      bytes += job->second->scratch_bytes();
+      if (job->second.get() == last_ || job->second->under_way()) continue;
       if (oldest == jobs_.end() || job->second->last_used < oldest->second->last_used) oldest = job;
     }
-    if (bytes <= options_.max_scratch) return;
+    if (bytes <= options_.max_scratch || oldest == jobs_.end()) return;
     jobs_.erase(oldest);
   }
 }

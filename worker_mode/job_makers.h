@@ -1,4 +1,5 @@
-// What a sampling worker makes batches with: a maker for each job. A loader's worker has one job from the
+// What a sampling worker makes batches with: a maker for each job, and further ones where it samples ahead
+// (batch_window.h), each with a scratch of its own. A loader's worker has one job from the
 // start; a server's has as many as its clients have open, each made when its first batch is claimed. The
 // least recently used go when all of them together hold too much memory, and are made again when they are
 // asked for; those that the server has no more go within a second or so.
@@ -56,27 +57,29 @@ class JobMakers {
   JobMakers(WorkerPort& port, Options options);
   ~JobMakers();
 
-  /// Makes what a job's batches are made with. Throws kInvalid where the dataset or the plugin on disk is not
-  /// the job's any more, and what Dataset, open_source and BatchMaker throw.
-  void add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds);
-  /// Fills claims of that job, which it asks for where it has to. Throws as add(), and what Ask throws; other
-  /// jobs stay.
+  /// Makes what a job's batches are made with; `row_cache_fd` of its dataset, -1 where it has none. Throws
+  /// kInvalid where the dataset or the plugin on disk is not the job's any more, and what Dataset,
+  /// DynamicCache, open_source and BatchMaker throw.
+  void add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds, int row_cache_fd = -1);
+  /// One with nothing under way, for claims of that job, which it asks for where it has to. Throws as add(),
+  /// and what Ask throws; other jobs stay.
   BatchFiller& filler(std::uint32_t job);
   /// Asks which jobs are gone, no more than once a second, and lets go of their makers, of their seeds and of
-  /// datasets that no other job reads. Between batches. Throws what AskForGone throws.
+  /// datasets that no other job reads; those with a batch under way stay. Throws what AskForGone throws.
   void drop_gone();
-  /// Dataset of the job that was asked for last.
-  const Dataset& dataset() const;
+  /// Dataset of the job that was asked for last; null where that is gone.
+  const Dataset* dataset() const;
 
  private:
   struct Job;
-  std::shared_ptr<const Dataset> dataset_in(const std::string& folder);
+  struct OpenDataset;
+  std::shared_ptr<const OpenDataset> dataset_in(const std::string& folder, int row_cache_fd);
   void make_room();
 
   WorkerPort& port_;
   const Options options_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Job>> jobs_;
-  std::map<std::string, std::weak_ptr<const Dataset>> datasets_;  // by folder: jobs of one share it
+  std::map<std::string, std::weak_ptr<const OpenDataset>> datasets_;  // by folder: jobs of one share it
   Job* last_ = nullptr;
   std::uint32_t last_job_ = 0;
   std::uint64_t uses_ = 0;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "channel/futex.h"
@@ -28,10 +29,17 @@ BatchTimes to_batch_times(const SlotTimes& times) {
   return {.planned = seconds(times.planned),
           .claimed = seconds(times.claimed),
           .sampled = seconds(times.sampled),
+          .writing = seconds(times.writing),
           .gathered = seconds(times.gathered),
           .published = seconds(times.published),
           .taken = seconds(times.taken),
           .released = seconds(times.released)};
+}
+
+TierCounts tiers_of(const std::int64_t (&numbers)[TierCounts::kNumbers]) {
+  TierCounts::Numbers copy;
+  std::ranges::copy(numbers, copy.begin());
+  return TierCounts::of(copy);
 }
 
 }  // namespace
@@ -161,6 +169,7 @@ BatchRecord LoaderChannel::record_of(std::uint32_t slot) const {
           .worker = record.worker,
           .maker = options_.maker_name ? options_.maker_name(record.worker) : std::string(),
           .bytes = record.used,
+          .tiers = tiers_of(record.tiers),
           .times = to_batch_times(record.times),
           .asked = seconds(handed.asked),
           .left = seconds(handed.left != 0 ? handed.left : record.times.released)};
@@ -201,7 +210,8 @@ StreamStats LoaderChannel::stats() const {
           .batches_remade = host_->batches_remade(),
           .waits = wait_times(view),
           .dataset_pages = pages,
-          .channel_bytes = ChannelView::fixed_bytes(view.shape()) + host_->pool().granted()};
+          .channel_bytes = ChannelView::fixed_bytes(view.shape()) + host_->pool().granted(),
+          .tiers = tiers_of(view)};
 }
 
 // ---- any thread

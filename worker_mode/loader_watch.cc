@@ -97,7 +97,8 @@ LoaderSnapshot snapshot(const ChannelView& view) {
                         .batches = loader.batches.load(),
                         .bytes = loader.bytes.load(),
                         .waiting = seconds_since(loader.waiting_since.load(), now),
-                        .waits = wait_times(view)};
+                        .waits = wait_times(view),
+                        .tiers = tiers_of(view)};
   for (std::uint32_t i = 0; i < view.shape().num_slots; ++i) {
     const auto state = static_cast<std::size_t>(SlotWord::unpack(view.slot(i).word.load()).state);
     if (state < result.slots.size()) ++result.slots[state];

@@ -36,6 +36,7 @@ struct LoaderSnapshot {
   std::int64_t batches = 0, bytes = 0;           // handed out
   double waiting = 0;  // next() has waited so long for the next one, not yet in `waits`
   WaitTimes waits;
+  TierCounts tiers;
   std::array<std::uint32_t, 5> slots{};  // by SlotState
   std::uint64_t granted_bytes = 0;       // memory behind the slots
   struct Worker {

@@ -15,6 +15,7 @@ void SlotKeeper::welcome(std::uint32_t number) {
   WorkerRecord& record = host_->view().worker(number);
   record.error_code = 0;
   record.waiting_since.store(0);  // of the one before, killed while it waited
+  record.at_slot.store(0);
   record.state.store(static_cast<std::uint32_t>(WorkerState::kStarting));
   record.incarnation.store(last_name_);
 }

@@ -29,4 +29,11 @@ WaitTimes wait_times(const ChannelView& view) {
   return waits;
 }
 
+TierCounts tiers_of(const ChannelView& view) {
+  TierCounts::Numbers sum{};
+  for (std::uint32_t w = 0; w < view.shape().num_workers; ++w)
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += view.worker(w).tiers[i].load();
+  return TierCounts::of(sum);
+}
+
 }  // namespace hopfeed

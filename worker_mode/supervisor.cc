@@ -119,6 +119,8 @@ void Supervisor::start(std::size_t number) {
   config.worker = static_cast<std::uint32_t>(number);
   config.parent = getpid();
   config.cores = options_.cores[number];
+  const bool sixth = options_.seeds_fd >= 0 || options_.find_job;  // they follow each other without a gap
+  if (options_.row_cache_fd >= 0) config.row_cache_fd = sixth ? kSeedsFd + 1 : kSeedsFd;
   const std::string json = config.to_json();
   const OwnedFd config_fd = memfd_of("hopfeed-worker-config", json.data(), json.size());
   std::vector<InheritedFd> inherited{{.from = host_->memory_fd(), .to = kChannelFd},
@@ -131,6 +133,8 @@ void Supervisor::start(std::size_t number) {
     inherited.push_back({.from = jobs->workers.get(), .to = kJobsFd});
     worker.jobs = std::move(jobs->ours);
   }
+  if (options_.row_cache_fd >= 0)
+    inherited.push_back({.from = options_.row_cache_fd, .to = config.row_cache_fd});
   std::vector<std::string> arguments;
   for (const std::string& plugin : options_.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
   worker.activity = {};
@@ -171,9 +175,16 @@ WorkerDeath Supervisor::death_of(std::size_t number, const std::string& cause) c
   WorkerDeath death{.worker = worker, .cause = cause, .claims = {}};
   if (const std::optional<Error> report = reported(host_->view().worker(worker)))
     death.cause += std::string(": ") + report->what();
+  const std::uint32_t at = host_->view().worker(worker).at_slot.load();
   const MutexLock lock(host_->mutex);
   for (const SlotPool::Filling& slot : host_->pool().filling()) {
-    if (slot.owner == name) death.claims.push_back(host_->pool().batch_of(slot.slot));
+    if (slot.owner != name) continue;
+    const PlannedBatch batch = host_->pool().batch_of(slot.slot);
+    if (at == slot.slot + 1) {
+      death.claims = {batch};
+      break;
+    }
+    death.claims.push_back(batch);
   }
   return death;
 }

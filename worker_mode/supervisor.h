@@ -30,7 +30,7 @@ namespace hopfeed {
 struct WorkerDeath {
   std::uint32_t worker = 0;
   std::string cause;                 // how it ended, and what it said before
-  std::vector<PlannedBatch> claims;  // that it was filling
+  std::vector<PlannedBatch> claims;  // that it was at; what else it had is made again and nobody's fault
 };
 
 struct SupervisorOptions {
@@ -39,6 +39,7 @@ struct SupervisorOptions {
   std::vector<std::vector<int>> cores;  // [num_workers]
   std::vector<std::string> plugins;     // absolute paths
   int seeds_fd = -1;                    // where the spec names given seeds
+  int row_cache_fd = -1;                // where there is one, and jobs do not bring it
   std::chrono::milliseconds batch_deadline{};
   std::chrono::milliseconds start_deadline{};
   int max_restarts = 0;

@@ -36,6 +36,15 @@ void append(AtomicFile& to, const TracePart& part) {
   }
 }
 
+std::string gather_arguments(const BatchRecord& record) {
+  std::string arguments = fmt::format(",\"bytes\":{}", record.bytes);
+  const TierCounts::Numbers numbers = record.tiers.numbers();
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] != 0)
+      fmt::format_to(std::back_inserter(arguments), ",\"{}\":{}", TierCounts::kNames[i], numbers[i]);
+  return arguments;
+}
+
 }  // namespace
 
 TraceFile::TraceFile(TraceOptions options) : options_(std::move(options)), file_(options_.path, "--trace: ") {
@@ -61,9 +70,9 @@ void TraceFile::add(const std::string& loader, const BatchRecord& record) {
                     .arguments = fmt::format(",\"queued_us\":{:.3f}", microseconds(t.claimed - t.planned))});
   add_span(record, {.name = "gather",
                     .track = worker,
-                    .begin = t.sampled,
+                    .begin = t.writing,
                     .end = t.gathered,
-                    .arguments = fmt::format(",\"bytes\":{}", record.bytes)});
+                    .arguments = gather_arguments(record)});
   add_span(record,
            {.name = "wait", .track = kTrainerTrack, .begin = record.asked, .end = t.taken, .arguments = ""});
   add_span(record, {.name = "use",

@@ -11,7 +11,10 @@ std::string WorkerConfig::to_json() const {
                       {"channel_size", execution.channel_size},
                       {"num_slots", execution.num_slots},
                       {"huge_pages", to_string(execution.huge_pages)},
-                      {"features", to_string(execution.features)},
+                      {"features", to_string(execution.features.from)},
+                      {"row_cache_bytes", execution.features.row_cache_bytes},
+                      {"window", execution.features.window},
+                      {"row_cache_fd", row_cache_fd},
                       {"check_finite", execution.check_finite},
                       {"batch_deadline", execution.batch_deadline.count()},
                       {"start_deadline", execution.start_deadline.count()},
@@ -42,7 +45,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("channel_size").get_to(execution.channel_size);
     json.at("num_slots").get_to(execution.num_slots);
     execution.huge_pages = parse_huge_pages(json.at("huge_pages").get<std::string>());
-    execution.features = features_from(json.at("features").get<std::string>());
+    execution.features.from = features_from(json.at("features").get<std::string>());
+    json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
+    json.at("window").get_to(execution.features.window);
+    json.at("row_cache_fd").get_to(config.row_cache_fd);
     json.at("check_finite").get_to(execution.check_finite);
     execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());
     execution.start_deadline = std::chrono::milliseconds(json.at("start_deadline").get<std::int64_t>());

@@ -35,6 +35,7 @@ struct WorkerConfig {
   std::int64_t parent = 0;      // pid of the loader's process
   std::vector<int> cores;       // it runs on these; empty: anywhere
   bool asks_for_jobs = false;   // dataset and spec are not read: a server's worker, with kJobsFd
+  int row_cache_fd = -1;        // inherited, of what make_dynamic_cache() made; -1: none, or jobs bring it
   std::size_t max_scratch = 0;  // bytes that makers of several jobs may hold; 0: any
 
   std::string to_json() const;

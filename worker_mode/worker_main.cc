@@ -40,6 +40,7 @@
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
 #include "worker_mode/batch_filler.h"
+#include "worker_mode/batch_window.h"
 #include "worker_mode/job_files.h"
 #include "worker_mode/job_makers.h"
 #include "worker_mode/worker_config.h"
@@ -95,15 +96,6 @@ void place_on(const std::vector<int>& cores) {
   }
 }
 
-/// Fills one claimed slot. Returns early where the end has come.
-void serve(WorkerPort& port, const Claim& claim, BatchFiller& filler, Parent& parent) {
-  filler.begin(claim);
-  while (!filler.try_finish()) {
-    port.await_grant(filler.claim(), filler.bytes(), kNap);
-    if (port.terminating() || !parent.alive()) return;
-  }
-}
-
 /// What the claim's batch is filled with. Nothing where that cannot be made; then the error is published in
 /// the batch's place.
 BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) {
@@ -135,17 +127,22 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   if (!config.asks_for_jobs)
     makers.add(
         0, {.dataset = config.dataset, .spec = config.spec, .check_finite = config.execution.check_finite},
-        given_seeds(config.spec));
+        given_seeds(config.spec), config.row_cache_fd);
   port.report_ready();
-  for (std::uint64_t batches = 0; !port.terminating() && parent.alive();) {
+  const auto leaving = [&] { return port.terminating() || !parent.alive(); };
+  BatchWindow window(port, {.filler = [&](const Claim& claim) { return filler_of(makers, port, claim); },
+                            .ahead =
+                                [&](const PlannedBatch& batch) {
+                                  return config.execution.features.window_for(batch.count,
+                                                                              config.execution.num_workers);
+                                },
+                            .leaving = leaving,
+                            .nap = kNap});
+  for (std::uint64_t batches = 0; !leaving();) {
     makers.drop_gone();
-    const std::optional<Claim> claim = port.claim(kNap);
-    if (!claim) continue;
-    BatchFiller* filler = filler_of(makers, port, *claim);
-    if (filler == nullptr) continue;
-    serve(port, *claim, *filler, parent);
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.
-    if (std::has_single_bit(++batches)) port.note_pages(makers.dataset().page_use());
+    if (!window.step() || !std::has_single_bit(++batches)) continue;
+    if (const Dataset* dataset = makers.dataset()) port.note_pages(dataset->page_use());
   }
 }
 

@@ -8,6 +8,7 @@
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
+#include "worker_mode/shared_row_cache.h"
 #include "worker_mode/supervisor.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
@@ -54,6 +55,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
                  .deadline = execution.start_deadline});
   }
   stream->make_channel(options, source->maker(dataset, options.batch, options.execution));
+  stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
   return stream;
 }
@@ -94,6 +96,7 @@ void WorkerStream::start_workers(const ExecutionOptions& execution, const std::s
   supervision.plugins = plugin_paths(execution);
   supervision.cores = worker_cores(execution);
   supervision.seeds_fd = seeds_fd_.get();
+  supervision.row_cache_fd = row_cache_ ? row_cache_->fd() : -1;
   supervision.batch_deadline = execution.batch_deadline;
   supervision.start_deadline = execution.start_deadline;
   supervision.max_restarts = execution.max_worker_restarts;

@@ -7,6 +7,7 @@
 #include "core/base/owned_fd.h"
 #include "worker_mode/channel_stream.h"
 #include "worker_mode/loader_source.h"
+#include "worker_mode/machine_memory.h"
 #include "worker_mode/slot_fillers.h"
 #include "worker_mode/worker_config.h"
 
@@ -27,7 +28,8 @@ class WorkerStream final : public ChannelStream {
                      const WorkerConfig& config);
 
   OwnedFd seeds_fd_;
-  std::unique_ptr<SlotFillers> fillers_;  // ends before what it uses
+  std::unique_ptr<const MachineMemory> row_cache_;  // null: none
+  std::unique_ptr<SlotFillers> fillers_;            // ends before what it uses
 };
 
 }  // namespace hopfeed

@@ -18,22 +18,14 @@ void check_deadline(std::chrono::milliseconds deadline, const char* option) {
 
 }  // namespace
 
-std::string to_string(FeaturesFrom from) { return from == FeaturesFrom::kFile ? "file" : "memory"; }
-
-FeaturesFrom features_from(const std::string& name) {
-  if (name == "memory") return FeaturesFrom::kMemory;
-  if (name == "file") return FeaturesFrom::kFile;
-  throw Error(ErrorCode::kInvalid,
-              fmt::format("features from '{}' cannot be had; choose memory or file", name));
-}
-
 void ExecutionOptions::validate() const {
   require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
                 fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",
                             num_workers, kMaxWorkers));
-  require_valid(
-      num_slots >= 0 && num_slots <= kMaxSlots,
-      fmt::format("num_slots is {}; choose 1 to {}, or 0 for 2 * num_workers + 2", num_slots, kMaxSlots));
+  require_valid(num_slots >= 0 && num_slots <= kMaxSlots,
+                fmt::format("num_slots is {}; choose 1 to {}, or 0 for as many as the workers need",
+                            num_slots, kMaxSlots));
+  features.validate();
   check_deadline(batch_deadline, "batch_deadline");
   check_deadline(start_deadline, "start_deadline");
   require_valid(max_worker_restarts >= 0,

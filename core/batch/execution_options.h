@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "core/base/huge_pages.h"
+#include "core/batch/feature_tiers.h"
 
 namespace hopfeed {
-
-/// Where the rows of features are read from. kMemory: mapped files, which the page cache holds. kFile: read
-/// for each batch, past the page cache, for features larger than memory (docs/cache.md).
-enum class FeaturesFrom { kMemory, kFile };
-
-/// "memory" or "file".
-std::string to_string(FeaturesFrom from);
-/// The inverse. Throws kInvalid.
-FeaturesFrom features_from(const std::string& name);
 
 struct ExecutionOptions {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
@@ -27,18 +19,12 @@ struct ExecutionOptions {
   /// Bytes the channel may hold; 0: four worst-case batches per worker, or one in each slot where that is no
   /// more than 64 MiB; at most a quarter of the memory that is available (LOCAL_WORLD_SIZE ranks share it).
   std::size_t channel_size = 0;
-  std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 * num_workers + 2
+  std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 a worker, its window beside, and 2
   /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
-  FeaturesFrom features = FeaturesFrom::kMemory;
-  /// Bytes of memory that all workers share for rows read from files (cache/dynamic_cache.h), its bookkeeping
-  /// included; 0: none. Only with features kFile.
-  std::size_t row_cache_bytes = 0;
-  /// Batches that a worker samples ahead of the one that it gathers, so that the cache knows which rows are
-  /// needed soon; -1: 4, and 16 for batches of less than 512 seeds; without a row cache none are.
-  std::int64_t window = -1;
+  FeatureTiers features = {};               // where rows of features are read from
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;

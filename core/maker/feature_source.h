@@ -16,26 +16,10 @@
 #include <string>
 
 #include "core/batch/batch_layout.h"
+#include "core/batch/tier_counts.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {
-
-/// Rows that were given, by where they were read, and what that took; since the source was made.
-struct TierCounts {
-  std::int64_t memory_rows = 0, memory_bytes = 0;  // of mapped arrays
-  std::int64_t cache_rows = 0, cache_bytes = 0;    // of the dynamic cache before a slow tier
-  std::int64_t file_rows = 0, file_bytes = 0;      // of files, the rows' own bytes
-  std::int64_t reads = 0, read_bytes = 0;          // of files: reads, and whole pages
-
-  TierCounts& operator+=(const TierCounts& other) {
-    memory_rows += other.memory_rows, memory_bytes += other.memory_bytes;
-    cache_rows += other.cache_rows, cache_bytes += other.cache_bytes;
-    file_rows += other.file_rows, file_bytes += other.file_bytes;
-    reads += other.reads, read_bytes += other.read_bytes;
-    return *this;
-  }
-  friend bool operator==(const TierCounts&, const TierCounts&) = default;
-};
 
 class FeatureSource {
  public:
@@ -49,6 +33,7 @@ class FeatureSource {
   virtual void gather(std::size_t rows, std::byte* out) = 0;
   /// The batch that was begun is not gathered: lets go of what is kept for it.
   virtual void drop() {}
+  /// Since it was made.
   virtual TierCounts counts() const = 0;
 };
 

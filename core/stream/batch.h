@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "core/batch/batch_view.h"
+#include "core/batch/tier_counts.h"
 
 namespace hopfeed {
 
 /// Where the time of one batch went: seconds of CLOCK_MONOTONIC.
 struct BatchTimes {
-  double planned = 0, claimed = 0, sampled = 0, gathered = 0, published = 0, taken = 0;
+  double planned = 0, claimed = 0, sampled = 0, writing = 0, gathered = 0, published = 0, taken = 0;
   double released = 0;  // 0 while the batch is viewed
 };
 
@@ -23,6 +24,7 @@ struct BatchRecord {
   std::uint32_t worker = 0;
   std::string maker = {};  // of servers: which, and which worker of it; empty: worker `worker` of the loader
   std::size_t bytes = 0;
+  TierCounts tiers;  // where its rows were read; of servers: not told
   BatchTimes times;
   double asked = 0;  // next() was called for it,
   double left = 0;   // and for what comes after it; released where that was earlier

@@ -34,6 +34,8 @@ struct StreamStats {
   // did not have to travel, and what the held rows take.
   std::int64_t feature_rows = 0, held_rows = 0;
   std::size_t held_bytes = 0;
+  /// Where the workers of this machine read the rows of the batches that they made.
+  TierCounts tiers;
 };
 
 class BatchStream {

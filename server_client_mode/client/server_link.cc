@@ -322,6 +322,7 @@ void ServerLink::note_times(const Asked& asked, const wire::BlockHead& head, std
                       ? asked.sampled
                       : std::clamp(arrived - duration(head.gathering), claimed, std::max(claimed, arrived));
   times.claimed = std::clamp(times.sampled - duration(head.sampling), claimed, times.sampled);
+  times.writing = times.sampled;
   times.gathered = std::max(times.sampled, arrived);
   record.worker = static_cast<std::uint32_t>(options_.server) * kWorkersOfServer +
                   std::min(head.worker, kWorkersOfServer - 1);

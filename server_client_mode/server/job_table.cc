@@ -96,6 +96,8 @@ std::shared_ptr<JobTable::Job> JobTable::make(const wire::Open& open,
   const std::string json = job->description.to_json();
   job->files.description = std::make_shared<const OwnedFd>(memfd_of("hopfeed-job", json.data(), json.size()));
   if (job->seeds) job->files.seeds = job->seeds->fd();
+  if (const auto& cache = job->dataset->row_cache)
+    job->files.row_cache = std::shared_ptr<const OwnedFd>(cache, &cache->owned_fd());
   if (!spec.sampler_sha256.empty()) try_plugin_sampler(open, *job);
   return job;
 }

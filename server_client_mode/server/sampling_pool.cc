@@ -209,7 +209,7 @@ std::vector<SamplingPool::Block> SamplingPool::settle() {
                         .bytes = finished.block,
                         .error = std::move(finished.error),
                         .sampling = times.sampled - times.claimed,
-                        .gathering = times.gathered - times.sampled});
+                        .gathering = times.gathered - times.writing});
     }
     if (!whose || blocks.back().bytes.empty()) pool.release(finished.slot);
   }

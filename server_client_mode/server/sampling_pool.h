@@ -29,7 +29,7 @@ ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory)
 
 struct SamplingPoolOptions {
   std::int64_t num_workers = 1;
-  FeaturesFrom features = FeaturesFrom::kMemory;
+  FeatureTiers features = {};
   std::string worker_program;        // path of hopfeed-worker
   std::vector<std::string> plugins;  // absolute paths
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included

@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "worker_mode/shared_row_cache.h"
 
 namespace hopfeed {
 
-ServedDatasets::ServedDatasets(const std::vector<std::string>& folders) {
+ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers) {
   require_valid(!folders.empty(), "the server has no dataset to serve; name its folder (--data)");
   for (const std::string& folder : folders) {
     ServedDataset served{.folder = std::filesystem::absolute(folder).string(),
@@ -22,6 +23,7 @@ ServedDatasets::ServedDatasets(const std::vector<std::string>& folders) {
                     fmt::format("the datasets {} and {} have the same content; name one of them",
                                 other.folder, served.folder));
     }
+    served.row_cache = shared_row_cache(*served.dataset, tiers);
     datasets_.push_back(std::move(served));
   }
 }

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/feature_tiers.h"
 #include "core/dataset/dataset.h"
 #include "server_client_mode/wire/messages.h"
+#include "worker_mode/machine_memory.h"
 
 namespace hopfeed {
 
@@ -14,13 +16,15 @@ struct ServedDataset {
   std::string folder;     // absolute
   std::string meta_text;  // of the manifest, as clients get it
   std::unique_ptr<const Dataset> dataset;
+  std::shared_ptr<const MachineMemory> row_cache;  // of its files, for the workers; null: none
   const DatasetMeta& meta() const { return dataset->meta(); }
 };
 
 class ServedDatasets {
  public:
-  /// Throws what Dataset throws, kInvalid where two folders have the same content or there is none.
-  explicit ServedDatasets(const std::vector<std::string>& folders);
+  /// Each dataset gets a row cache as `tiers` say. Throws what Dataset throws, kInvalid where two folders
+  /// have the same content or there is none.
+  explicit ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers = {});
 
   /// By fingerprint. Throws kNotFound telling what there is.
   const ServedDataset& by_fingerprint(const std::string& fingerprint) const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/batch/tier_json.h"
 
 namespace hopfeed {
 namespace {
@@ -122,6 +123,18 @@ Family worker_seconds(const LoaderSnapshot& channel) {
   return seconds;
 }
 
+Family rows_of_tiers(const TierCounts& tiers) {
+  Family rows("feature_rows_total", "Rows of features by where they were read",
+              prometheus::MetricType::Counter);
+  const auto add = [&](const char* tier, std::int64_t value) {
+    rows.add(static_cast<double>(value), {{"tier", tier}});
+  };
+  add("memory", tiers.memory_rows);
+  add("cache", tiers.cache_rows);
+  add("file", tiers.file_rows);
+  return rows;
+}
+
 }  // namespace
 
 std::string status_json(const ServerStatus& status) {
@@ -143,6 +156,7 @@ std::string status_json(const ServerStatus& status) {
                       {"slot_bytes", status.load.granted},
                       {"waiting", status.load.waiting},
                       {"workers", workers_json(status.channel)},
+                      {"tiers", tiers_json(status.channel.tiers)},
                       {"worker_deaths", status.load.deaths},
                       {"batches_remade", status.load.remade},
                       {"accept_pauses", status.accept_pauses},
@@ -164,6 +178,9 @@ std::string metrics_text(const ServerStatus& status) {
   all.gauge("slot_bytes", "Memory behind the slots", number(status.load.granted));
   all.gauge("seed_bytes", "Seeds that clients gave", number(status.seed_bytes));
   all.push(worker_seconds(status.channel));
+  all.push(rows_of_tiers(status.channel.tiers));
+  all.counter("file_reads_total", "Reads of files of features", number(status.channel.tiers.reads));
+  all.counter("file_read_bytes_total", "Bytes of these", number(status.channel.tiers.read_bytes));
   all.counter("worker_deaths_total", "Sampling workers that died", number(status.load.deaths));
   all.counter("batches_remade_total", "Batches made again after a death", number(status.load.remade));
   all.counter("batches_total", "Batches that were sent", number(totals.batches));

@@ -100,7 +100,7 @@ Serving::Serving(const ServerOptions& options)
       log_(options.log),
       plugins_(load_plugins(options)),
       max_memory_(memory_of(options)),
-      datasets_(options.datasets),
+      datasets_(options.datasets, options.features),
       tls_(options.tls.cert.empty() ? nullptr : wire::TlsContext::server(options.tls)),
       listener_(loop_.get_executor(), options.listen),
       seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),

@@ -1,6 +1,7 @@
 // Where features are read from changes no byte of a batch: in the calling thread, in workers and over a
 // server.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -30,7 +31,7 @@ class FeaturesFromTest : public LoaderTestWithin<120> {
     LoaderOptions options = LoaderTestWithin<120>::options();
     options.dataset = path.string();
     options.execution.num_workers = num_workers;
-    options.execution.features = from;
+    options.execution.features.from = from;
     return options;
   }
   static std::vector<std::uint64_t> digests(BatchStream& stream) {
@@ -41,14 +42,22 @@ class FeaturesFromTest : public LoaderTestWithin<120> {
     }
     return all;
   }
-  static std::vector<std::uint64_t> loaded(FeaturesFrom from, std::int64_t num_workers) {
-    Loader loader(wide(from, num_workers));
-    return digests(loader);
+  static std::vector<std::uint64_t> loaded(const FeatureTiers& tiers, std::int64_t num_workers,
+                                           TierCounts* counts = nullptr) {
+    LoaderOptions options = wide(tiers.from, num_workers);
+    options.execution.features = tiers;
+    Loader loader(options);
+    std::vector<std::uint64_t> all = digests(loader);
+    if (counts != nullptr) *counts = loader.stats().tiers;
+    return all;
   }
-  static std::vector<std::uint64_t> served(FeaturesFrom from) {
+  static std::vector<std::uint64_t> loaded(FeaturesFrom from, std::int64_t num_workers) {
+    return loaded(FeatureTiers{.from = from}, num_workers);
+  }
+  static std::vector<std::uint64_t> served(const FeatureTiers& tiers) {
     const LoaderOptions options = wide(FeaturesFrom::kMemory, 1);
     ServerOptions server = server_options(options.dataset);
-    server.features = from;
+    server.features = tiers;
     server.worker_program = testing::program("hopfeed-worker");
     ServedStream stream(server, remote_options({}), options);
     return digests(stream);
@@ -60,8 +69,57 @@ TEST_F(FeaturesFromTest, FilesGiveTheBatchesOfMemory) {
   EXPECT_EQ(expected.size(), 2U * 9);
   EXPECT_EQ(loaded(FeaturesFrom::kFile, 0), expected) << "in the calling thread";
   EXPECT_EQ(loaded(FeaturesFrom::kFile, 2), expected) << "in workers";
-  EXPECT_EQ(served(FeaturesFrom::kMemory), expected) << "over a server";
-  EXPECT_EQ(served(FeaturesFrom::kFile), expected) << "over a server that reads files";
+  EXPECT_EQ(served({}), expected) << "over a server";
+  EXPECT_EQ(served({.from = FeaturesFrom::kFile}), expected) << "over a server that reads files";
+}
+
+/// 500 rows of 160 bytes, of which this holds a part, whatever the bookkeeping takes.
+FeatureTiers with_row_cache(std::int64_t window) {
+  return {.from = FeaturesFrom::kFile, .row_cache_bytes = 100 << 10, .window = window};
+}
+
+TEST_F(FeaturesFromTest, ARowCacheAndAnyWindowGiveTheBatchesOfMemory) {
+  const std::vector<std::uint64_t> expected = loaded(FeaturesFrom::kMemory, 0);
+  for (const std::int64_t window : {-1, 0, 1, 4, 31}) {
+    for (const std::int64_t workers : {0, 1, 3}) {
+      TierCounts counts;
+      EXPECT_EQ(loaded(with_row_cache(window), workers, &counts), expected) << window << " of " << workers;
+      EXPECT_GT(counts.cache_rows, 0) << window << " of " << workers;
+      EXPECT_GT(counts.file_rows, 0) << window << " of " << workers;
+      EXPECT_GT(counts.memory_rows, 0) << "labels";
+      EXPECT_EQ(counts.cache_bytes, 160 * counts.cache_rows);
+    }
+  }
+  EXPECT_EQ(served(with_row_cache(4)), expected) << "over a server";
+}
+
+TEST_F(FeaturesFromTest, WorkersOfSeveralLoadersShareTheRowCache) {
+  LoaderOptions options = wide(FeaturesFrom::kFile, 1);
+  options.execution.features.row_cache_bytes = 1 << 20;  // has room for all rows
+  Loader first(options);
+  digests(first);
+  Loader second(options);
+  digests(second);
+  EXPECT_EQ(second.stats().tiers.file_rows, 0) << "all were there";
+  EXPECT_GT(second.stats().tiers.cache_rows, 0);
+}
+
+TEST_F(FeaturesFromTest, KilledWorkersTakeNoRowOfTheCacheAlong) {
+  const std::vector<std::uint64_t> expected = loaded(FeaturesFrom::kMemory, 0);
+  LoaderOptions options = wide(FeaturesFrom::kFile, 2);
+  options.execution.features = with_row_cache(4);
+  Loader loader(options);
+  std::vector<std::uint64_t> all;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    loader.begin_epoch(epoch, 0);
+    while (const auto batch = loader.next()) {
+      all.push_back(batch->view().digest());
+      if (all.size() % 3 != 0) continue;
+      for (const int pid : loader.worker_pids()) ::kill(pid, SIGKILL);
+    }
+  }
+  EXPECT_EQ(all, expected);
+  EXPECT_GT(loader.stats().tiers.cache_rows, 0);
 }
 
 // The file is really what is read: bytes that are changed in the page cache alone are not seen, but a file
@@ -88,10 +146,35 @@ TEST(FeaturesFromName, IsReadAndTold) {
     EXPECT_EQ(features_from(to_string(from)), from);
     WorkerConfig config;
     config.asks_for_jobs = true;
-    config.execution.features = from;
-    EXPECT_EQ(WorkerConfig::from_json(config.to_json()).execution.features, from);
+    config.execution.features = {.from = from, .row_cache_bytes = 4'096, .window = 7};
+    const FeatureTiers read = WorkerConfig::from_json(config.to_json()).execution.features;
+    EXPECT_EQ(read.from, from);
+    EXPECT_EQ(read.row_cache_bytes, 4'096U);
+    EXPECT_EQ(read.window, 7);
   }
   EXPECT_THROW(features_from("disk"), Error);
+}
+
+TEST(FeatureTiers, WindowIsShortForLargeBatchesAndSharedByManyWorkers) {
+  FeatureTiers tiers{.from = FeaturesFrom::kFile, .row_cache_bytes = 1 << 20};
+  EXPECT_EQ(tiers.window_for(1'024, 2), 4);
+  EXPECT_EQ(tiers.window_for(64, 1), 16);
+  EXPECT_EQ(tiers.window_for(64, 4), 7) << "32 batches are known at a time";
+  EXPECT_EQ(tiers.window_for(64, 100), 1);
+  EXPECT_EQ(tiers.window_for(64, 0), 16) << "the calling thread";
+  tiers.window = 0;
+  EXPECT_EQ(tiers.window_for(64, 100), 0);
+  tiers.row_cache_bytes = 0;
+  tiers.window = -1;
+  EXPECT_EQ(tiers.window_for(64, 1), 0) << "nobody would be told";
+}
+
+TEST(FeatureTiers, RowCacheOrWindowWithoutFilesIsRefused) {
+  EXPECT_THROW((FeatureTiers{.row_cache_bytes = 1 << 20}.validate()), Error);
+  EXPECT_THROW((FeatureTiers{.from = FeaturesFrom::kFile, .window = 4}.validate()), Error);
+  EXPECT_THROW((FeatureTiers{.from = FeaturesFrom::kFile, .row_cache_bytes = 4'096, .window = 32}.validate()),
+               Error);
+  EXPECT_NO_THROW((FeatureTiers{.from = FeaturesFrom::kFile, .row_cache_bytes = 4'096}.validate()));
 }
 
 }  // namespace

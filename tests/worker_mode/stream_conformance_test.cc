@@ -12,6 +12,13 @@ std::unique_ptr<BatchStream> open_loader(LoaderOptions options) {
   return std::make_unique<Loader>(options);
 }
 
+/// Each samples three batches ahead of the one that it gathers.
+std::unique_ptr<BatchStream> open_with_windows(LoaderOptions options) {
+  options.execution.num_workers = 2;
+  options.execution.features = {.from = FeaturesFrom::kFile, .row_cache_bytes = 1 << 20, .window = 3};
+  return std::make_unique<Loader>(options);
+}
+
 void kill_workers(BatchStream& stream) {
   for (const int pid : dynamic_cast<Loader&>(stream).worker_pids()) ::kill(pid, SIGKILL);
 }
@@ -19,7 +26,8 @@ void kill_workers(BatchStream& stream) {
 INSTANTIATE_TEST_SUITE_P(Streams, StreamConformance,
                          ::testing::Values(StreamKind{"InTheCallingThread", open_loader<0>, nullptr},
                                            StreamKind{"OneWorker", open_loader<1>, kill_workers},
-                                           StreamKind{"ThreeWorkers", open_loader<3>, kill_workers}),
+                                           StreamKind{"ThreeWorkers", open_loader<3>, kill_workers},
+                                           StreamKind{"Windows", open_with_windows, kill_workers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -146,6 +146,7 @@ class ThreadFillers final : public DoomedFillers {
     if (grant == WorkerPort::Grant::kAbandoned) return port.publish(claim, 0);
     std::memset(port.block(claim, bytes).data(), 0xEE, bytes / 2);
     if (doomed_[number]) return false;
+    port.note_writing(claim);
     maker.maker().write(port.block(claim, bytes));
     port.note_gathered(claim);
     return port.publish(claim, bytes);
@@ -245,6 +246,7 @@ class EventLoopFillers final : public DoomedFillers {
         break;
     }
     std::memcpy(port.block(reply.claim, reply.block.size()).data(), reply.block.data(), reply.block.size());
+    port.note_writing(reply.claim);
     port.note_gathered(reply.claim);
     return port.publish(reply.claim, reply.block.size());
   }

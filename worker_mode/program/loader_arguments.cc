@@ -25,7 +25,7 @@ LoaderArguments::LoaderArguments(LoaderOptions& options)
     : options_(options),
       fanouts_(text_of(options.batch.fanouts)),
       huge_pages_(to_string(options.execution.huge_pages)),
-      features_from_(to_string(options.execution.features)),
+      features_from_(to_string(options.execution.features.from)),
       subgraph_(to_string(options.batch.subgraph)),
       temporal_strategy_(to_string(options.batch.temporal_strategy)),
       negatives_(to_string(options.batch.link.negatives.mode)),
@@ -150,7 +150,7 @@ void LoaderArguments::add_pages(CommandLine& line) {
 }
 
 void LoaderArguments::add_features_from(CommandLine& line) {
-  hopfeed::add_features_from(line, features_from_);
+  hopfeed::add_features_from(line, features_from_, options_.execution.features);
 }
 
 void LoaderArguments::add_check_finite(CommandLine& line) {
@@ -171,17 +171,24 @@ void LoaderArguments::take() {
   if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
   take_links();
   options_.execution.huge_pages = parse_huge_pages(huge_pages_);
-  options_.execution.features = features_from(features_from_);
-  tell_how_features_are_read(options_.execution.features);
+  options_.execution.features.from = features_from(features_from_);
+  tell_how_features_are_read(options_.execution.features.from);
   if (no_shuffle_) options_.shuffle = false;
 }
 
-void add_features_from(CommandLine& line, std::string& name) {
+void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers) {
   line.option(
       "--features-from", name,
       "Where rows of features are read from: memory, that is mapped files, or file, for features larger "
       "than memory",
       {.one_of = {"memory", "file"}});
+  line.size_option("--row-cache", tiers.row_cache_bytes,
+                   "With --features-from file: memory for rows that batches will soon need again, shared by "
+                   "all workers (4G, 512M); default: none");
+  line.option("--window", tiers.window,
+              "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
+              "needed soon; default: 4, and 16 where batches have less than 512 seeds",
+              {.min = 0, .max = kMaxWindow});
 }
 
 void tell_how_features_are_read(FeaturesFrom from) {

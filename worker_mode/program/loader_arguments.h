@@ -40,7 +40,7 @@ class LoaderArguments {
   void add_workers(CommandLine& line);
   /// --huge-pages.
   void add_pages(CommandLine& line);
-  /// --features-from.
+  /// --features-from, --row-cache and --window.
   void add_features_from(CommandLine& line);
   /// --check-finite.
   void add_check_finite(CommandLine& line);
@@ -61,8 +61,8 @@ class LoaderArguments {
   bool no_shuffle_ = false;
 };
 
-/// The same of a program that has no loader: reads into `name`, which features_from() understands.
-void add_features_from(CommandLine& line, std::string& name);
+/// The same of a program that has no loader: `name` is for features_from().
+void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the
 /// same.
 void tell_how_features_are_read(FeaturesFrom from);

@@ -1,0 +1,44 @@
+// See feature_tiers.h.
+#include "core/batch/feature_tiers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::int64_t kManySeeds = 512;  // a batch of so many reads most of what a small cache holds
+constexpr std::int64_t kShortWindow = 4, kLongWindow = 16;
+
+}  // namespace
+
+std::string to_string(FeaturesFrom from) { return from == FeaturesFrom::kFile ? "file" : "memory"; }
+
+FeaturesFrom features_from(const std::string& name) {
+  if (name == "memory") return FeaturesFrom::kMemory;
+  if (name == "file") return FeaturesFrom::kFile;
+  throw Error(ErrorCode::kInvalid,
+              fmt::format("features from '{}' cannot be had; choose memory or file", name));
+}
+
+void FeatureTiers::validate() const {
+  require_valid(row_cache_bytes == 0 || from == FeaturesFrom::kFile,
+                "a row cache (row_cache_bytes) holds rows that are read from files; take features from file, "
+                "or leave it out");
+  require_valid(window >= -1 && window <= kMaxWindow,
+                fmt::format("window is {}; choose 0 to {} batches, or -1 for 4 or 16", window, kMaxWindow));
+  require_valid(window <= 0 || row_cache_bytes > 0,
+                "a window of batches serves the row cache; give row_cache_bytes, or leave window out");
+}
+
+std::int64_t FeatureTiers::window_for(std::int64_t seeds, std::int64_t num_workers) const {
+  if (row_cache_bytes == 0) return 0;
+  const std::int64_t wanted = window >= 0 ? window : seeds < kManySeeds ? kLongWindow : kShortWindow;
+  const std::int64_t share = (kMaxWindow + 1) / std::max<std::int64_t>(1, num_workers) - 1;
+  return std::min(wanted, std::max<std::int64_t>(share, std::min<std::int64_t>(1, wanted)));
+}
+
+}  // namespace hopfeed

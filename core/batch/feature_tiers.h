@@ -1,0 +1,38 @@
+// Where whoever makes batches reads the rows of features from, and what it keeps of them in memory. It
+// changes speed and memory, and no byte of a batch (docs/cache.md).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace hopfeed {
+
+/// kMemory: mapped files, which the page cache holds. kFile: read for each batch, past the page cache, for
+/// features larger than memory.
+enum class FeaturesFrom { kMemory, kFile };
+
+/// "memory" or "file".
+std::string to_string(FeaturesFrom from);
+/// The inverse. Throws kInvalid.
+FeaturesFrom features_from(const std::string& name);
+
+struct FeatureTiers {
+  FeaturesFrom from = FeaturesFrom::kMemory;
+  /// Bytes of memory, shared by all workers, for rows that were read from files (cache/dynamic_cache.h), its
+  /// bookkeeping included; 0: none. Only with kFile.
+  std::size_t row_cache_bytes = 0;
+  /// Batches that a worker samples ahead of the one that it gathers, so that the row cache knows which rows
+  /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds. Without a row cache none are.
+  std::int64_t window = -1;
+
+  /// Throws kInvalid naming the option.
+  void validate() const;
+  /// Batches of `seeds` that each of the workers samples ahead. All workers together tell the cache of no
+  /// more than it can know at a time.
+  std::int64_t window_for(std::int64_t seeds, std::int64_t num_workers) const;
+};
+
+/// More are no gain: a cache knows 32 batches at a time.
+inline constexpr std::int64_t kMaxWindow = 31;
+
+}  // namespace hopfeed

@@ -1,0 +1,21 @@
+// See tier_counts.h.
+#include "core/batch/tier_counts.h"
+
+#include <fmt/format.h>
+
+#include "core/base/memory_limits.h"
+
+namespace hopfeed {
+
+std::string TierCounts::text() const {
+  if (slow_rows() == 0) return {};
+  const std::int64_t rows = memory_rows + slow_rows();
+  const auto percent = [&](std::int64_t part) {
+    return 100 * static_cast<double>(part) / static_cast<double>(rows);
+  };
+  return fmt::format("{} rows: {:.1f}% from memory, {:.1f}% from the row cache, {:.1f}% from files ({} read)",
+                     rows, percent(memory_rows), percent(cache_rows), percent(file_rows),
+                     format_bytes(static_cast<std::size_t>(read_bytes)));
+}
+
+}  // namespace hopfeed

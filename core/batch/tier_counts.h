@@ -1,0 +1,59 @@
+// Rows of features by where they were read: what each tier served, and what that took (docs/cache.md).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace hopfeed {
+
+struct TierCounts {
+  std::int64_t memory_rows = 0, memory_bytes = 0;  // of mapped arrays
+  std::int64_t cache_rows = 0, cache_bytes = 0;    // of the dynamic cache before a slow tier
+  std::int64_t file_rows = 0, file_bytes = 0;      // of files, the rows' own bytes
+  std::int64_t reads = 0, read_bytes = 0;          // of files: reads, and whole pages
+
+  static constexpr std::size_t kNumbers = 8;
+  using Numbers = std::array<std::int64_t, kNumbers>;
+  /// Names of the numbers, as reports have them.
+  static constexpr std::array<const char*, kNumbers> kNames{"memory_rows", "memory_bytes", "cache_rows",
+                                                            "cache_bytes", "file_rows",    "file_bytes",
+                                                            "reads",       "read_bytes"};
+  Numbers numbers() const {
+    return {memory_rows, memory_bytes, cache_rows, cache_bytes, file_rows, file_bytes, reads, read_bytes};
+  }
+  static TierCounts of(const Numbers& n) {
+    return {.memory_rows = n[0],
+            .memory_bytes = n[1],
+            .cache_rows = n[2],
+            .cache_bytes = n[3],
+            .file_rows = n[4],
+            .file_bytes = n[5],
+            .reads = n[6],
+            .read_bytes = n[7]};
+  }
+  TierCounts& operator+=(const TierCounts& other) {
+    Numbers sum = numbers();
+    const Numbers more = other.numbers();
+    for (std::size_t i = 0; i < kNumbers; ++i) sum[i] += more[i];
+    return *this = of(sum);
+  }
+  TierCounts operator-(const TierCounts& other) const {
+    Numbers left = numbers();
+    const Numbers less = other.numbers();
+    for (std::size_t i = 0; i < kNumbers; ++i) left[i] -= less[i];
+    return of(left);
+  }
+  friend bool operator==(const TierCounts&, const TierCounts&) = default;
+
+  std::int64_t slow_rows() const { return cache_rows + file_rows; }
+  /// Of the rows that are not mapped: those that the cache had. 0 where there were none.
+  double cache_hit_rate() const {
+    return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;
+  }
+  /// "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)"; empty where
+  /// all are mapped.
+  std::string text() const;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,166 @@
+// One copy of memory for all processes of a machine.
+#include "worker_mode/machine_memory.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/support/watchdog.h"
+#include "worker_mode/worker_process.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MachineMemoryTest : public testing::WatchedTest<60> {
+ protected:
+  /// A name of this test's own.
+  static std::string name() {
+    static std::atomic<int> number{0};
+    return "test " + std::to_string(getpid()) + " " + std::to_string(++number);
+  }
+  static OwnedFd made(const std::string& text) { return memfd_of("test", text.data(), text.size()); }
+  static std::string text_of(int fd) {
+    char text[64] = "";
+    const ssize_t got = pread(fd, text, sizeof(text), 0);
+    return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  }
+  static ino_t inode(int fd) {
+    struct stat status {};
+    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+  }
+};
+
+TEST_F(MachineMemoryTest, WhoAsksForTheSameGetsTheSame) {
+  const std::string content = name();
+  int makings = 0;
+  const auto make = [&] { return ++makings, made("rows"); };
+  const MachineMemory first(content, make), second(content, make), other(name(), make);
+  EXPECT_EQ(makings, 2);
+  EXPECT_TRUE(first.made_here());
+  EXPECT_FALSE(second.made_here());
+  EXPECT_EQ(inode(first.fd()), inode(second.fd()));
+  EXPECT_NE(inode(first.fd()), inode(other.fd()));
+  EXPECT_EQ(text_of(second.fd()), "rows");
+}
+
+TEST_F(MachineMemoryTest, IsSharedByProcessesAndOutlivesItsMaker) {
+  const std::string content = name();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t maker = fork();
+  ASSERT_GE(maker, 0);
+  if (maker == 0) {
+    const MachineMemory memory(content, [] { return made("of another process"); });
+    [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const MachineMemory memory(content, [] { return made("of this one"); });
+  EXPECT_FALSE(memory.made_here());
+  kill(maker, SIGKILL);
+  waitpid(maker, nullptr, 0);
+  EXPECT_EQ(text_of(memory.fd()), "of another process");
+  const MachineMemory later(content, [] { return made("of this one"); });
+  EXPECT_TRUE(later.made_here());
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(MachineMemoryTest, OthersWaitWhileItIsMade) {
+  const std::string content = name();
+  std::atomic<int> makings{0};
+  std::vector<std::thread> threads;
+  std::vector<ino_t> inodes(8);
+  for (std::size_t i = 0; i < inodes.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const MachineMemory memory(content, [&] {
+        ++makings;
+        std::this_thread::sleep_for(300ms);
+        return made("slowly");
+      });
+      inodes[i] = inode(memory.fd());
+      std::this_thread::sleep_for(300ms);  // nobody is gone before all have it
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(makings, 1);
+  EXPECT_EQ(inodes, std::vector<ino_t>(inodes.size(), inodes[0]));
+}
+
+TEST_F(MachineMemoryTest, WhereMakingFails_TheNextOneMakesIt) {
+  const std::string content = name();
+  std::atomic<bool> begun{false};
+  std::thread failing([&] {
+    EXPECT_THROW(MachineMemory(content,
+                               [&]() -> OwnedFd {
+                                 begun = true;
+                                 std::this_thread::sleep_for(200ms);
+                                 throw Error(ErrorCode::kNoSpace, "no memory");
+                               }),
+                 Error);
+  });
+  while (!begun) std::this_thread::sleep_for(1ms);
+  const MachineMemory memory(content, [] { return made("at last"); });
+  EXPECT_TRUE(memory.made_here());
+  failing.join();
+}
+
+TEST_F(MachineMemoryTest, WhoDoesNotAnswerIsNotWaitedFor) {
+  const std::string content = name();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t maker = fork();
+  ASSERT_GE(maker, 0);
+  if (maker == 0) {
+    const MachineMemory memory(content, [] { return made("of a stopped process"); });
+    [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  kill(maker, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(maker, &status, WUNTRACED), maker);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const MachineMemory memory(content, [] { return made("of this one"); });
+  EXPECT_TRUE(memory.made_here());
+  kill(maker, SIGKILL);
+  waitpid(maker, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(MachineMemoryTest, ForkCanLetGoOfIt) {
+  const std::string content = name();
+  auto memory = std::make_unique<MachineMemory>(content, [] { return made("rows"); });
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    memory.reset();
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  const MachineMemory again(content, [] { return made("others"); });
+  EXPECT_FALSE(again.made_here());
+}
+
+}  // namespace
+}  // namespace hopfeed

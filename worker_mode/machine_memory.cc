@@ -1,0 +1,177 @@
+// See machine_memory.h. Messages of the socket, one byte each: "." at once, for those who wait to know that
+// somebody is at work; "!" with the descriptor, once it is made. Where that failed the socket just ends.
+#include "worker_mode/machine_memory.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "channel/bell.h"
+#include "core/base/error.h"
+#include "core/base/sha256.h"
+#include "core/base/thread_annotations.h"
+#include "worker_mode/passed_fds.h"
+#include "worker_mode/quiet_thread.h"
+
+namespace hopfeed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kFirstWord{2'000};  // of a process that is there, however busy
+constexpr std::chrono::milliseconds kAgain{20};
+constexpr int kBacklog = 128;
+constexpr char kAtWork = '.', kHere = '!';
+
+struct SocketName {
+  sockaddr_un address{};
+  socklen_t size = 0;
+};
+
+SocketName socket_name(const std::string& name) {
+  const std::string text = fmt::format("hopfeed-{}-{}", geteuid(), sha256(std::as_bytes(std::span(name))));
+  SocketName result;
+  result.address.sun_family = AF_UNIX;
+  // The first byte stays 0: an abstract name.
+  static_assert(sizeof(result.address.sun_path) > 8 + 10 + 1 + 64 + 1);
+  std::memcpy(result.address.sun_path + 1, text.data(), text.size());
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return result;
+}
+
+OwnedFd new_socket() {
+  constexpr const char* what = "cannot make a socket to share memory over";
+  return out_of_the_way(OwnedFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), what), what);
+}
+
+/// Anybody may take an abstract name; only our own user's processes are talked to.
+bool of_this_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+bool readable(int fd, std::chrono::milliseconds limit) {
+  pollfd poller{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&poller, 1, static_cast<int>(limit.count())) > 0;
+}
+
+}  // namespace
+
+/// The socket under the name, and a thread that answers.
+class MachineMemory::Offer {
+ public:
+  explicit Offer(OwnedFd listener) : listener_(std::move(listener)) {
+    thread_ = start_quiet_thread("cannot start a thread that shares memory", [this] { answer(); });
+  }
+  ~Offer() {
+    if (getpid() != process_) {  // a fork has none of our threads
+      thread_.detach();
+      return;
+    }
+    ring(stop_.fd());
+    thread_.join();
+  }
+  void give(int fd) {
+    const MutexLock lock(mutex_);
+    fd_ = fd;
+    for (const OwnedFd& peer : waiting_) send(peer, fd);
+    waiting_.clear();
+  }
+
+ private:
+  static void send(const OwnedFd& peer, int fd) {
+    // Who has gone meanwhile does not get it.
+    send_with_fds(peer.get(), std::as_bytes(std::span(&kHere, 1)), std::span(&fd, 1), MSG_DONTWAIT);
+  }
+  void answer() {
+    pollfd pollers[2] = {{.fd = stop_.fd(), .events = POLLIN, .revents = 0},
+                         {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+    while (poll(pollers, 2, -1) >= 0 || errno == EINTR) {
+      if (pollers[0].revents != 0) return;
+      OwnedFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!peer) {
+        std::this_thread::sleep_for(kAgain);  // no descriptor is left, say
+        continue;
+      }
+      if (!of_this_user(peer.get())) continue;
+      send_with_fds(peer.get(), std::as_bytes(std::span(&kAtWork, 1)), {}, MSG_DONTWAIT);
+      const MutexLock lock(mutex_);
+      if (fd_ >= 0)
+        send(peer, fd_);
+      else
+        waiting_.push_back(std::move(peer));
+    }
+  }
+
+  const pid_t process_ = getpid();
+  const OwnedFd listener_;
+  const Bell stop_;
+  Mutex mutex_;
+  int fd_ GUARDED_BY(mutex_) = -1;
+  std::vector<OwnedFd> waiting_ GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+namespace {
+
+enum class Said { kGiven, kGone, kSilent };
+
+/// What another process offers. kGone: there is none, or it ended or failed before it gave it. kSilent: who
+/// has the name does not answer, or is not of this user.
+Said ask_for(const SocketName& name, Clock::time_point give_up, OwnedFd& given) {
+  const OwnedFd socket = new_socket();
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
+    return errno == EAGAIN ? Said::kSilent : Said::kGone;
+  if (!of_this_user(socket.get())) return Said::kSilent;
+  std::chrono::milliseconds patience = kFirstWord;
+  for (;;) {
+    if (!readable(socket.get(), patience)) return Said::kSilent;
+    char word = 0;
+    ReceivedMessage got = receive_with_fds(socket.get(), std::as_writable_bytes(std::span(&word, 1)));
+    if (got.bytes <= 0) return Said::kGone;
+    if (word == kHere && !got.fds.empty()) {
+      given = out_of_the_way(got.fds.front(), "there is no descriptor left for shared memory");
+      return Said::kGiven;
+    }
+    patience = std::max(std::chrono::milliseconds(0),
+                        std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now()));
+  }
+}
+
+}  // namespace
+
+MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedFd()>& make,
+                             std::chrono::milliseconds patience) {
+  const SocketName address = socket_name(name);
+  const Clock::time_point give_up = Clock::now() + patience;
+  for (;;) {
+    OwnedFd listener = new_socket();
+    if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.address), address.size) == 0 &&
+        listen(listener.get(), kBacklog) == 0) {
+      offer_ = std::make_unique<Offer>(std::move(listener));
+      break;
+    }
+    const Said said = ask_for(address, give_up, fd_);
+    if (said == Said::kGiven) return;
+    if (said == Said::kSilent || Clock::now() >= give_up) break;
+    std::this_thread::sleep_for(kAgain);  // the name is free in a moment
+  }
+  fd_ = make();
+  made_here_ = true;
+  if (offer_) offer_->give(fd_.get());
+}
+
+MachineMemory::~MachineMemory() = default;
+
+}  // namespace hopfeed

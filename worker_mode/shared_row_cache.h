@@ -1,0 +1,16 @@
+// The row cache in front of a dataset's files (cache/dynamic_cache.h), of which a machine has one: the
+// workers of all loaders and ranks that read the dataset share it.
+#pragma once
+#include <memory>
+
+#include "core/batch/feature_tiers.h"
+#include "core/dataset/dataset.h"
+#include "worker_mode/machine_memory.h"
+
+namespace hopfeed {
+
+/// Null where none is asked for, or no attribute is read from files. Throws kInvalid where row_cache_bytes is
+/// no row of each attribute, kNoSpace.
+std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, const FeatureTiers& tiers);
+
+}  // namespace hopfeed
