@@ -150,8 +150,9 @@ void HeldRows::load(const Dataset& dataset) {
 }
 
 bool HeldRows::finite() const {
-  return std::ranges::all_of(
-      attrs_, [](const Attr& attr) { return count_nonfinite(attr.meta.type, attr.rows()) == 0; });
+  return std::ranges::all_of(attrs_, [](const Attr& attr) {
+    return count_nonfinite(attr.meta.type, attr.rows(), attr.meta.row_bytes()) == 0;
+  });
 }
 
 std::size_t HeldRows::bytes() const {

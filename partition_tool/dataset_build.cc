@@ -173,7 +173,7 @@ void Builder::write_attr(int type, int number) {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::span row(block.data() + i * stride, row_bytes);
           attr.read_row(order.original[first + i], row);
-          bad += count_nonfinite(attr.type, row);
+          bad += count_nonfinite(attr.type, row, row_bytes);
           fingerprints_[worker].add_attr(type, order.original[first + i], number, row);
         }
         nonfinite += bad;

@@ -184,7 +184,7 @@ void EdgeArrays::write_attr(int number, std::span<Fingerprint> fingerprints,
         [&](std::int64_t edges) { block.assign(edges * stride, std::byte{0}); },
         [&](int worker, std::int64_t node, std::int64_t begin, std::int64_t end) {
           const std::span<const std::byte> rows = readers[worker].read(node);
-          bad += count_nonfinite(meta.type, rows);
+          bad += count_nonfinite(meta.type, rows, row_bytes);
           fingerprints[worker].add_edge_attr(edge_type_, node, number, rows);
           for (std::int64_t i = begin; i < end; ++i)
             std::memcpy(block.data() + i * stride, rows.data() + (i - begin) * row_bytes, row_bytes);

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
+#include "trainer/dequantised.h"
 
 namespace hopfeed {
 namespace {
@@ -28,6 +29,10 @@ constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "e
                            kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index";
 
 torch::Tensor to_tensor(const ArrayView& array, std::shared_ptr<const void> owner) {
+  if (has_scale(array.type)) {
+    const QuantisedRows rows = quantised_rows(array);
+    return dequantised(rows, {array.shape.data(), array.shape.size()});
+  }
   void* data = const_cast<std::byte*>(
       array.bytes.data());  // from_blob takes no const; nobody writes (batch_tensors.h)
   const c10::IntArrayRef shape(array.shape.data(), array.shape.size());
@@ -165,9 +170,12 @@ torch::Dtype dtype_of(ElementType type) {
       return torch::kBool;
     case ElementType::kUint32:
       return torch::kUInt32;
+    case ElementType::kInt8Scaled:
+    case ElementType::kInt4Scaled:
+      break;
   }
-  throw Error(ErrorCode::kUnsupported,
-              "element type " + std::to_string(static_cast<int>(type)) + " is unknown to Torch");
+  throw Error(ErrorCode::kUnsupported, "element type " + std::to_string(static_cast<int>(type)) + " (" +
+                                           to_string(type) + ") is unknown to Torch");
 }
 
 BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner) {

@@ -1,5 +1,6 @@
 // A batch as tensors over the slot's own memory, under PyG's names. Nothing is copied; each tensor keeps the
-// batch, and so its slot, until the last of them is gone.
+// batch, and so its slot, until the last of them is gone. Rows that are stored in fewer bits than layers
+// compute with are copied: int8 and int4 with a scale become float32, and so does x of half floats.
 #pragma once
 #include <torch/torch.h>
 
@@ -21,7 +22,7 @@ namespace hopfeed {
 
 /// Nodes of one type.
 struct NodeTensors {
-  torch::Tensor x;     // [n, ...] as stored; undefined where the batch carries none
+  torch::Tensor x;     // [n, ...] as stored, or float32; undefined where the batch carries none
   torch::Tensor y;     // [n] int64, -1 for a node without a label; undefined where the batch carries none
   torch::Tensor n_id;  // int64 [n]
   std::vector<std::int64_t> num_sampled_nodes;  // [h + 1]; empty in a bidirectional batch
@@ -108,6 +109,7 @@ TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner);
 TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
                                    std::shared_ptr<const void> owner);
+/// Throws kUnsupported for types with a scale, whose rows no tensor can lie over.
 torch::Dtype dtype_of(ElementType type);
 
 }  // namespace hopfeed

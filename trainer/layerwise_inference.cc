@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "trainer/batch_tensors.h"
+#include "trainer/dequantised.h"
 #include "trainer/mean_aggregation.h"
 #include "trainer/tensor_pool.h"
 
@@ -32,18 +33,22 @@ void for_each_chunk(std::span<const std::int64_t> offsets, Body body) {
   }
 }
 
-std::int64_t width_of(const AttrView& attr) {
-  return attr.row_bytes / static_cast<std::int64_t>(element_bytes(attr.type));
-}
-
 /// An array that lies in a mapped file, as a tensor that owns nothing.
 torch::Tensor mapped(const void* data, ElementType type, c10::IntArrayRef shape, c10::IntArrayRef strides) {
   return torch::from_blob(const_cast<void*>(data), shape, strides, torch::TensorOptions(dtype_of(type)));
 }
 
-torch::Tensor mapped_rows(const AttrView& attr, const Chunk& chunk) {
-  return mapped(attr.parts[chunk.part] + chunk.begin * attr.stride_bytes, attr.type,
-                {chunk.rows(), width_of(attr)},
+/// Rows with a scale as their values, which are copied.
+torch::Tensor attr_rows(const AttrView& attr, const Chunk& chunk) {
+  const std::byte* const first = attr.parts[chunk.part] + chunk.begin * attr.stride_bytes;
+  if (has_scale(attr.type))
+    return dequantised({.type = attr.type,
+                        .elements = attr.row_elements,
+                        .stride_bytes = attr.stride_bytes,
+                        .count = chunk.rows(),
+                        .rows = first},
+                       {chunk.rows(), attr.row_elements});
+  return mapped(first, attr.type, {chunk.rows(), attr.row_elements},
                 {attr.stride_bytes / static_cast<std::int64_t>(element_bytes(attr.type)), 1});
 }
 
@@ -120,7 +125,7 @@ class Inference {
 
   void check_width(int node_type, const torch::Tensor& weight) const {
     if (model_.embedding(node_type).defined()) return;
-    const std::int64_t width = width_of(dataset_.attr(node_type, "x"));
+    const std::int64_t width = dataset_.attr(node_type, "x").row_elements;
     if (width == weight.size(1)) return;
     throw Error(ErrorCode::kInvalid, "the model was made for " + std::to_string(weight.size(1)) +
                                          " features, the dataset has " + std::to_string(width) +
@@ -132,7 +137,7 @@ class Inference {
   torch::Tensor input(int node_type, const Chunk& chunk) const {
     if (h_[node_type].defined()) return chunk.of(h_[node_type]);
     const torch::Tensor embedding = model_.embedding(node_type);
-    if (!embedding.defined()) return mapped_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
+    if (!embedding.defined()) return attr_rows(dataset_.attr(node_type, "x"), chunk).to(dtype_);
     torch::Tensor ids = torch::arange(chunk.first, chunk.first + chunk.rows(), torch::kInt64),
                   original = ids.clone();
     dataset_.original_ids(node_type,
@@ -221,7 +226,7 @@ Accuracy split_accuracy(const torch::Tensor& logits, const Dataset& dataset, con
   const std::span<const std::int64_t> ids = dataset.split(node_type, split);
   torch::Tensor labels = torch::empty({dataset.num_nodes(node_type)}, torch::kInt64);
   for_each_chunk(attr.partition_offsets,
-                 [&](const Chunk& chunk) { chunk.of(labels).copy_(mapped_rows(attr, chunk).squeeze(1)); });
+                 [&](const Chunk& chunk) { chunk.of(labels).copy_(attr_rows(attr, chunk).squeeze(1)); });
   torch::Tensor rows = torch::empty({static_cast<std::int64_t>(ids.size())}, torch::kInt64);
   std::transform(ids.begin(), ids.end(), rows.mutable_data_ptr<std::int64_t>(),
                  [&](std::int64_t id) { return dataset.dataset_id(node_type, id); });

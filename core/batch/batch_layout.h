@@ -19,6 +19,8 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kBlockMagic = 0x314B434C42504F48;  // "HOPBLCK1"
 inline constexpr std::uint32_t kBlockVersion = 1;
+/// Of blocks with an array of a type with a scale (has_scale), and of no others.
+inline constexpr std::uint32_t kScaledBlockVersion = 2;
 inline constexpr std::size_t kBlockAlignment = 64;
 
 /// Whom an array belongs to: the batch as a whole, a node type or an edge type (PyG: batch, batch[ntype],
@@ -48,7 +50,7 @@ struct BlockEntry {
   std::uint16_t type = 0;          // node or edge type number; 0 for the batch
   std::int64_t shape[4] = {0, 0, 0, 0};
   std::uint64_t offset = 0;  // from the start of the block, a multiple of 64
-  std::uint64_t bytes = 0;   // product of shape and element size
+  std::uint64_t bytes = 0;   // bytes_of_array: product of shape and element size
 };
 static_assert(sizeof(BlockEntry) == 96);
 

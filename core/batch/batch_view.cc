@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <optional>
 
 #include "core/base/limits.h"
 #include "core/batch/packed_block.h"
@@ -27,17 +28,20 @@ std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t 
   const auto fail = [&](const char* what) { corrupt(fmt::format("array {} {}", i, what)); };
   if (entry.name[0] == 0 || std::memchr(entry.name, 0, sizeof(entry.name)) == nullptr)
     fail("has no name that ends");
-  std::uint64_t bytes = element_bytes(static_cast<ElementType>(entry.element_type));
-  if (bytes == 0) fail("has an unknown element type");
+  const auto type = static_cast<ElementType>(entry.element_type);
+  if (element_bytes(type) == 0 || (has_scale(type) && header.version < kScaledBlockVersion))
+    fail("has an unknown element type");
   if (entry.num_dims > 4) fail("has more than 4 dimensions");
   for (int d = 0; d < 4; ++d) {
     if (d >= entry.num_dims && entry.shape[d] != 0) fail("has a shape beyond its dimensions");
     if (d >= entry.num_dims) continue;
     if (entry.shape[d] < 0) fail("has a negative dimension");
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(entry.shape[d]), &bytes))
-      fail("has a shape that overflows");
   }
-  if (bytes != entry.bytes) fail("has a length that is not the product of its shape");
+  if (has_scale(type) && entry.num_dims == 0) fail("has no rows, of which each would have a scale");
+  const std::optional<std::int64_t> bytes = bytes_of_array(type, {entry.shape, entry.num_dims});
+  if (!bytes) fail("has a shape that overflows");
+  if (static_cast<std::uint64_t>(*bytes) != entry.bytes)
+    fail("has a length that is not the product of its shape");
   const std::uint16_t types = entry.store == static_cast<std::uint16_t>(Store::kNode) ? header.num_node_types
                               : entry.store == static_cast<std::uint16_t>(Store::kEdge)
                                   ? header.num_edge_types
@@ -46,7 +50,7 @@ std::uint64_t check_entry(const BlockEntry& entry, std::size_t i, std::uint64_t 
     fail("belongs to no node or edge type");
   std::uint64_t end = 0;
   if (entry.offset % kBlockAlignment != 0 || entry.offset < previous_end ||
-      __builtin_add_overflow(entry.offset, bytes, &end) || end > header.bytes) {
+      __builtin_add_overflow(entry.offset, entry.bytes, &end) || end > header.bytes) {
     fail("lies outside its place");
   }
   return end;
@@ -62,9 +66,10 @@ BatchView::BatchView(std::span<const std::byte> bytes, Form form) {
   const BlockHeader& header = *reinterpret_cast<const BlockHeader*>(bytes.data());
   if (header.magic != (form == Form::kWhole ? kBlockMagic : kPackedMagic))
     corrupt(fmt::format("it does not begin with {}", form == Form::kWhole ? "HOPBLCK1" : "HOPPACK1"));
-  if (header.version != kBlockVersion) {
-    throw Error(ErrorCode::kVersion, fmt::format("batch block version {}; this hopfeed reads version {}",
-                                                 header.version, kBlockVersion));
+  if (header.version != kBlockVersion && header.version != kScaledBlockVersion) {
+    throw Error(ErrorCode::kVersion,
+                fmt::format("batch block version {}; this hopfeed reads versions {} and {}", header.version,
+                            kBlockVersion, kScaledBlockVersion));
   }
   if (header.num_arrays > kMaxBlockArrays || header.bytes > kMaxBlockBytes || header.bytes > bytes.size() ||
       header.bytes % kBlockAlignment != 0) {
@@ -73,7 +78,13 @@ BatchView::BatchView(std::span<const std::byte> bytes, Form form) {
   }
   std::uint64_t end = sizeof(BlockHeader) + std::uint64_t{header.num_arrays} * sizeof(BlockEntry);
   if (end > header.bytes) corrupt("its table is longer than the block");
-  for (std::size_t i = 0; i < header.num_arrays; ++i) end = check_entry(entry_at(bytes, i), i, end, header);
+  bool scaled = false;
+  for (std::size_t i = 0; i < header.num_arrays; ++i) {
+    end = check_entry(entry_at(bytes, i), i, end, header);
+    scaled = scaled || has_scale(static_cast<ElementType>(entry_at(bytes, i).element_type));
+  }
+  if (header.version == kScaledBlockVersion && !scaled)
+    corrupt("its version is another than its arrays need");
   bytes_ = bytes.first(header.bytes);
 }
 
@@ -85,6 +96,19 @@ ArrayView BatchView::array(int i) const {
           .type_number = entry.type,
           .shape = {entry.shape, entry.num_dims},
           .bytes = bytes_.subspan(entry.offset, entry.bytes)};
+}
+
+QuantisedRows quantised_rows(const ArrayView& array) {
+  if (!has_scale(array.type))
+    throw Error(ErrorCode::kInvalid, fmt::format("array '{}' holds {}, whose rows have no scale", array.name,
+                                                 to_string(array.type)));
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : array.shape.subspan(1)) elements *= dim;
+  return {.type = array.type,
+          .elements = elements,
+          .stride_bytes = quantised_row_bytes(array.type, elements),
+          .count = array.shape[0],
+          .rows = array.bytes.data()};
 }
 
 ArrayView BatchView::find(std::string_view name, Store store, int type_number) const {

@@ -7,6 +7,7 @@
 
 #include "core/base/element_type.h"
 #include "core/base/error.h"
+#include "core/base/quantised_rows.h"
 #include "core/batch/batch_layout.h"
 
 namespace hopfeed {
@@ -25,6 +26,10 @@ struct ArrayView {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 };
+
+/// The rows of an array whose type has a scale, which is the only way to read them; throws kInvalid for
+/// others.
+QuantisedRows quantised_rows(const ArrayView& array);
 
 class BatchView {
  public:

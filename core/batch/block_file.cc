@@ -93,7 +93,9 @@ void store_npz(const BatchView& batch, AtomicFile& file) {
   std::vector<std::string> heads;
   for (int i = 0; i < batch.num_arrays(); ++i) {
     const ArrayView array = batch.array(i);
-    heads.push_back(npy_head(npy_descr(array.type), {array.shape.begin(), array.shape.end()}));
+    std::vector<std::int64_t> shape(array.shape.begin(), array.shape.end());
+    if (has_scale(array.type)) shape = {array.shape[0], quantised_rows(array).stride_bytes};  // rows of bytes
+    heads.push_back(npy_head(npy_descr(array.type), shape));
   }
   Archive archive;
   for (int i = 0; i < batch.num_arrays(); ++i) {

@@ -7,14 +7,13 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/saturating.h"
 
 namespace hopfeed {
 
 int BlockWriter::add(const BlockArray& array) {
   BlockEntry entry;
   if (array.name.empty() || array.name.size() >= sizeof(entry.name) || !array.shape.valid() ||
-      entries_.size() >= kMaxBlockArrays) {
+      (has_scale(array.element) && array.shape.size() == 0) || entries_.size() >= kMaxBlockArrays) {
     throw Error(ErrorCode::kInvalid, "no place for array '" + std::string(array.name) + "' in a batch block");
   }
   std::memcpy(entry.name, array.name.data(), array.name.size());
@@ -22,12 +21,10 @@ int BlockWriter::add(const BlockArray& array) {
   entry.num_dims = static_cast<std::uint16_t>(array.shape.size());
   entry.store = static_cast<std::uint16_t>(array.store);
   entry.type = static_cast<std::uint16_t>(array.type);
-  std::int64_t bytes = element_bytes(array.element);
-  for (std::size_t d = 0; d < array.shape.size(); ++d) {
-    entry.shape[d] = array.shape[d];
-    bytes = saturating_product(bytes, array.shape[d]);
-  }
-  entry.bytes = std::min(static_cast<std::uint64_t>(bytes), std::uint64_t{kMaxBlockBytes});
+  std::ranges::copy(array.shape.dims(), entry.shape);
+  constexpr auto kMost = static_cast<std::int64_t>(kMaxBlockBytes);
+  entry.bytes = static_cast<std::uint64_t>(
+      std::min(bytes_of_array(array.element, array.shape.dims()).value_or(kMost), kMost));
   entry.offset = entries_.empty() ? 0 : align(entries_.back().offset + entries_.back().bytes);
   entries_.push_back(entry);
   return static_cast<int>(entries_.size()) - 1;
@@ -58,6 +55,10 @@ void BlockWriter::begin(BlockHeader header, std::span<std::byte> block) {
     throw Error(ErrorCode::kInvalid, "the place for a batch block has " + std::to_string(block.size()) +
                                          " bytes, needed are " + std::to_string(bytes()));
   block_ = block;
+  const bool scaled = std::ranges::any_of(entries_, [](const BlockEntry& entry) {
+    return has_scale(static_cast<ElementType>(entry.element_type));
+  });
+  header.version = scaled ? kScaledBlockVersion : kBlockVersion;
   header.num_arrays = static_cast<std::uint32_t>(entries_.size());
   header.bytes = block.size();
   const std::size_t table_end = sizeof(BlockHeader) + entries_.size() * sizeof(BlockEntry),

@@ -28,6 +28,8 @@ class BlockShape {
   }
   std::size_t size() const { return size_; }
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
+  /// Of a valid shape.
+  std::span<const std::int64_t> dims() const { return {dims_, size_}; }
   /// Whether an array can have it: not too many dimensions, none of them negative.
   bool valid() const {
     return size_ <= kMaxDims && std::all_of(dims_, dims_ + size_, [](std::int64_t dim) { return dim >= 0; });
@@ -59,8 +61,8 @@ class BlockWriter {
   bool is_unique(int array) const;
   /// Bytes of the whole block.
   std::size_t bytes() const { return align(end_of_last()); }
-  /// Writes header, table and zeroed gaps into `block` (exactly bytes() long). `header` carries what only the
-  /// caller knows.
+  /// Writes header (of the oldest version that has all the arrays), table and zeroed gaps into `block`
+  /// (exactly bytes() long). `header` carries what only the caller knows.
   void begin(BlockHeader header, std::span<std::byte> block);
   /// The place of an array, after `begin`.
   template <class T>

@@ -28,6 +28,18 @@ std::int64_t count(std::span<const std::byte> values, std::type_identity_t<Word>
   return found;
 }
 
+std::int64_t count_scales(std::span<const std::byte> rows, std::int64_t row_bytes) {
+  std::int64_t found = 0;
+  for (; !rows.empty(); rows = rows.subspan(static_cast<std::size_t>(row_bytes)))
+    found += count<std::uint32_t>(rows.first(kScaleBytes), 0x7F800000);
+  return found;
+}
+
+std::int64_t count_in(const ArrayView& array) {
+  return count_nonfinite(array.type, array.bytes,
+                         has_scale(array.type) ? quantised_rows(array).stride_bytes : 0);
+}
+
 /// The node that row `row` of an attribute belongs to: in a packed block the row-th whose rows are not held.
 std::size_t node_of(const BatchView& batch, const ArrayView& array, std::size_t row) {
   const ArrayView held = batch.find(kHeldBits, Store::kNode, array.type_number);
@@ -38,23 +50,27 @@ std::size_t node_of(const BatchView& batch, const ArrayView& array, std::size_t 
 }
 
 [[noreturn]] void report(const BatchView& batch, const ArrayView& array) {
-  const std::size_t width = element_bytes(array.type);
+  const std::size_t row_bytes = array.bytes.size() / static_cast<std::size_t>(array.shape[0]),
+                    width = has_scale(array.type) ? row_bytes : element_bytes(array.type),
+                    columns = row_bytes / width;
   std::size_t at = 0;
-  while (count_nonfinite(array.type, array.bytes.subspan(at * width, width)) == 0) ++at;
-  const std::size_t columns = array.bytes.size() / width / static_cast<std::size_t>(array.shape[0]);
+  while (count_nonfinite(array.type, array.bytes.subspan(at * width, width),
+                         static_cast<std::int64_t>(row_bytes)) == 0)
+    ++at;
   const auto n_id = batch.get("n_id", Store::kNode, array.type_number).as<std::int64_t>();
   throw Error(
       ErrorCode::kInvalid,
-      fmt::format("batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
-                  "column {}; clean the data (--reject-nonfinite refuses it at the import) or leave out "
-                  "check_finite",
-                  batch.key().epoch, batch.key().first, batch.key().count, array.name,
-                  n_id[node_of(batch, array, at / columns)], at % columns));
+      fmt::format(
+          "batch (epoch {}, first {}, count {}): attribute '{}' of node {} is NaN or infinite in "
+          "{}; clean the data (--reject-nonfinite refuses it at the import) or leave out check_finite",
+          batch.key().epoch, batch.key().first, batch.key().count, array.name,
+          n_id[node_of(batch, array, at / columns)],
+          has_scale(array.type) ? "its scale" : fmt::format("column {}", at % columns)));
 }
 
 }  // namespace
 
-std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values) {
+std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values, std::int64_t row_bytes) {
   switch (type) {
     case ElementType::kFloat16:
       return count<std::uint16_t>(values, 0x7C00);
@@ -64,6 +80,9 @@ std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values
       return count<std::uint32_t>(values, 0x7F800000);
     case ElementType::kFloat64:
       return count<std::uint64_t>(values, 0x7FF0000000000000);
+    case ElementType::kInt8Scaled:
+    case ElementType::kInt4Scaled:
+      return count_scales(values, row_bytes);
     default:
       return 0;
   }
@@ -72,7 +91,7 @@ std::int64_t count_nonfinite(ElementType type, std::span<const std::byte> values
 void require_finite(const BatchView& batch) {
   for (int i = 0; i < batch.num_arrays(); ++i) {
     const ArrayView array = batch.array(i);
-    if (array.store == Store::kNode && count_nonfinite(array.type, array.bytes) > 0) report(batch, array);
+    if (array.store == Store::kNode && count_in(array) > 0) report(batch, array);
   }
 }
 

@@ -253,7 +253,8 @@ AttrView view_of(const AttrMeta& attr, std::span<const std::byte* const> parts,
           .partition_offsets = offsets,
           .type = attr.type,
           .row_bytes = attr.row_bytes(),
-          .stride_bytes = attr.stride_bytes};
+          .stride_bytes = attr.stride_bytes,
+          .row_elements = attr.row_elements()};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -18,7 +19,7 @@ std::int64_t AttrMeta::row_elements() const {
 }
 
 std::int64_t AttrMeta::row_bytes() const {
-  return row_elements() * static_cast<std::int64_t>(element_bytes(type));
+  return bytes_of_row(type, shape).value_or(std::numeric_limits<std::int64_t>::max());
 }
 
 const AttrMeta* find_attr(const std::vector<AttrMeta>& attrs, const std::string& name) {
@@ -69,7 +70,16 @@ int DatasetMeta::reverse_edge_type(int edge_type) const {
   return -1;
 }
 
+namespace {
+
+bool any_has_scale(const std::vector<AttrMeta>& attrs) {
+  return std::ranges::any_of(attrs, has_scale, &AttrMeta::type);
+}
+
+}  // namespace
+
 int EdgeTypeMeta::version() const {
+  if (any_has_scale(attrs)) return kScaledDatasetVersion;
   if (!weights.empty()) return kWeightsDatasetVersion;
   if (!times.empty()) return kTimesDatasetVersion;
   return has_links() ? kLinksDatasetVersion : kPlainDatasetVersion;
@@ -77,6 +87,8 @@ int EdgeTypeMeta::version() const {
 
 int DatasetMeta::version() const {
   int version = kPlainDatasetVersion;
+  for (const NodeTypeMeta& node : node_types)
+    if (any_has_scale(node.attrs)) version = kScaledDatasetVersion;
   for (const EdgeTypeMeta& edge : edge_types) version = std::max(version, edge.version());
   return version;
 }

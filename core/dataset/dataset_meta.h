@@ -34,7 +34,9 @@
 
 namespace hopfeed {
 
-inline constexpr int kDatasetVersion = 7;
+inline constexpr int kDatasetVersion = 8;
+/// Attributes whose rows have a scale (has_scale).
+inline constexpr int kScaledDatasetVersion = 8;
 /// A dataset is written in the oldest version that holds all of it, to the byte as before. Version 7 brought
 /// the sources in alias tables; those of earlier versions, without them, are read.
 inline constexpr int kWeightsDatasetVersion = 7;

@@ -38,14 +38,9 @@ AttrMeta read_attr(const MetaFields& in) {
   attr.type = in.element("element_type");
   attr.shape = in.integers("shape", 1, kMaxRowBytes, 3);
   attr.stride_bytes = in.integer("stride_bytes", 1, kMaxRowBytes);
-  std::uint64_t row = element_bytes(attr.type);
-  for (std::int64_t d : attr.shape) {
-    if (__builtin_mul_overflow(row, static_cast<std::uint64_t>(d), &row) ||
-        row > static_cast<std::uint64_t>(kMaxRowBytes))
-      in.fail("has rows that are too wide");
-  }
-  const auto stride = static_cast<std::uint64_t>(attr.stride_bytes);
-  if (stride < row || stride % element_bytes(attr.type) != 0)
+  const std::int64_t row = attr.row_bytes();
+  if (row > kMaxRowBytes) in.fail("has rows that are too wide");
+  if (attr.stride_bytes < row || attr.stride_bytes % static_cast<std::int64_t>(element_bytes(attr.type)) != 0)
     in.fail("has a stride that is shorter than a row or no multiple of its element");
   return attr;
 }
@@ -240,6 +235,8 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
     if (version < kTimesDatasetVersion && !edge.times.empty()) refuse_version(" with times");
   }
   if (meta.node_types.empty()) in.fail("has no node type");
+  if (version < kScaledDatasetVersion && meta.version() == kScaledDatasetVersion)
+    in.fail("has what its version does not know: rows with a scale");
   check_reverses(in, meta);
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");

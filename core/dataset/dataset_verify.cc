@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/quantised_rows.h"
 #include "core/dataset/alias_table.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/fingerprint.h"
@@ -156,11 +157,18 @@ class Verifier {
         if (labels && (label < -1 || label >= node.num_classes))
           damaged(path(file),
                   fmt::format("row {} has label {}, but there are {} classes", i, label, node.num_classes));
+        check_row(view, row, file, i);
         fingerprint_.add_attr(t, originals_[t][begin + i], a,
                               {row, static_cast<std::size_t>(view.row_bytes)});
       }
       advance_file(file);
     }
+  }
+
+  void check_row(const AttrView& attr, const std::byte* row, const std::string& file, std::int64_t i) const {
+    if (has_scale(attr.type) && !is_quantised_row(attr.type, attr.row_elements, row))
+      damaged(path(file), fmt::format("row {} is no row of {}: no numbers give its scale and elements", i,
+                                      to_string(attr.type)));
   }
 
   void check_hotness(int t, int p) {
@@ -188,16 +196,18 @@ class Verifier {
     const EdgeTypeMeta& edge = meta_.edge_types[e];
     const AttrView view = dataset_.edge_attr(e, edge.attrs[a].name);
     const CscPart part = dataset_.csc(e).parts[p];
+    const std::string file = edge_attr_path(p, edge, edge.attrs[a].name);
     std::vector<std::byte> rows;
     for (std::int64_t row = 0; row < part.num_rows; ++row) {
       rows.clear();
       for (std::int64_t i = part.rows[row].offset; i < part.rows[row + 1].offset; ++i) {
         const std::byte* at = view.parts[p] + i * view.stride_bytes;
+        check_row(view, at, file, i);
         rows.insert(rows.end(), at, at + view.row_bytes);
       }
       fingerprint_.add_edge_attr(e, part.rows[row].original_id, a, rows);
     }
-    advance_file(edge_attr_path(p, edge, edge.attrs[a].name));
+    advance_file(file);
   }
 
   // Alias tables are made again: only the same weights give the same.

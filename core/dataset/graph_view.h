@@ -105,6 +105,7 @@ struct AttrView {
   ElementType type = ElementType::kFloat32;
   std::int64_t row_bytes = 0;  // without padding
   std::int64_t stride_bytes = 0;
+  std::int64_t row_elements = 0;
 };
 
 /// Which partition owns a node: the last p with offsets[p] <= id. O(log P); the caller has checked the range.

@@ -119,16 +119,17 @@ void add_edits(CommandLine& line, ChangeChoices& choices, const AddWriteOptions&
 }
 
 void add_convert(CommandLine& line, ChangeChoices& choices, const AddWriteOptions& add_write_options) {
-  CommandLine& command = add_command(line, choices, add_write_options, "convert",
-                                     "Give attributes another element type: float32 becomes float16 or "
-                                     "bfloat16, or these float32 again");
+  CommandLine& command =
+      add_command(line, choices, add_write_options, "convert",
+                  "Give attributes another element type: float32 becomes float16, bfloat16, "
+                  "int8 or int4 (with a scale per row), or these float32 again");
   command.repeatable_option(
-      "--attr", "NAME=TYPE", "Attribute of nodes or edges, and float16, bfloat16 or float32",
+      "--attr", "NAME=TYPE", "Attribute of nodes or edges, and float16, bfloat16, int8, int4 or float32",
       [&choices](const std::string& text) {
         const std::size_t at = text.find('=');
         if (at == 0 || at == std::string::npos)
           throw Error(ErrorCode::kInvalid, fmt::format("--attr is '{}'; give NAME=TYPE (x=float16)", text));
-        if (!choices.convert.attrs.emplace(text.substr(0, at), element_type_from(text.substr(at + 1))).second)
+        if (!choices.convert.attrs.emplace(text.substr(0, at), convertible_type(text.substr(at + 1))).second)
           throw Error(ErrorCode::kInvalid, fmt::format("--attr {} is given twice", text.substr(0, at)));
       });
   change_by(command, choices, choices.convert, convert_attributes);

@@ -99,6 +99,16 @@ TEST_P(HeldRowsOfKind, OfTwoNodeTypesToo) {
 INSTANTIATE_TEST_SUITE_P(Kinds, HeldRowsOfKind, ::testing::ValuesIn(testing::all_kinds()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(HeldRowsWithAScale, AreTheWholeBatchToo) {
+  const TempFolder folder;
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    testing::TinyGraph graph = testing::random_graph({.num_nodes = 500, .num_edges = 5'000, .x_width = 75});
+    graph.x_type = type;
+    testing::write_tiny_dataset(folder.path() / "data", graph, testing::random_cut(graph, 3, 2));
+    expect_whole_for_every_share(Dataset(folder.path() / "data"), {.fanouts = {5, 5}});
+  }
+}
+
 class HeldRowsTest : public ::testing::Test {
  protected:
   /// 400 nodes with 40 features each, so that leaving a row out pays, in `partitions` parts.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -19,11 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 using testing::file_bytes;
 
-testing::Block ring_batch() {
+testing::Block ring_batch(ElementType x_type = ElementType::kFloat32) {
   testing::TempFolder folder;
   auto graph = testing::ring_graph(6);
   graph.x_width = 3;
   for (int i = 0; i < 18; ++i) graph.x.push_back(static_cast<float>(i) / 2);
+  graph.x_type = x_type;
   graph.y = {0, 1, 2, 0, 1, 2};
   graph.num_classes = 3;
   testing::write_tiny_dataset(folder.path() / "ring", graph);
@@ -32,15 +34,21 @@ testing::Block ring_batch() {
                              {.fanouts = {1, 2}, .edge_ids = true}, 42);
 }
 
-TEST(BatchBlock, EqualsTheGoldenFile) {
-  const auto block = ring_batch();
-  const fs::path golden = testing::golden("ring_batch.block");
+void expect_golden_block(const testing::Block& block, const std::string& name) {
+  const fs::path golden = testing::golden(name);
   if (testing::stores_golden()) store_block(block.view(), golden);
   const std::string expected = file_bytes(golden);
   ASSERT_EQ(block.size(), expected.size());
   EXPECT_EQ(std::memcmp(block.memory.bytes().data(), expected.data(), expected.size()), 0)
       << "the layout or the draws have changed; if that was meant, raise kBlockVersion and run this test "
          "with HOPFEED_STORE_GOLDEN=1";
+}
+
+TEST(BatchBlock, EqualsTheGoldenFile) { expect_golden_block(ring_batch(), "ring_batch.block"); }
+
+TEST(BatchBlock, WithRowsThatHaveAScale_EqualsTheGoldenFilesOfTheNextVersion) {
+  expect_golden_block(ring_batch(ElementType::kInt8Scaled), "ring_batch_int8.block");
+  expect_golden_block(ring_batch(ElementType::kInt4Scaled), "ring_batch_int4.block");
 }
 
 TEST(BatchBlock, IsStoredWholeAndRead) {
@@ -56,6 +64,12 @@ TEST(BatchBlock, IsStoredWholeAndRead) {
                            "num_sampled_nodes.npy"}) {
     EXPECT_NE(npz.find(name), std::string::npos) << name;
   }
+  const auto scaled = ring_batch(ElementType::kInt4Scaled);
+  store_block(scaled.view(), folder.path() / "scaled.npz");
+  EXPECT_NE(file_bytes(folder.path() / "scaled.npz")
+                .find(fmt::format("'descr': '|u1', 'fortran_order': False, 'shape': ({}, 6)",
+                                  scaled.view().num_nodes())),
+            std::string::npos);
   EXPECT_THROW(store_block(block.view(), folder.path() / "missing/b.npz"), Error);
   EXPECT_THROW(store_block(block.view(), folder.path() / "missing/b.block"), Error);
 }
@@ -87,8 +101,8 @@ struct Damaged {
 };
 
 template <class Change>
-ErrorCode error_after(Change change) {
-  Damaged damaged(ring_batch());
+ErrorCode error_after(Change change, ElementType x_type = ElementType::kFloat32) {
+  Damaged damaged(ring_batch(x_type));
   change(damaged);
   try {
     damaged.copy.view();
@@ -101,7 +115,8 @@ ErrorCode error_after(Change change) {
 
 TEST(BatchBlock, DamageIsRefused) {
   EXPECT_EQ(error_after([](Damaged& d) { d.header().magic ^= 1; }), ErrorCode::kCorrupt);
-  EXPECT_EQ(error_after([](Damaged& d) { d.header().version = 2; }), ErrorCode::kVersion);
+  EXPECT_EQ(error_after([](Damaged& d) { d.header().version = kScaledBlockVersion + 1; }),
+            ErrorCode::kVersion);
   EXPECT_EQ(error_after([](Damaged& d) { d.header().bytes += 64; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.header().bytes = UINT64_MAX; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.header().num_arrays = 1'000'000'000; }), ErrorCode::kCorrupt);
@@ -119,6 +134,26 @@ TEST(BatchBlock, DamageIsRefused) {
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).type = 3; }), ErrorCode::kCorrupt);
   EXPECT_EQ(error_after([](Damaged& d) { d.entry(0).shape[0] = std::int64_t{1} << 62; }),
             ErrorCode::kCorrupt);
+}
+
+TEST(BatchBlock, DamageOfRowsWithAScaleIsRefused) {
+  const auto entry_of_x = [](Damaged& d) -> BlockEntry& {
+    int i = 0;
+    while (std::strcmp(d.entry(i).name, "x") != 0) ++i;
+    return d.entry(i);
+  };
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    const auto refused = [&](auto change) {
+      EXPECT_EQ(error_after([&](Damaged& d) { change(entry_of_x(d)); }, type), ErrorCode::kCorrupt);
+    };
+    refused([](BlockEntry& x) { x.shape[1] += 2; });
+    refused([](BlockEntry& x) { x.bytes -= 1; });
+    refused([](BlockEntry& x) { x.shape[1] = std::numeric_limits<std::int64_t>::max(); });
+    refused([](BlockEntry& x) { x.num_dims = 0, x.shape[0] = x.shape[1] = 0, x.bytes = 4; });
+    refused([](BlockEntry& x) { x.num_dims = 1, x.shape[1] = 0; });
+    EXPECT_EQ(error_after([](Damaged& d) { d.header().version = kBlockVersion; }, type), ErrorCode::kCorrupt);
+  }
+  EXPECT_EQ(error_after([](Damaged& d) { d.header().version = kScaledBlockVersion; }), ErrorCode::kCorrupt);
 }
 
 // No memory is that large: the spans say so, and of a block only its head is read.
@@ -148,23 +183,27 @@ TEST(BatchBlock, SizesThatAreOnlyPlannedDoNotWrap) {
   BlockWriter writer;
   EXPECT_THROW(writer.add({.name = "a", .shape = {3, -1}}), Error);
   EXPECT_THROW(writer.add({.name = "a", .shape = {1, 1, 1, 1, 1}}), Error);
+  EXPECT_THROW(writer.add({.name = "a", .element = ElementType::kInt8Scaled, .shape = {}}), Error);
+  EXPECT_THROW(quantised_rows(ring_batch().view().get("x", Store::kNode)), Error);
 }
 
 TEST(BatchBlock, EveryBitOfTheHeadIsRefusedOrStaysInBounds) {
-  const auto whole = ring_batch();
-  const std::size_t head =
-      sizeof(BlockHeader) + static_cast<std::size_t>(whole.view().num_arrays()) * sizeof(BlockEntry);
-  for (std::size_t at = 0; at < head; ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
-      Damaged damaged(whole);
-      damaged.data()[at] ^= static_cast<std::byte>(1 << bit);
-      try {
-        const BatchView view = damaged.copy.view();
-        for (int i = 0; i < view.num_arrays(); ++i) {
-          const ArrayView array = view.array(i);
-          EXPECT_LE(array.bytes.data() + array.bytes.size(), damaged.data() + damaged.copy.size());
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kInt4Scaled}) {
+    const auto whole = ring_batch(type);
+    const std::size_t head =
+        sizeof(BlockHeader) + static_cast<std::size_t>(whole.view().num_arrays()) * sizeof(BlockEntry);
+    for (std::size_t at = 0; at < head; ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        Damaged damaged(whole);
+        damaged.data()[at] ^= static_cast<std::byte>(1 << bit);
+        try {
+          const BatchView view = damaged.copy.view();
+          for (int i = 0; i < view.num_arrays(); ++i) {
+            const ArrayView array = view.array(i);
+            EXPECT_LE(array.bytes.data() + array.bytes.size(), damaged.data() + damaged.copy.size());
+          }
+        } catch (const Error&) {
         }
-      } catch (const Error&) {
       }
     }
   }

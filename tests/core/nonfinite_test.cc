@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 std::int64_t count(ElementType type, const std::vector<T>& values) {
-  return count_nonfinite(type, std::as_bytes(std::span(values)));
+  return count_nonfinite(type, std::as_bytes(std::span(values)), 0);
 }
 
 template <class T>
@@ -46,11 +46,19 @@ TEST(Nonfinite, WholeNumbersHaveNone) {
   EXPECT_EQ(count(ElementType::kInt64, std::vector<std::int64_t>{-1}), 0);
 }
 
+TEST(Nonfinite, OfRowsWithAScale_TheScaleIsLookedAt) {
+  // Three rows of two elements: bytes that would be no finite float behind a scale of 1, infinity, and -NaN.
+  const std::vector<std::uint8_t> rows{0,    0, 0x80, 0x3F, 0xFF, 0xFF, 0,    0, 0x80,
+                                       0x7F, 1, 2,    1,    0,    0x80, 0xFF, 0, 0};
+  EXPECT_EQ(count_nonfinite(ElementType::kInt8Scaled, std::as_bytes(std::span(rows)), 6), 2);
+  EXPECT_EQ(count_nonfinite(ElementType::kInt4Scaled, std::as_bytes(std::span(rows).first(12)), 6), 1);
+}
+
 TEST(Nonfinite, ValuesNeedNoAlignment) {
   std::vector<std::byte> bytes(9);
   const float infinity = std::numeric_limits<float>::infinity();
   std::memcpy(bytes.data() + 1, &infinity, sizeof infinity);
-  EXPECT_EQ(count_nonfinite(ElementType::kFloat32, std::span(bytes).subspan(1)), 1);
+  EXPECT_EQ(count_nonfinite(ElementType::kFloat32, std::span(bytes).subspan(1), 0), 1);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/quantised_rows.h"
 #include "core/dataset/dataset_writer.h"
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/graph_view.h"
@@ -52,12 +53,23 @@ void write_ids(DatasetWriter& writer, const std::string& path, const std::vector
   writer.write<std::int32_t>(path, narrow, shape);
 }
 
+/// What rows of x are stored as: bytes, where its type has a scale.
+std::vector<std::uint8_t> quantised(const TinyGraph& graph) {
+  std::vector<std::uint8_t> rows;
+  for (std::int64_t v = 0; v < graph.num_nodes; ++v) {
+    std::vector<std::byte> row(static_cast<std::size_t>(quantised_row_bytes(graph.x_type, graph.x_width)));
+    quantise_row(graph.x_type, std::span(graph.x).subspan(v * graph.x_width, graph.x_width), row.data());
+    for (const std::byte byte : row) rows.push_back(std::to_integer<std::uint8_t>(byte));
+  }
+  return rows;
+}
+
 /// Rows by original id, written in dataset order and padded to the stride.
 template <class T>
 void write_attr(DatasetWriter& writer, const DatasetMeta& meta, int attr, const std::vector<T>& values,
                 const Order& order) {
   const NodeTypeMeta& node = meta.node_types[0];
-  const std::int64_t width = node.attrs[attr].row_elements();
+  const std::int64_t width = node.attrs[attr].row_bytes() / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t padded = node.attrs[attr].stride_bytes / static_cast<std::int64_t>(sizeof(T));
   for (int p = 0; p < meta.partitions; ++p) {
     const std::int64_t begin = order.partition_offsets[p], rows = order.partition_offsets[p + 1] - begin;
@@ -79,9 +91,9 @@ DatasetMeta describe(const TinyGraph& graph, const TinyCut& cut, const Order& or
                     .splits = {},
                     .num_classes = graph.num_classes};
   if (graph.x_width > 0) {
-    const std::int64_t stride = (graph.x_width * 4 + 15) / 16 * 16;
-    node.attrs.push_back(
-        {.name = "x", .type = ElementType::kFloat32, .shape = {graph.x_width}, .stride_bytes = stride});
+    AttrMeta& x =
+        node.attrs.emplace_back(AttrMeta{.name = "x", .type = graph.x_type, .shape = {graph.x_width}});
+    x.stride_bytes = has_scale(x.type) ? x.row_bytes() + 1 : (x.row_bytes() + 15) / 16 * 16;
   }
   if (!graph.y.empty())
     node.attrs.push_back({.name = "y", .type = ElementType::kInt64, .shape = {}, .stride_bytes = 8});
@@ -162,7 +174,11 @@ void write_tiny_dataset(const std::filesystem::path& folder, const TinyGraph& gr
   }
   write_edges(writer, meta, graph, cut, order, fingerprint);
   int attr = 0;
-  if (graph.x_width > 0) {
+  if (graph.x_width > 0 && has_scale(graph.x_type)) {
+    const std::vector<std::uint8_t> rows = quantised(graph);
+    add_attr(fingerprint, attr, rows, node.attrs[0].row_bytes());
+    write_attr(writer, meta, attr++, rows, order);
+  } else if (graph.x_width > 0) {
     add_attr(fingerprint, attr, graph.x, graph.x_width);
     write_attr(writer, meta, attr++, graph.x, order);
   }

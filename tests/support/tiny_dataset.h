@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/element_type.h"
+
 namespace hopfeed::testing {
 
 struct TinyGraph {
@@ -15,7 +17,8 @@ struct TinyGraph {
   std::vector<std::int64_t> src, dst;  // edge e goes src[e] -> dst[e]; original ids, in the imported order
   std::vector<float> x;                // [num_nodes, x_width] by original id; attribute "x" where x_width > 0
   std::int64_t x_width = 0;
-  std::vector<std::int64_t> y;  // [num_nodes] by original id; attribute "y" where not empty
+  ElementType x_type = ElementType::kFloat32;  // or a type with a scale, that x is stored as
+  std::vector<std::int64_t> y;                 // [num_nodes] by original id; attribute "y" where not empty
   std::int64_t num_classes = 0;
   std::map<std::string, std::vector<std::int64_t>> splits;  // original ids, in the order given
 };

@@ -70,6 +70,26 @@ TEST_P(StreamConformance, OtherOptions_ReachWhoSamples) {
   }
 }
 
+// To whoever moves rows they are bytes, an odd number of them.
+TEST_P(StreamConformance, RowsWithAScale_ComeAsTheyAreStored) {
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 301, .num_train = 230});
+    graph.x_type = type;
+    LoaderOptions o = options();
+    o.dataset = (folder() / to_string(type)).string();
+    testing::write_tiny_dataset(o.dataset, graph, testing::random_cut(graph, 2, 5));
+    const std::unique_ptr<BatchStream> loader = open(o);
+    EXPECT_EQ(loaded(*loader), expected(o)) << to_string(type);
+    loader->begin_epoch(0);
+    const std::optional<Batch> batch = loader->next();
+    const ArrayView x = batch->view().get("x", Store::kNode);
+    EXPECT_EQ(x.type, type);
+    EXPECT_EQ(x.shape[1], 301);
+    EXPECT_EQ(batch->view().header().version, kScaledBlockVersion);
+  }
+}
+
 TEST_P(StreamConformance, SeedsGivenById_WithRepeats) {
   LoaderOptions o = options();
   o.seeds = {{5, 399, 0, 5, 5, 7, 8, 9, 10, 5}};

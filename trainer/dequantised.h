@@ -1,0 +1,13 @@
+// Rows with a scale (core/base/quantised_rows.h) as a float32 tensor.
+#pragma once
+#include <torch/torch.h>
+
+#include "core/base/quantised_rows.h"
+
+namespace hopfeed {
+
+/// The values, in memory of the pool (tensor_pool.h), by as many threads as Torch computes with. `shape` has
+/// rows.count * rows.elements elements.
+torch::Tensor dequantised(const QuantisedRows& rows, c10::IntArrayRef shape);
+
+}  // namespace hopfeed
