@@ -2,12 +2,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 
 namespace {
+
+/// Of the first and the last row; their elements may be more than there is memory for.
+unsigned values_of(const hopfeed::QuantisedRows& rows) {
+  if (rows.count == 0 || rows.elements == 0 || rows.elements > 1 << 16) return 0;
+  std::vector<float> values(static_cast<std::size_t>(rows.elements));
+  unsigned sum = 0;
+  for (const std::int64_t row : {std::int64_t{0}, rows.count - 1}) {
+    hopfeed::dequantise(rows.part(row, row + 1), values.data());
+    sum += values.front() != 0 || values.back() != 0;
+  }
+  return sum;
+}
 
 /// Reads the first and the last byte of everything, so that the sanitizer sees where it lies.
 unsigned touch(const hopfeed::BatchView& batch) {
@@ -17,6 +30,7 @@ unsigned touch(const hopfeed::BatchView& batch) {
     sum += static_cast<unsigned>(array.name.size() + array.shape.size());
     if (!array.bytes.empty())
       sum += static_cast<unsigned>(array.bytes.front()) + static_cast<unsigned>(array.bytes.back());
+    if (hopfeed::has_scale(array.type)) sum += values_of(hopfeed::quantised_rows(array));
     sum += static_cast<unsigned>(batch.find(array.name, array.store, array.type_number).bytes.size());
   }
   return sum + static_cast<unsigned>(batch.digest());
