@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
 #include "trainer/dequantised.h"
+#include "trainer/tensor_pool.h"
 
 namespace hopfeed {
 namespace {
@@ -73,7 +74,7 @@ NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
                                   owner)};
   // Half floats are for storing and moving; layers compute in float32.
   if (nodes.x.defined() && (nodes.x.dtype() == torch::kFloat16 || nodes.x.dtype() == torch::kBFloat16))
-    nodes.x = nodes.x.to(torch::kFloat32);
+    nodes.x = pooled_tensor(nodes.x.sizes(), torch::kFloat32).copy_(nodes.x);
   if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
   return nodes;
 }

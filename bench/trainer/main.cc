@@ -41,7 +41,8 @@ void add_options(CommandLine& line, StepArguments& a) {
   line.option("--json", a.json, "Also write the line to this file", {.output = true});
 }
 
-Report report_of(const StepArguments& a, const StepBatches& data, const StepReport& steps) {
+Report report_of(const StepArguments& a, const StepBatches& data, const Cost& tensors,
+                 const StepReport& steps) {
   Report report{{"bench", "trainer"},
                 {"threads", a.bench.threads},
                 {"fanouts", a.bench.fanouts},
@@ -53,6 +54,8 @@ Report report_of(const StepArguments& a, const StepBatches& data, const StepRepo
                 {"batches", data.batches.size()},
                 {"steps", steps.steps},
                 {"losses", steps.losses},
+                {"tensors_cpu_ms", tensors.cpu_ms},
+                {"tensors_wall_ms", tensors.wall_ms},
                 {"cpu_ms", steps.median.step.cpu_ms},
                 {"wall_ms", steps.median.step.wall_ms}};
   for (std::size_t i = 0; i < kNumParts; ++i) {
@@ -92,7 +95,8 @@ void run(StepArguments& a) {
     store_parameters(model, a.dump);
     return;
   }
-  const Report report = report_of(a, data, measure_steps(model, data.batches, a.bench.seconds));
+  const Cost tensors = measure_tensors(data.blocks, a.bench.seconds / 4);
+  const Report report = report_of(a, data, tensors, measure_steps(model, data.batches, a.bench.seconds));
   std::cout << report.dump() << std::endl;
   file.write(report);
 }

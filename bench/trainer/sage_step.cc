@@ -77,6 +77,21 @@ class Steps {
 
 }  // namespace
 
+Cost measure_tensors(const std::vector<StepBlock>& blocks, double seconds) {
+  std::vector<double> cpu, wall;
+  for (const StepBlock& block : blocks) to_tensors(block.view, block.memory);
+  for (const double begin = now(); now() - begin < seconds || cpu.size() < blocks.size();) {
+    for (const StepBlock& block : blocks) {
+      Stopwatch watch;
+      to_tensors(block.view, block.memory);
+      const Cost cost = watch.lap();
+      cpu.push_back(cost.cpu_ms);
+      wall.push_back(cost.wall_ms);
+    }
+  }
+  return {.cpu_ms = median(cpu), .wall_ms = median(wall)};
+}
+
 StepReport measure_steps(GraphSage& model, const std::vector<BatchTensors>& batches, double seconds) {
   Steps steps(model);
   StepReport report;

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "bench/trainer/step_batches.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/model.h"
 
@@ -29,6 +30,10 @@ struct StepReport {
   std::vector<double> losses;  // of the steps in their order, the first of each batch
   std::int64_t steps = 0;      // measured
 };
+
+/// Median of to_tensors() on the blocks in turn: next to nothing, but for rows that are stored in fewer bits
+/// than layers compute with.
+Cost measure_tensors(const std::vector<StepBlock>& blocks, double seconds);
 
 /// Trains on the batches in turn until `seconds` are over, each batch at least twice; the first round warms
 /// and is not counted.

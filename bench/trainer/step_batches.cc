@@ -34,6 +34,7 @@ StepBatches make_batches(const BenchOptions& options, std::int64_t count,
     maker.write({block->data(), bytes});
     const BatchView view({block->data(), bytes});
     if (!folder.empty()) store_block(view, folder / ("batch-" + std::to_string(i) + ".npz"));
+    result.blocks.push_back({.view = view, .memory = block});
     result.batches.push_back(to_tensors(view, block));
     if (!result.batches.back().x.defined() || !result.batches.back().y.defined())
       throw Error(ErrorCode::kInvalid,

@@ -1,15 +1,24 @@
 // The batches that a training step is measured on, and what another program needs to take the same steps.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "bench/bench_options.h"
+#include "core/batch/batch_view.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/model.h"
 
 namespace hopfeed::bench {
 
+/// A batch before it is tensors.
+struct StepBlock {
+  BatchView view;
+  std::shared_ptr<const void> memory;
+};
+
 struct StepBatches {
+  std::vector<StepBlock> blocks;
   std::vector<BatchTensors> batches;  // each owns its memory, on the pages that a loader's slot would have
   std::int64_t features = 0, classes = 0;
 };

@@ -239,6 +239,18 @@ TinyGraph ring_graph(std::int64_t num_nodes) {
   return graph;
 }
 
+TinyGraph in_float32(TinyGraph graph) {
+  const std::vector<std::uint8_t> rows = quantised(graph);
+  const QuantisedRows stored{.type = graph.x_type,
+                             .elements = graph.x_width,
+                             .stride_bytes = quantised_row_bytes(graph.x_type, graph.x_width),
+                             .count = graph.num_nodes,
+                             .rows = std::as_bytes(std::span(rows)).data()};
+  dequantise(stored, graph.x.data());
+  graph.x_type = ElementType::kFloat32;
+  return graph;
+}
+
 TinyGraph labelled_ring() {
   TinyGraph graph = ring_graph(6);
   graph.x_width = 3;

@@ -54,6 +54,9 @@ TinyGraph ring_graph(std::int64_t num_nodes);
 /// "valid" (2, 5).
 TinyGraph labelled_ring();
 
+/// The graph with the values that its x is read as, in float32: of a type with a scale others than it has.
+TinyGraph in_float32(TinyGraph graph);
+
 /// A cut that deals the nodes at random to `partitions` and orders them at random inside each.
 TinyCut random_cut(const TinyGraph& graph, int partitions, std::uint64_t seed);
 

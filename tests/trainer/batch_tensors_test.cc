@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/batch/block_writer.h"
@@ -61,6 +62,67 @@ TEST_F(BatchTensorsTest, EdgeAttributesCalledXAndY_AreAmongTheOtherArrays) {
   EXPECT_TRUE(torch::equal(batch.edge_arrays.at("x"), torch::arange(7, 10)));
   EXPECT_TRUE(batch.edge_arrays.contains("y"));
   EXPECT_EQ(batch.edge_arrays.size(), 2U);
+}
+
+// Copied, so that they hold no slot; attributes of edges and of more dimensions too.
+TEST_F(BatchTensorsTest, RowsWithAScale_AreTheirValuesInFloat32) {
+  constexpr std::int64_t kNodes = 3'000;  // as many as several threads share
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    BlockWriter writer;
+    writer.add({.name = "n_id", .store = Store::kNode, .shape = {kNodes}});
+    const int batch_size = writer.add({.name = "batch_size", .store = Store::kNode, .shape = {}});
+    const int x =
+        writer.add({.name = "x", .store = Store::kNode, .element = type, .shape = {kNodes, 11, 13}});
+    writer.add({.name = "none", .store = Store::kNode, .element = type, .shape = {0, 4}});
+    writer.add({.name = "edge_index", .store = Store::kEdge, .shape = {2, 3}});
+    const int f = writer.add({.name = "f", .store = Store::kEdge, .element = type, .shape = {3}});
+    auto slot = std::make_shared<AlignedBlock>(writer.bytes());
+    std::ranges::fill(slot->bytes(), std::byte{0});
+    writer.begin({.num_node_types = 1, .num_edge_types = 1}, slot->bytes());
+    *writer.data<std::int64_t>(batch_size) = 1;
+    const torch::Tensor features = torch::randn({kNodes, 11, 13}), numbers = torch::randn({3});
+    const auto fill = [&](const torch::Tensor& values, std::int64_t elements, std::byte* to) {
+      const std::int64_t row_bytes = quantised_row_bytes(type, elements);
+      for (std::int64_t i = 0; i < values.size(0); ++i)
+        quantise_row(type,
+                     {values.const_data_ptr<float>() + i * elements, static_cast<std::size_t>(elements)},
+                     to + i * row_bytes);
+    };
+    fill(features, 143, writer.data<std::byte>(x));
+    fill(numbers, 1, writer.data<std::byte>(f));
+
+    std::optional<BatchTensors> batch = to_tensors(BatchView(slot->bytes()), slot);
+    const torch::Tensor read = batch->x, of_edges = batch->edge_arrays.at("f");
+    EXPECT_EQ(batch->node_arrays.at("none").sizes(), (std::vector<std::int64_t>{0, 4}));
+    batch.reset();
+    EXPECT_EQ(slot.use_count(), 1);
+    EXPECT_EQ(read.dtype(), torch::kFloat32);
+    ASSERT_EQ(read.sizes(), features.sizes());
+    EXPECT_EQ(of_edges.sizes(), numbers.sizes());
+    // The rule in Torch's own operations.
+    const float most = static_cast<float>(largest_element(type));
+    const torch::Tensor rows = features.view({kNodes, 143}), scales = rows.abs().amax(1, true) / most;
+    EXPECT_TRUE(torch::equal(read.view({kNodes, 143}), (rows / scales).round() * scales));
+    EXPECT_TRUE(torch::equal(of_edges, numbers.sign() * most * (numbers.abs() / most)));
+  }
+}
+
+TEST_F(BatchTensorsTest, FeaturesOfHalfFloats_AreTheSameNumbersInFloat32) {
+  for (const auto& [type, dtype] : {std::pair{ElementType::kFloat16, torch::kFloat16},
+                                    std::pair{ElementType::kBfloat16, torch::kBFloat16}}) {
+    BlockWriter writer;
+    writer.add({.name = "n_id", .store = Store::kNode, .shape = {1'000}});
+    const int batch_size = writer.add({.name = "batch_size", .store = Store::kNode, .shape = {}});
+    const int x = writer.add({.name = "x", .store = Store::kNode, .element = type, .shape = {1'000, 300}});
+    writer.add({.name = "edge_index", .store = Store::kEdge, .shape = {2, 3}});
+    const auto slot = std::make_shared<AlignedBlock>(writer.bytes());
+    writer.begin({.num_node_types = 1, .num_edge_types = 1}, slot->bytes());
+    *writer.data<std::int64_t>(batch_size) = 1;
+    const torch::Tensor halves = torch::randn({1'000, 300}).to(dtype);
+    std::memcpy(writer.data<std::byte>(x), halves.const_data_ptr(), halves.nbytes());
+    const torch::Tensor read = to_tensors(BatchView(slot->bytes()), slot).x;
+    EXPECT_TRUE(torch::equal(read, halves.to(torch::kFloat32)));
+  }
 }
 
 TEST_F(BatchTensorsTest, ABidirectionalBatch_HasTensorsAndNoRows) {

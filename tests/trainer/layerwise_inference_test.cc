@@ -57,6 +57,20 @@ TEST_P(LayerwiseInferenceTest, EqualsBatchesOfAllNeighbours) {
   }
 }
 
+TEST_P(LayerwiseInferenceTest, OfRowsWithAScale_EqualsThatOfTheirValues) {
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = kNodes, .num_edges = 3'000, .x_width = 12});
+    graph.x_type = type;
+    const testing::TinyCut cut = testing::random_cut(graph, GetParam(), 3);
+    testing::write_tiny_dataset(folder_.path() / "scaled", graph, cut);
+    testing::write_tiny_dataset(folder_.path() / "values", testing::in_float32(graph), cut);
+    GraphSage sage = model(2);
+    EXPECT_TRUE(torch::equal(layerwise_inference(*sage, Dataset(folder_.path() / "scaled")),
+                             layerwise_inference(*sage, Dataset(folder_.path() / "values"))));
+  }
+}
+
 // Of all nodes the induced subgraph is the graph.
 TEST_P(LayerwiseInferenceTest, EqualsTheInducedSubgraphOfAllNodes) {
   GraphSage sage = model(3);

@@ -63,6 +63,20 @@ TEST_F(TrainingTest, ARunThatWasInterruptedAnywhere_EndsLikeTheOthersToTheLastBi
   }
 }
 
+// Programs ask for nothing: the loader, the model and the evaluation over all nodes know them.
+TEST_F(TrainingTest, OnRowsWithAScale_IsTrainingOnTheirValues_ToTheLastBit) {
+  for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
+    testing::TinyGraph graph = testing::training_graph();
+    graph.x_type = type;
+    testing::write_tiny_dataset(data_, graph);
+    const TrainingResult scaled = train(world_, options(std::string("scaled ") + to_string(type)));
+    testing::write_tiny_dataset(data_, testing::in_float32(graph));
+    const TrainingResult values = train(world_, options(std::string("values ") + to_string(type)));
+    EXPECT_EQ(figures(scaled), figures(values)) << to_string(type);
+    EXPECT_EQ(parameter_digest(scaled.model), parameter_digest(values.model)) << to_string(type);
+  }
+}
+
 TEST_F(TrainingTest, WithoutAFolder_TheBestEpochsModelIsReturnedAllTheSame) {
   TrainingOptions kept = options("kept");
   kept.epochs = 8;
