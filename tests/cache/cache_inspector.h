@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/cache_memory.h"
@@ -14,7 +17,10 @@ namespace hopfeed::testing {
 
 class CacheInspector {
  public:
-  explicit CacheInspector(int fd) : memory_(fd), section_(*memory_.sections()[0]) {}
+  /// `bytes_of`: what a row must have.
+  explicit CacheInspector(int fd,
+                          std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of = write_row)
+      : memory_(fd), section_(*memory_.sections()[0]), bytes_of_(std::move(bytes_of)) {}
 
   /// What is wrong, "" where nothing is.
   std::string faults() const {
@@ -30,7 +36,7 @@ class CacheInspector {
       ++valid;
       if (row(word.row).frame != number) faults += name + ": its row is elsewhere; ";
       std::vector<std::byte> bytes(row_bytes());
-      write_row(word.row, bytes);
+      bytes_of_(word.row, bytes);
       const std::byte* const at = memory_.data() + section_.shape.frames_offset + (number - 1) * row_bytes();
       if (std::memcmp(bytes.data(), at, row_bytes()) != 0) faults += name + " has wrong bytes; ";
     }
@@ -89,6 +95,7 @@ class CacheInspector {
 
   const CacheMemory memory_;
   const CacheSectionRecord& section_;
+  const std::function<void(std::int64_t row, std::span<std::byte>)> bytes_of_;
 };
 
 /// After a member has joined, which sweeps, and all others are gone or idle.

@@ -31,6 +31,7 @@
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/mapped_features.h"
+#include "tests/cache/file_rows.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -38,37 +39,14 @@ namespace hopfeed {
 namespace {
 
 using Access = RowFile::Access;
-using Ids = std::vector<std::int64_t>;
+using testing::Faulty;
+using testing::Ids;
+using testing::kX;
+using testing::random_ids;
+using testing::rows_of;
+using testing::write_rows;
 
 constexpr ReaderOptions kFewBuffers{.depth = 2, .buffer_bytes = 2 * kReadAlign};
-const FeatureName kX{.store = Store::kNode, .type = 0, .name = "x"};
-
-void write_rows(const std::filesystem::path& folder, std::int64_t nodes, std::int64_t width, int partitions) {
-  testing::TinyGraph graph = testing::random_graph(
-      {.num_nodes = nodes, .num_edges = 4 * nodes, .x_width = width, .num_train = nodes / 2});
-  testing::write_tiny_dataset(folder, graph, testing::random_cut(graph, partitions, 3));
-}
-
-std::vector<std::byte> rows_of(FeatureSource& source, const Ids& ids, std::int64_t row_bytes,
-                               std::size_t calls = 1) {
-  std::vector<std::byte> out(ids.size() * static_cast<std::size_t>(row_bytes), std::byte{0xee});
-  std::size_t done = 0;
-  const std::size_t rows = source.prepare(ids);
-  for (std::size_t call = calls; call > 0; --call) {
-    const std::size_t now = call == 1 ? rows - done : (rows - done) / call;
-    source.gather(now, out.data() + done * static_cast<std::size_t>(row_bytes));
-    done += now;
-  }
-  return out;
-}
-
-Ids random_ids(std::int64_t nodes, std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Ids ids;
-  for (std::size_t i = 0; i < count; ++i)
-    ids.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(nodes)));
-  return ids;
-}
 
 // ---- the conformance suite
 
@@ -221,31 +199,6 @@ TEST(FileFeatures, SmallRowsStayMapped) {
 }
 
 // ---- faults
-
-/// Changes what reads are told to have brought.
-class Faulty final : public FileReader {
- public:
-  using Change = std::function<std::optional<Done>(Done)>;  // none: the read seems never to end
-  Faulty(std::unique_ptr<FileReader> reader, Change change)
-      : FileReader({.depth = 1, .buffer_bytes = kReadAlign}),
-        reader_(std::move(reader)),
-        change_(std::move(change)) {
-    buffers_ =
-        std::shared_ptr<ReadBuffers>(const_cast<ReadBuffers*>(&reader_->buffers()), [](ReadBuffers*) {});
-  }
-  void start(const Read& read) override { reader_->start(read); }
-  void submit() override { reader_->submit(); }
-  std::optional<Done> wait(std::chrono::milliseconds time) override {
-    const auto done = reader_->wait(time);
-    return done ? change_(*done) : done;
-  }
-  int under_way() const override { return reader_->under_way(); }
-  const char* name() const override { return "faulty"; }
-
- private:
-  const std::unique_ptr<FileReader> reader_;
-  const Change change_;
-};
 
 class FileFeaturesFaults : public ::testing::Test {
  protected:
