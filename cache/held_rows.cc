@@ -274,28 +274,20 @@ HeldRows::Counts HeldRows::count(const BatchView& batch) const {
   return counts;
 }
 
-std::uint64_t held_order(const Dataset& dataset, HeldShare share) {
+std::uint64_t held_order(const DatasetMeta& meta, HeldShare share) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   if (!state) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());
-  const auto add = [&](std::int64_t number) { XXH3_64bits_update(state.get(), &number, sizeof number); };
-  std::vector<std::int64_t> ids, original;
-  for (int t = 0; t < dataset.num_node_types(); ++t) {
-    const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(t)];
+  const auto add = [&](std::uint64_t number) { XXH3_64bits_update(state.get(), &number, sizeof number); };
+  for (const NodeTypeMeta& node : meta.node_types) {
     if (node.attrs.empty()) continue;  // none of its rows is held
-    for (std::size_t p = 0; p + 1 < node.partition_offsets.size(); ++p) {
-      const std::int64_t first = node.partition_offsets[p],
-                         end = first + share.rows(node.partition_offsets[p + 1] - first);
-      add(end - first);
-      constexpr std::int64_t kIdsAtATime = 65'536;
-      for (std::int64_t at = first; at < end; at += kIdsAtATime) {
-        ids.resize(static_cast<std::size_t>(std::min(kIdsAtATime, end - at)));
-        std::iota(ids.begin(), ids.end(), at);
-        original.resize(ids.size());
-        dataset.original_ids(t, ids, original.data());
-        XXH3_64bits_update(state.get(), original.data(), original.size() * sizeof(std::int64_t));
-      }
-    }
+    const auto order = meta.files.find(new_ids_path(node));
+    require_valid(
+        order != meta.files.end(),
+        fmt::format("the manifest does not list {}; run hopfeed-partition verify", new_ids_path(node)));
+    add(order->second.xxh3);
+    for (std::size_t p = 0; p + 1 < node.partition_offsets.size(); ++p)
+      add(static_cast<std::uint64_t>(share.rows(node.partition_offsets[p + 1] - node.partition_offsets[p])));
   }
   return XXH3_64bits_digest(state.get());
 }

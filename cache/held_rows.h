@@ -95,8 +95,10 @@ class HeldRows {
   std::vector<Attr> attrs_;
 };
 
-/// Names the rows that a share of a dataset is, in their order: two cuts of one graph have other ones.
-/// XXH3-64 of their original ids.
-std::uint64_t held_order(const Dataset& dataset, HeldShare share);
+/// Names the rows that a share of a dataset is, in their order: two cuts of one graph have other ones. From
+/// the manifest alone, whose checksums of new_ids.npy name the order: asked of a server each time a job is
+/// opened, it must not read the ids of a whole dataset. Throws kInvalid for a manifest that does not list
+/// these files.
+std::uint64_t held_order(const DatasetMeta& meta, HeldShare share);
 
 }  // namespace hopfeed

@@ -1,6 +1,9 @@
 // See batch_completer.h.
 #include "worker_mode/batch_completer.h"
 
+#include <unistd.h>
+
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +14,8 @@
 namespace hopfeed {
 
 /// Blocks that no batch uses; never more than were in use at once. Batches give them back as they end, where
-/// nothing may throw: take() has made room for that.
+/// nothing may throw: take() has made room for that. In a fork some other thread of the parent may have held
+/// the lock, and nobody would ever let go of it: there a batch frees its block.
 class BatchCompleter::Pool {
  public:
   AlignedBlock take() {
@@ -26,11 +30,13 @@ class BatchCompleter::Pool {
     return block;
   }
   void give_back(AlignedBlock block) {
+    if (getpid() != process_) return;
     const MutexLock lock(mutex_);
     free_.push_back(std::move(block));
   }
 
  private:
+  const pid_t process_ = getpid();
   Mutex mutex_;
   std::vector<AlignedBlock> free_ GUARDED_BY(mutex_);
   std::size_t made_ GUARDED_BY(mutex_) = 0;
@@ -58,17 +64,23 @@ class CompletedBlock final : public BatchOwner {
 BatchCompleter::BatchCompleter(std::shared_ptr<const HeldRows> rows)
     : rows_(std::move(rows)), pool_(std::make_shared<Pool>()) {}
 
-Batch BatchCompleter::complete(std::span<const std::byte> block, std::shared_ptr<const BatchOwner> lease) {
+Batch BatchCompleter::complete(std::span<const std::byte> block,
+                               const std::shared_ptr<const BatchOwner>& lease) {
   const bool packed = is_packed(block);
   const BatchView view(block, packed ? BatchView::Form::kPacked : BatchView::Form::kWhole);
-  const HeldRows::Counts counts = rows_->count(view);
+  std::optional<Batch> batch;
+  if (packed) {
+    AlignedBlock whole = pool_->take();
+    rows_->complete(view, whole.resize(rows_->completed_bytes(view)));
+    const BatchView completed(whole.bytes());
+    batch.emplace(completed, std::make_shared<const CompletedBlock<Pool>>(pool_, std::move(whole), lease));
+  } else {
+    batch.emplace(view, lease);
+  }
+  const HeldRows::Counts counts = rows_->count(view);  // nothing throws any more: once for each batch
   rows_seen_ += counts.rows;
   held_seen_ += counts.held;
-  if (!packed) return {view, std::move(lease)};
-  AlignedBlock whole = pool_->take();
-  rows_->complete(view, whole.resize(rows_->completed_bytes(view)));
-  const BatchView completed(whole.bytes());
-  return {completed, std::make_shared<const CompletedBlock<Pool>>(pool_, std::move(whole), std::move(lease))};
+  return *std::move(batch);
 }
 
 }  // namespace hopfeed

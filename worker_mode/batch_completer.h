@@ -16,9 +16,10 @@ class BatchCompleter {
   explicit BatchCompleter(std::shared_ptr<const HeldRows> rows);
 
   /// The whole batch of a block, in memory of its own where the block is packed; `lease`, which keeps the
-  /// block, is kept as long as the batch. Blocks are used again. Throws std::bad_alloc. One thread at a time;
-  /// batches may end in any, and may outlive this.
-  Batch complete(std::span<const std::byte> block, std::shared_ptr<const BatchOwner> lease);
+  /// block, is kept as long as the batch. Blocks are used again. Throws std::bad_alloc, and then nothing has
+  /// happened: the same can be asked again. One thread at a time; batches may end in any, in a fork too, and
+  /// may outlive this.
+  Batch complete(std::span<const std::byte> block, const std::shared_ptr<const BatchOwner>& lease);
 
   // ---- any thread
   /// Over all batches so far: rows of nodes that have attributes, and those of them that were held.

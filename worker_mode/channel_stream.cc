@@ -70,17 +70,29 @@ void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeed
 void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {
   require_own_process();
   require_valid(epoch >= 0, fmt::format("epoch is {}; epochs count from 0", epoch));
+  drop_taken();
   channel_->begin_epoch(epoch, Deal(deal_, num_seeds_, start));
 }
 
 std::optional<Batch> ChannelStream::next() {
   require_own_process();
-  const std::optional<LoaderChannel::Taken> taken =
-      channel_->next(patience_, monotonic_now(), [this] { work(); });
-  if (!taken) return {};
-  auto lease = std::make_shared<const SlotLease>(channel_, taken->slot);
-  if (completer_) return completer_->complete(taken->block, std::move(lease));
-  return Batch(BatchView(taken->block), std::move(lease));
+  if (!taken_) {
+    position_of_taken_ = channel_->next_position();
+    taken_ = channel_->next(patience_, monotonic_now(), [this] { work(); });
+  }
+  if (!taken_) return {};
+  if (!lease_) lease_ = std::make_shared<const SlotLease>(channel_, taken_->slot);
+  Batch batch =
+      completer_ ? completer_->complete(taken_->block, lease_) : Batch(BatchView(taken_->block), lease_);
+  lease_.reset();
+  taken_.reset();
+  return batch;
+}
+
+void ChannelStream::drop_taken() {
+  if (taken_ && !lease_) channel_->release(taken_->slot);
+  lease_.reset();
+  taken_.reset();
 }
 
 StreamStats ChannelStream::stats() const {

@@ -25,7 +25,9 @@ class ChannelStream : public BatchStream {
   std::optional<Batch> next() override;
   std::int64_t steps() const override { return channel_->steps(); }
   std::int64_t num_seeds() const override { return num_seeds_; }
-  std::int64_t next_position() const override { return channel_->next_position(); }
+  std::int64_t next_position() const override {
+    return taken_ ? position_of_taken_ : channel_->next_position();
+  }
   StreamStats stats() const override;
   const BatchSpec& spec() const override { return spec_; }
   const DealOptions& deal() const override { return deal_; }
@@ -55,6 +57,7 @@ class ChannelStream : public BatchStream {
 
  private:
   void require_own_process() const;
+  void drop_taken();
 
   const BatchSpec spec_;
   const DatasetMeta meta_;
@@ -64,6 +67,11 @@ class ChannelStream : public BatchStream {
   std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
   std::optional<BatchCompleter> completer_;
+  /// The batch that next() has taken and not given yet, since there was no memory for the rest: the next call
+  /// goes on with it, so that none is skipped.
+  std::optional<LoaderChannel::Taken> taken_;
+  std::shared_ptr<const BatchOwner> lease_;  // of it, where there was memory for that
+  std::int64_t position_of_taken_ = 0;
 };
 
 }  // namespace hopfeed

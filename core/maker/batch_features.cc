@@ -152,6 +152,21 @@ void BatchFeatures::drop() {
   for (const Feature& feature : features_) feature.source->drop();
 }
 
+std::size_t BatchFeatures::split_bytes() const {
+  std::size_t bytes = 0;
+  for (const HeldSplit& split : splits_) bytes += split.bytes();
+  return bytes;
+}
+
+std::size_t BatchFeatures::max_split_bytes(const SampleBounds& bounds) const {
+  std::size_t bytes = 0;
+  for (std::size_t t = 0; t < row_bytes_.size(); ++t)
+    if (row_bytes_[t] != 0)
+      bytes += HeldSplit::max_bytes(static_cast<std::size_t>(bounds.nodes[t]),
+                                    static_cast<std::size_t>(dataset_.meta().partitions));
+  return bytes;
+}
+
 TierCounts BatchFeatures::counts() const {
   TierCounts sum;
   for (const Feature& feature : features_) sum += feature.source->counts();

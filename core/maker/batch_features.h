@@ -50,6 +50,9 @@ class BatchFeatures {
   void drop();
   /// Of all attributes.
   TierCounts counts() const;
+  /// Memory for telling held rows from others: what it is, and comes to in batches within `bounds`.
+  std::size_t split_bytes() const;
+  std::size_t max_split_bytes(const SampleBounds& bounds) const;
 
  private:
   struct Feature {

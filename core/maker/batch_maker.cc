@@ -245,13 +245,15 @@ std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
 }
 
 std::size_t BatchMaker::scratch_bytes() const {
-  return impl_->sampler->scratch_bytes() + impl_->seeds->bytes();
+  return impl_->sampler->scratch_bytes() + impl_->seeds->bytes() + impl_->features.split_bytes();
 }
 
-BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size) const {
+BatchMaker::Scratch BatchMaker::scratch(std::int64_t batch_size, HeldShare held) const {
   const std::int64_t positions = impl_->most_positions(batch_size);
+  const std::size_t splits =
+      held.any() ? impl_->features.max_split_bytes(impl_->worst_case(batch_size).of) : std::size_t{0};
   return {.tables = impl_->tables,
-          .at_most = impl_->seeds->table_bytes() + impl_->seeds->scratch_bytes(positions) +
+          .at_most = impl_->seeds->table_bytes() + impl_->seeds->scratch_bytes(positions) + splits +
                      impl_->sampler->max_scratch_bytes(impl_->seeds->most_seeds(positions))};
 }
 

@@ -54,11 +54,12 @@ class BatchMaker {
   std::size_t max_block_bytes(std::int64_t batch_size) const;
 
   /// Memory of its own: tables that the graph bounds, held from the start on or (layer-dependent draws')
-  /// later, and at most so much once it has made batches of `batch_size` seeds.
+  /// later, and at most so much once it has made batches of `batch_size` seeds, of whose rows the consumer
+  /// holds `held`.
   struct Scratch {
     std::size_t tables = 0, at_most = 0;
   };
-  Scratch scratch(std::int64_t batch_size) const;
+  Scratch scratch(std::int64_t batch_size, HeldShare held = {}) const;
   /// What it holds now.
   std::size_t scratch_bytes() const;
 

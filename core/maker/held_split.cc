@@ -11,8 +11,11 @@ void HeldSplit::split(std::span<const std::int64_t> ids, std::span<const std::in
                       HeldShare share) {
   lacking_.clear();
   held_.clear();
+  lacking_.reserve(ids.size());  // exactly, so that max_bytes() holds
+  held_.reserve(ids.size());
   bits_.assign((ids.size() + 7) / 8, 0);
   first_held_.clear();
+  first_held_.reserve(partition_offsets.size() - 1);
   std::int64_t before = 0;
   for (std::size_t p = 0; p + 1 < partition_offsets.size(); ++p) {
     first_held_.push_back(before);
@@ -30,6 +33,15 @@ void HeldSplit::split(std::span<const std::int64_t> ids, std::span<const std::in
       lacking_.push_back(ids[i]);
     }
   }
+}
+
+std::size_t HeldSplit::bytes() const {
+  return lacking_.capacity() * sizeof(lacking_[0]) + bits_.capacity() * sizeof(bits_[0]) +
+         held_.capacity() * sizeof(held_[0]) + first_held_.capacity() * sizeof(first_held_[0]);
+}
+
+std::size_t HeldSplit::max_bytes(std::size_t ids, std::size_t partitions) {
+  return ids * (sizeof(lacking_[0]) + sizeof(held_[0])) + (ids + 7) / 8 + partitions * sizeof(first_held_[0]);
 }
 
 }  // namespace hopfeed

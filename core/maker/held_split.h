@@ -1,6 +1,7 @@
 // A batch's nodes of one type, those whose rows the consumer holds apart from those whose rows it lacks
 // (core/batch/packed_block.h).
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,10 @@ class HeldSplit {
   std::span<const std::int64_t> lacking() const { return lacking_; }  // dataset ids, in the order of `ids`
   std::span<const std::uint8_t> bits() const { return bits_; }
   std::span<const std::uint32_t> held() const { return held_; }  // rows, numbered through the partitions
+
+  /// Memory that it has, and the most that it has where no split is of more ids.
+  std::size_t bytes() const;
+  static std::size_t max_bytes(std::size_t ids, std::size_t partitions);
 
  private:
   std::vector<std::int64_t> lacking_;

@@ -297,7 +297,7 @@ wire::asio::awaitable<void> Session::open_job(std::uint64_t question, const wire
     opened = server_.jobs.open(open, std::move(seeds));
     if (open.held.any())
       opened.answer.held_order =
-          held_order(*server_.datasets.by_fingerprint(open.spec.fingerprint).dataset, open.held);
+          held_order(server_.datasets.by_fingerprint(open.spec.fingerprint).dataset->meta(), open.held);
   });
   jobs_[open.job] = {.job = opened.job,
                      .batch_size = open.batch_size,

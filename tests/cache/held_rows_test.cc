@@ -167,12 +167,47 @@ TEST_F(HeldRowsTest, RowsTooSmallToPay_TravelAsTheyDid) {
   EXPECT_FALSE(made.packed());
 }
 
+// A server gives up makers by what they hold, and splitting takes as much as sampling does.
+TEST_F(HeldRowsTest, TellingHeldRowsFromOthers_CountsAsScratch) {
+  const Dataset data = dataset(3);
+  const NodeList list(data.split(0, "train"), {});
+  const BatchKey key{.seed = 1, .epoch = 0, .first = 0, .count = 64};
+  for (const HeldShare share : {HeldShare{.millionths = 1}, HeldShare{.millionths = 500'000},
+                                HeldShare{.millionths = HeldShare::kAll}}) {
+    BatchMaker whole(data, list, options_), maker(data, list, options_);
+    whole.sample(key);
+    EXPECT_LE(whole.scratch_bytes(), whole.scratch(64).at_most);
+    maker.sample(key, share);
+    const auto nodes = static_cast<std::size_t>(testing::make_block(whole, key).view().num_nodes());
+    EXPECT_GE(maker.scratch_bytes(), whole.scratch_bytes() + nodes * 12)
+        << "an id and a number for each node";
+    EXPECT_LE(maker.scratch_bytes(), maker.scratch(64, share).at_most);
+    const std::size_t bytes = maker.scratch_bytes();
+    maker.sample(key, share);
+    EXPECT_EQ(maker.scratch_bytes(), bytes);
+  }
+}
+
 TEST_F(HeldRowsTest, OrderTellsCutsApart) {
   constexpr HeldShare share{.millionths = 300'000};
-  EXPECT_EQ(held_order(dataset(2, 1), share), held_order(dataset(2, 1), share));
-  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(2, 2), share));
-  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(3, 1), share));
-  EXPECT_NE(held_order(dataset(2, 1), share), held_order(dataset(2, 1), {.millionths = 310'000}));
+  const DatasetMeta meta = dataset(2, 1).meta();
+  EXPECT_EQ(held_order(meta, share), held_order(dataset(2, 1).meta(), share));
+  EXPECT_NE(held_order(meta, share), held_order(dataset(2, 2).meta(), share));
+  EXPECT_NE(held_order(meta, share), held_order(dataset(3, 1).meta(), share));
+  EXPECT_NE(held_order(meta, share), held_order(meta, {.millionths = 310'000}));
+}
+
+// Every client that opens a job asks for it: reading the ids of a billion nodes would hold up the server.
+TEST_F(HeldRowsTest, OrderIsToldByTheManifestWithoutTheFiles) {
+  constexpr HeldShare share{.millionths = 300'000};
+  const DatasetMeta meta = dataset(2, 1).meta();
+  const DatasetMeta read = parse_meta(format_meta(meta), "meta.json");
+  EXPECT_EQ(held_order(read, share), held_order(meta, share));
+  DatasetMeta other = read;
+  ++other.files.at(new_ids_path(other.node_types[0])).xxh3;
+  EXPECT_NE(held_order(other, share), held_order(meta, share));
+  other.files.clear();
+  EXPECT_THROW(held_order(other, share), Error);
 }
 
 TEST_F(HeldRowsTest, FitIsTheLargestShareWithinTheBytes) {

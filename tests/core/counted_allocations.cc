@@ -17,7 +17,17 @@ namespace {
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 std::atomic<std::int64_t> so_far{0}, last{kNever};
 
-bool granted() { return ++so_far <= last; }
+std::atomic<pid_t> alone{0};  // the thread that need not wait; 0: none has to
+std::atomic<int> waiting_now{0};
+
+bool granted() {
+  if (alone != 0 && alone != gettid()) {
+    ++waiting_now;
+    while (alone != 0) usleep(1'000);
+    --waiting_now;
+  }
+  return ++so_far <= last;
+}
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
@@ -68,5 +78,9 @@ std::int64_t allocations() { return so_far; }
 
 MemoryEnds::MemoryEnds(std::int64_t after) { last = so_far + after; }
 MemoryEnds::~MemoryEnds() { last = kNever; }
+
+OthersWaitForMemory::OthersWaitForMemory() { alone = gettid(); }
+OthersWaitForMemory::~OthersWaitForMemory() { alone = 0; }
+int OthersWaitForMemory::waiting() { return waiting_now; }
 
 }  // namespace hopfeed::testing

@@ -17,4 +17,15 @@ class MemoryEnds {
   MemoryEnds& operator=(const MemoryEnds&) = delete;
 };
 
+/// While it lives, requests of all other threads than its own wait: a thread can be stopped in the middle of
+/// what asks for memory, and with the locks that it holds there.
+class OthersWaitForMemory {
+ public:
+  OthersWaitForMemory();
+  ~OthersWaitForMemory();
+  OthersWaitForMemory(const OthersWaitForMemory&) = delete;
+  OthersWaitForMemory& operator=(const OthersWaitForMemory&) = delete;
+  static int waiting();  // threads
+};
+
 }  // namespace hopfeed::testing
