@@ -55,6 +55,7 @@ class Builder {
   NodeTypeMeta describe_nodes(int type) const;
   EdgeTypeMeta describe_edges(const RawEdges& edges) const;
   void write_node_files(int type);
+  void write_remote_rows(int type, int p);
   void write_attr(int type, int number);
   void note_nonfinite(const std::string& attr, std::int64_t count);
   void write_edges(int type);
@@ -95,6 +96,8 @@ NodeTypeMeta Builder::describe_nodes(int type) const {
                     .splits = {},
                     .num_classes = nodes.num_classes};
   for (const auto& [name, ids] : nodes.splits) node.splits[name] = std::ssize(ids);
+  for (const IdArray& ranked : orders_[type].remote_rows)
+    node.remote_rows.push_back(std::visit([](const auto& ids) { return std::ssize(ids); }, ranked));
   return node;
 }
 
@@ -145,7 +148,21 @@ void Builder::write_node_files(int type) {
     writer_.write(hotness_path(p, node), std::span(order.hotness).subspan(begin, rows), {rows});
     if (!meta().has_rows(node))
       writer_.write(original_ids_path(p, node), std::span(order.original).subspan(begin, rows), {rows});
+    if (!order.remote_rows.empty()) write_remote_rows(type, p);
   }
+}
+
+void Builder::write_remote_rows(int type, int p) {
+  const NodeTypeMeta& node = meta().node_types[type];
+  std::visit(
+      [&](const auto& ranked) {
+        using Id = std::decay_t<decltype(ranked[0])>;
+        const auto& new_ids = std::get<std::vector<Id>>(orders_[type].new_ids);  // of the same width
+        std::vector<Id> ids;
+        for (const Id v : ranked) ids.push_back(new_ids[v]);
+        writer_.write(remote_rows_path(p, node), std::span<const Id>(ids), {std::ssize(ids)});
+      },
+      orders_[type].remote_rows[p]);
 }
 
 void Builder::write_attr(int type, int number) {

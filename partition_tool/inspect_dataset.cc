@@ -98,7 +98,7 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
     else if (is_derived_path(path))
       sizes.tables += bytes;
     else if (path.starts_with("part-") && !path.ends_with("/hotness.npy") &&
-             !path.ends_with("/original_ids.npy"))
+             !path.ends_with("/original_ids.npy") && path.find("/remote_rows/") != path.find('/'))
       sizes.attrs += bytes;
     else
       sizes.other += bytes;

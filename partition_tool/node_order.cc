@@ -57,6 +57,28 @@ void sort_partition(std::span<const double> hot, int partition, NodeOrder& order
                  [&](std::int64_t v) { return hot[v]; });
 }
 
+/// The rows of other partitions than `partition` that are read at all, the hottest first.
+void rank_remote_rows(std::span<const double> hot, std::span<const std::int32_t> partition_of, int partition,
+                      NodeOrder& order) {
+  std::vector<std::int64_t> read;
+  for (std::int64_t v = 0; v < std::ssize(hot); ++v)
+    if (partition_of[v] != partition && hot[v] > 0) read.push_back(v);
+  const std::int64_t own = order.partition_offsets[partition + 1] - order.partition_offsets[partition];
+  const std::int64_t most = std::min<std::int64_t>(std::ssize(read), kRemoteRowsPerOwn * own);
+  const auto hotter = [&](std::int64_t a, std::int64_t b) {
+    return hot[a] != hot[b] ? hot[a] > hot[b] : a < b;
+  };
+  if (most < std::ssize(read)) std::nth_element(read.begin(), read.begin() + most, read.end(), hotter);
+  read.resize(most);
+  std::sort(read.begin(), read.end(), hotter);
+  IdArray& ranked = order.remote_rows.emplace_back(make_id_array(most, std::ssize(hot)));
+  std::visit(
+      [&](auto& ids) {
+        for (std::int64_t i = 0; i < most; ++i) ids[i] = static_cast<std::decay_t<decltype(ids[0])>>(read[i]);
+      },
+      ranked);
+}
+
 }  // namespace
 
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
@@ -88,8 +110,13 @@ std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std
                 static_cast<std::uint64_t>(partitions * total)});
     };
     const std::vector<double> hot = hotness_of(own, told);
-    for (int t = 0; t < num_types; ++t)
-      sort_partition(std::span(hot).subspan(graph.first_node(t), graph.nodes[t].count), p, orders[t]);
+    for (int t = 0; t < num_types; ++t) {
+      const std::int64_t first = graph.first_node(t), count = graph.nodes[t].count;
+      const auto of_type = std::span(hot).subspan(first, count);
+      sort_partition(of_type, p, orders[t]);
+      if (partitions > 1 && !graph.nodes[t].attrs.empty())
+        rank_remote_rows(of_type, partition_of.subspan(first, count), p, orders[t]);
+    }
   }
   for (NodeOrder& order : orders) {
     std::visit(

@@ -19,7 +19,15 @@ struct NodeOrder {
   std::vector<std::int64_t> original;           // [N] dataset id -> imported id
   IdArray new_ids;                              // [N] imported id -> dataset id
   std::vector<double> hotness;                  // [N] by dataset id
+  /// [P] imported ids of rows of other partitions, as the partition's own training nodes read them: the
+  /// hottest first, ties by smaller imported id, those that are never read left out, and at most
+  /// kRemoteRowsPerOwn for each row of its own. Empty where there are no others or no rows (attributes).
+  std::vector<IdArray> remote_rows = {};
 };
+
+/// No machine that holds one partition has room for many times as many rows of others, and the lists of all
+/// partitions together stay small beside the features.
+inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 
 /// One per node type. `partition_of` holds the partition of each node, numbered through all types, and is
 /// empty for one partition. The hotness is computed in the imported numbering, so the order does not depend

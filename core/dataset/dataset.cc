@@ -111,6 +111,10 @@ void Dataset::open_nodes(int node_type) {
     files.hotness.push_back(open_array(hotness_path(p, node)));
     files.hotness.back().require_descr(npy_descr(ElementType::kFloat64));
     require_shape(files.hotness.back(), {rows});
+    if (node.remote_rows.empty()) continue;
+    files.remote_rows.push_back(open_array(remote_rows_path(p, node)));
+    files.remote_rows.back().require_descr(npy_descr(node.new_id_type));
+    require_shape(files.remote_rows.back(), {node.remote_rows[p]});
   }
 }
 
@@ -342,6 +346,14 @@ std::span<const double> Dataset::hotness(int node_type, int partition) const {
   return nodes_[node_type].hotness[partition].as<double>();
 }
 
+RankedRows Dataset::remote_rows(int node_type, int partition) const {
+  const std::vector<NpyArray>& files = nodes_[node_type].remote_rows;
+  if (files.empty()) return {};
+  return {.ids = files[partition].bytes().data(),
+          .count = files[partition].header().count(),
+          .type = meta_.node_types[node_type].new_id_type};
+}
+
 PageUse Dataset::page_use() const {
   std::vector<std::span<const std::byte>> ranges;
   const auto add = [&](const std::vector<NpyArray>& arrays) {
@@ -352,6 +364,7 @@ PageUse Dataset::page_use() const {
     for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
     add(files.splits);
     add(files.hotness);
+    add(files.remote_rows);
     add(files.original_ids);
   }
   for (const EdgeFiles& files : edges_) {

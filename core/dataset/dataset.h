@@ -24,6 +24,18 @@ struct LinkSplit {
   std::int64_t count() const { return std::ssize(pairs) / 2; }
 };
 
+/// Rows of a node type in other partitions than one, as that one's training nodes read them: the hottest
+/// first. What is read too seldom is not in it.
+struct RankedRows {
+  const std::byte* ids = nullptr;  // [count] dataset ids of `type`
+  std::int64_t count = 0;
+  ElementType type = ElementType::kInt32;  // or kInt64
+  std::int64_t operator[](std::int64_t i) const {
+    return type == ElementType::kInt32 ? reinterpret_cast<const std::int32_t*>(ids)[i]
+                                       : reinterpret_cast<const std::int64_t*>(ids)[i];
+  }
+};
+
 struct DatasetOptions {
   HugePages huge_pages = HugePages::kAuto;  // of every mapped array
 };
@@ -59,6 +71,9 @@ class Dataset {
   LinkSplit edge_split(int edge_type, const std::string& name) const;
   /// float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
+  /// Of the rows of other partitions; none where the dataset does not store it (meta().remote_rows). What it
+  /// holds is not checked (cache/remote_ranks.h does).
+  RankedRows remote_rows(int node_type, int partition) const;
 
   /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the
   /// table is.
@@ -94,6 +109,7 @@ class Dataset {
     std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
     std::vector<NpyArray> splits;                           // in the order of meta's map
     std::vector<NpyArray> hotness;                          // [partition]
+    std::vector<NpyArray> remote_rows;                      // [partition], or none
     std::vector<NpyArray> original_ids;                     // [partition]; empty where row records name them
   };
   struct LinkFiles {

@@ -21,6 +21,8 @@
 //   int64         only where no edge type ends at the node type part-0000/nodes/<type>/<attr>.npy [n, stride
 //   / element]  one row per node, padded to the stride part-0000/nodes/<type>/hotness.npy              [n]
 //   float64       expected reads per mini-batch (VIP), falling
+//   part-0000/remote_rows/<type>.npy                [r]    int32|int64   rows of other partitions as this
+//   one's training nodes read them: dataset ids, the hottest first
 //
 // Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
 // hotness, ties by smaller original id. docs/formats.md has the table of meta.json.
@@ -69,6 +71,9 @@ struct NodeTypeMeta {
   std::vector<AttrMeta> attrs;
   std::map<std::string, std::int64_t> splits;  // name -> number of nodes
   std::int64_t num_classes = 0;                // 0: unknown; labels are -1 (none) or 0 .. num_classes - 1
+  /// [P] rows of other partitions that each partition has ranked; empty: it has none, as datasets of one
+  /// partition, of rows without attributes and of earlier releases.
+  std::vector<std::int64_t> remote_rows = {};
 };
 
 struct EdgeTypeMeta {
@@ -163,6 +168,7 @@ std::string by_id_path(int partition, const EdgeTypeMeta& edge);
 std::string original_ids_path(int partition, const NodeTypeMeta& node);
 std::string attr_path(int partition, const NodeTypeMeta& node, const std::string& attr);
 std::string hotness_path(int partition, const NodeTypeMeta& node);
+std::string remote_rows_path(int partition, const NodeTypeMeta& node);
 std::string new_ids_path(const NodeTypeMeta& node);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);

@@ -92,6 +92,15 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
       in.fail("has an attribute '" + attr.name + "', which is the name of a file of its own");
   }
   node.splits = read_splits(in, "node type " + node.name, kMaxNodes);
+  if (!in.has("remote_rows")) return node;
+  node.remote_rows = in.integers("remote_rows", 0, kMaxNodes, kMaxPartitions);
+  if (node.remote_rows.size() != static_cast<std::size_t>(partitions))
+    in.fail("has remote_rows that do not match the number of partitions");
+  for (int p = 0; p < partitions; ++p) {
+    const std::int64_t own = node.partition_offsets[p + 1] - node.partition_offsets[p];
+    if (node.remote_rows[p] > node.count - own)
+      in.fail("has more remote_rows of partition " + std::to_string(p) + " than other partitions have rows");
+  }
   return node;
 }
 
@@ -277,6 +286,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"splits", json(node.splits)},
                      {"num_classes", node.num_classes}});
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
+    if (!node.remote_rows.empty()) nodes.back()["remote_rows"] = node.remote_rows;
   }
   json& edges = document["edge_types"] = json::array();
   for (const EdgeTypeMeta& edge : meta.edge_types) {

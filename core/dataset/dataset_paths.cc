@@ -56,6 +56,9 @@ std::string attr_path(int partition, const NodeTypeMeta& node, const std::string
 std::string hotness_path(int partition, const NodeTypeMeta& node) {
   return part_folder(partition) + "/nodes/" + node.name + "/hotness.npy";
 }
+std::string remote_rows_path(int partition, const NodeTypeMeta& node) {  // no attribute can have that name
+  return part_folder(partition) + "/remote_rows/" + node.name + ".npy";
+}
 std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";

@@ -45,6 +45,7 @@ class Verifier {
       check_splits(t);
       for (std::size_t a = 0; a < meta_.node_types[t].attrs.size(); ++a) check_attr(t, static_cast<int>(a));
       for (int p = 0; p < meta_.partitions; ++p) check_hotness(t, p);
+      for (int p = 0; p < std::ssize(meta_.node_types[t].remote_rows); ++p) check_remote_rows(t, p);
       if (!meta_.has_rows(meta_.node_types[t]))
         for (int p = 0; p < meta_.partitions; ++p) check_original_ids(t, p);
     }
@@ -177,6 +178,24 @@ class Verifier {
     for (std::size_t i = 0; i < hot.size(); ++i) {
       if (!(hot[i] >= 0) || (i > 0 && hot[i] > hot[i - 1]))
         damaged(path(file), fmt::format("entry {} breaks the falling order", i));
+    }
+    advance_file(file);
+  }
+
+  void check_remote_rows(int t, int p) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    const RankedRows ranked = dataset_.remote_rows(t, p);
+    const std::string file = remote_rows_path(p, node);
+    std::vector<bool> seen(static_cast<std::size_t>(node.count));
+    for (std::int64_t i = 0; i < ranked.count; ++i) {
+      const std::int64_t id = ranked[i];
+      if (id < 0 || id >= node.count)
+        damaged(path(file), fmt::format("entry {} is node {}, but there are {}", i, id, node.count));
+      if (id >= node.partition_offsets[p] && id < node.partition_offsets[p + 1])
+        damaged(path(file), fmt::format("entry {} is node {} of the partition itself", i, id));
+      if (seen[static_cast<std::size_t>(id)])
+        damaged(path(file), fmt::format("entry {} names node {} again", i, id));
+      seen[static_cast<std::size_t>(id)] = true;
     }
     advance_file(file);
   }

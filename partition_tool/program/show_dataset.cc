@@ -38,11 +38,13 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
                  {"nodes", node.count},
                  {"classes", node.num_classes},
                  {"splits", node.splits},
-                 {"partition_offsets", node.partition_offsets}};
+                 {"partition_offsets", node.partition_offsets},
+                 {"remote_rows", node.remote_rows}};
   report["attrs"] = show_attrs(node.attrs);
   for (const auto& [name, count] : node.splits) fmt::print("  split {}: {} nodes\n", name, count);
   for (int p = 0; p < meta.partitions; ++p)
-    fmt::print("  partition {}: {} nodes\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p]);
+    fmt::print("  partition {}: {} nodes{}\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p],
+               node.remote_rows.empty() ? "" : fmt::format(", {} of others ranked", node.remote_rows[p]));
   return report;
 }
 

@@ -28,6 +28,7 @@
 #include "core/dataset/dataset.h"
 #include "core/program/json_report.h"
 #include "partition_tool/program/tool.h"
+#include "partition_tool/program/tune_reader.h"
 #include "partition_tool/program/tune_report.h"
 
 namespace hopfeed {
@@ -228,7 +229,27 @@ std::vector<TuneEviction> simulate_evictions(const RowTrace& trace, Bars& bars) 
   return evictions;
 }
 
+/// What one partition's machine reads of the others, in place of all else: curves and recommendation are of a
+/// consumer of whole batches.
+void tune_reader(const TuneChoices& choices, const Dataset& dataset, const TuneSeeds& seeds,
+                 JsonReport& json) {
+  Bars bars;
+  const TuneReaderReport report = simulate_reader(dataset,
+                                                  {.reader = *choices.reader,
+                                                   .batch = seeds.batch,
+                                                   .batch_size = choices.batch_size,
+                                                   .batches = choices.most_batches,
+                                                   .node_type = seeds.node_type,
+                                                   .seeds = seeds.ids,
+                                                   .seed = choices.seed,
+                                                   .threads = choices.threads},
+                                                  bars);
+  fmt::print("{}", reader_table(report));
+  json.write({{"dataset", choices.folder}, {"reader", reader_json(report)}});
+}
+
 void tune(const TuneChoices& choices) {
+  require_valid(!choices.reader || choices.evictions, "--reader is of --evictions; give both");
   require_valid(choices.summary.empty() || !choices.train_ms,
                 "--summary and --train-ms both tell how long training takes; give one of them");
   const std::vector<std::string> policies = chosen_policies(choices.policies);
@@ -246,6 +267,7 @@ void tune(const TuneChoices& choices) {
                                             [](const NodeTypeMeta& type) { return !type.attrs.empty(); });
   require_valid(has_rows,
                 fmt::format("{} has no node attributes, so there are no rows to hold", choices.folder));
+  if (choices.reader) return tune_reader(choices, dataset, seeds, json);
   Bars bars;
   const TunePass pass = measure_batches(dataset, seeds.ids,
                                         {.batch = seeds.batch,
@@ -310,6 +332,10 @@ void add_tune_command(CommandLine& line, TuneChoices& choices) {
       "--evictions", choices.evictions,
       "Simulate caches of 5, 10, 20, 30% of the rows in front of a slow tier: static, LRU, SIEVE, and Belady "
       "with windows of 1, 2, 4, 16 batches");
+  command.option("--reader", choices.reader,
+                 "Partition: with --evictions, simulate what its machine would have of the rows of other "
+                 "partitions that its own seeds read, by several rankings, and nothing else",
+                 {.min = 0});
   command.option("--link", choices.link,
                  "Bytes a second of the wire to the consumer; default: none (worker mode)",
                  {.positive = true});

@@ -18,7 +18,8 @@ struct TuneChoices {
   std::uint64_t seed = 0;
   int threads = 1;
   bool evictions = false;
-  std::size_t budget = 0;  // 0: not given
+  std::optional<std::int64_t> reader;  // partition: evictions of the rows that it reads of others
+  std::size_t budget = 0;              // 0: not given
   std::optional<double> train_ms, link;
 };
 

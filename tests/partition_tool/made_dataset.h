@@ -18,6 +18,14 @@ namespace hopfeed::testing {
 
 inline void no_progress(const ProgressReport&) {}
 
+/// Files of a dataset that the obvious writers of tests/support write too: all but the ranked lists, which
+/// remote_rows_test.cc looks at.
+inline std::size_t files_but_remote_rows(const DatasetMeta& meta) {
+  std::size_t files = 0;
+  for (const auto& [path, file] : meta.files) files += path.find("/remote_rows/") == std::string::npos;
+  return files;
+}
+
 inline RawGraph raw_graph_of(const TinyGraph& tiny, bool keep_edge_ids = true) {
   RawGraph graph = graph_of_one_type("tiny");
   graph.nodes[0].count = tiny.num_nodes;

@@ -104,6 +104,38 @@ TEST_F(Tune, WithoutAFigureTrainingIsLeftOutAndThatIsSaid) {
 
 TEST_F(Tune, FewBatchesAreSpreadAndThatIsSaid) { EXPECT_EQ(tune("--batches 2")["batches"], 2); }
 
+TEST_F(Tune, AReadersEvictionsAreOfRowsOfOtherPartitions) {
+  succeed("partition d cut --parts 3 --method metis --seed 1 --fanouts 5,3 --batch-size 16");
+  const auto result =
+      succeed("tune cut --fanouts 5,3 --batch-size 8 --evictions --reader 1 --batches 10 --json t.json");
+  EXPECT_NE(result.out.find("static, reader's list"), std::string::npos) << result.out;
+  const json reader = read_json("t.json")["reader"];
+  EXPECT_EQ(reader["partition"], 1);
+  EXPECT_EQ(reader["list_stored"], true);
+  EXPECT_EQ(reader["batches"], 10);
+  std::map<std::string, std::map<int, double>> hits;
+  for (const json& cache : reader["caches"]) {
+    const double rate = cache["hit_rate"];
+    hits[cache["how"]][static_cast<int>(cache["ratio"].get<double>() * 100 + 0.5)] = rate;
+    EXPECT_NEAR(cache["fetched_rows_per_batch"].get<double>(),
+                (1 - rate) * reader["remote_rows_per_batch"].get<double>(), 1e-9);
+  }
+  EXPECT_EQ(hits.size(), 9U);
+  for (const int percent : {5, 10, 20}) {
+    EXPECT_GE(hits["static, oracle"].at(percent), hits["static, reader's list"].at(percent));
+    EXPECT_GE(hits["static, oracle"].at(percent), hits["static, owners' order"].at(percent));
+    EXPECT_GE(hits["static, oracle"].at(percent), hits["static, global order"].at(percent));
+    EXPECT_GE(hits["belady, whole"].at(percent), hits["belady, window 4"].at(percent));
+  }
+}
+
+TEST_F(Tune, AReaderThatIsNotThereIsRefused) {
+  succeed("partition d cut --parts 2 --method random --seed 1");
+  refuse("tune cut --evictions --reader 2", "--reader is 2");
+  refuse("tune cut --reader 1", "--evictions");
+  refuse("tune d --evictions --reader 0", "one partition");
+}
+
 TEST_F(Tune, EvictionsAreSimulatedOnTheSameBatches) {
   const json report = tune("--evictions");
   std::map<std::string, std::map<int, double>> hits;
