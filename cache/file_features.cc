@@ -22,6 +22,9 @@ namespace {
 constexpr int kOffsetBits = 48;  // of Wanted::at; 2^16 files, kMaxPartitions are fewer
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
 
+// A gap between wanted pages is read along where a read of its own would cost a disk more than these bytes.
+constexpr std::uint64_t kReadAlong = 2 * kReadAlign;
+
 constexpr int kMostTries = 1'000;  // of a read that the kernel puts off
 
 constexpr std::uint64_t page_begin(std::uint64_t offset) { return offset / kReadAlign * kReadAlign; }
@@ -134,7 +137,7 @@ void FileFeatures::start_reads() {
   }
 }
 
-/// Of the pages from the next row's on, as far as rows touch them without a gap and the buffer goes.
+/// Of the pages from the next row's on, as far as rows touch them without a wide gap and the buffer goes.
 void FileFeatures::start_read(int buffer) {
   UnderWay& read = under_way_[static_cast<std::size_t>(buffer)];
   const auto row_bytes = static_cast<std::uint64_t>(rows_.row_bytes);
@@ -145,7 +148,7 @@ void FileFeatures::start_read(int buffer) {
   while (next_ < wanted_.size()) {
     const std::uint64_t at = wanted_[next_].at, offset = at & kOffsetMask;
     if (at >> kOffsetBits != file || offset + row_bytes > begin + reader_->options().buffer_bytes) break;
-    if (next_ > read.first && page_begin(offset) > page_end(row_end)) break;
+    if (next_ > read.first && page_begin(offset) > page_end(row_end) + kReadAlong) break;
     row_end = offset + row_bytes;
     ++next_;
   }
