@@ -129,7 +129,8 @@ std::vector<HeldRows::Run> HeldRows::runs() {
                         .attr = attr.meta.name,
                         .first = offsets[p],
                         .count = count,
-                        .rows = left.first(bytes)});
+                        .rows = left.first(bytes),
+                        .type = attr.meta.type});
       left = left.subspan(bytes);
     }
   }
@@ -149,10 +150,8 @@ void HeldRows::load(const Dataset& dataset) {
   }
 }
 
-bool HeldRows::finite() const {
-  return std::ranges::all_of(attrs_, [](const Attr& attr) {
-    return count_nonfinite(attr.meta.type, attr.rows(), attr.meta.row_bytes()) == 0;
-  });
+bool HeldRows::Run::finite(std::span<const std::byte> some) const {
+  return count_nonfinite(type, some, std::ssize(rows) / count) == 0;
 }
 
 std::size_t HeldRows::bytes() const {

@@ -44,14 +44,16 @@ class HeldRows {
     std::string attr;
     std::int64_t first = 0, count = 0;  // dataset ids
     std::span<std::byte> rows;          // [count, row bytes], tightly packed
+    ElementType type = ElementType::kFloat32;
+    /// Whether no value of some of its rows is NaN or infinite. Whoever promises to find those in each
+    /// batch's turn holds nothing where it is false. Of a piece at a time, as it comes: looking through tens
+    /// of GB at once is longer than a server waits for a sign of life.
+    bool finite(std::span<const std::byte> some) const;
   };
   /// Of every attribute and partition; none is empty.
   std::vector<Run> runs();
   /// All of them from a dataset that is at hand.
   void load(const Dataset& dataset);
-  /// Whether no value of them is NaN or infinite. Whoever promises to find those in each batch's turn holds
-  /// nothing where this is false.
-  bool finite() const;
 
   HeldShare share() const { return share_; }
   std::size_t bytes() const;

@@ -124,7 +124,8 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has {} seeds for the job, and its meta.json says {}; see that server",
                             first.contact.connection->peer(), job.opened.num_seeds, described.num_seeds));
-  const std::shared_ptr<const HeldRows> held = held_rows(*context, first, remote, job, described.meta);
+  const std::shared_ptr<const HeldRows> held =
+      held_rows(*context, caller, first, remote, job, described.meta);
 
   const auto posts = static_cast<std::int64_t>(own.size());
   const std::int64_t ahead =

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,10 +22,12 @@ namespace {
 
 namespace asio = wire::asio;
 
-/// Rows that some stream of this process holds, and the order that they are in.
+/// Rows that some stream of this process holds, the order that they are in, and whether none is NaN or
+/// infinite.
 struct Copy {
   std::shared_ptr<const HeldRows> rows;
   std::uint64_t order = 0;
+  bool finite = true;
 };
 
 class Copies {
@@ -33,20 +36,22 @@ class Copies {
     const MutexLock lock(mutex_);
     const auto found = copies_.find(key);
     if (found == copies_.end()) return {};
-    Copy copy{.rows = found->second.rows.lock(), .order = found->second.order};
+    Copy copy{
+        .rows = found->second.rows.lock(), .order = found->second.order, .finite = found->second.finite};
     if (!copy.rows) return {};
     return copy;
   }
   void add(const std::string& key, const Copy& copy) {
     const MutexLock lock(mutex_);
     std::erase_if(copies_, [](const auto& entry) { return entry.second.rows.expired(); });
-    copies_[key] = {.rows = copy.rows, .order = copy.order};
+    copies_[key] = {.rows = copy.rows, .order = copy.order, .finite = copy.finite};
   }
 
  private:
   struct Entry {
     std::weak_ptr<const HeldRows> rows;
     std::uint64_t order = 0;
+    bool finite = true;
   };
   Mutex mutex_;
   std::map<std::string, Entry> copies_ GUARDED_BY(mutex_);
@@ -75,10 +80,68 @@ bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& opti
   });
 }
 
-std::shared_ptr<const HeldRows> load(asio::io_context& context, FirstContact& first, const RemoteJob& job,
-                                     const DatasetMeta& meta) {
+/// Opens the job at another server, one whose rows are in the same order, so that loading goes on there.
+/// Where there is none, throws what the lost one ended with.
+void go_elsewhere(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+                  FirstContact& first, RemoteJob& job) {
+  std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
+  others.erase(others.begin());
+  if (others.empty()) throw;
+  const std::exception_ptr lost = std::current_exception();
+  wire::Opened opened;
+  const auto open = [&](Contact& contact) -> asio::awaitable<void> {
+    Questions questions(contact);
+    opened = co_await questions.open(job);
+    require_valid(opened.held_order == job.opened.held_order && opened.num_seeds == job.opened.num_seeds,
+                  fmt::format("{} has the rows in another order", contact.connection->peer()));
+  };
+  try {
+    first = talk_to_any(context, remote, caller, others, open);
+  } catch (const Error&) {
+    std::rethrow_exception(lost);
+  }
+  opened.worst_block = std::max(opened.worst_block, job.opened.worst_block);
+  job.opened = opened;
+}
+
+/// Asks one server after the other where they are lost on the way: rows are the same wherever they come from.
+class RowLoader {
+ public:
+  RowLoader(asio::io_context& context, const RemoteOptions& remote, const Caller& caller, FirstContact& first,
+            RemoteJob& job)
+      : context_(context),
+        remote_(remote),
+        caller_(caller),
+        first_(first),
+        job_(job),
+        questions_(std::in_place, first.contact) {}
+
+  void load(const wire::GetRows& which, std::span<std::byte> to) {
+    for (std::size_t lost = 0;;) {
+      try {
+        run_to_end(context_, [&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); });
+        first_.draining = first_.draining || questions_->draining();
+        return;
+      } catch (const Error&) {
+        if (++lost >= remote_.servers.size()) throw;  // each has been asked for these
+        go_elsewhere(context_, remote_, caller_, first_, job_);
+        questions_.emplace(first_.contact);
+      }
+    }
+  }
+
+ private:
+  asio::io_context& context_;
+  const RemoteOptions& remote_;
+  const Caller& caller_;
+  FirstContact& first_;
+  RemoteJob& job_;
+  std::optional<Questions> questions_;
+};
+
+Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
   const auto rows = std::make_shared<HeldRows>(meta, job.spec.batch, job.held);
-  Questions questions(first.contact);
+  Copy copy{.rows = rows};
   for (const HeldRows::Run& run : rows->runs()) {
     const std::size_t row_bytes = run.rows.size() / static_cast<std::size_t>(run.count);
     const auto at_a_time = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMaxRowsBytes / row_bytes));
@@ -91,11 +154,12 @@ std::shared_ptr<const HeldRows> load(asio::io_context& context, FirstContact& fi
       which.count = std::min(at_a_time, run.count - done);
       const std::span<std::byte> to = run.rows.subspan(static_cast<std::size_t>(done) * row_bytes,
                                                        static_cast<std::size_t>(which.count) * row_bytes);
-      run_to_end(context, [&]() -> asio::awaitable<void> { co_await questions.rows(which, to); });
+      loader.load(which, to);
+      copy.finite = copy.finite && run.finite(to);
     }
   }
-  first.draining = first.draining || questions.draining();
-  return rows;
+  copy.order = job.opened.held_order;
+  return copy;
 }
 
 }  // namespace
@@ -119,17 +183,18 @@ HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, co
   return fits;
 }
 
-std::shared_ptr<const HeldRows> held_rows(asio::io_context& context, FirstContact& first,
-                                          const RemoteOptions& remote, const RemoteJob& job,
+std::shared_ptr<const HeldRows> held_rows(asio::io_context& context, const Caller& caller,
+                                          FirstContact& first, const RemoteOptions& remote, RemoteJob& job,
                                           const DatasetMeta& meta) {
   if (!job.held.any()) return nullptr;
   const std::string key = key_of(remote, meta, job.spec.batch);
   std::optional<Copy> copy = find_copy(key);
   if (!copy || copy->order != job.opened.held_order || copy->rows->share() != job.held) {
-    copy = Copy{.rows = load(context, first, job, meta), .order = job.opened.held_order};
+    RowLoader loader(context, remote, caller, first, job);
+    copy = load(loader, job, meta);
     copies().add(key, *copy);
   }
-  return job.check_finite && !copy->rows->finite() ? nullptr : copy->rows;
+  return job.check_finite && !copy->finite ? nullptr : copy->rows;
 }
 
 }  // namespace hopfeed

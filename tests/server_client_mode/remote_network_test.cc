@@ -65,6 +65,57 @@ TEST_F(RemoteNetwork, ConnectionsThatEndAfterSoManyBytes_LoseNoBatch) {
   }
 }
 
+/// Two servers of one dataset, the first behind a proxy that cuts its connections while held rows are loaded.
+class RemoteHolding : public RemoteNetwork {
+ protected:
+  static LoaderOptions wide(const char* name, int partitions) {
+    const std::filesystem::path path = folder() / name;
+    const testing::TinyGraph graph =
+        testing::random_graph({.num_nodes = 2'000, .num_edges = 9'000, .x_width = 512, .num_train = 300});
+    testing::write_tiny_dataset(path, graph, testing::random_cut(graph, partitions, 5));
+    LoaderOptions mine = options();
+    mine.dataset = path.string();
+    return mine;
+  }
+  static RemoteOptions holding_all(std::vector<wire::Address> servers) {
+    RemoteOptions remote = remote_options(std::move(servers));
+    remote.cache_ratio = 1;
+    return remote;
+  }
+  /// Behind the first half of the rows of x, which come in two answers.
+  static PassingOn cut_in_the_rows() { return {.cut_after = 3'000'000}; }
+};
+
+TEST_F(RemoteHolding, ServerLostWhileRowsAreLoaded_IsReplacedByAnother) {
+  const LoaderOptions mine = wide("one", 2);
+  Server first(server_options(mine.dataset)), second(server_options(mine.dataset));
+  Proxy proxy(first.address(), {.to_client = cut_in_the_rows()});
+  RemoteLoader loader(holding_all({proxy.address(), second.address()}), mine);
+  EXPECT_GT(proxy.bytes_to_client(), 2'500'000U) << "it was lost on the way";
+  loader.begin_epoch(0);
+  std::vector<std::string> got;
+  while (const std::optional<Batch> batch = loader.next()) got.push_back(line_of(batch->view()));
+  EXPECT_EQ(got, expected(mine, {.epoch = 0}));
+  const StreamStats stats = loader.stats();
+  EXPECT_GT(stats.feature_rows, 0);
+  EXPECT_EQ(stats.held_rows, stats.feature_rows);
+}
+
+TEST_F(RemoteHolding, ServerLostWhileRowsAreLoaded_WithoutAnotherOfItsOrder_IsTheError) {
+  const LoaderOptions mine = wide("one", 2);
+  Server first(server_options(mine.dataset)), other(server_options(wide("two", 3).dataset));
+  Proxy proxy(first.address(), {.to_client = cut_in_the_rows()});
+  for (const std::vector<wire::Address>& servers :
+       {std::vector{proxy.address()}, std::vector{proxy.address(), other.address()}}) {
+    try {
+      const RemoteLoader loader(holding_all(servers), mine);
+      ADD_FAILURE() << servers.size();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(proxy.address().to_text()), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(RemoteNetwork, FramesThatComeTwiceOrInAnotherOrder_GiveEachBatchOnce) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     Proxy proxy(server().address(), {.seed = seed, .to_client = {.replay = 0.3, .reorder = 0.3}});
