@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cache/file_features.h"
 #include "cache/remote_ranks.h"
 #include "core/base/prefetch.h"
 #include "core/dataset/dataset.h"
@@ -77,6 +78,11 @@ FeatureSourceFactory partition_features(std::int64_t own, FeatureSourceFactory o
                                                         : dataset.edge_attr(feature.type, feature.name);
     return std::make_unique<PartitionFeatures>(attr, static_cast<int>(own), others(dataset, feature));
   };
+}
+
+FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache) {
+  FeatureSourceFactory sources = feature_sources(tiers.from, cache);
+  return tiers.local_partition < 0 ? sources : partition_features(tiers.local_partition, std::move(sources));
 }
 
 }  // namespace hopfeed

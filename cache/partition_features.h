@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "cache/dynamic_cache.h"
+#include "core/batch/feature_tiers.h"
 #include "core/dataset/graph_view.h"
 #include "core/maker/feature_source.h"
 
@@ -44,5 +46,9 @@ class PartitionFeatures final : public FeatureSource {
 /// Sources of a machine that has partition `own`, where `others` makes those of all other partitions. Throws
 /// kInvalid where the dataset has no such partition.
 FeatureSourceFactory partition_features(std::int64_t own, FeatureSourceFactory others);
+
+/// What the options say: feature_sources(), and where a partition is at hand its rows from memory. `cache` as
+/// there.
+FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache = nullptr);
 
 }  // namespace hopfeed

@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "cache/file_features.h"
+#include "cache/partition_features.h"
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/shared_row_cache.h"
@@ -32,7 +32,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       row_cache_memory_(shared_row_cache(*dataset_, options.execution.features)),
       row_cache_(row_cache_memory_ ? std::make_unique<DynamicCache>(row_cache_memory_->fd()) : nullptr),
       maker_(source_->maker(*dataset_, options.batch, options.execution,
-                            feature_sources(options.execution.features.from, row_cache_.get()))) {
+                            tier_sources(options.execution.features, row_cache_.get()))) {
   make_channel(options, maker_);
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);

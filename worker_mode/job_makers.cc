@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cache/dynamic_cache.h"
-#include "cache/file_features.h"
+#include "cache/partition_features.h"
 #include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
@@ -75,7 +75,7 @@ struct JobMakers::Job {
     BatchFiller filler;
     explicit Bench(const Job& job)
         : maker(job.source->maker(job.open->dataset, job.description.spec.batch, job.execution,
-                                  feature_sources(job.execution.features.from, job.open->row_cache.get()))),
+                                  tier_sources(job.execution.features, job.open->row_cache.get()))),
           filler(job.port, maker,
                  {.seed = job.description.spec.seed, .check_finite = job.description.check_finite}) {}
   };

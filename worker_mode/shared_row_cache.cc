@@ -4,22 +4,30 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/dynamic_cache.h"
+#include "cache/remote_ranks.h"
 
 namespace hopfeed {
 
 std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, const FeatureTiers& tiers) {
+  const bool one_at_hand = tiers.local_partition >= 0;
+  if (one_at_hand) require_partition(dataset, tiers.local_partition, "local_partition");
   if (tiers.row_cache_bytes == 0) return nullptr;
-  const std::vector<CachedAttr> attrs = cached_attrs(dataset);
+  std::vector<CachedAttr> attrs = cached_attrs(dataset);
   if (attrs.empty()) return nullptr;
   // By the folder too: the same content in another order has its rows elsewhere.
   const std::string name =
-      fmt::format("row cache {} {} {}", dataset.meta().fingerprint,
-                  std::filesystem::canonical(dataset.folder()).string(), tiers.row_cache_bytes);
-  return std::make_unique<const MachineMemory>(
-      name, [&] { return make_dynamic_cache(attrs, tiers.row_cache_bytes); });
+      fmt::format("row cache {} {} {} {}", dataset.meta().fingerprint,
+                  std::filesystem::canonical(dataset.folder()).string(), tiers.row_cache_bytes,
+                  one_at_hand ? std::to_string(tiers.local_partition) : "all");
+  return std::make_unique<const MachineMemory>(name, [&] {
+    if (one_at_hand) attrs = reader_attrs(dataset, std::move(attrs), static_cast<int>(tiers.local_partition));
+    return make_dynamic_cache(attrs, tiers.row_cache_bytes);
+  });
 }
 
 }  // namespace hopfeed

@@ -9,8 +9,9 @@
 
 namespace hopfeed {
 
-/// Null where none is asked for, or no attribute is read from files. Throws kInvalid where row_cache_bytes is
-/// no row of each attribute, kNoSpace.
+/// Null where none is asked for, or no attribute is read from files. Rows are as hot as the dataset's order
+/// says, or as tiers.local_partition reads them. Throws kInvalid where row_cache_bytes is no row of each
+/// attribute or the dataset has no such partition, kNoSpace.
 std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, const FeatureTiers& tiers);
 
 }  // namespace hopfeed

@@ -14,6 +14,7 @@ std::string WorkerConfig::to_json() const {
                       {"features", to_string(execution.features.from)},
                       {"row_cache_bytes", execution.features.row_cache_bytes},
                       {"window", execution.features.window},
+                      {"local_partition", execution.features.local_partition},
                       {"row_cache_fd", row_cache_fd},
                       {"check_finite", execution.check_finite},
                       {"batch_deadline", execution.batch_deadline.count()},
@@ -48,6 +49,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     execution.features.from = features_from(json.at("features").get<std::string>());
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);
+    json.at("local_partition").get_to(execution.features.local_partition);
     json.at("row_cache_fd").get_to(config.row_cache_fd);
     json.at("check_finite").get_to(execution.check_finite);
     execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());

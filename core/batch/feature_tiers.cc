@@ -28,6 +28,12 @@ void FeatureTiers::validate() const {
   require_valid(row_cache_bytes == 0 || from == FeaturesFrom::kFile,
                 "a row cache (row_cache_bytes) holds rows that are read from files; take features from file, "
                 "or leave it out");
+  require_valid(local_partition >= -1,
+                fmt::format("local_partition is {}; choose a partition of the dataset", local_partition));
+  require_valid(
+      local_partition < 0 || from == FeaturesFrom::kFile,
+      "local_partition says which rows are not read from files; take features from file, or leave it "
+      "out");
   require_valid(window >= -1 && window <= kMaxWindow,
                 fmt::format("window is {}; choose 0 to {} batches, or -1 for 4 or 16", window, kMaxWindow));
   require_valid(window <= 0 || row_cache_bytes > 0,

@@ -24,6 +24,10 @@ struct FeatureTiers {
   /// Batches that a worker samples ahead of the one that it gathers, so that the row cache knows which rows
   /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds. Without a row cache none are.
   std::int64_t window = -1;
+  /// The partition whose rows are at hand, as on a machine that has one of them: they are mapped, and those
+  /// of all others come from files, which stand in for the machines that have them
+  /// (cache/partition_features.h). -1: no partition is. Only with kFile.
+  std::int64_t local_partition = -1;
 
   /// Throws kInvalid naming the option.
   void validate() const;

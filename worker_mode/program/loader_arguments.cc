@@ -189,6 +189,11 @@ void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers
               "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
               "needed soon; default: 4, and 16 where batches have less than 512 seeds",
               {.min = 0, .max = kMaxWindow});
+  line.option(
+      "--local-partition", tiers.local_partition,
+      "With --features-from file: the partition whose rows are in memory, as on a machine that has one "
+      "of them; rows of others come from files",
+      {.min = 0, .max = kMaxPartitions});
 }
 
 void tell_how_features_are_read(FeaturesFrom from) {
