@@ -18,6 +18,16 @@ void check_deadline(std::chrono::milliseconds deadline, const char* option) {
 
 }  // namespace
 
+const char* to_string(GraphMode mode) {
+  return mode == GraphMode::kUva ? "uva" : mode == GraphMode::kCuda ? "cuda" : "cpu";
+}
+
+GraphMode graph_mode_from(const std::string& name) {
+  for (const GraphMode mode : {GraphMode::kCpu, GraphMode::kUva, GraphMode::kCuda})
+    if (name == to_string(mode)) return mode;
+  throw Error(ErrorCode::kInvalid, "graph mode '" + name + "' is none of cpu, uva, cuda");
+}
+
 void ExecutionOptions::validate() const {
   require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
                 fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",

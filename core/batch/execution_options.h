@@ -12,6 +12,13 @@
 
 namespace hopfeed {
 
+/// Where neighbours are sampled: on the CPU, on a GPU that reads the graph in pinned memory of the host
+/// (unified virtual addressing), or on a GPU that has a copy of the graph.
+enum class GraphMode { kCpu, kUva, kCuda };
+const char* to_string(GraphMode mode);
+/// "cpu", "uva" or "cuda". Throws kInvalid.
+GraphMode graph_mode_from(const std::string& name);
+
 struct ExecutionOptions {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
   /// cores, the deadlines, max_worker_restarts and worker_program are not read.
@@ -24,7 +31,9 @@ struct ExecutionOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
-  FeatureTiers features = {};               // where rows of features are read from
+  /// Of neighbour samplers (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
+  GraphMode graph_mode = GraphMode::kCpu;
+  FeatureTiers features = {};  // where rows of features are read from
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;

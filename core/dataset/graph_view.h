@@ -8,17 +8,9 @@
 
 #include "core/base/element_type.h"
 #include "core/dataset/alias_entry.h"
+#include "core/dataset/row_record.h"
 
 namespace hopfeed {
-
-/// One row: where its neighbours begin in `indices`, and the destination node's original id, together in one
-/// cache line. Row i ends where row i + 1 begins; a partition stores one record more than it has nodes
-/// (original_id -1 in the last).
-struct RowRecord {
-  std::int64_t offset;
-  std::int64_t original_id;
-};
-static_assert(sizeof(RowRecord) == 16);
 
 /// The rows of one partition. `indices` are source nodes as dataset ids (global over all partitions).
 struct CscPart {

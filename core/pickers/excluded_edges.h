@@ -28,6 +28,17 @@ class ExcludedEdges {
   std::span<const std::int64_t> sources_of(int edge_type, std::int64_t dst) const;
   bool contains(int edge_type, std::int64_t src, std::int64_t dst) const;
 
+  /// All pairs of an edge type: the sources of destination i are those from first[i] to first[i + 1].
+  struct Lists {
+    std::span<const std::int64_t> destinations;
+    std::span<const std::size_t> first;
+    std::span<const std::int64_t> sources;
+  };
+  Lists lists(int edge_type) const {
+    const Type& type = types_[static_cast<std::size_t>(edge_type)];
+    return {.destinations = type.destinations, .first = type.first, .sources = type.sources};
+  }
+
   int num_edge_types() const { return static_cast<int>(types_.size()); }
   /// Distinct ones.
   std::size_t num_pairs(int edge_type) const {

@@ -13,10 +13,11 @@ ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "sampler", "
 # Folder -> folders it may include. Who may use the core may use all of its rooms.
 ARROWS = {
     "core": set(),
+    "gpu": {"core"},
     "cache": {"core"},
     "channel": {"core"},
     "partition_tool": {"core", "cache"},
-    "worker_mode": {"core", "cache", "channel"},
+    "worker_mode": {"core", "gpu", "cache", "channel"},
     "server_client_mode/wire": {"core"},
     "server_client_mode/server": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
     "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
@@ -36,7 +37,7 @@ USERS = ("examples", "tests", "bench", "python")
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
 BOOST = re.compile(r"boost/")
 TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "bench/trainer", "python")
-NO_BOOST = ("core", "cache", "partition_tool", "trainer")
+NO_BOOST = ("core", "gpu", "cache", "partition_tool", "trainer")
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MAX_LINES = 450
 MAIN = re.compile(r"^int main\(", re.MULTILINE)

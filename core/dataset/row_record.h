@@ -1,0 +1,16 @@
+// The record of one row, as files have it and as host and device read it.
+#pragma once
+#include <cstdint>
+
+namespace hopfeed {
+
+/// One row: where its neighbours begin in `indices`, and the destination node's original id, together in one
+/// cache line. Row i ends where row i + 1 begins; a partition stores one record more than it has nodes
+/// (original_id -1 in the last).
+struct RowRecord {
+  std::int64_t offset;
+  std::int64_t original_id;
+};
+static_assert(sizeof(RowRecord) == 16);
+
+}  // namespace hopfeed

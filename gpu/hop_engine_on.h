@@ -1,0 +1,450 @@
+// The device sampler's algorithm over a backend (host_backend.h says what one is), hop by hop and edge type
+// by edge type in the dataset's order, as NeighborSampler's. The host asks for work and mostly does not wait:
+// how many nodes and edges there are is known to the device alone (Counters), and launches are as long as
+// bounds say. Where bounds are too large, or all neighbours are taken, a hop's edges are counted first, and
+// the host waits for their number.
+//
+//   each hop      for each edge type   look at rows, scan      LookAtRows
+//                 where it counts      wait                    CountEdges
+//                 for each edge type   draw                    DrawFew, DrawMany, TakeAll
+//                                      read, insert            ReadEdges
+//                                      first appearances       FlagFirsts, scan, AssignFirsts, WriteLocals
+//                 then                 the next frontier       CloseHop
+//   at the end    results to the host, one wait
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/limits.h"
+#include "gpu/device_array.h"
+#include "gpu/device_views.h"
+#include "gpu/engine_memory.h"
+#include "gpu/hop_bounds.h"
+#include "gpu/hop_engine.h"
+#include "gpu/local_id_kernels.h"
+#include "gpu/row_kernels.h"
+
+namespace hopfeed::gpu {
+
+template <class Backend>
+class HopEngineOn : public HopEngine {
+ public:
+  /// `options` are the backend's.
+  HopEngineOn(const EnginePlan& plan, const typename Backend::Options& options)
+      : plan_(plan), bounds_(plan_), backend_(options), memory_(backend_) {
+    for (std::size_t t = 0; t < plan_.num_nodes.size(); ++t) nodes_.emplace_back(backend_);
+    for (const EdgePlan& edges : plan_.edge_types) {
+      edges_.emplace_back(backend_);
+      place(edges, edges_.back());
+    }
+    result_.nodes.resize(nodes_.size());
+    result_.edges.resize(edges_.size());
+    counters_.node_types = static_cast<int>(nodes_.size());
+    counters_.edge_types = static_cast<int>(edges_.size());
+    counters_.hops = plan_.hops;
+    memory_.counters.reserve(counters_.size());
+    memory_.host_counters.reserve(counters_.size());
+    counters_.at = memory_.counters.data();
+    backend_.wait();  // the plan's arrays were copied from
+  }
+
+  Fallback sample(const EngineRequest& request) override {
+    begin(request);
+    for (int hop = 0; hop < plan_.hops; ++hop) {
+      look_at_rows(request, hop);
+      const std::uint64_t most = bounds_.edges_of_hop(frontiers(), hop);
+      if (most <= left_uncounted_) {
+        left_uncounted_ -= most;
+      } else if (const Fallback reason = count_hop(hop); reason != Fallback::kNone) {
+        return reason;
+      }
+      for (std::size_t e = 0; e < edges_.size(); ++e) draw(hop, e);
+      backend_.launch(nodes_.size(), CloseHop{counters_, hop + 1});
+      move_on();
+    }
+    return finish();
+  }
+
+  const EngineResult& result() const override { return result_; }
+
+  std::size_t pinned_bytes() const override {
+    std::size_t bytes = memory_.pinned_bytes();
+    for (const Nodes& nodes : nodes_) bytes += nodes.pinned_bytes();
+    for (const Edges& edges : edges_) bytes += edges.pinned_bytes();
+    return bytes;
+  }
+  std::size_t device_bytes() const override {
+    std::size_t bytes = memory_.device_bytes();
+    for (const Nodes& nodes : nodes_) bytes += nodes.device_bytes();
+    for (const Edges& edges : edges_) bytes += edges.device_bytes();
+    return bytes;
+  }
+  std::uint64_t waits() const override { return backend_.waits(); }
+
+ private:
+  template <class T>
+  using Array = DeviceArray<Backend, T>;
+  template <class T>
+  using Pinned = DeviceArray<Backend, T, Where::kPinned>;
+
+  using Nodes = EngineNodesMemory<Backend>;
+  using Edges = EngineEdgesMemory<Backend>;
+  using Memory = EngineSharedMemory<Backend>;
+
+  void place(const EdgePlan& plan, Edges& edges) {
+    for (const HostPart& part : plan.parts) {
+      const auto count = static_cast<std::size_t>(part.num_edges);
+      const auto graph = [&](const void* array, std::size_t bytes) {
+        return array == nullptr ? nullptr : backend_.place_graph(array, bytes, plan_.place);
+      };
+      DevicePart view;
+      view.rows = static_cast<const RowRecord*>(
+          graph(part.rows, (static_cast<std::size_t>(part.num_rows) + 1) * sizeof(RowRecord)));
+      view.indices = graph(part.indices, count * static_cast<std::size_t>(plan.index_bytes));
+      view.edge_ids = graph(part.edge_ids, count * static_cast<std::size_t>(plan.edge_id_bytes));
+      view.aliases = static_cast<const unsigned char*>(
+          graph(part.aliases, count * static_cast<std::size_t>(plan.alias_bytes)));
+      view.num_edges = part.num_edges;
+      view.first_edge = part.first_edge;
+      edges.host_parts.push_back(view);
+    }
+    edges.view.parts = upload(edges.parts, edges.host_parts.data(), edges.host_parts.size());
+    edges.view.partition_offsets =
+        upload(edges.partition_offsets, plan.partition_offsets.data(), plan.partition_offsets.size());
+    edges.view.num_parts = static_cast<int>(plan.parts.size());
+    edges.view.index_bytes = plan.index_bytes;
+    edges.view.edge_id_bytes = plan.edge_id_bytes;
+    edges.view.alias_bytes = plan.alias_bytes;
+    edges.view.num_src = static_cast<std::uint64_t>(plan_.num_nodes[static_cast<std::size_t>(plan.src_type)]);
+  }
+
+  template <class T>
+  const T* upload(Array<T>& to, const T* from, std::size_t count) {
+    to.reserve(count);
+    backend_.copy(to.data(), from, count * sizeof(T));
+    return to.data();
+  }
+
+  void begin(const EngineRequest& request) {
+    num_seeds_ = 0;
+    for (std::size_t i = 0; i < request.num_entries; ++i) num_seeds_ += request.seeds[i].count;
+    bounds_.begin(num_seeds_);
+    left_uncounted_ = plan_.most_uncounted_edges;
+    backend_.fill(counters_.at, 0, counters_.size() * sizeof(std::uint64_t));
+    for (Nodes& nodes : nodes_)
+      nodes.bound = nodes.expanded_bound = nodes.frontier_bound = nodes.next_bound = 0;
+    for (std::size_t i = 0; i < request.num_entries; ++i) {
+      const auto type = static_cast<std::size_t>(request.seeds[i].node_type);
+      nodes_[type].bound = nodes_[type].frontier_bound =
+          std::min<std::uint64_t>(request.seeds[i].count, bounds_.all_nodes(type));
+    }
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      edges_[e].bound = 0;
+      take_excluded(request, e);
+    }
+    begin_tables();
+    insert_seeds(request);
+    backend_.launch(nodes_.size(), CloseHop{counters_, 0});
+  }
+
+  void take_excluded(const EngineRequest& request, std::size_t e) {
+    Edges& edges = edges_[e];
+    edges.excluded = {};
+    if (request.excluded == nullptr || request.excluded[e].count == 0) return;
+    const EngineExcluded& pairs = request.excluded[e];
+    edges.excluded.destinations = upload(edges.excluded_destinations, pairs.destinations, pairs.count);
+    edges.excluded.first = upload(edges.excluded_first, pairs.first, pairs.count + 1);
+    edges.excluded.sources = upload(edges.excluded_sources, pairs.sources, pairs.first[pairs.count]);
+    edges.excluded.count = pairs.count;
+  }
+
+  /// Tables for all nodes that the hops to come are bounded to, as far as nothing is counted.
+  void begin_tables() {
+    const std::vector<std::uint64_t> most = bounds_.nodes(frontiers(), left_uncounted_);
+    for (std::size_t t = 0; t < nodes_.size(); ++t) {
+      nodes_[t].table_bits = bits_for(most[t]);
+      reserve_table(nodes_[t].slots, nodes_[t].table_bits);
+      nodes_[t].ids.reserve(most[t]);
+    }
+  }
+
+  /// Of a table that is at most half full.
+  static int bits_for(std::uint64_t nodes) {
+    int bits = 4;
+    while ((std::uint64_t{1} << bits) < 2 * nodes) ++bits;
+    return bits;
+  }
+
+  void reserve_table(Array<IdTable::Slot>& slots, int bits) {
+    slots.reserve(std::uint64_t{1} << bits);
+    backend_.fill(slots.data(), 0xFF, sizeof(IdTable::Slot) << bits);
+  }
+
+  IdTable table(const Nodes& nodes) const { return {nodes.slots.data(), nodes.table_bits}; }
+
+  /// Room in the table and the list of a type for so many nodes, of which the first `known` are there.
+  void make_room(int type, std::uint64_t most, std::uint64_t known) {
+    Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
+    nodes.ids.reserve(most, known);
+    const int bits = bits_for(most);
+    if (bits <= nodes.table_bits) return;
+    Array<IdTable::Slot> larger(backend_);
+    reserve_table(larger, bits);
+    nodes.slots.swap(larger);
+    nodes.table_bits = bits;
+    backend_.launch(known, InsertAgain{table(nodes), nodes.ids.data(), &counters_.nodes(type)});
+  }
+
+  void insert_seeds(const EngineRequest& request) {
+    memory_.seeds.reserve(num_seeds_);
+    memory_.seed_index.reserve(num_seeds_);
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < request.num_entries; ++i) {
+      const EngineSeeds& entry = request.seeds[i];
+      if (entry.count == 0) continue;
+      backend_.copy(memory_.seeds.data() + number, entry.ids, entry.count * sizeof(std::int64_t));
+      IdStep step = id_step(entry.node_type, entry.count);
+      step.locals = memory_.seed_index.data() + number;
+      backend_.launch(entry.count, InsertSeeds{step, memory_.seeds.data() + number, number,
+                                               plan_.trees ? plan_.node_bits : 0});
+      give_local_ids(step);
+      number += entry.count;
+    }
+  }
+
+  IdStep id_step(int type, std::uint64_t bound) {
+    Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
+    memory_.slots.reserve(bound);
+    memory_.firsts.reserve(bound + 1);
+    IdStep step;
+    step.table = table(nodes);
+    step.bound = bound;
+    step.slots = memory_.slots.data();
+    step.firsts = memory_.firsts.data();
+    step.ids = nodes.ids.data();
+    step.num_nodes = &counters_.nodes(type);
+    return step;
+  }
+
+  void give_local_ids(const IdStep& step) {
+    backend_.launch(step.bound + 1, FlagFirsts{step});
+    backend_.exclusive_scan(step.firsts, step.bound + 1);
+    backend_.launch(step.bound, AssignFirsts{step});
+    backend_.launch(step.bound, WriteLocals{step});
+    backend_.launch(1, CloseStep{step});
+  }
+
+  std::vector<std::uint64_t> frontiers() const {
+    std::vector<std::uint64_t> bounds;
+    for (const Nodes& nodes : nodes_) bounds.push_back(nodes.frontier_bound);
+    return bounds;
+  }
+
+  void look_at_rows(const EngineRequest& request, int hop) {
+    for (std::size_t t = 0; t < nodes_.size(); ++t) {
+      Nodes& nodes = nodes_[t];
+      const std::uint64_t before = nodes.expanded_bound;
+      nodes.expanded_bound = std::min(bounds_.all_nodes(t), before + nodes.frontier_bound);
+      nodes.original_ids.reserve(nodes.expanded_bound, before);
+    }
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      const EdgePlan& plan = plan_.edge_types[e];
+      Edges& edges = edges_[e];
+      Nodes& dst = nodes_[static_cast<std::size_t>(plan.dst_type)];
+      const std::uint64_t rows = dst.frontier_bound;
+      edges.hop_bound = bounds_.edges(rows, e, hop);
+      if (rows == 0) continue;
+      edges.per_dst.reserve(dst.expanded_bound, std::min(edges.per_dst.capacity(), dst.expanded_bound));
+      edges.rows.reserve(rows);
+      edges.offsets.reserve(rows + 1);
+      RowStep& step = edges.step;
+      step.edges = edges.view;
+      step.excluded = edges.excluded;
+      step.counters = counters_;
+      step.src_type = plan.src_type;
+      step.dst_type = plan.dst_type;
+      step.edge_type = static_cast<int>(e);
+      step.hop = hop;
+      step.fanout = plan.fanouts[static_cast<std::size_t>(hop)];
+      step.replace = plan_.replace;
+      step.stream = request.streams[static_cast<std::size_t>(hop) * edges_.size() + e];
+      step.node_bits = plan_.trees ? plan_.node_bits : 63;
+      step.dst_ids = dst.ids.data();
+      step.row_bound = rows;
+      step.rows = edges.rows.data();
+      step.offsets = edges.offsets.data();
+      backend_.launch(rows + 1, LookAtRows{step, dst.original_ids.data(), edges.per_dst.data()});
+      backend_.exclusive_scan(step.offsets, rows + 1);
+      backend_.launch(1, CountEdges{step});
+    }
+  }
+
+  /// Waits for the numbers of edges of a hop, and has them for bounds.
+  Fallback count_hop(int hop) {
+    read_counters();
+    const Counters& known = host_counters();
+    if (known.flag() != 0) return static_cast<Fallback>(known.flag());
+    std::uint64_t edges = 0, nodes = 0;
+    for (std::size_t t = 0; t < nodes_.size(); ++t) {
+      nodes_[t].bound = known.nodes(static_cast<int>(t));
+      nodes = std::max(nodes, nodes_[t].bound);
+    }
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      edges_[e].hop_bound = known.edges_of_hop(static_cast<int>(e), hop);
+      edges_[e].bound = known.edges(static_cast<int>(e));
+      edges = std::min(HopBounds::kMany, edges + edges_[e].hop_bound);
+    }
+    return edges + nodes > kMaxBatchNodes ? Fallback::kTooLarge : Fallback::kNone;
+  }
+
+  void read_counters() {
+    backend_.copy(memory_.host_counters.data(), counters_.at, counters_.size() * sizeof(std::uint64_t));
+    backend_.wait();
+  }
+  Counters host_counters() const {
+    Counters known = counters_;
+    known.at = memory_.host_counters.data();
+    return known;
+  }
+
+  void draw(int hop, std::size_t e) {
+    const EdgePlan& plan = plan_.edge_types[e];
+    Edges& edges = edges_[e];
+    const auto src = static_cast<std::size_t>(plan.src_type);
+    const std::uint64_t more = edges.hop_bound;
+    if (more == 0) return;
+    const std::uint64_t all = edges.bound + more;
+    RowStep& step = edges.step;
+    edges.sources.reserve(all, edges.bound);
+    if (plan_.edge_ids) edges.edge_ids.reserve(all, edges.bound);
+    if (plan.positions) edges.positions.reserve(all, edges.bound);
+    memory_.places.reserve(more);
+    memory_.row_of.reserve(more);
+    if (step.weighted()) memory_.source_places.reserve(more);
+    step.places = memory_.places.data();
+    step.row_of = memory_.row_of.data();
+    step.source_places = memory_.source_places.data();
+    // Another edge type of this hop may have moved the list since the rows were looked at.
+    step.dst_ids = nodes_[static_cast<std::size_t>(plan.dst_type)].ids.data();
+    launch_draws(step, more);
+
+    const std::uint64_t known = nodes_[src].bound, most = std::min(bounds_.all_nodes(src), known + more);
+    make_room(plan.src_type, most, known);
+    step.dst_ids = nodes_[static_cast<std::size_t>(plan.dst_type)].ids.data();
+    IdStep ids = id_step(plan.src_type, more);
+    ids.count_at = &counters_.edges_of_hop(static_cast<int>(e), hop);
+    ids.locals = edges.sources.data();
+    ids.num_before = &counters_.edges(static_cast<int>(e));
+    backend_.launch(more, ReadEdges{step, ids, plan_.trees, plan_.edge_ids ? edges.edge_ids.data() : nullptr,
+                                    plan.positions ? edges.positions.data() : nullptr});
+    give_local_ids(ids);
+    edges.bound = all;
+    nodes_[src].next_bound = std::min(bounds_.all_nodes(src), nodes_[src].next_bound + more);
+    nodes_[src].bound = most;
+  }
+
+  void launch_draws(const RowStep& step, std::uint64_t edges) {
+    if (step.fanout > kMaxOwnDraws) {
+      const std::uint64_t words = DrawMany::words(edges, step.row_bound);
+      memory_.draws.reserve(words);
+      backend_.fill(memory_.draws.data(), 0, words * sizeof(std::uint32_t));
+      backend_.launch(step.row_bound, DrawMany{step, memory_.draws.data()});
+      return;
+    }
+    const bool spread = step.fanout < 0 && !step.weighted();
+    if (spread) backend_.launch(edges, TakeAll{step});
+    if (!spread || step.excluded.count > 0) backend_.launch(step.row_bound, DrawFew{step, spread});
+  }
+
+  void move_on() {
+    for (Nodes& nodes : nodes_) {
+      nodes.frontier_bound = nodes.next_bound;
+      nodes.next_bound = 0;
+    }
+  }
+
+  template <class T>
+  void copy_out(const T* from, Pinned<T>& to, std::uint64_t bound, const std::uint64_t* count) {
+    to.reserve(bound);
+    backend_.launch(bound, CopyOut<T>{from, to.data(), count});
+  }
+
+  Fallback finish() {
+    for (std::size_t t = 0; t < nodes_.size(); ++t) copy_out_nodes(nodes_[t], static_cast<int>(t));
+    for (std::size_t e = 0; e < edges_.size(); ++e) copy_out_edges(edges_[e], static_cast<int>(e));
+    memory_.host_seed_index.reserve(num_seeds_);
+    backend_.copy(memory_.host_seed_index.data(), memory_.seed_index.data(),
+                  num_seeds_ * sizeof(std::uint32_t));
+    read_counters();
+    const Counters known = host_counters();
+    if (known.flag() != 0) return static_cast<Fallback>(known.flag());
+    for (std::size_t t = 0; t < nodes_.size(); ++t) take_nodes(known, static_cast<int>(t));
+    for (std::size_t e = 0; e < edges_.size(); ++e) take_edges(known, static_cast<int>(e));
+    result_.seed_index = memory_.host_seed_index.data();
+    return Fallback::kNone;
+  }
+
+  void copy_out_nodes(Nodes& nodes, int type) {
+    const std::uint64_t* count = &counters_.nodes(type);
+    if (plan_.trees) {
+      nodes.host_ids.reserve(nodes.bound);
+      nodes.host_trees.reserve(nodes.bound);
+      backend_.launch(nodes.bound, CopyOutTrees{nodes.ids.data(), nodes.host_ids.data(),
+                                                nodes.host_trees.data(), count, plan_.node_bits});
+    } else {
+      copy_out(reinterpret_cast<const std::int64_t*>(nodes.ids.data()), nodes.host_ids, nodes.bound, count);
+    }
+    copy_out(nodes.original_ids.data(), nodes.host_original_ids, nodes.expanded_bound,
+             &counters_.expanded(type));
+  }
+
+  void copy_out_edges(Edges& edges, int type) {
+    const EdgePlan& plan = plan_.edge_types[static_cast<std::size_t>(type)];
+    const std::uint64_t* count = &counters_.edges(type);
+    copy_out(edges.sources.data(), edges.host_sources, edges.bound, count);
+    copy_out(edges.per_dst.data(), edges.host_per_dst,
+             nodes_[static_cast<std::size_t>(plan.dst_type)].expanded_bound,
+             &counters_.expanded(plan.dst_type));
+    if (plan_.edge_ids) copy_out(edges.edge_ids.data(), edges.host_edge_ids, edges.bound, count);
+    if (plan.positions) copy_out(edges.positions.data(), edges.host_positions, edges.bound, count);
+  }
+
+  void take_nodes(const Counters& known, int type) {
+    const Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
+    EngineNodes& out = result_.nodes[static_cast<std::size_t>(type)];
+    out.ids = nodes.host_ids.data();
+    out.trees = nodes.host_trees.data();
+    out.original_ids = nodes.host_original_ids.data();
+    out.count = known.nodes(type);
+    out.expanded = known.expanded(type);
+    out.per_hop.clear();
+    for (int hop = 0; hop <= plan_.hops; ++hop)
+      out.per_hop.push_back(static_cast<std::int64_t>(known.nodes_of_hop(type, hop)));
+  }
+
+  void take_edges(const Counters& known, int type) {
+    const Edges& edges = edges_[static_cast<std::size_t>(type)];
+    EngineEdges& out = result_.edges[static_cast<std::size_t>(type)];
+    out.sources = edges.host_sources.data();
+    out.per_dst = edges.host_per_dst.data();
+    out.edge_ids = edges.host_edge_ids.data();
+    out.positions = edges.host_positions.data();
+    out.count = known.edges(type);
+    out.per_hop.clear();
+    for (int hop = 0; hop < plan_.hops; ++hop)
+      out.per_hop.push_back(static_cast<std::int64_t>(known.edges_of_hop(type, hop)));
+  }
+
+  const EnginePlan plan_;
+  HopBounds bounds_;
+  Backend backend_;
+  Memory memory_;
+  std::vector<Nodes> nodes_;
+  std::vector<Edges> edges_;
+  Counters counters_;
+  std::uint64_t num_seeds_ = 0, left_uncounted_ = 0;
+  EngineResult result_;
+};
+
+}  // namespace hopfeed::gpu

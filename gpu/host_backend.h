@@ -1,0 +1,138 @@
+// The twins of a GPU on hosts: the same kernels run there, so that every machine tests them. SerialBackend
+// runs the items of a launch one after the other in an order that a test chooses; what a batch holds must not
+// hang on it. ThreadedBackend runs them on threads, for ThreadSanitizer.
+//
+// A backend is, for hop_engine_on.h, an ordered stream of work:
+//   allocate, release   memory of the device, or pinned memory of the host. Its contents are unknown.
+//                       release() waits for what may still use it
+//   place_graph         an array of the host as the device reads it: in place, or a copy of it
+//   copy, fill          from anywhere to anywhere, behind what was asked for before; of memory of the caller
+//                       only by the time of wait()
+//   launch(n, kernel)   kernel(i) for each i below n, in any order
+//   exclusive_scan      each of n numbers becomes the sum of those before it
+//   wait                all of the above is done and can be read by the host
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "gpu/device_array.h"
+#include "gpu/hop_engine.h"
+
+namespace hopfeed::gpu {
+
+/// Memory of both twins: plain, of exactly the size that was asked for, filled with rubbish.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  ~HostMemory() {
+    for (void* copy : graph_) std::free(copy);
+  }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  void* allocate(std::size_t bytes, Where /*where*/) {
+    void* memory = std::malloc(bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, 0xA5, bytes);
+    return memory;
+  }
+  void release(void* memory, Where /*where*/) { std::free(memory); }
+  const void* place_graph(const void* array, std::size_t bytes, GraphPlace place) {
+    if (place == GraphPlace::kHost || bytes == 0) return array;
+    void* copy = allocate(bytes, Where::kDevice);
+    graph_.push_back(copy);
+    std::memcpy(copy, array, bytes);
+    return copy;
+  }
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void fill(void* at, int byte, std::size_t bytes) {
+    if (bytes > 0) std::memset(at, byte, bytes);
+  }
+  void exclusive_scan(std::uint64_t* numbers, std::uint64_t n) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint64_t number = numbers[i];
+      numbers[i] = sum;
+      sum += number;
+    }
+  }
+  void wait() { ++waits_; }
+  std::uint64_t waits() const { return waits_; }
+
+ private:
+  std::vector<void*> graph_;
+  std::uint64_t waits_ = 0;
+};
+
+/// Orders of the items of a launch. kShuffled: blocks at random, and in each the threads at random.
+enum class ItemOrder { kForward, kBackward, kShuffled };
+
+class SerialBackend : public HostMemory {
+ public:
+  struct Options {
+    ItemOrder order = ItemOrder::kForward;
+    std::uint64_t seed = 1;
+  };
+  explicit SerialBackend(const Options& options) : order_(options.order), random_(options.seed) {}
+
+  template <class Kernel>
+  void launch(std::uint64_t n, const Kernel& kernel) {
+    if (order_ == ItemOrder::kShuffled) return launch_shuffled(n, kernel);
+    for (std::uint64_t i = 0; i < n; ++i) kernel(order_ == ItemOrder::kForward ? i : n - 1 - i);
+  }
+
+ private:
+  static constexpr std::uint64_t kBlock = 32;
+
+  template <class Kernel>
+  void launch_shuffled(std::uint64_t n, const Kernel& kernel) {
+    blocks_.resize((n + kBlock - 1) / kBlock);
+    for (std::uint64_t b = 0; b < blocks_.size(); ++b) blocks_[b] = b;
+    std::shuffle(blocks_.begin(), blocks_.end(), random_);
+    for (const std::uint64_t block : blocks_) {
+      std::uint64_t threads[kBlock];
+      for (std::uint64_t t = 0; t < kBlock; ++t) threads[t] = t;
+      std::shuffle(threads, threads + kBlock, random_);
+      for (const std::uint64_t thread : threads)
+        if (block * kBlock + thread < n) kernel(block * kBlock + thread);
+    }
+  }
+
+  ItemOrder order_;
+  std::mt19937_64 random_;
+  std::vector<std::uint64_t> blocks_;
+};
+
+class ThreadedBackend : public HostMemory {
+ public:
+  struct Options {
+    int threads = 4;
+  };
+  explicit ThreadedBackend(const Options& options) : threads_(options.threads) {}
+
+  /// Thread t takes the items t, t + threads, ...: neighbours run side by side, as on a device.
+  template <class Kernel>
+  void launch(std::uint64_t n, const Kernel& kernel) {
+    std::vector<std::thread> threads;
+    const auto step = static_cast<std::uint64_t>(threads_);
+    for (std::uint64_t t = 0; t < step && t < n; ++t)
+      threads.emplace_back([&kernel, t, n, step] {
+        for (std::uint64_t i = t; i < n; i += step) kernel(i);
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace hopfeed::gpu
