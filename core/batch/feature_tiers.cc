@@ -10,7 +10,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::int64_t kManySeeds = 512;  // a batch of so many reads most of what a small cache holds
+/// A batch of so many reads most of what a small cache holds; but not of rows of other partitions alone.
+constexpr std::int64_t kManySeeds = 512;
 constexpr std::int64_t kShortWindow = 4, kLongWindow = 16;
 
 }  // namespace
@@ -42,7 +43,9 @@ void FeatureTiers::validate() const {
 
 std::int64_t FeatureTiers::window_for(std::int64_t seeds, std::int64_t num_workers) const {
   if (row_cache_bytes == 0) return 0;
-  const std::int64_t wanted = window >= 0 ? window : seeds < kManySeeds ? kLongWindow : kShortWindow;
+  const std::int64_t wanted = window >= 0                                  ? window
+                              : seeds < kManySeeds || local_partition >= 0 ? kLongWindow
+                                                                           : kShortWindow;
   const std::int64_t share = (kMaxWindow + 1) / std::max<std::int64_t>(1, num_workers) - 1;
   return std::min(wanted, std::max<std::int64_t>(share, std::min<std::int64_t>(1, wanted)));
 }

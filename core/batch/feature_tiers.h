@@ -22,7 +22,8 @@ struct FeatureTiers {
   /// bookkeeping included; 0: none. Only with kFile.
   std::size_t row_cache_bytes = 0;
   /// Batches that a worker samples ahead of the one that it gathers, so that the row cache knows which rows
-  /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds. Without a row cache none are.
+  /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds or a partition is at hand.
+  /// Without a row cache none are.
   std::int64_t window = -1;
   /// The partition whose rows are at hand, as on a machine that has one of them: they are mapped, and those
   /// of all others come from files, which stand in for the machines that have them

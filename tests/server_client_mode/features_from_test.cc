@@ -198,6 +198,9 @@ TEST(FeatureTiers, WindowIsShortForLargeBatchesAndSharedByManyWorkers) {
   EXPECT_EQ(tiers.window_for(64, 4), 7) << "32 batches are known at a time";
   EXPECT_EQ(tiers.window_for(64, 100), 1);
   EXPECT_EQ(tiers.window_for(64, 0), 16) << "the calling thread";
+  tiers.local_partition = 0;
+  EXPECT_EQ(tiers.window_for(1'024, 2), 15) << "few rows of a batch are others'";
+  tiers.local_partition = -1;
   tiers.window = 0;
   EXPECT_EQ(tiers.window_for(64, 100), 0);
   tiers.row_cache_bytes = 0;

@@ -185,10 +185,11 @@ void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers
   line.size_option("--row-cache", tiers.row_cache_bytes,
                    "With --features-from file: memory for rows that batches will soon need again, shared by "
                    "all workers (4G, 512M); default: none");
-  line.option("--window", tiers.window,
-              "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
-              "needed soon; default: 4, and 16 where batches have less than 512 seeds",
-              {.min = 0, .max = kMaxWindow});
+  line.option(
+      "--window", tiers.window,
+      "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
+      "needed soon; default: 4, and 16 where batches have less than 512 seeds or with --local-partition",
+      {.min = 0, .max = kMaxWindow});
   line.option(
       "--local-partition", tiers.local_partition,
       "With --features-from file: the partition whose rows are in memory, as on a machine that has one "
