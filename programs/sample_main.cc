@@ -32,6 +32,7 @@
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/sampler/sampler_plugin.h"
+#include "gpu/gpu_sampling.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "worker_mode/loader.h"
@@ -83,6 +84,7 @@ void sample_one(const SampleArguments& arguments) {
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
+  offer_gpu_sampling();
   const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
   BatchMaker maker = source->maker(dataset, o.batch, o.execution, tier_sources(o.execution.features));
@@ -213,6 +215,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.servers.add(line);
   a.from_line.add_fanouts(line, "Seeds");
   a.from_line.add_pages(line);
+  a.from_line.add_graph_mode(line);
   a.from_line.add_features_from(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--seed", o.seed, "Seed of all random numbers");

@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
+#include "gpu/gpu_sampling.h"
 
 namespace hopfeed {
 namespace {
@@ -116,7 +117,9 @@ struct JobMakers::Job {
   }
 };
 
-JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {}
+JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {
+  offer_gpu_sampling();
+}
 JobMakers::~JobMakers() = default;
 
 std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::string& folder,

@@ -1,6 +1,8 @@
 // See loader.h. Which stream it is, and nothing else.
 #include "worker_mode/loader.h"
 
+#include "core/sampler/sampler_registry.h"
+#include "gpu/gpu_sampling.h"
 #include "worker_mode/in_process_stream.h"
 #include "worker_mode/worker_stream.h"
 
@@ -10,6 +12,8 @@ namespace {
 std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
   options.deal.validate();
   options.execution.validate();
+  offer_gpu_sampling();
+  require_graph_mode(options.execution.graph_mode);  // workers would find out one by one
   if (options.execution.num_workers == 0) return InProcessStream::open(options);
   return WorkerStream::open(options);
 }

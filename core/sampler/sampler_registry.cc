@@ -35,6 +35,16 @@ Registry& registry() {
   return the_one;
 }
 
+DeviceSampling& device_sampling() {
+  static DeviceSampling the_one;
+  return the_one;
+}
+
+DeviceSampling known_device_sampling() {
+  const std::lock_guard lock(registry().mutex);
+  return device_sampling();
+}
+
 Registry::Entry entry_of(const std::string& name) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -57,9 +67,13 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
                                       const ExecutionOptions& execution) {
   require_sampler(options.sampler);
   options.validate();
+  require_graph_mode(execution.graph_mode);
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {
-    sampler = std::make_unique<NeighborSampler>(dataset, options);
+    if (execution.graph_mode == GraphMode::kCpu)
+      sampler = std::make_unique<NeighborSampler>(dataset, options);
+    else
+      sampler = known_device_sampling().make(dataset, options, execution.graph_mode);
   } else {
     const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
@@ -71,6 +85,21 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   if (options.subgraph == Subgraph::kInduced)
     return std::make_unique<InducedSubgraph>(std::move(sampler), dataset, options);
   return sampler;
+}
+
+void register_device_sampling(const DeviceSampling& sampling) {
+  const std::lock_guard lock(registry().mutex);
+  device_sampling() = sampling;
+}
+
+void require_graph_mode(GraphMode mode) {
+  if (mode == GraphMode::kCpu) return;
+  const DeviceSampling known = known_device_sampling();
+  if (known.require == nullptr)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("graph mode {}: this program does not sample on GPUs; take graph mode cpu",
+                            to_string(mode)));
+  known.require(mode);
 }
 
 void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256) {

@@ -17,10 +17,23 @@ namespace hopfeed {
 void require_sampler(const std::string& name);
 
 /// The sampler that the options ask for. `dataset` must outlive it. `execution` may change how fast it is and
-/// what memory it takes, never what it gives. Throws kNotFound for a name that nobody has brought, and what
-/// the sampler's constructor throws.
+/// what memory it takes, never what it gives. Throws kNotFound for a name that nobody has brought, what
+/// require_graph_mode() throws, and what the sampler's constructor throws.
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
                                       const ExecutionOptions& execution = {});
+
+/// What samples neighbours on GPUs; this room knows none of it (gpu/gpu_sampling.h).
+struct DeviceSampling {
+  /// Throws kNotFound where there is no GPU for the mode, saying why and what to do.
+  void (*require)(GraphMode mode) = nullptr;
+  std::unique_ptr<Sampler> (*make)(const Dataset& dataset, const BatchOptions& options,
+                                   GraphMode mode) = nullptr;
+};
+/// From now on, in this process, neighbour samplers of the modes uva and cuda are made by it.
+void register_device_sampling(const DeviceSampling& sampling);
+/// Throws where this process cannot sample so: kUnsupported where nothing was registered, else what
+/// DeviceSampling::require throws.
+void require_graph_mode(GraphMode mode);
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
                                                                 const BatchOptions& options,

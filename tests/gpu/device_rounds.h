@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <random>
 #include <span>
@@ -151,6 +152,8 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
                             .make_engine = run.engine(rounds),
                             .most_uncounted_edges = bounds[rounds.below(4)]});
       NeighborSampler cpu(dataset, options);
+      std::vector<SeedCount> most_seeds;  // of all batches
+      for (int t = 0; t < dataset.num_node_types(); ++t) most_seeds.push_back({.node_type = t, .count = 0});
       ++counts.configurations;
       for (int batch = 0; batch < 3; ++batch) {
         const DeviceRounds::Seeds seeds = rounds.seeds(dataset);
@@ -164,6 +167,11 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
                                     .excluded = run.kinds == DeviceKinds::kExcluded ? &excluded : nullptr};
         const Sample& sample = device.sample(request);
         expect_same_sample(sample, cpu.sample(request));
+        for (const TypedSeeds& entry : seeds.entries) {
+          std::int64_t& most = most_seeds[static_cast<std::size_t>(entry.node_type)].count;
+          most = std::max(most, std::ssize(entry.ids));
+        }
+        EXPECT_LE(device.scratch_bytes(), device.max_scratch_bytes(most_seeds));
         for (const SampledEdges& edges : sample.edges) counts.edges += edges.sources.size();
         if (::testing::Test::HasFailure()) return counts;
       }

@@ -25,6 +25,7 @@ LoaderArguments::LoaderArguments(LoaderOptions& options)
     : options_(options),
       fanouts_(text_of(options.batch.fanouts)),
       huge_pages_(to_string(options.execution.huge_pages)),
+      graph_mode_(to_string(options.execution.graph_mode)),
       features_from_(to_string(options.execution.features.from)),
       subgraph_(to_string(options.batch.subgraph)),
       temporal_strategy_(to_string(options.batch.temporal_strategy)),
@@ -149,6 +150,13 @@ void LoaderArguments::add_pages(CommandLine& line) {
               {.one_of = {"auto", "never", "always"}});
 }
 
+void LoaderArguments::add_graph_mode(CommandLine& line) {
+  line.option("--graph-mode", graph_mode_,
+              "Where neighbours are sampled: on the CPU, on a GPU that reads the graph in the host's memory "
+              "(uva), or on one that has a copy of it (cuda)",
+              {.one_of = {"cpu", "uva", "cuda"}});
+}
+
 void LoaderArguments::add_features_from(CommandLine& line) {
   hopfeed::add_features_from(line, features_from_, options_.execution.features);
 }
@@ -171,6 +179,7 @@ void LoaderArguments::take() {
   if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
   take_links();
   options_.execution.huge_pages = parse_huge_pages(huge_pages_);
+  options_.execution.graph_mode = graph_mode_from(graph_mode_);
   options_.execution.features.from = features_from(features_from_);
   tell_how_features_are_read(options_.execution.features.from);
   if (no_shuffle_) options_.shuffle = false;

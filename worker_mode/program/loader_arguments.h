@@ -40,6 +40,8 @@ class LoaderArguments {
   void add_workers(CommandLine& line);
   /// --huge-pages.
   void add_pages(CommandLine& line);
+  /// --graph-mode.
+  void add_graph_mode(CommandLine& line);
   /// --features-from, --row-cache and --window.
   void add_features_from(CommandLine& line);
   /// --check-finite.
@@ -54,8 +56,8 @@ class LoaderArguments {
   void take_links();
 
   LoaderOptions& options_;
-  std::string fanouts_, edge_fanouts_, huge_pages_, features_from_, subgraph_, temporal_strategy_,
-      attrs_ = "all", edge_attrs_, metapath_, plugin_;
+  std::string fanouts_, edge_fanouts_, huge_pages_, graph_mode_, features_from_, subgraph_,
+      temporal_strategy_, attrs_ = "all", edge_attrs_, metapath_, plugin_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;

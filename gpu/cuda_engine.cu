@@ -1,0 +1,87 @@
+// See cuda_engine.h and registered_memory.h. The one unit that compiles the kernels for GPUs.
+#include "gpu/cuda_engine.h"
+
+#include <map>
+#include <mutex>
+
+#include "gpu/cuda_backend.cuh"
+#include "gpu/hop_engine_on.h"
+
+namespace hopfeed::gpu {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+
+struct Registered {
+  std::mutex mutex;
+  struct Range {
+    std::uintptr_t device = 0;  // of the first page
+    std::size_t users = 0;
+  };
+  std::map<std::uintptr_t, Range> ranges;  // by the first page: an array has pages of its own
+};
+
+Registered& registered() {
+  static Registered all;
+  return all;
+}
+
+std::uintptr_t first_page(const void* array) {
+  return reinterpret_cast<std::uintptr_t>(array) / kPage * kPage;
+}
+
+}  // namespace
+
+const void* register_memory(const void* array, std::size_t bytes) {
+  const std::uintptr_t begin = first_page(array), at = reinterpret_cast<std::uintptr_t>(array);
+  Registered& all = registered();
+  const std::lock_guard lock(all.mutex);
+  Registered::Range& range = all.ranges[begin];
+  if (range.users == 0) {
+    void* const pages = reinterpret_cast<void*>(begin);
+    const std::size_t whole = (at + bytes - begin + kPage - 1) / kPage * kPage;
+    void* device = nullptr;
+    try {
+      check_cuda(
+          cudaHostRegister(pages, whole,
+                           cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly),
+          "the graph cannot be read in place (take graph mode cuda or cpu): cudaHostRegister", whole);
+      check_cuda(cudaHostGetDevicePointer(&device, pages, 0), "cudaHostGetDevicePointer");
+    } catch (...) {
+      all.ranges.erase(begin);
+      throw;
+    }
+    range.device = reinterpret_cast<std::uintptr_t>(device);
+  }
+  ++range.users;
+  return reinterpret_cast<const void*>(range.device + (at - begin));
+}
+
+void unregister_memory(const void* array) noexcept {
+  const std::uintptr_t begin = first_page(array);
+  Registered& all = registered();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.ranges.find(begin);
+  if (found == all.ranges.end() || --found->second.users > 0) return;
+  cudaHostUnregister(reinterpret_cast<void*>(begin));
+  all.ranges.erase(found);
+}
+
+std::string why_no_gpu() {
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaSuccess && devices > 0) return "";
+  cudaGetLastError();
+  const std::string said = status == cudaSuccess ? "there is no CUDA device"
+                                                 : std::string("CUDA says: ") + cudaGetErrorString(status);
+  return "no GPU can be used (" + said + "); install a driver for CUDA " +
+         std::to_string(CUDART_VERSION / 1000) + " or later where a card is, or take graph mode cpu";
+}
+
+std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
+  const std::string why = why_no_gpu();
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  return std::make_unique<HopEngineOn<CudaBackend>>(plan, CudaBackend::Options{});
+}
+
+}  // namespace hopfeed::gpu

@@ -1,0 +1,18 @@
+// The device sampler's engine on a GPU: cuda_engine.cu where hopfeed was built with CUDA, else
+// cuda_engine_absent.cc.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "gpu/hop_engine.h"
+
+namespace hopfeed::gpu {
+
+/// Empty where this process can use a GPU; else one line: why it cannot, and what to do.
+std::string why_no_gpu();
+
+/// On the first GPU. Throws kNotFound where why_no_gpu() says so, kNoSpace where memory does not suffice, kIo
+/// for what else CUDA refuses.
+std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
+
+}  // namespace hopfeed::gpu

@@ -1,0 +1,16 @@
+// Stands in for cuda_engine.cu where hopfeed is built without CUDA.
+#include "core/base/error.h"
+#include "gpu/cuda_engine.h"
+
+namespace hopfeed::gpu {
+
+std::string why_no_gpu() {
+  return "this hopfeed was built without CUDA; configure with -DHOPFEED_CUDA=ON where nvcc is, or take graph "
+         "mode cpu";
+}
+
+std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
+  throw Error(ErrorCode::kNotFound, why_no_gpu());
+}
+
+}  // namespace hopfeed::gpu

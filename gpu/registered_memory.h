@@ -1,0 +1,13 @@
+// Arrays of the host that GPUs read in place (UVA). A range of pages is registered once in a process, however
+// many samplers read it.
+#pragma once
+#include <cstddef>
+
+namespace hopfeed::gpu {
+
+/// Where the device finds an array. Throws Error with what CUDA said.
+const void* register_memory(const void* array, std::size_t bytes);
+/// Once for each register_memory() of the array.
+void unregister_memory(const void* array) noexcept;
+
+}  // namespace hopfeed::gpu

@@ -1,0 +1,64 @@
+// The device sampler on a card: the configurations that hosts pass. Where there is no card, each test says so
+// and is skipped, not passed.
+#include <gtest/gtest.h>
+
+#include "gpu/cuda_engine.h"
+#include "tests/gpu/device_rounds.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::DeviceCounts;
+using testing::DeviceKinds;
+
+class OneCard : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = gpu::why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+class OnACard : public OneCard, public ::testing::WithParamInterface<DeviceKinds> {};
+
+TEST_P(OnACard, GivesWhatTheCpuGives) {
+  const DeviceCounts counts = testing::run_device_rounds(
+      {.graphs = 50,
+       .kinds = GetParam(),
+       .seed = 11 + static_cast<std::uint64_t>(GetParam()),
+       .engine = [](testing::Rounds&) { return gpu::EngineFactory(gpu::make_cuda_engine); }});
+  EXPECT_EQ(counts.otherwise, 0u);
+  EXPECT_GT(counts.there, counts.removed / 2);
+  EXPECT_GT(counts.edges, 100u * counts.configurations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OnACard,
+                         ::testing::Values(DeviceKinds::kUniform, DeviceKinds::kExcluded,
+                                           DeviceKinds::kWeighted));
+
+// Threads by the hundred thousand that come to the same nodes.
+TEST_F(OneCard, ABatchOfManyThreads_IsTheCpus) {
+  testing::TempFolder folder;
+  testing::write_tiny_dataset(
+      folder.path() / "graph",
+      testing::random_graph({.num_nodes = 20'000, .num_edges = 600'000, .num_train = 4'096, .seed = 7}));
+  const Dataset dataset(folder.path() / "graph");
+  std::vector<std::int64_t> ids(4'096);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7 % 20'000);
+  const TypedSeeds seeds{.node_type = 0, .ids = ids, .times = {}};
+  for (const BatchOptions& options : {BatchOptions{.fanouts = {15, 10, 5}, .edge_ids = true},
+                                      BatchOptions{.fanouts = {-1, -1}}, BatchOptions{.fanouts = {40, 40}},
+                                      BatchOptions{.fanouts = {10, 10}, .replace = true, .disjoint = true}}) {
+    for (const gpu::GraphPlace place : {gpu::GraphPlace::kHost, gpu::GraphPlace::kDevice}) {
+      DeviceSampler device(dataset, options, {.place = place, .make_engine = gpu::make_cuda_engine});
+      NeighborSampler cpu(dataset, options);
+      for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+        const SampleRequest request{.key = {.seed = 1, .epoch = epoch, .count = 4'096}, .seeds = {&seeds, 1}};
+        testing::expect_same_sample(device.sample(request), cpu.sample(request));
+      }
+      EXPECT_EQ(device.batches(gpu::Fallback::kNone), 3u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hopfeed
