@@ -46,6 +46,18 @@ struct Told {
   bool there() const { return !bits.name.empty(); }
 };
 
+constexpr std::size_t kRowsAlignment = 64;
+
+constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + kRowsAlignment - 1) / kRowsAlignment * kRowsAlignment;
+}
+
+std::shared_ptr<std::byte[]> new_memory(std::size_t bytes) {
+  constexpr auto alignment = static_cast<std::align_val_t>(kRowsAlignment);
+  return {static_cast<std::byte*>(::operator new[](bytes, alignment)),
+          [](std::byte* memory) { ::operator delete[](memory, alignment); }};
+}
+
 /// Rows that are not near are asked for so many before they are copied.
 constexpr std::size_t kAhead = 16;
 
@@ -72,7 +84,11 @@ void merge(const Told& told, std::span<const std::byte> came, std::span<const st
 
 }  // namespace
 
-HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share) : share_(share) {
+HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share,
+                   std::shared_ptr<std::byte[]> memory)
+    : share_(share), memory_(std::move(memory)) {
+  if (!memory_) memory_ = new_memory(memory_of(meta, options, share));
+  std::byte* next = memory_.get();
   for (std::size_t t = 0; t < meta.node_types.size(); ++t) {
     const NodeTypeMeta& node = meta.node_types[t];
     types_.push_back(
@@ -83,8 +99,8 @@ HeldRows::HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldSha
       added.node_type = static_cast<int>(t);
       types_[t].has_attrs = true;
       added.meta = attr;
-      added.bytes = static_cast<std::size_t>(types_[t].held * attr.row_bytes());
-      added.memory = std::make_unique_for_overwrite<std::byte[]>(added.bytes);
+      added.rows = {next, static_cast<std::size_t>(types_[t].held * attr.row_bytes())};
+      next += round_up(added.rows.size());
     }
   }
 }
@@ -97,6 +113,14 @@ std::size_t HeldRows::bytes_of(const DatasetMeta& meta, const BatchOptions& opti
         bytes = saturating_sum(bytes,
                                saturating_product(held_of(node.partition_offsets, share), attr.row_bytes()));
   return static_cast<std::size_t>(bytes);
+}
+
+std::size_t HeldRows::memory_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share) {
+  std::size_t attrs = 0;
+  for (const NodeTypeMeta& node : meta.node_types)
+    attrs += static_cast<std::size_t>(
+        std::ranges::count_if(node.attrs, [&](const AttrMeta& attr) { return carried(options, attr); }));
+  return bytes_of(meta, options, share) + attrs * kRowsAlignment;
 }
 
 HeldShare HeldRows::fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
@@ -120,7 +144,7 @@ std::vector<HeldRows::Run> HeldRows::runs() {
   for (Attr& attr : attrs_) {
     const std::vector<std::int64_t>& offsets =
         types_[static_cast<std::size_t>(attr.node_type)].partition_offsets;
-    std::span<std::byte> left = attr.rows();
+    std::span<std::byte> left = attr.rows;
     for (std::size_t p = 0; p + 1 < offsets.size(); ++p) {
       const std::int64_t count = share_.rows(offsets[p + 1] - offsets[p]);
       const auto bytes = static_cast<std::size_t>(count * attr.meta.row_bytes());
@@ -156,7 +180,7 @@ bool HeldRows::Run::finite(std::span<const std::byte> some) const {
 
 std::size_t HeldRows::bytes() const {
   std::size_t bytes = 0;
-  for (const Attr& attr : attrs_) bytes += attr.bytes;
+  for (const Attr& attr : attrs_) bytes += attr.rows.size();
   return bytes;
 }
 
@@ -251,7 +275,7 @@ void HeldRows::complete(const BatchView& packed, std::span<std::byte> out) const
       const Told told(packed, array.type_number);
       const auto nodes =
           static_cast<std::size_t>(packed.get(batch_field::kNId, Store::kNode, array.type_number).shape[0]);
-      merge(told, array.bytes, attr->rows(), static_cast<std::size_t>(attr->meta.row_bytes()), nodes, at);
+      merge(told, array.bytes, attr->rows, static_cast<std::size_t>(attr->meta.row_bytes()), nodes, at);
     } else if (!array.bytes.empty()) {
       std::memcpy(at, array.bytes.data(), array.bytes.size());
     }

@@ -26,13 +26,17 @@ namespace hopfeed {
 
 class HeldRows {
  public:
-  /// Memory for the rows of the node attributes that batches of `options` carry. Throws std::bad_alloc.
-  HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
+  /// Rows of the node attributes that batches of `options` carry, in memory of its own, or in `memory` of
+  /// memory_of() bytes at a multiple of 64, which others may share. Throws std::bad_alloc.
+  HeldRows(const DatasetMeta& meta, const BatchOptions& options, HeldShare share,
+           std::shared_ptr<std::byte[]> memory = nullptr);
   HeldRows(const HeldRows&) = delete;
   HeldRows& operator=(const HeldRows&) = delete;
 
   /// Bytes that they take, at most kFarTooMany.
   static std::size_t bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
+  /// The same with the gaps between attributes.
+  static std::size_t memory_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
   /// The largest share up to `wanted` whose rows take at most `bytes` and have numbers in a packed block
   /// (kMaxHeldRows).
   static HeldShare fit(const DatasetMeta& meta, const BatchOptions& options, HeldShare wanted,
@@ -77,11 +81,7 @@ class HeldRows {
   struct Attr {
     int node_type = 0;
     AttrMeta meta;
-    // Of all partitions, one behind the other. Not cleared: that takes longer than a server waits for a sign
-    // of life where they are many.
-    std::unique_ptr<std::byte[]> memory;
-    std::size_t bytes = 0;
-    std::span<std::byte> rows() const { return {memory.get(), bytes}; }
+    std::span<std::byte> rows;  // of all partitions, one behind the other
   };
   struct Type {
     std::vector<std::int64_t> partition_offsets;  // [P + 1]
@@ -93,6 +93,9 @@ class HeldRows {
   void lay_out(const BatchView& packed, BlockWriter& whole) const;
 
   const HeldShare share_;
+  // Of all attributes. Not cleared: that takes longer than a server waits for a sign of life where they are
+  // many.
+  std::shared_ptr<std::byte[]> memory_;
   std::vector<Type> types_;
   std::vector<Attr> attrs_;
 };

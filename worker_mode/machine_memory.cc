@@ -29,6 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstWord{2'000};  // of a process that is there, however busy
+constexpr std::chrono::milliseconds kMeanwhile{1'000};
 constexpr std::chrono::milliseconds kAgain{20};
 constexpr int kBacklog = 128;
 constexpr char kAtWork = '.', kHere = '!';
@@ -129,14 +130,19 @@ enum class Said { kGiven, kGone, kSilent };
 
 /// What another process offers. kGone: there is none, or it ended or failed before it gave it. kSilent: who
 /// has the name does not answer, or is not of this user.
-Said ask_for(const SocketName& name, Clock::time_point give_up, OwnedFd& given) {
+Said ask_for(const SocketName& name, const MachineMemory::Waiting& waiting, Clock::time_point give_up,
+             OwnedFd& given) {
   const OwnedFd socket = new_socket();
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
     return errno == EAGAIN ? Said::kSilent : Said::kGone;
   if (!of_this_user(socket.get())) return Said::kSilent;
-  std::chrono::milliseconds patience = kFirstWord;
+  if (!readable(socket.get(), kFirstWord)) return Said::kSilent;
   for (;;) {
-    if (!readable(socket.get(), patience)) return Said::kSilent;
+    if (!readable(socket.get(), kMeanwhile)) {
+      if (Clock::now() >= give_up) return Said::kSilent;
+      if (waiting.meanwhile) waiting.meanwhile();
+      continue;
+    }
     char word = 0;
     ReceivedMessage got = receive_with_fds(socket.get(), std::as_writable_bytes(std::span(&word, 1)));
     if (got.bytes <= 0) return Said::kGone;
@@ -144,17 +150,18 @@ Said ask_for(const SocketName& name, Clock::time_point give_up, OwnedFd& given) 
       given = out_of_the_way(got.fds.front(), "there is no descriptor left for shared memory");
       return Said::kGiven;
     }
-    patience = std::max(std::chrono::milliseconds(0),
-                        std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now()));
   }
 }
 
 }  // namespace
 
+MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedFd()>& make)
+    : MachineMemory(name, make, Waiting{}) {}
+
 MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedFd()>& make,
-                             std::chrono::milliseconds patience) {
+                             const Waiting& waiting) {
   const SocketName address = socket_name(name);
-  const Clock::time_point give_up = Clock::now() + patience;
+  const Clock::time_point give_up = Clock::now() + waiting.patience;
   for (;;) {
     OwnedFd listener = new_socket();
     if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.address), address.size) == 0 &&
@@ -162,7 +169,7 @@ MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedF
       offer_ = std::make_unique<Offer>(std::move(listener));
       break;
     }
-    const Said said = ask_for(address, give_up, fd_);
+    const Said said = ask_for(address, waiting, give_up, fd_);
     if (said == Said::kGiven) return;
     if (said == Said::kSilent || Clock::now() >= give_up) break;
     std::this_thread::sleep_for(kAgain);  // the name is free in a moment

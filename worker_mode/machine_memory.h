@@ -20,11 +20,16 @@ namespace hopfeed {
 
 class MachineMemory {
  public:
+  struct Waiting {
+    std::chrono::milliseconds patience = std::chrono::minutes(10);
+    /// Called about once a second while another process makes it.
+    std::function<void()> meanwhile = nullptr;
+  };
   /// `name` tells the content: whoever has the same gets the same bytes. `make` gives a memfd; what it throws
-  /// is thrown here, and another process that waits for it makes its own. Waits at most `patience` for a
-  /// process that is making it, then makes one of its own.
-  MachineMemory(const std::string& name, const std::function<OwnedFd()>& make,
-                std::chrono::milliseconds patience = std::chrono::minutes(10));
+  /// is thrown here, and another process that waits for it makes its own. Waits as long as it has patience
+  /// for a process that is making it, then makes one of its own.
+  MachineMemory(const std::string& name, const std::function<OwnedFd()>& make);
+  MachineMemory(const std::string& name, const std::function<OwnedFd()>& make, const Waiting& waiting);
   /// Others do not get it any more; those who have it keep it.
   ~MachineMemory();
   MachineMemory(const MachineMemory&) = delete;

@@ -118,14 +118,15 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
   Described described = describe(*context, first, std::move(meta), options);
   RemoteJob& job = described.job;
   check_deal(options.deal, described.num_seeds);
-  job.held = share_to_hold(remote, described.meta, job.spec.batch);
+  AgreedShare agreed = share_to_hold(remote, described.meta, job.spec.batch);
+  job.held = agreed.share;
   open_job(*context, remote, caller, first, job);
   if (job.opened.num_seeds != described.num_seeds)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has {} seeds for the job, and its meta.json says {}; see that server",
                             first.contact.connection->peer(), job.opened.num_seeds, described.num_seeds));
   const std::shared_ptr<const HeldRows> held =
-      held_rows(*context, caller, first, remote, job, described.meta);
+      held_rows(*context, caller, first, remote, job, described.meta, std::move(agreed.agreement));
 
   const auto posts = static_cast<std::int64_t>(own.size());
   const std::int64_t ahead =

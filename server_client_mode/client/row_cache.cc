@@ -15,6 +15,7 @@
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
 #include "core/base/thread_annotations.h"
+#include "server_client_mode/client/machine_rows.h"
 #include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
@@ -64,10 +65,14 @@ Copies& copies() {
 
 std::optional<Copy> find_copy(const std::string& key) { return copies().find(key); }
 
+std::string attrs_text(const BatchOptions& options) {
+  return options.attrs ? fmt::format("{}", *options.attrs) : "all";
+}
+
 /// Whoever asks for the same may have the same copy.
 std::string key_of(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
   return fmt::format("{} {} {} {}", meta.fingerprint, remote.cache_ratio, remote.cache_bytes,
-                     options.attrs ? fmt::format("{}", *options.attrs) : "all");
+                     attrs_text(options));
 }
 
 bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& options) {
@@ -130,6 +135,14 @@ class RowLoader {
     }
   }
 
+  /// Says something to the server, which lets go of clients that are silent.
+  void stay() {
+    try {
+      run_to_end(context_, [&]() -> asio::awaitable<void> { co_await questions_->status(); });
+    } catch (const Error&) {  // it is lost: whoever asks it next goes elsewhere
+    }
+  }
+
  private:
   asio::io_context& context_;
   const RemoteOptions& remote_;
@@ -139,10 +152,10 @@ class RowLoader {
   std::optional<Questions> questions_;
 };
 
-Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
-  const auto rows = std::make_shared<HeldRows>(meta, job.spec.batch, job.held);
-  Copy copy{.rows = rows};
-  for (const HeldRows::Run& run : rows->runs()) {
+/// Whether all are finite.
+bool load_all(RowLoader& loader, HeldRows& rows, const DatasetMeta& meta) {
+  bool finite = true;
+  for (const HeldRows::Run& run : rows.runs()) {
     const std::size_t row_bytes = run.rows.size() / static_cast<std::size_t>(run.count);
     const auto at_a_time = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMaxRowsBytes / row_bytes));
     for (std::int64_t done = 0; done < run.count; done += at_a_time) {
@@ -155,23 +168,41 @@ Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
       const std::span<std::byte> to = run.rows.subspan(static_cast<std::size_t>(done) * row_bytes,
                                                        static_cast<std::size_t>(which.count) * row_bytes);
       loader.load(which, to);
-      copy.finite = copy.finite && run.finite(to);
+      finite = finite && run.finite(to);
     }
   }
-  copy.order = job.opened.held_order;
+  return finite;
+}
+
+Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
+  Copy copy{.rows = nullptr, .order = job.opened.held_order};
+  if (local_ranks().world == 1) {
+    const auto rows = std::make_shared<HeldRows>(meta, job.spec.batch, job.held);
+    copy.finite = load_all(loader, *rows, meta);
+    copy.rows = rows;
+    return copy;
+  }
+  const MachineRows shared =
+      machine_rows({.order = fmt::format("{} {:016x} {}", meta.fingerprint, job.opened.held_order,
+                                         attrs_text(job.spec.batch)),
+                    .meta = meta,
+                    .batch = job.spec.batch,
+                    .share = job.held,
+                    .load = [&](HeldRows& rows) { return load_all(loader, rows, meta); },
+                    .meanwhile = [&] { loader.stay(); }});
+  copy.rows = shared.rows;
+  copy.finite = shared.finite;
   return copy;
 }
 
-}  // namespace
-
-HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
-  if (const std::optional<Copy> copy = find_copy(key_of(remote, meta, options))) return copy->rows->share();
+/// Of what fits.
+HeldShare decide_share(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
   const HeldShare wanted{
       .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};
   // Where batches carry no attributes there is nothing to hold; and a row that is longer than an answer
   // (kMaxRowsBytes) is not to be had.
   if (HeldRows::bytes_of(meta, options, wanted) == 0 || has_rows_beyond_an_answer(meta, options)) return {};
-  const std::size_t room = available_memory().bytes / 4 / static_cast<std::size_t>(local_ranks().world);
+  const std::size_t room = available_memory().bytes / 4;  // of the machine: its ranks have one copy
   const HeldShare fits =
       HeldRows::fit(meta, options, wanted,
                     remote.cache_bytes != 0 ? std::min<std::size_t>(remote.cache_bytes, room) : room);
@@ -183,15 +214,29 @@ HeldShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, co
   return fits;
 }
 
+}  // namespace
+
+AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
+  const std::string key = key_of(remote, meta, options);
+  if (const std::optional<Copy> copy = find_copy(key)) return {.share = copy->rows->share(), .agreement = {}};
+  const auto decide = [&] { return decide_share(remote, meta, options); };
+  if (local_ranks().world == 1) return {.share = decide(), .agreement = {}};
+  return agreed_share(key, decide);
+}
+
 std::shared_ptr<const HeldRows> held_rows(asio::io_context& context, const Caller& caller,
                                           FirstContact& first, const RemoteOptions& remote, RemoteJob& job,
-                                          const DatasetMeta& meta) {
+                                          const DatasetMeta& meta, std::shared_ptr<const void> agreement) {
   if (!job.held.any()) return nullptr;
   const std::string key = key_of(remote, meta, job.spec.batch);
   std::optional<Copy> copy = find_copy(key);
   if (!copy || copy->order != job.opened.held_order || copy->rows->share() != job.held) {
     RowLoader loader(context, remote, caller, first, job);
     copy = load(loader, job, meta);
+    // Whoever has the rows keeps the agreement, for ranks that come later.
+    using Both = std::pair<std::shared_ptr<const HeldRows>, std::shared_ptr<const void>>;
+    const auto both = std::make_shared<const Both>(copy->rows, std::move(agreement));
+    copy->rows = {both, both->first.get()};
     copies().add(key, *copy);
   }
   return job.check_finite && !copy->finite ? nullptr : copy->rows;

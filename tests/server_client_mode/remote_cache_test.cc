@@ -1,5 +1,12 @@
 // A client that holds hot rows: the same batches for every ratio, fewer bytes on the wire, and servers of
 // another cut or of another life are no danger to it.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -156,6 +163,46 @@ TEST_F(RemoteCache, StreamsOfOneProcess_HaveOneCopy) {
   EXPECT_LT(bytes_out(), once + held / 2);
   one.reset();  // the copy stays with the other
   EXPECT_EQ(loaded(two, {.epoch = 1}), expected(mine, {.epoch = 1}));
+}
+
+// Two ranks of one machine, the other one a process that has loaded the rows and is killed later.
+TEST_F(RemoteCache, RanksOfOneMachine_HaveOneCopy) {
+  const LoaderOptions mine = options_of(wide(1));
+  ServerProcess server(mine.dataset);
+  const RemoteOptions remote = holding({server.address()}, 0.7);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  setenv("LOCAL_WORLD_SIZE", "2", 1);
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    setenv("LOCAL_RANK", "1", 1);
+    const RemoteLoader loader(remote, mine);
+    [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  setenv("LOCAL_RANK", "0", 1);
+  RemoteLoader loader(remote, mine);
+  const std::size_t held = loader.stats().held_bytes;
+  EXPECT_GT(held, 60'000U);
+  const nlohmann::json status = nlohmann::json::parse(ask_status(remote_options({server.address()})));
+  std::vector<std::uint64_t> sent;
+  for (const nlohmann::json& client : status["clients"])
+    sent.push_back(client["bytes_out"].get<std::uint64_t>());
+  std::ranges::sort(sent, std::greater<>());
+  ASSERT_GE(sent.size(), 2U);
+  EXPECT_GT(sent[0], held);
+  EXPECT_LT(sent[1], held / 2);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  EXPECT_EQ(loaded(loader, {.epoch = 1}), expected(mine, {.epoch = 1}));
+  unsetenv("LOCAL_WORLD_SIZE");
+  unsetenv("LOCAL_RANK");
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST_F(RemoteCache, BadCaches_AreOneLine) {

@@ -1,0 +1,71 @@
+// See machine_rows.h. The memfd: the rows as HeldRows lays them out, then one byte that says whether they are
+// finite.
+#include "server_client_mode/client/machine_rows.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/memory_limits.h"
+#include "worker_mode/machine_memory.h"
+#include "worker_mode/worker_process.h"
+
+namespace hopfeed {
+namespace {
+
+/// `owner` lives as long as the mapping.
+std::shared_ptr<std::byte[]> map(int fd, std::size_t bytes, int protection,
+                                 std::shared_ptr<const void> owner) {
+  void* const at = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) throw_errno("cannot map the rows that are held", errno);
+  return {static_cast<std::byte*>(at),
+          [bytes, owner = std::move(owner)](std::byte* memory) { munmap(memory, bytes); }};
+}
+
+OwnedFd new_memory(std::size_t bytes) {
+  constexpr const char* what = "cannot create memory for the rows that are held";
+  OwnedFd fd =
+      out_of_the_way(OwnedFd(memfd_create("hopfeed-held-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING), what), what);
+  // Taken now: where it does not fit, that is an error here, and no bus error while rows come.
+  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0)
+    throw Error(ErrorCode::kNoSpace, fmt::format("there is no memory for {} of rows to hold; lower the cache",
+                                                 format_bytes(bytes)));
+  return fd;
+}
+
+}  // namespace
+
+MachineRows machine_rows(const MachineRowsOptions& options) {
+  const std::size_t bytes = HeldRows::memory_of(options.meta, options.batch, options.share) + 1;
+  const auto make = [&] {
+    OwnedFd fd = new_memory(bytes);
+    const std::shared_ptr<std::byte[]> memory = map(fd.get(), bytes, PROT_READ | PROT_WRITE, nullptr);
+    HeldRows rows(options.meta, options.batch, options.share, memory);
+    memory[static_cast<std::ptrdiff_t>(bytes - 1)] = std::byte{options.load(rows)};
+    return fd;
+  };
+  const auto memory = std::make_shared<const MachineMemory>(
+      fmt::format("held rows {} {}", options.order, options.share.millionths), make,
+      MachineMemory::Waiting{.meanwhile = options.meanwhile});
+  const std::shared_ptr<std::byte[]> mapped = map(memory->fd(), bytes, PROT_READ, memory);
+  return {.rows = std::make_shared<const HeldRows>(options.meta, options.batch, options.share, mapped),
+          .finite = mapped[static_cast<std::ptrdiff_t>(bytes - 1)] != std::byte{0}};
+}
+
+AgreedShare agreed_share(const std::string& name, const std::function<HeldShare()>& decide) {
+  const auto memory = std::make_shared<const MachineMemory>("held share " + name, [&] {
+    const HeldShare share = decide();
+    return memfd_of("hopfeed-held-share", &share, sizeof(share));
+  });
+  HeldShare share;
+  if (pread(memory->fd(), &share, sizeof(share), 0) != sizeof(share))
+    throw_errno("cannot read how many rows the ranks hold", errno);
+  return {.share = share, .agreement = memory};
+}
+
+}  // namespace hopfeed
