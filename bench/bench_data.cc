@@ -14,6 +14,7 @@
 #include "core/draws/keyed_random.h"
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
+#include "partition_tool/convert_attrs.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/node_order.h"
@@ -103,6 +104,57 @@ RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
 
 }  // namespace
 
+namespace {
+
+int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+/// A bar for each step.
+Progress shown() {
+  struct Shown {
+    std::string step;
+    std::unique_ptr<ProgressBar> bar;
+  };
+  return [shown = std::make_shared<Shown>()](const ProgressReport& state) {
+    if (shown->step != state.step) {
+      shown->step = state.step;
+      shown->bar =
+          std::make_unique<ProgressBar>(shown->step, state.total, ProgressBarOptions{.unit = state.unit});
+    }
+    shown->bar->set(state.done, state.total);
+    stop_if_asked();
+  };
+}
+
+void write(const fs::path& folder, const RawGraph& graph, const Progress& progress) {
+  // For the same fanouts and batch size whatever is measured: who came first must not decide the order of the
+  // nodes.
+  const HotnessOptions hotness{.fanouts = {15, 10, 5}, .batch_size = 1024, .threads = all_threads()};
+  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
+  DatasetWriter writer(folder);
+  DatasetBuildOptions build;
+  build.cut.fanouts = hotness.fanouts;
+  build.cut.batch_size = hotness.batch_size;
+  build.made_by = "hopfeed-bench";
+  build.threads = all_threads();
+  writer.commit(build_dataset(writer, graph, orders, build, progress).meta);
+}
+
+}  // namespace
+
+fs::path converted_folder(const BenchOptions& options, ElementType type) {
+  const fs::path from = dataset_folder(options);
+  const Dataset dataset(from);
+  const AttrMeta* x = find_attr(dataset.meta().node_types[0].attrs, "x");
+  if (x && x->type == type) return from;
+  const fs::path folder = cache_folder() / fmt::format("converted-v{}-{}-{}", kScaledDatasetVersion,
+                                                       dataset.meta().fingerprint, to_string(type));
+  if (fs::exists(folder / "meta.json")) return folder;
+  const Progress progress = shown();
+  write(folder, convert_attrs(dataset, {.attrs = {{"x", type}}, .threads = all_threads()}, progress).graph,
+        progress);
+  return folder;
+}
+
 fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
   if (!options.data.empty()) return options.data;
   const int version = made_up == MadeUp::kTimes     ? kTimesDatasetVersion
@@ -112,38 +164,18 @@ fs::path dataset_folder(const BenchOptions& options, MadeUp made_up) {
       cache_folder() / fmt::format("generated-{}-v{}-{}-{}-{}{}", kGeneratorVersion, version, options.nodes,
                                    options.edges, options.features, suffix(made_up));
   if (fs::exists(folder / "meta.json")) return folder;
-  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::string step;
-  std::unique_ptr<ProgressBar> bar;
-  const Progress progress = [&](const ProgressReport& state) {
-    if (step != state.step) {
-      step = state.step;
-      bar = std::make_unique<ProgressBar>(step, state.total, ProgressBarOptions{.unit = state.unit});
-    }
-    bar->set(state.done, state.total);
-    stop_if_asked();
-  };
+  const Progress progress = shown();
   GenerateOptions generate{.num_nodes = options.nodes,
                            .num_edges = options.edges,
                            .num_features = options.features,
                            .num_classes = std::min<std::int64_t>(47, options.nodes),
                            .seed = 1,
-                           .threads = threads};
+                           .threads = all_threads()};
   RawGraph graph =
       made_up == MadeUp::kTypes ? typed_graph(generate, progress) : generate_graph(generate, progress);
   if (made_up == MadeUp::kWeights) add_weights(graph);
   if (made_up == MadeUp::kTimes) add_times(graph);
-  // For the same fanouts and batch size whatever is measured: who came first must not decide the order of the
-  // nodes.
-  const HotnessOptions hotness{.fanouts = {15, 10, 5}, .batch_size = 1024, .threads = threads};
-  const std::vector<NodeOrder> orders = order_nodes(graph, {}, 1, hotness, progress);
-  DatasetWriter writer(folder);
-  DatasetBuildOptions build;
-  build.cut.fanouts = hotness.fanouts;
-  build.cut.batch_size = hotness.batch_size;
-  build.made_by = "hopfeed-bench";
-  build.threads = threads;
-  writer.commit(build_dataset(writer, graph, orders, build, progress).meta);
+  write(folder, graph, progress);
   return folder;
 }
 

@@ -38,6 +38,7 @@ Report bench_gather(const BenchOptions& options);
 Report bench_file(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
+Report bench_rows(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);
 Report bench_server(const BenchOptions& options);
 

@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
        bench_channel},
       {"loader", "Batches per second from worker processes, and their share of sampler and gather",
        bench_loader},
+      {"rows", "Batches per second with features stored as each row type, and what float32 of them costs",
+       bench_rows},
       {"startup", "Time until workers are ready, their own memory, opening a dataset of 100 GB",
        bench_startup},
       {"server",

@@ -54,7 +54,7 @@ class Bench(unittest.TestCase):
         rows = self.documented()
         common = rows.pop("all commands")
         printed = {}
-        for command in ("limits", "sampler", "gather", "file", "channel", "loader", "startup"):
+        for command in ("limits", "sampler", "gather", "file", "channel", "loader", "rows", "startup"):
             printed[command] = keys_of(self.report(command))
         printed["sampler"] |= keys_of(self.report("sampler", "--kind", "labor"))
         if TRAINER:
@@ -144,6 +144,16 @@ class Bench(unittest.TestCase):
         for key in ("batches_per_s", "bytes_per_s", "fraction_of_limit", "times_one_worker", "channel_bytes"):
             self.assertGreater(report[key], 0, key)
         self.assertGreaterEqual(report["wait_fraction"], 0)
+
+    def test_rows_are_of_every_type(self):
+        report = self.report("rows", "--verify")
+        self.assertEqual(report["verified_batches"], 5)
+        for name in ("float32", "float16", "bfloat16", "int8", "int4"):
+            for key in ("batches_per_s", "bytes_per_batch", "times_float32"):
+                self.assertGreater(report[name][key], 0, (name, key))
+            self.assertEqual(report[name]["convert_ms"] > 0, name.startswith("int"), name)
+        self.assertEqual(report["float32"]["times_float32"], 1)
+        self.assertLess(report["int4"]["bytes_per_batch"], report["int8"]["bytes_per_batch"])
 
     def test_channel_counts_handovers_of_large_and_small_batches(self):
         report = self.report("channel", "--verify")
