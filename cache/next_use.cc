@@ -11,9 +11,10 @@
 namespace hopfeed {
 namespace {
 
-/// next[b][i]: the batch after b that reads the i-th row of b again; kWholeEpoch where none does.
-std::vector<std::vector<std::int64_t>> next_uses(const RowTrace& trace) {
-  std::vector<std::int64_t> next_of(trace.num_rows, kWholeEpoch);
+/// next[b][i]: the batch after b that reads the i-th row of b again; kWholeEpoch where none does. `next_of`
+/// gets the first batch that reads each row.
+std::vector<std::vector<std::int64_t>> next_uses(const RowTrace& trace, std::vector<std::int64_t>& next_of) {
+  next_of.assign(trace.num_rows, kWholeEpoch);
   std::vector<std::vector<std::int64_t>> next(trace.batches.size());
   for (std::int64_t b = std::ssize(trace.batches) - 1; b >= 0; --b) {
     for (const std::int64_t row : trace.batches[b]) {
@@ -93,21 +94,29 @@ CacheHits simulate_sieve(const RowTrace& trace, std::int64_t capacity) {
   return result;
 }
 
-CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, std::int64_t window) {
+CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, const BeladyOptions& options) {
   struct Kept {
     std::int64_t row = 0, next = 0;
   };
-  const std::vector<std::vector<std::int64_t>> next = next_uses(trace);
+  std::vector<std::int64_t> first_use;
+  const std::vector<std::vector<std::int64_t>> next = next_uses(trace, first_use);
   CacheHits result;
   std::vector<Kept> kept, candidates;
   std::vector<std::int64_t> read_in(trace.num_rows, -1);  // the latest batch that read the row
   std::vector<bool> cached(trace.num_rows);
+  for (std::int64_t row = 0; options.begins_full && row < std::min(capacity, trace.num_rows); ++row) {
+    kept.push_back({.row = row, .next = first_use[row]});
+    cached[row] = true;
+  }
   for (std::int64_t b = 0; b < std::ssize(trace.batches); ++b) {
     candidates.clear();
     for (std::size_t i = 0; i < trace.batches[b].size(); ++i) {
       const std::int64_t row = trace.batches[b][i];
       ++result.reads;
-      if (cached[row]) ++result.hits;
+      if (cached[row])
+        ++result.hits;
+      else if (options.missed)
+        options.missed(b, row);
       read_in[row] = b;
       candidates.push_back({.row = row, .next = next[b][i]});
     }
@@ -117,7 +126,7 @@ CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, std::int
     }
     // What lies behind the window is not known yet: those rows count as equally far.
     const auto key = [&](const Kept& row) {
-      return std::tuple(row.next - b <= window ? row.next : kWholeEpoch, row.row);
+      return std::tuple(row.next - b <= options.window ? row.next : kWholeEpoch, row.row);
     };
     if (std::ssize(candidates) > capacity) {
       std::nth_element(candidates.begin(), candidates.begin() + capacity, candidates.end(),

@@ -15,6 +15,7 @@
 // interval, at most `capacity` of which may overlap, and to take the one that ends first is best.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -39,7 +40,18 @@ inline constexpr std::int64_t kWholeEpoch = std::numeric_limits<std::int32_t>::m
 CacheHits simulate_static(const RowTrace& trace, std::int64_t capacity);
 CacheHits simulate_lru(const RowTrace& trace, std::int64_t capacity);
 CacheHits simulate_sieve(const RowTrace& trace, std::int64_t capacity);
-/// `window` >= 0: batches behind the one that is gathered whose rows are known.
-CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, std::int64_t window);
+/// How a cache is simulated that knows the coming batches.
+struct BeladyOptions {
+  std::int64_t window = 0;  // batches behind the one that is gathered whose rows are known
+  /// It begins with the hottest rows, as it looks after some epochs; else empty.
+  bool begins_full = false;
+  /// Told of each row that was not there.
+  std::function<void(std::int64_t batch, std::int64_t row)> missed = {};
+};
+CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, const BeladyOptions& options);
+/// From an empty cache.
+inline CacheHits simulate_belady(const RowTrace& trace, std::int64_t capacity, std::int64_t window) {
+  return simulate_belady(trace, capacity, BeladyOptions{.window = window});
+}
 
 }  // namespace hopfeed

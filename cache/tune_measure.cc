@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,6 @@
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
 #include "core/batch/held_share.h"
-#include "core/dataset/row_gather.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
 
@@ -26,12 +25,6 @@ double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 constexpr int kRatios = 101;  // 0%, 1%, ... 100%
 
 std::vector<HeldShare> ratio_grid() {
@@ -41,30 +34,12 @@ std::vector<HeldShare> ratio_grid() {
   return shares;
 }
 
-bool carries(const BatchOptions& batch, const std::string& attr) {
-  return !batch.attrs || std::ranges::find(*batch.attrs, attr) != batch.attrs->end();
-}
-
-/// Bytes a second of a consumer that puts rows together which it holds: the batch's nodes, from memory that
-/// lies as densely as held rows do; 0 where batches carry none.
-double complete_rate(const Dataset& dataset, const TunePassOptions& options, const BatchView& batch) {
-  double bytes = 0, seconds = 0;
-  std::vector<std::byte> out;
-  for (int t = 0; t < dataset.num_node_types(); ++t) {
-    const auto ids = batch.get("n_id", Store::kNode, t).as<std::int64_t>();
-    for (const AttrMeta& attr : dataset.meta().node_types[t].attrs) {
-      if (!carries(options.batch, attr.name) || ids.empty()) continue;
-      const AttrView view = dataset.attr(t, attr.name);
-      out.resize(std::max<std::size_t>(out.size(), ids.size() * static_cast<std::size_t>(view.row_bytes)));
-      gather_rows(view, ids, out.data());  // the pages of `out` are there from now on, as pooled memory's are
-      const auto begin = Clock::now();
-      gather_rows(view, ids, out.data());
-      seconds += seconds_from(begin);
-      bytes += static_cast<double>(ids.size()) * static_cast<double>(view.row_bytes);
-    }
-  }
-  return seconds > 0 ? bytes / seconds : 0.0;
-}
+class AbsentFeatures final : public FeatureSource {
+ public:
+  std::size_t prepare(std::span<const std::int64_t> ids) override { return ids.size(); }
+  void gather(std::size_t, std::byte*) override {}
+  TierCounts counts() const override { return {}; }
+};
 
 /// Per type with rows, each row's place in an order of all rows whose prefixes are the same share of every
 /// type and partition: by how far behind it stands in its partition.
@@ -94,13 +69,21 @@ std::vector<std::vector<std::int64_t>> places_of_rows(const Dataset& dataset, co
 
 }  // namespace
 
+FeatureSourceFactory absent_features() {
+  return [](const Dataset&, const FeatureName&) { return std::make_unique<AbsentFeatures>(); };
+}
+
+bool carries(const BatchOptions& batch, const std::string& attr) {
+  return !batch.attrs || std::ranges::find(*batch.attrs, attr) != batch.attrs->end();
+}
+
 TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,
                          const TunePassOptions& options) {
   BatchOptions batch_options = options.batch;
   batch_options.dataset_ids = true;
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
-  BatchMaker maker(dataset, list, batch_options);
+  BatchMaker maker(dataset, list, batch_options, ExecutionOptions{}, absent_features());
   TunePass pass{.epoch_batches = deal.steps()};
   for (int t = 0; t < dataset.num_node_types(); ++t) {
     pass.counts.emplace_back(dataset.num_nodes(t));
@@ -108,45 +91,32 @@ TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> s
     for (const AttrMeta& attr : dataset.meta().node_types[t].attrs)
       if (carries(options.batch, attr.name)) pass.row_bytes.back() += attr.row_bytes();
   }
-  std::vector<std::vector<std::int64_t>> places(pass.counts.size());
-  if (options.keep_trace) places = places_of_rows(dataset, pass, pass.trace.num_rows);
+  pass.places.resize(pass.counts.size());
+  if (options.keep_trace) pass.places = places_of_rows(dataset, pass, pass.trace.num_rows);
   const std::int64_t planned = std::min(options.most_batches, deal.steps());
-  std::vector<double> sample_seconds, gather_rates, complete_rates;
   AlignedBlock buffer;
   const auto begin = Clock::now();
-  const auto make = [&](std::int64_t step) {
-    const Deal::Range range = deal.batch(step, 0);
-    auto at = Clock::now();
-    const std::size_t bytes = maker.sample(
-        {.seed = options.seed, .epoch = options.epoch, .first = range.first, .count = range.count});
-    sample_seconds.push_back(seconds_from(at));
-    const auto block = buffer.resize(bytes);
-    at = Clock::now();
-    maker.write(block);
-    gather_rates.push_back(static_cast<double>(bytes) / seconds_from(at));
-    return BatchView(block);
-  };
-  make(0);  // scratch grows, pages of the block are made: as at a worker's start, and not counted
-  sample_seconds.clear();
-  gather_rates.clear();
   for (std::int64_t i = 0; i < planned && (i == 0 || seconds_from(begin) < options.most_seconds); ++i) {
-    const BatchView batch = make(i * deal.steps() / planned);
+    const Deal::Range range = deal.batch(i * deal.steps() / planned, 0);
+    const auto block = buffer.resize(maker.sample(
+        {.seed = options.seed, .epoch = options.epoch, .first = range.first, .count = range.count}));
+    maker.write(block);
+    const BatchView batch(block);
+    if (pass.ids.size() == kIdBatches) pass.ids.erase(pass.ids.begin());
+    pass.ids.emplace_back(pass.counts.size());
     if (options.keep_trace) pass.trace.batches.emplace_back();
     for (int t = 0; t < dataset.num_node_types(); ++t) {
       const auto ids = batch.get("n_id", Store::kNode, t).as<std::int64_t>();
       for (const std::int64_t v : ids) ++pass.counts[t][v];
-      if (places[t].empty()) continue;
-      for (const std::int64_t v : ids) pass.trace.batches.back().push_back(places[t][v]);
+      pass.ids.back()[t].assign(ids.begin(), ids.end());
+      if (pass.places[t].empty()) continue;
+      for (const std::int64_t v : ids) pass.trace.batches.back().push_back(pass.places[t][v]);
     }
     pass.block_bytes += static_cast<double>(batch.bytes().size());
-    if (i < 5) complete_rates.push_back(complete_rate(dataset, options, batch));
     ++pass.batches;
     if (options.progress) options.progress(i + 1, planned);
   }
   pass.block_bytes /= static_cast<double>(pass.batches);
-  pass.sample_seconds = median(sample_seconds);
-  pass.gather_bytes_per_second = median(gather_rates);
-  pass.complete_bytes_per_second = median(complete_rates);
   return pass;
 }
 
@@ -154,6 +124,7 @@ std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
                                   const std::vector<std::vector<std::int64_t>>& orders) {
   const std::vector<HeldShare> shares = ratio_grid();
   std::vector<HeldReads> curve(shares.size());
+  for (HeldReads& reads : curve) reads.left.resize(pass.counts.size());
   for (std::size_t t = 0; t < pass.counts.size(); ++t) {
     if (pass.row_bytes[t] == 0) continue;
     const RowReads reads{.counts = pass.counts[t],
@@ -163,6 +134,7 @@ std::vector<HeldReads> held_curve(const Dataset& dataset, const TunePass& pass,
     for (std::size_t i = 0; i < shares.size(); ++i) {
       curve[i].rows += static_cast<double>(held.back()) / batches;  // the last share is all
       curve[i].held += static_cast<double>(held[i]) / batches;
+      curve[i].left[t] = static_cast<double>(held.back() - held[i]) / batches;
       curve[i].held_bytes += static_cast<double>(held[i] * pass.row_bytes[t]) / batches;
     }
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
+#include <utility>
 
 namespace hopfeed {
 
@@ -14,32 +16,94 @@ const char* to_string(TuneStage stage) {
       return "sample";
     case TuneStage::kGather:
       return "gather";
+    case TuneStage::kRead:
+      return "read";
     case TuneStage::kMove:
       return "move";
     case TuneStage::kComplete:
       return "complete";
+    case TuneStage::kConvert:
+      return "convert";
     case TuneStage::kTrain:
       return "train";
+    case TuneStage::kCores:
+      return "cores";
   }
   return "?";
 }
 
-EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load) {
+namespace {
+
+/// Seconds of one batch, stage by stage, for whoever does it alone.
+struct BatchTimes {
+  double sample = 0, gather = 0, read = 0, send = 0, link = 0, receive = 0, complete = 0, convert = 0,
+         train = 0;
+  double read_cpu = 0, read_disk = 0;  // of a core; of the disk that all workers share
+  double worker() const { return sample + gather + read; }
+  double consumer() const { return complete + convert + train; }
+  double move() const { return std::max({send, link, receive}); }
+  double way() const { return worker() + send + link + receive + consumer(); }
+};
+
+BatchTimes batch_times(const TuneRates& rates, const TuneLoad& load) {
   const double sent = load.block_bytes - load.held_bytes;
-  EpochTimes times;
-  times.sample = load.batches * rates.sample_seconds / rates.num_workers;
-  times.gather = load.batches * sent / rates.gather_bytes_per_second / rates.num_workers;
-  if (rates.link_bytes_per_second) times.move = load.batches * sent / *rates.link_bytes_per_second;
-  if (load.held_bytes > 0) times.complete = load.batches * load.block_bytes / rates.complete_bytes_per_second;
-  if (rates.train_seconds) times.train = load.batches * *rates.train_seconds;
-  const double workers = times.sample + times.gather, consumer = times.complete + times.train;
-  times.epoch = std::max({workers, times.move, consumer});
-  if (times.epoch == workers)
-    times.binds = times.sample >= times.gather ? TuneStage::kSample : TuneStage::kGather;
-  else if (times.epoch == times.move)
+  BatchTimes batch{.sample = rates.sample_seconds,
+                   .gather = (sent - load.file_bytes) / rates.gather_bytes_per_second};
+  if (rates.files) {
+    batch.read = load.reads / rates.files->reads_per_second;
+    batch.read_disk = load.reads / rates.files->all_reads_per_second;
+    batch.read_cpu = load.reads * rates.files->cpu_seconds_per_read;
+  }
+  if (rates.wire) {
+    batch.send = sent * rates.wire->send_seconds_per_byte;
+    batch.receive = sent * rates.wire->receive_seconds_per_byte;
+    if (rates.wire->bytes_per_second) batch.link = sent / *rates.wire->bytes_per_second;
+  }
+  if (load.held_bytes > 0) batch.complete = load.block_bytes / rates.complete_bytes_per_second;
+  if (rates.convert_bytes_per_second > 0) batch.convert = load.convert_bytes / rates.convert_bytes_per_second;
+  batch.train = rates.train_seconds.value_or(0);
+  return batch;
+}
+
+/// What binds a side: the largest of its stages.
+TuneStage largest(std::initializer_list<std::pair<double, TuneStage>> stages) {
+  return std::ranges::max_element(stages, {}, &std::pair<double, TuneStage>::first)->second;
+}
+
+}  // namespace
+
+EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load) {
+  const BatchTimes batch = batch_times(rates, load);
+  const double making = batch.sample + batch.gather + batch.read_cpu + batch.send,
+               taking = batch.receive + batch.consumer();
+  const bool two_machines = rates.wire && !rates.wire->loopback();
+  const double cores = (two_machines ? std::max(making, taking) : making + taking) / rates.cores;
+  const double workers = batch.worker() / rates.num_workers;
+  const double pace = std::max({workers, batch.read_disk, batch.move(), batch.consumer(), cores});
+  EpochTimes times{.sample = load.batches * batch.sample / rates.num_workers,
+                   .gather = load.batches * batch.gather / rates.num_workers,
+                   .read = load.batches * std::max(batch.read_disk, batch.read / rates.num_workers),
+                   .move = load.batches * batch.move(),
+                   .complete = load.batches * batch.complete,
+                   .convert = load.batches * batch.convert,
+                   .train = load.batches * batch.train,
+                   .cores = load.batches * cores,
+                   // All but the first come at the pace of the slowest.
+                   .epoch = load.batches * pace + std::max(0.0, batch.way() - pace)};
+  if (pace == workers)
+    times.binds = largest({{batch.sample, TuneStage::kSample},
+                           {batch.gather, TuneStage::kGather},
+                           {batch.read, TuneStage::kRead}});
+  else if (pace == batch.read_disk)
+    times.binds = TuneStage::kRead;
+  else if (pace == batch.move())
     times.binds = TuneStage::kMove;
+  else if (pace == batch.consumer())
+    times.binds = largest({{batch.train, TuneStage::kTrain},
+                           {batch.complete, TuneStage::kComplete},
+                           {batch.convert, TuneStage::kConvert}});
   else
-    times.binds = times.train >= times.complete ? TuneStage::kTrain : TuneStage::kComplete;
+    times.binds = TuneStage::kCores;
   return times;
 }
 
@@ -47,10 +111,10 @@ TuneAdvice recommend_without_link() {
   return {.point = 0,
           .reason =
               "in worker mode trainer and workers read the same memory, so holding rows saves nothing; "
-              "for a client of servers name its wire (--link BYTES_PER_SECOND)"};
+              "for a client of servers name its wire (--link BYTES_PER_SECOND or loopback)"};
 }
 
-TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget) {
+TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget, const std::string& held) {
   std::size_t allowed = 1;
   while (allowed < points.size() && points[allowed].held_bytes <= budget) ++allowed;
   const auto faster = [](const TunePoint& a, const TunePoint& b) { return a.times.epoch < b.times.epoch; };
@@ -62,14 +126,15 @@ TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget) {
   const bool all = allowed == points.size();
   TuneAdvice advice{.point = chosen, .reason = {}};
   if (chosen == 0)
-    advice.reason = fmt::format(
-        "{:.3f} s an epoch without held rows, which is within 1% of the best of all ratios{}: {} binds",
-        times.epoch, all ? "" : " that the budget allows", to_string(times.binds));
+    advice.reason =
+        fmt::format("{:.3f} s an epoch without {}, which is within 1% of the best of all ratios{}: {} binds",
+                    times.epoch, held, all ? "" : " that the budget allows", to_string(times.binds));
   else
     advice.reason = fmt::format(
-        "{:.3f} s an epoch instead of {:.3f} s without held rows, within 1% of the best of all ratios{}; "
+        "{:.3f} s an epoch instead of {:.3f} s without {}, within 1% of the best of all ratios{}; "
         "then {} binds",
-        times.epoch, points[0].times.epoch, all ? "" : " that the budget allows", to_string(times.binds));
+        times.epoch, points[0].times.epoch, held, all ? "" : " that the budget allows",
+        to_string(times.binds));
   return advice;
 }
 

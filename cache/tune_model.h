@@ -1,15 +1,19 @@
 // What an epoch costs by the model of a pipeline, and which share of the rows a consumer should hold.
-// Arithmetic alone: what is measured stands in its inputs (tune_measure.h).
+// Arithmetic alone: what is measured stands in its inputs (tune_measure.h, tune_rates.h, tune_files.h).
 //
-//   sample   sampling, shared by the workers
-//   gather   writing the block: what is no held row, at the rate of the producers' memory, shared by the
-//   workers move     the same bytes over the wire; without a link there is none complete putting the held
-//   rows back: the whole batch, at the rate of the consumer's memory; nothing where no
-//            row is held
-//   train    the consumer's own work, where it is known
+//   sample     sampling, shared by the workers
+//   gather     writing the block without held rows and without rows that are read from files, shared by the
+//              workers
+//   read       rows of files: a worker waits for its own reads, and the disk serves all workers
+//   move       the block without held rows over the wire: sending, the link itself, receiving, whichever is
+//              slowest; in worker mode there is none
+//   complete   putting the held rows back: the whole batch, by the consumer; nothing where no row is held
+//   convert    making float32 of rows that are stored otherwise, by the consumer
+//   train      the consumer's own work, where it is known
 //
-// sample and gather take turns in a worker, complete and train in the consumer; workers, link and consumer go
-// on side by side, so the slowest of the three sets the pace.
+// sample, gather and read take turns in a worker; complete, convert and train in the consumer. Workers, disk,
+// wire and consumer go on side by side, so the slowest sets the pace; and no pace is faster than the cores
+// allow, which all that computes shares. The first batch passes the stages one after the other.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,32 +22,54 @@
 
 namespace hopfeed {
 
-/// What a machine can do, and what training asks of it.
+/// Reads from files, and what a row cache in front of them answers.
+struct FileRates {
+  double reads_per_second = 0;      // that one worker does alone
+  double all_reads_per_second = 0;  // that all workers do together
+  double cpu_seconds_per_read = 0;  // rows copied out included
+};
+
+/// What carries blocks to the consumer.
+struct WireRates {
+  std::optional<double> bytes_per_second;  // none: loopback, as fast as the cores
+  double send_seconds_per_byte = 0;        // on a core
+  double receive_seconds_per_byte = 0;
+  bool loopback() const { return !bytes_per_second; }
+};
+
+/// What a machine can do, and what training asks of it. Seconds of stages are seconds on a core.
 struct TuneRates {
-  double sample_seconds = 0;                    // a batch, of one worker
-  double gather_bytes_per_second = 0;           // of one worker
-  double complete_bytes_per_second = 0;         // of the consumer
-  std::optional<double> link_bytes_per_second;  // none: shared memory, nothing moves
-  std::optional<double> train_seconds;          // a batch; none: unknown, left out
+  double sample_seconds = 0;                 // a batch, of one worker
+  double gather_bytes_per_second = 0;        // of one worker
+  double complete_bytes_per_second = 0;      // of the consumer
+  double convert_bytes_per_second = 0;       // of the consumer: stored bytes; 0: nothing is converted
+  std::optional<FileRates> files = {};       // none: rows come from memory
+  std::optional<WireRates> wire = {};        // none: worker mode, shared memory, nothing moves
+  std::optional<double> train_seconds = {};  // a batch; none: unknown, left out
   double num_workers = 2;
+  double cores = 2;  // of each machine: over a link servers and consumer have one each
 };
 
-/// An epoch at one ratio.
+/// A batch at one ratio.
 struct TuneLoad {
-  double batches = 0;      // of the epoch
-  double block_bytes = 0;  // a batch, whole
-  double held_bytes = 0;   // of these, those of rows that the consumer holds
+  double batches = 0;        // of the epoch
+  double block_bytes = 0;    // whole
+  double held_bytes = 0;     // of these, those of rows that the consumer holds
+  double file_bytes = 0;     // of these, those of rows that are read from files
+  double reads = 0;          // that this takes
+  double convert_bytes = 0;  // of these, those of rows that are not float32
 };
 
-enum class TuneStage { kSample, kGather, kMove, kComplete, kTrain };
+enum class TuneStage { kSample, kGather, kRead, kMove, kComplete, kConvert, kTrain, kCores };
 /// "sample", "gather", ...
 const char* to_string(TuneStage stage);
 
 /// Seconds of an epoch; the parts are what each stage takes of its side of the pipeline.
 struct EpochTimes {
-  double sample = 0, gather = 0, move = 0, complete = 0, train = 0;
-  double epoch = 0;                      // of the slowest side
-  TuneStage binds = TuneStage::kSample;  // the larger stage of that side
+  double sample = 0, gather = 0, read = 0, move = 0, complete = 0, convert = 0, train = 0;
+  double cores = 0;                      // all that computes, over the cores of the busier machine
+  double epoch = 0;                      // of the slowest side, and the first batch's way
+  TuneStage binds = TuneStage::kSample;  // the largest stage of that side
 };
 EpochTimes model_epoch(const TuneRates& rates, const TuneLoad& load);
 
@@ -58,8 +84,9 @@ struct TuneAdvice {
   std::string reason;
 };
 /// The smallest ratio whose epoch is within 1% of the best that `budget` bytes allow. Points by rising ratio,
-/// the first of ratio 0.
-TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget);
+/// the first of ratio 0. `held`: what rows are held in, for the reason ("held rows", "a row cache").
+TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget,
+                     const std::string& held = "held rows");
 /// What there is to say without a link: nothing is saved by holding rows.
 TuneAdvice recommend_without_link();
 

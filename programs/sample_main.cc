@@ -111,6 +111,7 @@ double hit_rate(std::int64_t rows, std::int64_t held) {
 
 struct Totals {
   std::int64_t batches = 0, nodes = 0, edges = 0, bytes = 0, negative_retries = 0;
+  nlohmann::json epoch_rows = nlohmann::json::array();  // as summary.json of training programs has them
 };
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -118,7 +119,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, Totals& totals) {
-  const std::int64_t retries = totals.negative_retries;
+  const std::int64_t retries = totals.negative_retries, batches = totals.batches;
   const StreamStats before = stream.stats();
   const auto begin = std::chrono::steady_clock::now();
   stream.begin_epoch(epoch, start);
@@ -137,12 +138,17 @@ void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, T
     bar.add(1);
   }
   const double seconds = seconds_since(begin);
+  const double rate_of_hits = hit_rate(stream.stats().feature_rows - before.feature_rows,
+                                       stream.stats().held_rows - before.held_rows);
+  totals.epoch_rows.push_back({{"epoch", epoch},
+                               {"batches", totals.batches - batches},
+                               {"seconds", seconds},
+                               {"hit_rate", rate_of_hits},
+                               {"cache_hit_rate", (stream.stats().tiers - before.tiers).cache_hit_rate()}});
   const double of_workers = seconds * static_cast<double>(stream.stats().workers);
   const StreamStats after = stream.stats();
   std::string note = to_text((after.waits - before.waits).shares_of(seconds, of_workers));
-  if (after.held_bytes > 0)
-    note += fmt::format(", {:.1f}% of rows held", 100 * hit_rate(after.feature_rows - before.feature_rows,
-                                                                 after.held_rows - before.held_rows));
+  if (after.held_bytes > 0) note += fmt::format(", {:.1f}% of rows held", 100 * rate_of_hits);
   if (const std::string tiers = (after.tiers - before.tiers).text(); !tiers.empty()) note += ", " + tiers;
   if (totals.negative_retries > retries)
     note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
@@ -204,7 +210,8 @@ void sample_epochs(const SampleArguments& arguments) {
                       {"hit_rate", hit_rate(stats.feature_rows, stats.held_rows)},
                       {"held_bytes", stats.held_bytes},
                       {"cache_hit_rate", stats.tiers.cache_hit_rate()},
-                      {"tiers", tiers_json(stats.tiers)}};
+                      {"tiers", tiers_json(stats.tiers)},
+                      {"epoch_rows", totals.epoch_rows}};
   if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
   report.write(told);
 }

@@ -5,11 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <thread>
@@ -19,15 +16,17 @@
 #include "cache/hit_curve.h"
 #include "cache/hotness_policy.h"
 #include "cache/next_use.h"
+#include "cache/tune_files.h"
 #include "cache/tune_measure.h"
 #include "cache/tune_model.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/program/json_report.h"
 #include "partition_tool/program/tool.h"
+#include "partition_tool/program/tune_curves.h"
+#include "partition_tool/program/tune_machine.h"
 #include "partition_tool/program/tune_reader.h"
 #include "partition_tool/program/tune_report.h"
 
@@ -53,60 +52,6 @@ std::vector<std::string> chosen_policies(const std::string& text) {
   return policies;
 }
 
-nlohmann::json read_object(const std::string& path, const char* option) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::kNotFound, fmt::format("{}: cannot read {}", option, path));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  nlohmann::json json = parse_json(text);
-  if (!json.is_object())
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{}: {} is no JSON object: {}", option, path, json_complaint(text)));
-  return json;
-}
-
-/// A positive number of a file; none where it has no such key.
-std::optional<double> positive(const nlohmann::json& object, const std::string& key,
-                               const std::string& where) {
-  if (!object.contains(key)) return std::nullopt;
-  const nlohmann::json& value = object[key];
-  require_valid(value.is_number() && value.get<double>() > 0,
-                fmt::format("{}: {} is {}; give a number above 0", where, key, json_text(value)));
-  return value.get<double>();
-}
-
-/// What a file says of a machine takes the place of what was measured.
-void read_machine(const std::string& path, TuneRates& rates) {
-  const nlohmann::json file = read_object(path, "--machine");
-  const std::string where = fmt::format("--machine: {}", path);
-  const std::map<std::string, double*> measured{
-      {"sample_seconds", &rates.sample_seconds},
-      {"gather_bytes_per_second", &rates.gather_bytes_per_second},
-      {"complete_bytes_per_second", &rates.complete_bytes_per_second},
-      {"num_workers", &rates.num_workers}};
-  for (const auto& [key, value] : file.items()) {
-    require_valid(measured.contains(key) || key == "link_bytes_per_second" || key == "train_seconds",
-                  fmt::format("{}: '{}' is no rate; docs/cache.md lists them", where, key));
-  }
-  for (const auto& [key, rate] : measured) *rate = positive(file, key, where).value_or(*rate);
-  if (const auto link = positive(file, "link_bytes_per_second", where)) rates.link_bytes_per_second = link;
-  if (const auto train = positive(file, "train_seconds", where)) rates.train_seconds = train;
-}
-
-/// The trainer's own seconds a batch: what the mean batch of its summary took, less what it waited for it.
-double train_seconds_of(const std::string& path) {
-  const nlohmann::json summary = read_object(path, "--summary");
-  const std::string where = fmt::format("--summary: {}", path);
-  const auto rate = positive(summary, "batches_per_s", where);
-  const auto wait = summary.find("trainer_wait_fraction");
-  if (!rate || wait == summary.end() || !wait->is_number() || wait->get<double>() < 0 ||
-      wait->get<double>() >= 1)
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("{} lacks batches_per_s or trainer_wait_fraction; give the summary.json of a "
-                            "training program, or --train-ms",
-                            where));
-  return (1 - wait->get<double>()) / *rate;
-}
-
 int seed_type(const Dataset& dataset, const TuneChoices& choices) {
   if (!choices.node_type.empty()) return dataset.meta().node_type(choices.node_type);
   const auto& types = dataset.meta().node_types;
@@ -125,16 +70,9 @@ std::vector<std::int64_t> original_ids(const Dataset& dataset, int node_type) {
   return ids;
 }
 
-/// The seeds of the batches, and how they are sampled.
-struct TuneSeeds {
-  int node_type = 0;
-  std::span<const std::int64_t> ids;
-  BatchOptions batch;
-};
-
 /// Orders of every type; empty ones for the dataset's own.
 std::vector<std::vector<std::int64_t>> orders_of(const std::string& policy, const TuneChoices& choices,
-                                                 const Dataset& dataset, const TuneSeeds& seeds,
+                                                 const Dataset& dataset, const TuneJob& job,
                                                  const TunePass& pass, Bars& bars) {
   std::vector<std::vector<std::int64_t>> orders(pass.counts.size());
   if (policy == kStored) return orders;
@@ -147,10 +85,10 @@ std::vector<std::vector<std::int64_t>> orders_of(const std::string& policy, cons
           {to_string(which), "steps", static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total)});
     };
     hotness = node_hotness(dataset, which,
-                           {.batch = seeds.batch,
+                           {.batch = job.batch,
                             .batch_size = choices.batch_size,
-                            .node_type = seeds.node_type,
-                            .seeds = seeds.ids,
+                            .node_type = job.node_type,
+                            .seeds = job.seeds,
                             .seed = choices.seed,
                             .threads = choices.threads,
                             .progress = progress});
@@ -161,25 +99,6 @@ std::vector<std::vector<std::int64_t>> orders_of(const std::string& policy, cons
                               dataset.meta().node_types[t].partition_offsets);
   }
   return orders;
-}
-
-TuneCurve make_curve(const std::string& policy, const Dataset& dataset, const TunePass& pass,
-                     const TuneRates& rates, const std::vector<std::vector<std::int64_t>>& orders) {
-  const std::vector<HeldReads> reads = held_curve(dataset, pass, orders);
-  const std::vector<std::int64_t> sizes = held_sizes(dataset, pass);
-  const double all = reads.back().held_bytes;
-  TuneCurve curve{.policy = policy, .hit_rate = {}, .sent_bytes = {}, .held_bytes = {}, .points = {}};
-  for (std::size_t i = 0; i < reads.size(); ++i) {
-    curve.hit_rate.push_back(reads[i].hit_rate());
-    curve.held_bytes.push_back(reads[i].held_bytes);
-    curve.sent_bytes.push_back(all - reads[i].held_bytes);
-    curve.points.push_back({.ratio = static_cast<double>(i) / 100.0,
-                            .held_bytes = sizes[i],
-                            .times = model_epoch(rates, {.batches = static_cast<double>(pass.epoch_batches),
-                                                         .block_bytes = pass.block_bytes,
-                                                         .held_bytes = reads[i].held_bytes})});
-  }
-  return curve;
 }
 
 /// Bytes that may be held; a budget that no row fits into is a slip.
@@ -193,19 +112,6 @@ std::int64_t allowed_bytes(const TuneChoices& choices, const TunePass& pass) {
       fmt::format("--budget is {} bytes, and a row has {}; give at least that", choices.budget, row));
   return static_cast<std::int64_t>(
       std::min<std::size_t>(choices.budget, std::numeric_limits<std::int64_t>::max()));
-}
-
-TuneRates rates_of(const TuneChoices& choices, const TunePass& pass) {
-  TuneRates rates{.sample_seconds = pass.sample_seconds,
-                  .gather_bytes_per_second = pass.gather_bytes_per_second,
-                  .complete_bytes_per_second = pass.complete_bytes_per_second,
-                  .link_bytes_per_second = choices.link,
-                  .train_seconds = std::nullopt,
-                  .num_workers = static_cast<double>(choices.num_workers)};
-  if (!choices.machine.empty()) read_machine(choices.machine, rates);
-  if (!choices.summary.empty()) rates.train_seconds = train_seconds_of(choices.summary);
-  if (choices.train_ms) rates.train_seconds = *choices.train_ms / 1e3;
-  return rates;
 }
 
 std::vector<TuneEviction> simulate_evictions(const RowTrace& trace, Bars& bars) {
@@ -231,16 +137,15 @@ std::vector<TuneEviction> simulate_evictions(const RowTrace& trace, Bars& bars) 
 
 /// What one partition's machine reads of the others, in place of all else: curves and recommendation are of a
 /// consumer of whole batches.
-void tune_reader(const TuneChoices& choices, const Dataset& dataset, const TuneSeeds& seeds,
-                 JsonReport& json) {
+void tune_reader(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job, JsonReport& json) {
   Bars bars;
   const TuneReaderReport report = simulate_reader(dataset,
                                                   {.reader = *choices.reader,
-                                                   .batch = seeds.batch,
+                                                   .batch = job.batch,
                                                    .batch_size = choices.batch_size,
                                                    .batches = choices.most_batches,
-                                                   .node_type = seeds.node_type,
-                                                   .seeds = seeds.ids,
+                                                   .node_type = job.node_type,
+                                                   .seeds = job.seeds,
                                                    .seed = choices.seed,
                                                    .threads = choices.threads},
                                                   bars);
@@ -248,57 +153,96 @@ void tune_reader(const TuneChoices& choices, const Dataset& dataset, const TuneS
   json.write({{"dataset", choices.folder}, {"reader", reader_json(report)}});
 }
 
-void tune(const TuneChoices& choices) {
+FeatureTiers tiers_of(const TuneChoices& choices) {
+  FeatureTiers tiers = choices.features;
+  tiers.from = features_from(choices.features_from);
+  return tiers;
+}
+
+/// What can be told before any work.
+void check_choices(const TuneChoices& choices) {
   require_valid(!choices.reader || choices.evictions, "--reader is of --evictions; give both");
   require_valid(choices.summary.empty() || !choices.train_ms,
                 "--summary and --train-ms both tell how long training takes; give one of them");
-  const std::vector<std::string> policies = chosen_policies(choices.policies);
-  // Read before the work, so that a bad file is told at once.
-  static_cast<void>(rates_of(choices, {}));
-  JsonReport json(choices.json);
-  std::optional<AtomicFile> plot;
-  if (!choices.plot.empty()) plot.emplace(choices.plot, "--plot: ");
-  const Dataset dataset(choices.folder);
+  tiers_of(choices).validate();
+  check_rates(choices);
+}
+
+RowCache row_cache_of(const TuneChoices& choices) {
+  FeatureTiers tiers = tiers_of(choices);
+  const std::size_t bytes = tiers.row_cache_bytes;
+  tiers.row_cache_bytes = std::max<std::size_t>(bytes, 1);  // the window of a cache that is to be recommended
+  // Each worker announces as many batches.
+  return {.bytes = bytes,
+          .window = choices.num_workers * tiers.window_for(choices.batch_size, choices.num_workers)};
+}
+
+TuneJob job_of(const TuneChoices& choices, const Dataset& dataset) {
   const int node_type = seed_type(dataset, choices);
-  const TuneSeeds seeds{.node_type = node_type,
-                        .ids = dataset.split(node_type, choices.split),
-                        .batch = {.fanouts = parse_fanouts(choices.fanouts)}};
+  TuneJob job{.node_type = node_type,
+              .seeds = dataset.split(node_type, choices.split),
+              .batch = {.fanouts = parse_fanouts(choices.fanouts)},
+              .files = {}};
   const bool has_rows = std::ranges::any_of(dataset.meta().node_types,
                                             [](const NodeTypeMeta& type) { return !type.attrs.empty(); });
   require_valid(has_rows,
                 fmt::format("{} has no node attributes, so there are no rows to hold", choices.folder));
-  if (choices.reader) return tune_reader(choices, dataset, seeds, json);
-  Bars bars;
-  const TunePass pass = measure_batches(dataset, seeds.ids,
-                                        {.batch = seeds.batch,
-                                         .batch_size = choices.batch_size,
-                                         .node_type = node_type,
-                                         .most_batches = choices.most_batches,
-                                         .keep_trace = choices.evictions,
-                                         .seed = choices.seed,
-                                         .progress = [&](std::int64_t done, std::int64_t total) {
-                                           bars.show({"Sampling", "batches", static_cast<std::uint64_t>(done),
-                                                      static_cast<std::uint64_t>(total)});
-                                         }});
+  if (choices.features_from == "file") job.files = file_attrs(dataset, job.batch);
+  return job;
+}
+
+TunePass sample_pass(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job, Bars& bars) {
+  TunePass pass = measure_batches(dataset, job.seeds,
+                                  {.batch = job.batch,
+                                   .batch_size = choices.batch_size,
+                                   .node_type = job.node_type,
+                                   .most_batches = choices.most_batches,
+                                   .most_seconds = 30,
+                                   .keep_trace = choices.evictions || !job.files.empty(),
+                                   .seed = choices.seed,
+                                   .progress = [&](std::int64_t done, std::int64_t total) {
+                                     bars.show({"Sampling", "batches", static_cast<std::uint64_t>(done),
+                                                static_cast<std::uint64_t>(total)});
+                                   }});
   bars.finish();
-  TuneReport report{.dataset = choices.folder,
-                    .batches = pass.batches,
-                    .epoch_batches = pass.epoch_batches,
-                    .rates = rates_of(choices, pass),
-                    .curves = {},
-                    .advice = {},
-                    .evictions = {},
-                    .allowed_bytes = allowed_bytes(choices, pass)};
+  return pass;
+}
+
+/// In worker mode rows of files can be held before the files, and nowhere else.
+bool chooses_row_cache(const TuneChoices& choices, const TuneReport& report) {
+  return !report.rates.wire && report.rates.files && choices.features.row_cache_bytes == 0;
+}
+
+TuneAdvice advise(const TuneChoices& choices, const TuneReport& report, std::int64_t allowed) {
+  const std::vector<TunePoint>& points = report.curves.front().points;
+  if (chooses_row_cache(choices, report)) return recommend(points, allowed, "a row cache");
+  return report.rates.wire ? recommend(points, allowed) : recommend_without_link();
+}
+
+void tune(const TuneChoices& choices) {
+  const std::vector<std::string> policies = chosen_policies(choices.policies);
+  check_choices(choices);
+  TuneReport report{.dataset = choices.folder};
+  for (const std::string& path : choices.measured) report.measured.push_back(read_measured(path));
+  JsonReport json(choices.json);
+  std::optional<AtomicFile> plot;
+  if (!choices.plot.empty()) plot.emplace(choices.plot, "--plot: ");
+  const Dataset dataset(choices.folder);
+  const TuneJob job = job_of(choices, dataset);
+  if (choices.reader) return tune_reader(choices, dataset, job, json);
+  Bars bars;
+  const TunePass pass = sample_pass(choices, dataset, job, bars);
+  report.batches = pass.batches;
+  report.epoch_batches = pass.epoch_batches;
+  report.rates = measure_rates(choices, dataset, job, pass, bars);
+  const std::int64_t allowed = allowed_bytes(choices, pass);
+  TuneCurves curves(dataset, job, pass, report.rates, row_cache_of(choices));
+  if (chooses_row_cache(choices, report)) report.curves.push_back(curves.cached());
   for (const std::string& policy : policies)
-    report.curves.push_back(make_curve(policy, dataset, pass, report.rates,
-                                       orders_of(policy, choices, dataset, seeds, pass, bars)));
+    report.curves.push_back(curves.held(policy, orders_of(policy, choices, dataset, job, pass, bars)));
   if (choices.evictions) report.evictions = simulate_evictions(pass.trace, bars);
-  report.advice = report.rates.link_bytes_per_second
-                      ? recommend(report.curves.front().points, report.allowed_bytes)
-                      : recommend_without_link();
-  fmt::print("{}{}\nrecommended: {:.2f} of the rows ({} bytes); {}\n", tune_table(report),
-             tune_drawing(report), report.curves.front().points[report.advice.point].ratio,
-             report.curves.front().points[report.advice.point].held_bytes, report.advice.reason);
+  report.advice = advise(choices, report, allowed);
+  fmt::print("{}{}\n{}\n", tune_table(report), tune_drawing(report), tune_recommendation(report));
   if (plot) {
     plot->write(tune_svg(report));
     plot->commit();
@@ -336,17 +280,38 @@ void add_tune_command(CommandLine& line, TuneChoices& choices) {
                  "Partition: with --evictions, simulate what its machine would have of the rows of other "
                  "partitions that its own seeds read, by several rankings, and nothing else",
                  {.min = 0});
+  command.option("--features-from", choices.features_from,
+                 "Where workers read rows from: memory, or file (read for each batch, past the page cache)",
+                 {.one_of = {"memory", "file"}});
+  command.size_option("--row-cache", choices.features.row_cache_bytes,
+                      "With --features-from file: memory that all workers share for rows of files; default: "
+                      "one is recommended");
+  command.option(
+      "--window", choices.features.window,
+      "With --row-cache: batches that a worker samples ahead; default: 4, and 16 where batches have "
+      "less than 512 seeds",
+      {.min = 0, .max = kMaxWindow});
   command.option("--link", choices.link,
-                 "Bytes a second of the wire to the consumer; default: none (worker mode)",
-                 {.positive = true});
+                 "The wire to the consumer: bytes a second, or loopback (servers and consumer share this "
+                 "machine's cores); default: none (worker mode)");
   command.option(
       "--machine", choices.machine,
       "JSON file with rates of another machine, in place of what is measured here (docs/cache.md)");
   command.option("--summary", choices.summary, "summary.json of a training run: how long it trains a batch");
   command.option("--train-ms", choices.train_ms, "Milliseconds that training a batch takes",
                  {.positive = true});
+  command.flag("--digest", choices.digest,
+               "The consumer is hopfeed-sample, which reads each batch for its digest");
+  command.repeatable_option(
+      "--measured", "FILE",
+      "A real run to stand beside: --json of hopfeed-sample or summary.json of a training "
+      "program; may be given again",
+      [&choices](const std::string& path) { choices.measured.push_back(path); });
   command.option("--plot", choices.plot, "Write the curves to this file as SVG", {.output = true});
   choices.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  command.option("--seconds", choices.seconds,
+                 "How long stages are measured together; files and wire take as long again",
+                 {.positive = true});
   command.option("--threads", choices.threads, "Threads that compute policies", {.min = 1, .max = 1024});
   command.option("--json", choices.json, "Write a report as JSON to this file", {.output = true});
   command.action([&choices] { tune(choices); });

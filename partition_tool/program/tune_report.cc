@@ -5,14 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace hopfeed {
 namespace {
-
-constexpr const char* kColours[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
-                                    "#ff7f0e", "#17becf", "#7f7f7f"};
 
 std::string bytes_text(double bytes) {
   if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes / 1e9);
@@ -24,81 +20,130 @@ bool shown(const TuneReport& report, std::size_t i) {
   return i % 10 == 0 || i == 5 || i == report.advice.point;
 }
 
-/// Text of another's making inside of XML.
-std::string xml_text(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-  }
-  return out;
-}
-
-struct Place {
-  double x = 0, y = 0;
-};
-/// Of a ratio and a hit rate in the drawing.
-Place place(std::size_t percent, double hit_rate) {
-  return {.x = 70 + 5.0 * static_cast<double>(percent), .y = 340 - 300 * hit_rate};
-}
-
-std::string svg_axes() {
-  std::string out;
-  for (int i = 0; i <= 100; i += 10) {
-    const Place x = place(static_cast<std::size_t>(i), 0), y = place(0, i / 100.0);
-    out += fmt::format("<line x1='{0:.0f}' y1='40' x2='{0:.0f}' y2='340' stroke='#ddd'/>\n", x.x);
-    out += fmt::format("<line x1='70' y1='{0:.0f}' x2='570' y2='{0:.0f}' stroke='#ddd'/>\n", y.y);
-    out += fmt::format("<text x='{:.0f}' y='356' text-anchor='middle'>{}</text>\n", x.x, i);
-    out += fmt::format("<text x='62' y='{:.0f}' text-anchor='end'>{}</text>\n", y.y + 4, i);
-  }
-  out += "<text x='320' y='380' text-anchor='middle'>rows held, % of the rows of each type</text>\n";
-  out += "<text transform='translate(22,190) rotate(-90)' text-anchor='middle'>hit rate, %</text>\n";
-  return out;
-}
-
-}  // namespace
-
-std::string tune_table(const TuneReport& report) {
-  std::string out = fmt::format("{}: {} of {} batches of the epoch made\n", report.dataset, report.batches,
-                                report.epoch_batches);
-  const TuneRates& rates = report.rates;
-  out += fmt::format("a worker samples a batch in {:.2f} ms and writes {}/s; the consumer completes {}/s\n",
-                     rates.sample_seconds * 1e3, bytes_text(rates.gather_bytes_per_second),
-                     bytes_text(rates.complete_bytes_per_second));
-  out += rates.link_bytes_per_second
-             ? fmt::format("the link carries {}/s\n", bytes_text(*rates.link_bytes_per_second))
-             : std::string("no link (worker mode): nothing moves\n");
+std::string machine_text(const TuneRates& rates) {
+  std::string out = fmt::format(
+      "a worker samples a batch in {:.2f} ms and writes {}/s; the consumer completes {}/s; {} cores\n",
+      rates.sample_seconds * 1e3, bytes_text(rates.gather_bytes_per_second),
+      bytes_text(rates.complete_bytes_per_second), rates.cores);
+  if (rates.files)
+    out += fmt::format(
+        "a worker does {:.0f} reads of files a second, all together {:.0f}, each for {:.1f} us of a core\n",
+        rates.files->reads_per_second, rates.files->all_reads_per_second,
+        1e6 * rates.files->cpu_seconds_per_read);
+  if (!rates.wire)
+    out += "no link (worker mode): nothing moves\n";
+  else
+    out += fmt::format(
+        "the link is {}; a core sends {}/s and receives {}/s\n",
+        rates.wire->loopback() ? std::string("loopback") : bytes_text(*rates.wire->bytes_per_second) + "/s",
+        bytes_text(1 / rates.wire->send_seconds_per_byte),
+        bytes_text(1 / rates.wire->receive_seconds_per_byte));
   out += rates.train_seconds
              ? fmt::format("training takes {:.2f} ms a batch\n", *rates.train_seconds * 1e3)
              : std::string("training is not known and left out; --train-ms or --summary tells\n");
-  for (const TuneCurve& curve : report.curves) {
-    out += fmt::format(
-        "\n{:10} {:>7} {:>9} {:>11} {:>11} | seconds: {:>7} {:>7} {:>7} {:>8} {:>7} {:>7}  binds\n",
-        curve.policy, "held %", "hits %", "gathered", "held", "sample", "gather", "move", "complete", "train",
-        "epoch");
-    for (std::size_t i = 0; i < curve.points.size(); ++i) {
-      if (!shown(report, i)) continue;
-      const EpochTimes& times = curve.points[i].times;
-      out += fmt::format(
-          "{:10} {:7} {:9.2f} {:>11} {:>11} |          {:7.3f} {:7.3f} {:7.3f} {:8.3f} {:7.3f} {:7.3f}  {}\n",
-          i == report.advice.point && &curve == report.curves.data() ? "  -->" : "", i,
-          100 * curve.hit_rate[i], bytes_text(curve.sent_bytes[i]), bytes_text(curve.held_bytes[i]),
-          times.sample, times.gather, times.move, times.complete, times.train, times.epoch,
-          to_string(times.binds));
-    }
+  return out;
+}
+
+/// What each tier gives a batch.
+std::string tiers_text(const TuneReport& report) {
+  std::string out = fmt::format("\n{:10} {:>7} {:>11} {:>11} {:>11} {:>11} {:>9}\n", "bytes from", "held %",
+                                "held rows", "memory", "row cache", "files", "reads");
+  const TuneCurve& curve = report.curves.front();
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    if (!shown(report, i)) continue;
+    out += fmt::format("{:10} {:7} {:>11} {:>11} {:>11} {:>11} {:9.0f}\n",
+                       i == report.advice.point ? "  -->" : "", i, bytes_text(curve.held_bytes[i]),
+                       bytes_text(curve.sent_bytes[i] - curve.cached_bytes[i] - curve.file_bytes[i]),
+                       bytes_text(curve.cached_bytes[i]), bytes_text(curve.file_bytes[i]), curve.reads[i]);
   }
-  if (report.evictions.empty()) return out;
-  out += fmt::format("\n{:20}", "evictions, held %");
+  return out;
+}
+
+std::string evictions_text(const TuneReport& report) {
+  std::string out = fmt::format("\n{:20}", "evictions, held %");
   for (const double ratio : kEvictionRatios) out += fmt::format(" {:6.0f}", 100 * ratio);
   for (const TuneEviction& eviction : report.evictions) {
     out += fmt::format("\n  {:18}", eviction.eviction);
     for (const double rate : eviction.hit_rate) out += fmt::format(" {:6.2f}", 100 * rate);
   }
   return out + "\n";
+}
+
+std::string measured_text(const TuneReport& report) {
+  std::string out = fmt::format("\n{:32} {:>9} {:>12} {:>12} {:>7}\n", "measured", "hits %", "epoch, s",
+                                "said, s", "ratio");
+  for (const MeasuredRun& run : report.measured) {
+    const double said = report.curves.front().points[point_of(report, run)].times.epoch;
+    out += fmt::format("{:32} {:9.2f} {:12.3f} {:12.3f} {:7.2f}\n", run.name, 100 * run.hit_rate,
+                       run.epoch_seconds, said, said / run.epoch_seconds);
+  }
+  return out;
+}
+
+nlohmann::json machine_json(const TuneRates& rates) {
+  nlohmann::json machine = {{"sample_seconds", rates.sample_seconds},
+                            {"gather_bytes_per_second", rates.gather_bytes_per_second},
+                            {"complete_bytes_per_second", rates.complete_bytes_per_second},
+                            {"num_workers", rates.num_workers},
+                            {"cores", rates.cores}};
+  if (rates.convert_bytes_per_second > 0)
+    machine["convert_bytes_per_second"] = rates.convert_bytes_per_second;
+  if (rates.files) {
+    machine["reads_per_second"] = rates.files->reads_per_second;
+    machine["all_reads_per_second"] = rates.files->all_reads_per_second;
+    machine["cpu_seconds_per_read"] = rates.files->cpu_seconds_per_read;
+  }
+  if (rates.wire) {
+    machine["send_seconds_per_byte"] = rates.wire->send_seconds_per_byte;
+    machine["receive_seconds_per_byte"] = rates.wire->receive_seconds_per_byte;
+    if (rates.wire->bytes_per_second) machine["link_bytes_per_second"] = *rates.wire->bytes_per_second;
+  }
+  if (rates.train_seconds) machine["train_seconds"] = *rates.train_seconds;
+  return machine;
+}
+
+}  // namespace
+
+std::size_t point_of(const TuneReport& report, const MeasuredRun& run) {
+  const std::vector<double>& rates = report.curves.front().hit_rate;
+  std::size_t point = 0;
+  for (std::size_t i = 1; i < rates.size(); ++i)
+    if (std::abs(rates[i] - run.hit_rate) < std::abs(rates[point] - run.hit_rate)) point = i;
+  return point;
+}
+
+std::string tune_table(const TuneReport& report) {
+  std::string out = fmt::format("{}: {} of {} batches of the epoch made\n", report.dataset, report.batches,
+                                report.epoch_batches) +
+                    machine_text(report.rates);
+  for (const TuneCurve& curve : report.curves) {
+    out += fmt::format(
+        "\n{:10} {:>7} {:>7} {:>11} | seconds: {:>7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>7} {:>7} {:>7}  "
+        "binds\n",
+        curve.policy, "held %", "hits %", "gathered", "sample", "gather", "read", "move", "complete",
+        "convert", "train", "cores", "epoch");
+    for (std::size_t i = 0; i < curve.points.size(); ++i) {
+      if (!shown(report, i)) continue;
+      const EpochTimes& times = curve.points[i].times;
+      out += fmt::format(
+          "{:10} {:7} {:7.2f} {:>11} |          {:7.3f} {:7.3f} {:7.3f} {:7.3f} {:8.3f} {:7.3f} {:7.3f} "
+          "{:7.3f} {:7.3f}  {}\n",
+          i == report.advice.point && &curve == report.curves.data() ? "  -->" : "", i,
+          100 * curve.hit_rate[i], bytes_text(curve.sent_bytes[i]), times.sample, times.gather, times.read,
+          times.move, times.complete, times.convert, times.train, times.cores, times.epoch,
+          to_string(times.binds));
+    }
+  }
+  out += tiers_text(report);
+  if (!report.evictions.empty()) out += evictions_text(report);
+  if (!report.measured.empty()) out += measured_text(report);
+  return out;
+}
+
+std::string tune_recommendation(const TuneReport& report) {
+  const TunePoint& point = report.curves.front().points[report.advice.point];
+  return fmt::format("recommended: {:.2f} of the rows ({} bytes); {}", point.ratio, point.held_bytes,
+                     report.advice.reason);
 }
 
 std::string tune_drawing(const TuneReport& report) {
@@ -122,34 +167,6 @@ std::string tune_drawing(const TuneReport& report) {
   return out + "\n";
 }
 
-std::string tune_svg(const TuneReport& report) {
-  std::string out =
-      "<svg xmlns='http://www.w3.org/2000/svg' width='760' height='400' font-family='sans-serif' "
-      "font-size='12'>\n"
-      "<rect width='760' height='400' fill='white'/>\n";
-  out += fmt::format("<text x='70' y='24'>{}: {} of {} batches</text>\n", xml_text(report.dataset),
-                     report.batches, report.epoch_batches);
-  out += svg_axes();
-  for (std::size_t c = 0; c < report.curves.size(); ++c) {
-    const TuneCurve& curve = report.curves[c];
-    const char* colour = kColours[c % std::size(kColours)];
-    out += fmt::format("<polyline fill='none' stroke='{}' stroke-width='2' points='", colour);
-    for (std::size_t i = 0; i < curve.hit_rate.size(); ++i) {
-      const Place at = place(i, curve.hit_rate[i]);
-      out += fmt::format("{:.1f},{:.1f} ", at.x, at.y);
-    }
-    out += fmt::format("'/>\n<text x='590' y='{}' fill='{}'>{}</text>\n", 60 + 18 * c, colour,
-                       xml_text(curve.policy));
-  }
-  const std::size_t chosen = report.advice.point;
-  const Place mark = place(chosen, report.curves.front().hit_rate[chosen]);
-  out += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='6' fill='none' stroke='black' stroke-width='2'/>\n",
-                     mark.x, mark.y);
-  out +=
-      fmt::format("<text x='590' y='{}'>o recommended: {}%</text>\n", 60 + 18 * report.curves.size(), chosen);
-  return out + "</svg>\n";
-}
-
 nlohmann::json tune_json(const TuneReport& report) {
   using nlohmann::json;
   json curve = json::array();
@@ -161,14 +178,21 @@ nlohmann::json tune_json(const TuneReport& report) {
                        {"hit_rate", of.hit_rate[i]},
                        {"bytes_per_batch", of.sent_bytes[i]},
                        {"held_bytes_per_batch", of.held_bytes[i]},
+                       {"cached_bytes_per_batch", of.cached_bytes[i]},
+                       {"file_bytes_per_batch", of.file_bytes[i]},
+                       {"reads_per_batch", of.reads[i]},
+                       {"read_bytes_per_batch", of.read_bytes[i]},
                        {"held_rows_bytes", of.points[i].held_bytes},
                        {"epoch_seconds", times.epoch},
                        {"stages",
                         {{"sample", times.sample},
                          {"gather", times.gather},
+                         {"read", times.read},
                          {"move", times.move},
                          {"complete", times.complete},
-                         {"train", times.train}}},
+                         {"convert", times.convert},
+                         {"train", times.train},
+                         {"cores", times.cores}}},
                        {"binds", to_string(times.binds)}});
     }
   }
@@ -178,19 +202,22 @@ nlohmann::json tune_json(const TuneReport& report) {
       evictions.push_back({{"eviction", eviction.eviction},
                            {"ratio", kEvictionRatios[i]},
                            {"hit_rate", eviction.hit_rate[i]}});
-  const TuneRates& rates = report.rates;
-  json machine = {{"sample_seconds", rates.sample_seconds},
-                  {"gather_bytes_per_second", rates.gather_bytes_per_second},
-                  {"complete_bytes_per_second", rates.complete_bytes_per_second},
-                  {"num_workers", rates.num_workers}};
-  if (rates.link_bytes_per_second) machine["link_bytes_per_second"] = *rates.link_bytes_per_second;
-  if (rates.train_seconds) machine["train_seconds"] = *rates.train_seconds;
+  json measured = json::array();
+  for (const MeasuredRun& run : report.measured) {
+    const TunePoint& point = report.curves.front().points[point_of(report, run)];
+    measured.push_back({{"file", run.name},
+                        {"ratio", point.ratio},
+                        {"hit_rate", run.hit_rate},
+                        {"epoch_seconds", run.epoch_seconds},
+                        {"predicted_epoch_seconds", point.times.epoch}});
+  }
   return {{"dataset", report.dataset},
           {"batches", report.batches},
           {"epoch_batches", report.epoch_batches},
-          {"machine", std::move(machine)},
+          {"machine", machine_json(report.rates)},
           {"curve", std::move(curve)},
           {"evictions", std::move(evictions)},
+          {"measured", std::move(measured)},
           {"recommended",
            {{"ratio", report.curves.front().points[report.advice.point].ratio},
             {"reason", report.advice.reason}}}};

@@ -13,9 +13,12 @@ namespace hopfeed {
 /// One policy's curve: entry i of each is at ratio i / 100.
 struct TuneCurve {
   std::string policy;
-  std::vector<double> hit_rate;
+  std::vector<double> hit_rate;    // of rows that the consumer holds; row cache: of rows read from files
   std::vector<double> sent_bytes;  // of features, a batch: what producers gather for the consumer
   std::vector<double> held_bytes;  // of features, a batch: what the consumer has
+  // Of sent_bytes: from the row cache, and from files; what is left comes from memory.
+  std::vector<double> cached_bytes, file_bytes;
+  std::vector<double> reads, read_bytes;  // of files, a batch; whole pages
   std::vector<TunePoint> points;
 };
 
@@ -26,6 +29,12 @@ struct TuneEviction {
 };
 inline constexpr double kEvictionRatios[] = {0.05, 0.1, 0.2, 0.3};
 
+/// A run of hopfeed-sample (--json) or of a training program (summary.json), beside what is said of it.
+struct MeasuredRun {
+  std::string name;  // of the file
+  double hit_rate = 0, epoch_seconds = 0;
+};
+
 struct TuneReport {
   std::string dataset;
   std::int64_t batches = 0, epoch_batches = 0;  // measured, of
@@ -33,14 +42,21 @@ struct TuneReport {
   std::vector<TuneCurve> curves;  // the first is the one that is recommended from
   TuneAdvice advice;
   std::vector<TuneEviction> evictions;  // where they were asked for
-  std::int64_t allowed_bytes = 0;
+  std::vector<MeasuredRun> measured;
 };
 
-/// A line for ratios of every 10% and the recommended one, for each policy, then the stages, then the advice.
+/// The point of the first curve that a measured run stands beside: that with its hit rate.
+std::size_t point_of(const TuneReport& report, const MeasuredRun& run);
+
+/// A line for ratios of every 10% and the recommended one, for each policy, with its stages; then measured
+/// runs.
 std::string tune_table(const TuneReport& report);
+/// The advice, in one line.
+std::string tune_recommendation(const TuneReport& report);
 /// Hit rate (upwards, 0 to 100%) over ratio, in letters.
 std::string tune_drawing(const TuneReport& report);
-/// The same as SVG with labelled axes, a line a policy, and a mark at the recommendation.
+/// Hit rate and epoch time over ratio as SVG with labelled axes, a line a policy, marks at the recommendation
+/// and at what was measured.
 std::string tune_svg(const TuneReport& report);
 nlohmann::json tune_json(const TuneReport& report);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "server_client_mode/wire/security.h"
 
 namespace hopfeed {
+
+/// Putting held rows back is a pass over each batch. So few rows are read too rarely to pay for it: in the
+/// model of the tuner (docs/cache.md) a quarter of the reads has to be held for that over loopback.
+inline constexpr double kLeastCacheRatio = 0.05;
 
 struct RemoteOptions {
   std::vector<wire::Address> servers;
@@ -31,6 +36,10 @@ struct RemoteOptions {
   /// That they may take; 0: a quarter of the memory that is available, shared by the machine's ranks. What
   /// does not fit is not held: StreamStats::held_bytes tells what is.
   std::size_t cache_bytes = 0;
+  /// What fits (cache_ratio then is the most) is held where it is worth it: nothing below kLeastCacheRatio.
+  bool cache_auto = false;
+  /// Told in a line where less than cache_ratio is held for want of memory, once for each copy of the rows.
+  std::function<void(const std::string& line)> note = {};
 
   /// Throws kInvalid naming the option.
   void validate() const;

@@ -71,8 +71,8 @@ std::string attrs_text(const BatchOptions& options) {
 
 /// Whoever asks for the same may have the same copy.
 std::string key_of(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
-  return fmt::format("{} {} {} {}", meta.fingerprint, remote.cache_ratio, remote.cache_bytes,
-                     attrs_text(options));
+  return fmt::format("{} {} {} {} {}", meta.fingerprint, remote.cache_ratio, remote.cache_bytes,
+                     remote.cache_auto, attrs_text(options));
 }
 
 bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& options) {
@@ -211,6 +211,12 @@ HeldShare decide_share(const RemoteOptions& remote, const DatasetMeta& meta, con
       fmt::format("cache_bytes is {}, which has no room for one row of each partition; choose more, "
                   "or no cache",
                   remote.cache_bytes));
+  if (remote.cache_auto) return fits.ratio() < kLeastCacheRatio ? HeldShare{} : fits;
+  if (fits != wanted && remote.cache_bytes == 0 && remote.note)
+    remote.note(
+        fmt::format("of the rows {:.1f}% are held here instead of {:.1f}%: that is what fits into {}, a "
+                    "quarter of the free memory",
+                    100 * fits.ratio(), 100 * wanted.ratio(), format_bytes(room)));
   return fits;
 }
 

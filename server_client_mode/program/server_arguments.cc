@@ -3,9 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/program/parse_option.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
@@ -17,15 +22,37 @@ namespace {
 
 constexpr const char* kSystemCa = "system";
 
-/// "0.2": that share of the rows; "4G": as many as fit; "auto": as many as a quarter of the free memory
-/// takes.
+/// The ratio that a report of `hopfeed-partition tune --json` recommends.
+double recommended_ratio(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Error(ErrorCode::kNotFound, fmt::format("--cache: cannot read {}", path));
+  const nlohmann::json report = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
+  const nlohmann::json::json_pointer at("/recommended/ratio");
+  if (!report.is_object() || !report.contains(at) || !report[at].is_number())
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("--cache: {} recommends no ratio; give what hopfeed-partition tune --json has written",
+                    path));
+  return report[at].get<double>();
+}
+
+/// "0.2": that share of the rows; "4G": as many as fit; "auto": as many as fit and are worth it; FILE.json:
+/// as many as the tuner recommends.
 void read_cache(const std::string& text, RemoteOptions& remote) {
   if (text.empty()) return;
-  const bool is_size = text.find_first_of("KMGTkmgtBb") != std::string::npos && text != "auto";
+  const bool from_tuner = text.ends_with(".json");
+  remote.cache_auto = text == "auto";
+  const bool is_size =
+      !remote.cache_auto && !from_tuner && text.find_first_of("KMGTkmgtBb") != std::string::npos;
   if (is_size) remote.cache_bytes = parse_size(text, "--cache");
-  remote.cache_ratio = is_size || text == "auto" ? 1 : parse_real(text, "--cache");
-  require_valid(remote.cache_ratio >= 0 && remote.cache_ratio <= 1,
-                fmt::format("--cache is '{}'; give a share from 0 to 1, a size (4G), or auto", text));
+  remote.cache_ratio = is_size || remote.cache_auto ? 1
+                       : from_tuner                 ? recommended_ratio(text)
+                                                    : parse_real(text, "--cache");
+  require_valid(
+      remote.cache_ratio >= 0 && remote.cache_ratio <= 1,
+      fmt::format("--cache is '{}'; give a share from 0 to 1, a size (4G), auto, or the tuner's FILE.json",
+                  text));
+  remote.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
 }
 
 }  // namespace
@@ -39,9 +66,11 @@ void ServerArguments::add(CommandLine& line) {
   line.option("--connect", connect_,
               "With --servers: to this trainer's share of them, others in need (own), or to all",
               {.one_of = {"own", "all"}});
-  line.option("--cache", cache_,
-              "With --servers: hold the hottest feature rows here, so that they need not travel: a share of "
-              "the rows (0.2), a size (4G), or auto (a quarter of the free memory)");
+  line.option(
+      "--cache", cache_,
+      "With --servers: hold the hottest feature rows here, so that they need not travel: a share of "
+      "the rows (0.2), a size (4G), auto (what fits into a quarter of the free memory, where that is worth "
+      "it), or what FILE.json of hopfeed-partition tune recommends");
 }
 
 void ServerArguments::add_security(CommandLine& line) {

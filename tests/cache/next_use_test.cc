@@ -111,5 +111,16 @@ TEST(NextUse, ACacheOfNoRowsHasNoHits) {
   EXPECT_EQ(simulate_static(trace, 0).hits + simulate_lru(trace, 0).hits + simulate_sieve(trace, 0).hits, 0);
 }
 
+TEST(NextUse, ACacheThatBeginsFullHasTheHottest_AndMissesAreTold) {
+  const RowTrace trace{.num_rows = 6, .batches = {{0, 1, 5}, {1, 5, 4}}};
+  std::vector<std::pair<std::int64_t, std::int64_t>> missed;
+  const CacheHits hits = simulate_belady(
+      trace, 2, {.window = 1, .begins_full = true, .missed = [&](std::int64_t batch, std::int64_t row) {
+                   missed.emplace_back(batch, row);
+                 }});
+  EXPECT_EQ(hits.hits, 4);  // 0 and 1; then 1 and 5, which the window knew
+  EXPECT_EQ(missed, (std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 5}, {1, 4}}));
+}
+
 }  // namespace
 }  // namespace hopfeed

@@ -11,14 +11,16 @@ namespace {
 
 constexpr std::int64_t kNoBudget = std::numeric_limits<std::int64_t>::max();
 
-// 10 batches of 1,000 bytes; a worker samples one in 0.2 s and writes 1,000 bytes/s; two workers.
+// 10 batches of 1,000 bytes; a worker samples one in 0.2 s and writes 1,000 bytes/s; two workers, and so many
+// cores that they never bind.
 TuneRates rates() {
   return {.sample_seconds = 0.2,
           .gather_bytes_per_second = 1'000,
           .complete_bytes_per_second = 4'000,
-          .link_bytes_per_second = 500,
+          .wire = WireRates{.bytes_per_second = 500},
           .train_seconds = 0.5,
-          .num_workers = 2};
+          .num_workers = 2,
+          .cores = 1'000};
 }
 
 TEST(TuneModel, EachStageIsItsBytesOverItsRate) {
@@ -28,20 +30,21 @@ TEST(TuneModel, EachStageIsItsBytesOverItsRate) {
   EXPECT_DOUBLE_EQ(times.move, 12);       // 10 * 600 / 500
   EXPECT_DOUBLE_EQ(times.complete, 2.5);  // 10 * 1,000 / 4,000
   EXPECT_DOUBLE_EQ(times.train, 5);
-  EXPECT_DOUBLE_EQ(times.epoch, 12);
+  // The first batch: 0.2 + 0.6 before the link, 0.25 + 0.5 behind it.
+  EXPECT_DOUBLE_EQ(times.epoch, 12 + 0.8 + 0.75);
   EXPECT_EQ(times.binds, TuneStage::kMove);
 }
 
 TEST(TuneModel, SampleAndGatherTakeTurnsAndSoDoCompleteAndTrain) {
   TuneRates local = rates();
-  local.link_bytes_per_second.reset();
+  local.wire.reset();
   const TuneLoad load{.batches = 10, .block_bytes = 1'000, .held_bytes = 400};
   EXPECT_DOUBLE_EQ(model_epoch(local, load).move, 0);
-  EXPECT_DOUBLE_EQ(model_epoch(local, load).epoch, 7.5);
+  EXPECT_DOUBLE_EQ(model_epoch(local, load).epoch, 7.5 + 0.8);
   EXPECT_EQ(model_epoch(local, load).binds, TuneStage::kTrain);
   local.train_seconds.reset();
   EXPECT_DOUBLE_EQ(model_epoch(local, load).train, 0);
-  EXPECT_DOUBLE_EQ(model_epoch(local, load).epoch, 4);
+  EXPECT_DOUBLE_EQ(model_epoch(local, load).epoch, 4 + 0.4 + 0.25);
   EXPECT_EQ(model_epoch(local, load).binds, TuneStage::kGather);
   local.complete_bytes_per_second = 1'000;
   EXPECT_EQ(model_epoch(local, load).binds, TuneStage::kComplete);
@@ -51,6 +54,47 @@ TEST(TuneModel, SampleAndGatherTakeTurnsAndSoDoCompleteAndTrain) {
 
 TEST(TuneModel, NothingIsCompletedWhereNothingIsHeld) {
   EXPECT_EQ(model_epoch(rates(), {.batches = 10, .block_bytes = 1'000, .held_bytes = 0}).complete, 0);
+}
+
+TEST(TuneModel, RowsOfFilesAreReadInsteadOfGathered) {
+  TuneRates local = rates();
+  local.wire.reset();
+  local.train_seconds.reset();
+  local.files = FileRates{.reads_per_second = 10, .all_reads_per_second = 15, .cpu_seconds_per_read = 0.001};
+  const TuneLoad load{.batches = 10, .block_bytes = 1'000, .file_bytes = 900, .reads = 30};
+  const EpochTimes times = model_epoch(local, load);
+  EXPECT_DOUBLE_EQ(times.gather, 0.5);  // 10 * 100 / 1,000 / 2
+  EXPECT_DOUBLE_EQ(times.read, 20);     // of the disk: 10 * 30 / 15; two workers alone would take 15
+  EXPECT_DOUBLE_EQ(times.epoch, 20 + (0.2 + 0.1 + 3) - 2);
+  EXPECT_EQ(times.binds, TuneStage::kRead);
+  local.files->all_reads_per_second = 1'000;  // then each worker waits for its own
+  EXPECT_DOUBLE_EQ(model_epoch(local, load).read, 15);
+  EXPECT_DOUBLE_EQ(model_epoch(local, load).epoch, 16.5 + 1.65);
+  EXPECT_EQ(model_epoch(local, load).binds, TuneStage::kRead);
+}
+
+TEST(TuneModel, RowsThatAreNotFloat32AreConverted) {
+  TuneRates local = rates();
+  local.convert_bytes_per_second = 100;
+  const TuneLoad load{.batches = 10, .block_bytes = 1'000, .convert_bytes = 500};
+  EXPECT_DOUBLE_EQ(model_epoch(local, load).convert, 50);
+  EXPECT_EQ(model_epoch(local, load).binds, TuneStage::kConvert);
+}
+
+TEST(TuneModel, NoPaceIsFasterThanTheCores) {
+  TuneRates loopback = rates();
+  loopback.wire =
+      WireRates{.bytes_per_second = {}, .send_seconds_per_byte = 0.001, .receive_seconds_per_byte = 0.002};
+  loopback.cores = 2;
+  const TuneLoad load{.batches = 10, .block_bytes = 1'000, .held_bytes = 400};
+  // 0.2 + 0.6 to make, 0.6 to send, 1.2 to receive, 0.25 to complete, 0.5 to train.
+  EXPECT_DOUBLE_EQ(model_epoch(loopback, load).cores, 10 * 3.35 / 2);
+  EXPECT_DOUBLE_EQ(model_epoch(loopback, load).move, 12);
+  EXPECT_EQ(model_epoch(loopback, load).binds, TuneStage::kCores);
+  // Over a link each side has cores of its own.
+  loopback.wire->bytes_per_second = 1e9;
+  EXPECT_DOUBLE_EQ(model_epoch(loopback, load).cores, 10 * 1.95 / 2);
+  EXPECT_EQ(model_epoch(loopback, load).binds, TuneStage::kMove);
 }
 
 std::vector<TunePoint> points(const std::vector<double>& seconds) {

@@ -40,6 +40,31 @@ TEST_F(ClientPrograms, SampleOverServers_PrintsTheLinesOfTheFolder) {
   EXPECT_TRUE(nlohmann::json::accept(text));
 }
 
+TEST_F(ClientPrograms, CacheTakesWhatTheTunerRecommends) {
+  ServerProcess server(path(1).string());
+  const testing::TempFolder out;
+  const auto hits = [&](const std::string& cache) {
+    const std::string json = out.path() / "sample.json";
+    const testing::ProgramResult result =
+        run({"hopfeed-sample", "--servers", server.address().to_text(), "--fanouts", "4,3", "--batch-size",
+             "16", "--seed", "11", "--cache", cache, "--json", json});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::ifstream file(json);
+    return nlohmann::json::parse(file)["epoch_rows"][0]["hit_rate"].get<double>();
+  };
+  const std::string report = out.path() / "tune.json";
+  std::ofstream(report) << R"({"recommended": {"ratio": 0.5, "reason": "it is half"}})";
+  EXPECT_GT(hits("0.5"), 0);
+  EXPECT_EQ(hits(report), hits("0.5"));
+  std::ofstream(report) << R"({"recommended": {}})";
+  expect_refused(run({"hopfeed-sample", "--servers", server.address().to_text(), "--cache", report}),
+                 "recommends no ratio");
+  expect_refused(run({"hopfeed-sample", "--servers", server.address().to_text(), "--cache", "none.json"}),
+                 "--cache: cannot read none.json");
+  expect_refused(run({"hopfeed-sample", "--servers", server.address().to_text(), "--cache", "2"}),
+                 "--cache is '2'");
+}
+
 TEST_F(ClientPrograms, BothServersAndFolder_OrNeither_IsOneLine) {
   expect_refused(run({"hopfeed-sample", path(1).string(), "--servers", "127.0.0.1:1"}), "--servers");
   expect_refused(run({"hopfeed-sample"}), "DIR is missing");

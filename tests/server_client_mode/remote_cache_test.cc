@@ -143,6 +143,18 @@ TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
   EXPECT_GT(stream.stats().held_bytes, 19'000U);
 }
 
+TEST_F(RemoteCache, AutoHoldsWhatFits_AndNothingWhereThatIsTooLittleToPay) {
+  const LoaderOptions mine = options_of(wide(1));  // 400 rows of 264 bytes
+  RemoteOptions remote = holding({}, 1.0);
+  remote.cache_auto = true;
+  for (const std::size_t bytes : {std::size_t{5'000}, std::size_t{6'000}, std::size_t{0}}) {
+    remote.cache_bytes = bytes;
+    ServedStream stream(server_options(mine.dataset), remote, mine);
+    EXPECT_EQ(loaded(stream, {.epoch = 1}), expected(mine, {.epoch = 1})) << bytes;
+    EXPECT_EQ(stream.stats().held_bytes, bytes == 5'000 ? 0U : bytes == 6'000 ? 22U * 264 : 400U * 264);
+  }
+}
+
 TEST_F(RemoteCache, StreamsOfOneProcess_HaveOneCopy) {
   const LoaderOptions mine = options_of(wide(1));
   ServerProcess server(mine.dataset);

@@ -1,0 +1,264 @@
+// See tune_rates.h.
+#include "cache/tune_rates.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cache/held_rows.h"
+#include "core/base/half_floats.h"
+#include "core/base/memory_limits.h"
+#include "core/batch/aligned_block.h"
+#include "core/batch/batch_view.h"
+#include "core/batch/deal.h"
+#include "core/batch/packed_block.h"
+#include "core/maker/batch_maker.h"
+#include "core/seeds/node_list.h"
+
+namespace hopfeed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double cpu_seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Blocks that each worker has; its first batch in each makes the memory's pages, and is not counted.
+constexpr int kBlocks = 2;
+
+struct Block {
+  AlignedBlock memory;
+  int uses = 0;
+  int worker = 0;
+};
+
+/// The way of the blocks: a worker takes an idle one of its own, the consumer what was filled first.
+class Hand {
+ public:
+  Block* take_idle(std::deque<Block*>& idle) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !idle.empty() || over_; });
+    if (over_) return nullptr;
+    Block* const block = idle.front();
+    idle.pop_front();
+    return block;
+  }
+  Block* take_filled() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !filled_.empty() || over_; });
+    if (over_) return nullptr;
+    Block* const block = filled_.front();
+    filled_.pop_front();
+    return block;
+  }
+  void put(std::deque<Block*>& to, Block* block) {
+    const std::lock_guard lock(mutex_);
+    to.push_back(block);
+    changed_.notify_all();
+  }
+  std::deque<Block*>& filled() { return filled_; }
+  void end(std::exception_ptr error = {}) {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    if (error && !error_) error_ = error;
+    changed_.notify_all();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Block*> filled_;
+  bool over_ = false;
+  std::exception_ptr error_;
+};
+
+struct Worker {
+  std::unique_ptr<BatchMaker> maker;
+  std::vector<Block> blocks{kBlocks};
+  std::deque<Block*> idle;
+  std::vector<double> sample_seconds, gather_rates;
+};
+
+struct Consumer {
+  std::vector<double> complete_rates, digest_rates;
+  std::int64_t batches = 0;
+};
+
+/// What all threads of a rehearsal share.
+struct Stage {
+  const RehearsalOptions& options;
+  const Deal& deal;
+  HeldShare held;
+  Hand hand;
+  std::atomic<std::int64_t> next_step{0};
+};
+
+void work(Stage& stage, Worker& worker) {
+  while (Block* const block = stage.hand.take_idle(worker.idle)) {
+    const std::int64_t number = stage.next_step++;
+    const Deal::Range range = stage.deal.batch(number % stage.deal.steps());
+    const HeldShare held = number % 2 == 1 ? stage.held : HeldShare{};
+    const double begin = thread_cpu_seconds();
+    const std::size_t bytes = worker.maker->sample(
+        {.seed = stage.options.seed, .epoch = 0, .first = range.first, .count = range.count}, held);
+    const double sampled = thread_cpu_seconds();
+    const std::span<std::byte> to = block->memory.resize(bytes);
+    worker.maker->write(to);
+    if (block->uses++ > 0) {
+      worker.sample_seconds.push_back(sampled - begin);
+      worker.gather_rates.push_back(static_cast<double>(bytes) / (thread_cpu_seconds() - sampled));
+    }
+    stage.hand.put(stage.hand.filled(), block);
+  }
+}
+
+void consume(Stage& stage, Consumer& consumer, std::vector<Worker>& workers, const HeldRows* rows) {
+  AlignedBlock whole;
+  const auto begin = Clock::now();
+  for (;;) {
+    const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+    // At least a few that are counted, however slow they are made.
+    if (passed > stage.options.seconds && consumer.batches >= 3 * kBlocks * std::ssize(workers)) break;
+    if (stage.options.progress)
+      stage.options.progress(std::min(passed, stage.options.seconds), stage.options.seconds);
+    Block* const block = stage.hand.take_filled();
+    if (block == nullptr) return;
+    std::span<const std::byte> bytes = block->memory.bytes();
+    if (rows != nullptr && is_packed(bytes)) {
+      const BatchView packed(bytes, BatchView::Form::kPacked);
+      const std::span<std::byte> to = whole.resize(rows->completed_bytes(packed));
+      const double cpu = thread_cpu_seconds();
+      rows->complete(packed, to);
+      consumer.complete_rates.push_back(static_cast<double>(to.size()) / (thread_cpu_seconds() - cpu));
+      bytes = to;
+    }
+    if (stage.options.digest) {
+      const double cpu = thread_cpu_seconds();
+      volatile std::uint64_t digest = BatchView(bytes).digest();
+      static_cast<void>(digest);
+      consumer.digest_rates.push_back(static_cast<double>(bytes.size()) / (thread_cpu_seconds() - cpu));
+    }
+    ++consumer.batches;
+    stage.hand.put(workers[static_cast<std::size_t>(block->worker)].idle, block);
+  }
+}
+
+/// Threads that make batches: as many as workers, cores and an eighth of the free memory allow.
+int rehearsal_workers(const RehearsalOptions& options, std::size_t block_bytes) {
+  const std::size_t room = available_memory().bytes / 8 / (kBlocks * std::max<std::size_t>(block_bytes, 1));
+  return std::clamp(std::min(options.workers, usable_cores()), 1,
+                    static_cast<int>(std::clamp<std::size_t>(room, 1, 1024)));
+}
+
+}  // namespace
+
+double thread_cpu_seconds() { return cpu_seconds(CLOCK_THREAD_CPUTIME_ID); }
+double process_cpu_seconds() { return cpu_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
+                   const RehearsalOptions& options) {
+  const NodeList list(seeds, {.node_type = options.node_type});
+  const Deal deal({.batch_size = options.batch_size}, list.size());
+  Stage stage{.options = options, .deal = deal, .held = {}, .hand = {}};
+  std::unique_ptr<HeldRows> rows;
+  if (options.held.any()) {
+    stage.held = HeldRows::fit(dataset.meta(), options.batch, options.held, options.held_bytes);
+    if (stage.held.any()) {
+      rows = std::make_unique<HeldRows>(dataset.meta(), options.batch, stage.held);
+      rows->load(dataset);
+    }
+  }
+  auto first =
+      std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{}, options.make_source);
+  const Deal::Range range = deal.batch(0);
+  const std::size_t bytes = first->sample({.seed = options.seed, .first = range.first, .count = range.count});
+  first->drop();
+  std::vector<Worker> workers(static_cast<std::size_t>(rehearsal_workers(options, bytes)));
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    workers[w].maker = w == 0 ? std::move(first)
+                              : std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{},
+                                                             options.make_source);
+    for (Block& block : workers[w].blocks) {
+      block.worker = static_cast<int>(w);
+      workers[w].idle.push_back(&block);
+    }
+  }
+  Consumer consumer;
+  {
+    std::vector<std::jthread> threads;
+    const auto guarded = [&stage](const auto& body) {
+      try {
+        body();
+        stage.hand.end();
+      } catch (...) {
+        stage.hand.end(std::current_exception());
+      }
+    };
+    for (Worker& worker : workers)
+      threads.emplace_back([&stage, &worker, guarded] { guarded([&] { work(stage, worker); }); });
+    guarded([&] { consume(stage, consumer, workers, rows.get()); });
+  }
+  stage.hand.rethrow();
+  Rehearsal result{.batches = consumer.batches};
+  std::vector<double> sample_seconds, gather_rates;
+  for (const Worker& worker : workers) {
+    sample_seconds.insert(sample_seconds.end(), worker.sample_seconds.begin(), worker.sample_seconds.end());
+    gather_rates.insert(gather_rates.end(), worker.gather_rates.begin(), worker.gather_rates.end());
+  }
+  // The first of the consumer's make its memory's pages.
+  const auto later = [](std::vector<double> rates) {
+    if (rates.size() > 1) rates.erase(rates.begin());
+    return median(std::move(rates));
+  };
+  result.sample_seconds = median(std::move(sample_seconds));
+  result.gather_bytes_per_second = median(std::move(gather_rates));
+  result.complete_bytes_per_second = later(std::move(consumer.complete_rates));
+  result.digest_bytes_per_second = later(std::move(consumer.digest_rates));
+  return result;
+}
+
+double convert_rate() {
+  // More than caches hold, as a batch's rows are.
+  std::vector<std::uint16_t> halves(std::size_t{16} << 20, 0x3C01);
+  std::vector<float> floats(halves.size());
+  double best = 0;
+  for (int round = 0; round < 3; ++round) {  // the first makes the pages
+    const double begin = thread_cpu_seconds();
+    for (std::size_t i = 0; i < halves.size(); ++i) floats[i] = from_float16(halves[i]);
+    best = std::max(best, static_cast<double>(2 * halves.size()) / (thread_cpu_seconds() - begin));
+  }
+  return best;
+}
+
+}  // namespace hopfeed

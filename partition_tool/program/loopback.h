@@ -1,0 +1,13 @@
+// What a byte of a block costs the cores on its way through a TCP connection of this machine: sending,
+// receiving, and the checksum that both ends make.
+#pragma once
+#include <cstddef>
+
+#include "cache/tune_model.h"
+
+namespace hopfeed {
+
+/// Blocks of `block_bytes` go from one thread to another for `seconds`. No link rate is set. Throws kIo.
+WireRates measure_loopback(std::size_t block_bytes, double seconds);
+
+}  // namespace hopfeed

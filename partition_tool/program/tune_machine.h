@@ -1,0 +1,38 @@
+// What a machine can do, for hopfeed-partition tune: measured here in a few seconds, or told by files and
+// options for a machine that is planned.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/tune_measure.h"
+#include "cache/tune_model.h"
+#include "core/dataset/dataset.h"
+#include "core/maker/feature_source.h"
+#include "partition_tool/program/tool.h"
+#include "partition_tool/program/tune_command.h"
+#include "partition_tool/program/tune_report.h"
+
+namespace hopfeed {
+
+/// The seeds of the batches, how they are sampled, and what of them comes from files.
+struct TuneJob {
+  int node_type = 0;  // of the seeds
+  std::span<const std::int64_t> seeds;
+  BatchOptions batch;
+  std::vector<FeatureName> files;  // none: all rows come from memory
+};
+
+/// What options and files say, in the place of numbers that are measured later (0 or 1). Throws what
+/// measure_rates() throws of bad ones: called first, so that they are told before the work.
+void check_rates(const TuneChoices& choices);
+
+/// Measures stages, files and wire as far as the choices need them; what files and options tell comes before.
+TuneRates measure_rates(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job,
+                        const TunePass& pass, Bars& bars);
+
+/// A run's file. Throws kInvalid naming file and key where it is neither.
+MeasuredRun read_measured(const std::string& path);
+
+}  // namespace hopfeed
