@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/huge_pages.h"
+#include "core/batch/execution_options.h"
 
 namespace hopfeed::bench {
 
@@ -22,11 +23,12 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
-  std::string kind = "uniform";    // sampler: how neighbours are drawn
-  std::string part = "all";        // server: what is measured
-  std::int64_t labor_batches = 1;  // sampler --kind labor: batches that share variates
-  bool gpu = false;                // limits: of the card instead of the host
-  std::int64_t row_bytes = 0;      // limits: of the gathered rows; 0: those of the dataset
+  GraphMode graph_mode = GraphMode::kCpu;  // sampler: where it samples
+  std::string kind = "uniform";            // sampler: how neighbours are drawn
+  std::string part = "all";                // server: what is measured
+  std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
+  bool gpu = false;                        // limits: of the card instead of the host
+  std::int64_t row_bytes = 0;              // limits: of the gathered rows; 0: those of the dataset
 };
 
 /// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.

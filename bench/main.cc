@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
       sub.option("--labor-batches", options.labor_batches,
                  "With --kind labor: so many batches in a row take the same neighbours where they can",
                  {.min = 1, .max = 1 << 20});
+      from_line.add_graph_mode(sub);
     }
     if (command.run == bench_server) {
       sub.option("--part", options.part, "What is measured",
@@ -89,6 +90,7 @@ int main(int argc, char** argv) {
       options.batch_size = loader.deal.batch_size;
       BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it
       options.huge_pages = loader.execution.huge_pages;
+      options.graph_mode = loader.execution.graph_mode;
       options.topology = output == "topology";
       JsonReport file(json);  // opened first: an hour of measuring is not lost to a wrong name
       Report report = command.run(options);

@@ -4,7 +4,8 @@
 // partitions), divided by the accesses per edge: one for the neighbour, one for its relabel slot, one row
 // record per expanded node ((2E + F) / E), and one more per edge with edge ids. Kinds other than uniform are
 // also held against uniform sampling of the same dataset, just before and just after; links against nodes in
-// batches of as many seeds.
+// batches of as many seeds. On a GPU the machine's random reads are no limit, and none is told: what the card
+// reads is `limits --gpu`.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -21,6 +22,8 @@
 #include "core/batch/batch_view.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
+#include "gpu/device_sampler.h"
+#include "gpu/gpu_sampling.h"
 
 namespace hopfeed::bench {
 namespace {
@@ -37,10 +40,10 @@ constexpr std::int64_t kWalkLength = 20;  // steps, one walk a seed
 
 // What one process per core would have of its own.
 struct Worker {
-  Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch)
+  Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch, GraphMode mode)
       : seeds(list),
         data(dataset),
-        sampler(make_sampler(dataset, batch)),
+        sampler(make_sampler(dataset, batch, {.graph_mode = mode})),
         fields(list.fields()),
         maker(list.maker()) {}
 
@@ -132,7 +135,7 @@ class Workload {
         // of its time.
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
-      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_));
+      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, bench_.graph_mode));
   }
 
   /// Batches per second.
@@ -172,6 +175,10 @@ class Workload {
     const BatchView view(workers_[0]->block.bytes());
     for (int i = 0; i < view.num_arrays(); ++i) names.emplace(view.array(i).name);
     return names;
+  }
+  /// Null where it samples on the CPU alone.
+  const DeviceSampler* device() const {
+    return dynamic_cast<const DeviceSampler*>(workers_[0]->sampler.get());
   }
   std::size_t scratch_bytes() const {
     return bench_.topology ? workers_[0]->sampler->scratch_bytes() : workers_[0]->maker.scratch_bytes();
@@ -244,6 +251,8 @@ Rate random_reads(const BenchOptions& options, const CscView& csc) {
 Report bench_sampler(const BenchOptions& options) {
   if (options.labor_batches > 1 && options.kind != "labor")
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
+  offer_gpu_sampling();
+  require_graph_mode(options.graph_mode);  // before a graph is generated for it
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});
@@ -293,6 +302,20 @@ Report bench_sampler(const BenchOptions& options) {
                 {"resident_bytes", use.resident},
                 {"verified_batches", sum.verified},
                 {"fields", workload.fields()}};
+  if (options.graph_mode != GraphMode::kCpu) {
+    for (const char* of_the_cpu : {"random_reads_per_s", "limit_edges_per_s", "fraction_of_limit"})
+      report.erase(of_the_cpu);
+    report["graph_mode"] = to_string(options.graph_mode);
+    if (const DeviceSampler* device = workload.device()) {
+      const std::uint64_t there = device->batches(gpu::Fallback::kNone);
+      report["device_batches_of_first_thread"] = there;
+      report["waits_of_first_thread"] = device->waits();
+      std::uint64_t here = 0;
+      for (std::uint64_t reason = 1; reason < static_cast<std::uint64_t>(gpu::Fallback::kEnd); ++reason)
+        here += device->batches(static_cast<gpu::Fallback>(reason));
+      report["cpu_batches_of_first_thread"] = here;
+    }
+  }
   if (batch.labor) report["labor_batches"] = options.labor_batches;
   if (uniform) {
     const double uniform_edges = uniform->edges_per_batch();
