@@ -4,9 +4,9 @@ fused multiply-add variants, with 1 and 4 workers, 1 and 3 partitions, before an
 
 Usage: compare.py NAME=BIN... [--report FILE.xml]
 
-Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Thirteen small graphs, one of
-them of several node and edge types, are written as NumPy arrays, imported and cut by each build, two of them with their edges
-made anew in between, and sampled. A row of the table is one set-up, a column one graph, a cell the start of the SHA-256 of all
+Each BIN is a folder with hopfeed-partition, hopfeed-sample and hopfeed-worker of one build. Fifteen small graphs, one of
+them of several node and edge types, are written as NumPy arrays, imported and cut by each build, four of them with their edges
+made anew or their rows converted in between, and sampled. A row of the table is one set-up, a column one graph, a cell the start of the SHA-256 of all
 that hopfeed-sample printed (a line per batch, with the digest of its bytes). Rows that begin with "files" hold the checksums of
 the dataset's files instead. Exits 1 where a column holds two values.
 """
@@ -72,10 +72,13 @@ KINDS = (
     kind("--plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3,2", "power-law", "star"),
 )
 
-# What is done to a graph between import and cut. Either leaves rows that weigh nothing, which imports refuse (see write_edges).
+# What is done to a graph between import and cut. The first two leave rows that weigh nothing, which imports refuse (see
+# write_edges).
 MADE_ANEW = {
     "weightless": ("deduplicate",),
     "held-out": ("split-links", "--num-val", "0.3", "--num-test", "0.2", "--seed", "4"),
+    "int8-rows": ("convert", "--attr", "x=int8"),
+    "int4-rows": ("convert", "--attr", "x=int4"),
 }
 
 
@@ -99,6 +102,8 @@ def graphs():
         "bipartite": (n, [(pick() // 2, n // 2 + pick() // 2) for _ in range(400)]),
         "weightless": (n, [edge for edge in few + power[:300] for _ in range(2)]),
         "held-out": (n, power[:600]),
+        "int8-rows": (n, power[300:700]),
+        "int4-rows": (n, power[700:]),
         "typed": (n, None),  # seeds are nodes of its first type; write_typed_arrays has the rest
     }
 
