@@ -28,7 +28,10 @@ struct BenchOptions {
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
   bool gpu = false;                        // limits: of the card instead of the host
-  std::int64_t row_bytes = 0;              // limits: of the gathered rows; 0: those of the dataset
+  std::int64_t row_bytes = 0;              // limits: of the gathered rows; 0: those of the dataset. cache: 64
+  double held = 0.2;                       // cache: share of the rows that it has room for
+  std::int64_t window = 4;                 // cache: batches that are announced ahead
+  std::int64_t batches = 400;              // cache: at most, spread over the epoch
 };
 
 /// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.
@@ -38,6 +41,7 @@ Report bench_limits(const BenchOptions& options);
 Report bench_sampler(const BenchOptions& options);
 Report bench_gather(const BenchOptions& options);
 Report bench_file(const BenchOptions& options);
+Report bench_cache(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
 Report bench_rows(const BenchOptions& options);

@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
       {"gather", "Feature rows gathered per second and their share of the limit", bench_gather},
       {"file", "Feature rows read from a file per second, and their share of what fio reads of it",
        bench_file},
+      {"cache", "Hits of the dynamic cache against Belady's and a static prefix's, and what a row costs",
+       bench_cache},
       {"channel", "Microseconds from publication to the trainer's view, small batches per second, idle CPU",
        bench_channel},
       {"loader", "Batches per second from worker processes, and their share of sampler and gather",
@@ -82,6 +84,14 @@ int main(int argc, char** argv) {
       sub.option("--row-bytes", options.row_bytes,
                  "Bytes of a gathered row; default: those of the dataset's features",
                  {.min = 1, .max = 1 << 20});
+    }
+    if (command.run == bench_cache) {
+      sub.option("--held", options.held, "Share of the rows that the cache has room for",
+                 {.min = 0, .max = 1});
+      sub.option("--window", options.window, "Batches that are announced ahead", {.min = 0, .max = 31});
+      sub.option("--batches", options.batches, "At most so many batches, spread over the epoch",
+                 {.min = 1, .max = 1'000'000});
+      sub.option("--row-bytes", options.row_bytes, "Bytes of a row; default: 64", {.min = 8, .max = 1 << 20});
     }
     sub.option("--json", json, "Also write the line to this file", {.output = true});
     sub.action([&] {

@@ -2,10 +2,12 @@
 #pragma once
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -19,6 +21,13 @@ namespace hopfeed::bench {
 
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Of at least one value.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 /// Seconds that the calling thread has run on a core.

@@ -128,6 +128,7 @@ struct CacheSectionRecord {
   std::uint64_t full[kHeats / 64];    // bit h: the list of heat h is not empty
   std::uint32_t full_tickets;         // bit t: that of ticket t
   CacheList lists[kEmptyBucket + 1];  //
+  // Each with a line of its own: they are added to without the mutex too.
   alignas(64) std::atomic<std::int64_t> valid, reads, hits, kept, evicted, bypassed, rebuilt;
 };
 static_assert(sizeof(CacheSectionRecord) <= kCachePage);

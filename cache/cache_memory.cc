@@ -46,22 +46,32 @@ std::uint64_t place_all(std::span<CacheSectionShape> sections) {
   return up(at, kCachePage);
 }
 
-/// As many frames for each as fit into `bytes`, the same share of the rows of each.
-std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes) {
-  double fixed = static_cast<double>(first_array(sections.size()) + kCachePage), whole = 0;
+/// Bytes for no frame, and for one of each row.
+struct Sizes {
+  double fixed = 0, whole = 0;
+};
+Sizes sizes_of(std::span<const CacheSectionShape> sections) {
+  Sizes sizes{.fixed = static_cast<double>(first_array(sections.size()) + kCachePage), .whole = 0};
   for (const CacheSectionShape& section : sections) {
     const auto rows = static_cast<double>(section.rows);
-    fixed += rows * (sizeof(CacheRow) + 1) + 4 * kLine;
-    whole += rows * static_cast<double>(sizeof(CacheFrame) + static_cast<std::size_t>(section.row_bytes));
+    sizes.fixed += rows * (sizeof(CacheRow) + 1) + 4 * kLine;
+    sizes.whole +=
+        rows * static_cast<double>(sizeof(CacheFrame) + static_cast<std::size_t>(section.row_bytes));
   }
-  const double share = std::clamp((static_cast<double>(bytes) - fixed) / whole, 0.0, 1.0);
+  return sizes;
+}
+
+/// As many frames for each as fit into `bytes`, the same share of the rows of each.
+std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes) {
+  const Sizes sizes = sizes_of(sections);
+  const double share = std::clamp((static_cast<double>(bytes) - sizes.fixed) / sizes.whole, 0.0, 1.0);
   for (CacheSectionShape& section : sections) {
     const auto frames = static_cast<std::uint64_t>(share * static_cast<double>(section.rows));
     section.num_frames = std::min({frames, kMostFrames, static_cast<std::uint64_t>(section.rows)});
     require_valid(section.num_frames > 0,
                   fmt::format("a cache of {} has no room for a row of each attribute: {} are for the "
                               "bookkeeping of all rows; give it more",
-                              format_bytes(bytes), format_bytes(static_cast<std::uint64_t>(fixed))));
+                              format_bytes(bytes), format_bytes(static_cast<std::uint64_t>(sizes.fixed))));
   }
   return place_all(sections);
 }
@@ -107,6 +117,13 @@ CacheSectionShape describe(const CachedAttr& attr) {
   section.rows = attr.rows;
   section.row_bytes = attr.row_bytes;
   return section;
+}
+
+std::vector<const CachedAttr*> with_rows(std::span<const CachedAttr> attrs) {
+  std::vector<const CachedAttr*> with;
+  for (const CachedAttr& attr : attrs)
+    if (attr.rows > 0) with.push_back(&attr);
+  return with;
 }
 
 void write_section(const CacheSectionShape& shape, const CachedAttr& attr, std::byte* at, std::byte* heat) {
@@ -155,10 +172,15 @@ bool sections_hold(std::span<CacheSectionRecord* const> sections, std::size_t si
 
 }  // namespace
 
+std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share) {
+  std::vector<CacheSectionShape> shapes;
+  for (const CachedAttr* attr : with_rows(attrs)) shapes.push_back(describe(*attr));
+  const Sizes sizes = sizes_of(shapes);
+  return static_cast<std::size_t>(sizes.fixed + share * sizes.whole) + 1;
+}
+
 OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes) {
-  std::vector<const CachedAttr*> kept;
-  for (const CachedAttr& attr : attrs)
-    if (attr.rows > 0) kept.push_back(&attr);
+  const std::vector<const CachedAttr*> kept = with_rows(attrs);
   require_valid(!kept.empty(), "nothing to cache: no attribute has rows that are read from files");
   std::vector<CacheSectionShape> shapes;
   for (const CachedAttr* attr : kept) shapes.push_back(describe(*attr));

@@ -20,6 +20,11 @@ constexpr std::int64_t kCleanedAtOnce = 1 << 16;  // rows
 
 std::uint32_t bit_of(int ticket) { return ticket < 0 ? 0 : std::uint32_t{1} << ticket; }
 
+/// Of what is changed under the mutex alone, though read without it.
+void add(std::atomic<std::int64_t>& count, std::int64_t more) {
+  count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
 std::uint32_t* zeros(std::uint64_t count) {
   auto* const memory = static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)));
   if (memory == nullptr) throw std::bad_alloc();
@@ -204,8 +209,10 @@ std::uint32_t CacheSection::pin(std::int64_t row) {
   const std::uint32_t frame = frame_of(row);
   if (frame == 0 || word_of(frame).state != FrameState::kValid) return 0;
   lists_.remove(frame);
-  if (my_pins_[frame - 1]++ == 0)
-    lists_.frame(frame).pins.fetch_or(std::uint64_t{1} << member_, std::memory_order_relaxed);
+  if (my_pins_[frame - 1]++ == 0) {
+    std::atomic<std::uint64_t>& pins = lists_.frame(frame).pins;
+    pins.store(pins.load(std::memory_order_relaxed) | my_bit(), std::memory_order_relaxed);
+  }
   static_cast<void>(FAILPOINT("cache.mid_take"));
   return frame;
 }
@@ -213,9 +220,9 @@ std::uint32_t CacheSection::pin(std::int64_t row) {
 void CacheSection::unpin(std::uint32_t frame) {
   if (--my_pins_[frame - 1] != 0) return;
   CacheFrame& pinned = lists_.frame(frame);
-  const std::uint64_t mine = std::uint64_t{1} << member_;
-  if ((pinned.pins.fetch_and(~mine, std::memory_order_release) & ~mine) == 0)
-    push_by_rank(frame, word_of(frame).row);
+  const std::uint64_t others = pinned.pins.load(std::memory_order_relaxed) & ~my_bit();
+  pinned.pins.store(others, std::memory_order_release);
+  if (others == 0) push_by_rank(frame, word_of(frame).row);
 }
 
 std::uint32_t CacheSection::claim(std::int64_t row, int rank) {
@@ -231,8 +238,12 @@ std::uint32_t CacheSection::claim(std::int64_t row, int rank) {
     frame = worst.number;
     lists_.remove(frame);
     rows_[word_of(frame).row].frame = 0;
-    section_.valid.fetch_sub(1, std::memory_order_relaxed);
-    section_.evicted.fetch_add(1, std::memory_order_relaxed);
+    add(section_.valid, -1);
+    add(section_.evicted, 1);
+    if (const std::uint32_t next = lists_.worst().number; next != 0) {  // perhaps the next that goes
+      prefetch_line_to_write(&rows_[word_of(next).row]);
+      if (lists_.frame(next).next != 0) prefetch_frame_record(lists_.frame(next).next);
+    }
   }
   CacheFrame& claimed = lists_.frame(frame);
   claimed.bucket = kNoBucket;
@@ -249,8 +260,8 @@ void CacheSection::publish(std::uint32_t frame) {
   lists_.frame(frame).word.store(FrameWord{.state = FrameState::kValid, .owner = 0, .row = row}.pack(),
                                  std::memory_order_release);
   static_cast<void>(FAILPOINT("cache.mid_publish"));
-  section_.valid.fetch_add(1, std::memory_order_relaxed);
-  section_.kept.fetch_add(1, std::memory_order_relaxed);
+  add(section_.valid, 1);
+  add(section_.kept, 1);
   push_by_rank(frame, row);
 }
 
@@ -266,9 +277,26 @@ void CacheSection::empty(std::uint32_t frame) {
 
 void CacheSection::prefetch_row(std::int64_t row) const { prefetch_line_to_write(&rows_[row]); }
 
+void CacheSection::prefetch_heat(std::int64_t row) const { prefetch_line(&heat_[row]); }
+
 void CacheSection::prefetch_frame(std::int64_t row) const {
-  if (const std::uint32_t frame = rows_[row].frame; frame != 0) prefetch_line_to_write(&lists_.frame(frame));
+  if (const std::uint32_t frame = rows_[row].frame; frame != 0) prefetch_frame_record(frame);
 }
+
+void CacheSection::prefetch_neighbours(std::int64_t row) const {
+  const std::uint32_t number = rows_[row].frame;
+  if (number == 0) return;
+  const CacheFrame& frame = lists_.frame(number);
+  if (frame.prev != 0) prefetch_line_to_write(&lists_.frame(frame.prev));
+  if (frame.next != 0) prefetch_line_to_write(&lists_.frame(frame.next));
+}
+
+void CacheSection::prefetch_frame_record(std::uint32_t frame) const {
+  prefetch_line_to_write(&lists_.frame(frame));
+  prefetch_line_to_write(&my_pins_[frame - 1]);
+}
+
+void CacheSection::prefetch_row_of(std::uint32_t frame) const { prefetch_row(word_of(frame).row); }
 
 // ---- after deaths
 

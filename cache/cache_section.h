@@ -98,15 +98,21 @@ class CacheSection {
   /// frames, pins and tickets are taken back.
   void rebuild(std::uint64_t dead);
 
+  // ---- what comes near before it is used; each but the first two wants the one before it to be near
   void prefetch_row(std::int64_t row) const;
-  /// Once the row is near.
+  void prefetch_heat(std::int64_t row) const;
   void prefetch_frame(std::int64_t row) const;
+  void prefetch_neighbours(std::int64_t row) const;  // of its frame, in their list
+  /// The other way round.
+  void prefetch_frame_record(std::uint32_t frame) const;
+  void prefetch_row_of(std::uint32_t frame) const;
 
  private:
   struct Freed {
     void operator()(std::uint32_t* memory) const { std::free(memory); }
   };
 
+  std::uint64_t my_bit() const { return std::uint64_t{1} << member_; }
   bool lock();
   int try_lock();
   void pay();

@@ -12,7 +12,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr std::size_t kRowsAhead = 24, kFramesAhead = 12;
+// How far ahead lines are asked for; what they lead to follows half as far.
+constexpr std::size_t kFarAhead = 32, kAhead = 16, kNearAhead = 8;
 
 class SectionRows final : public CachedRows {
  public:
@@ -29,6 +30,8 @@ class SectionRows final : public CachedRows {
   /// Calls each(i) of all ids, which come near before.
   template <class Each>
   void for_ids(const Each& each) const;
+  template <class FrameAt, class Each>
+  void for_frames(std::size_t count, const FrameAt& frame_at, const Each& each) const;
   void end_batch_locked();
   void owe_batch();
   void bypass();
@@ -61,8 +64,19 @@ class SectionRows final : public CachedRows {
 template <class Each>
 void SectionRows::for_ids(const Each& each) const {
   for (std::size_t i = 0; i < ids_.size(); ++i) {
-    if (i + kRowsAhead < ids_.size()) section_.prefetch_row(ids_[i + kRowsAhead]);
-    if (i + kFramesAhead < ids_.size()) section_.prefetch_frame(ids_[i + kFramesAhead]);
+    if (i + kFarAhead < ids_.size()) section_.prefetch_row(ids_[i + kFarAhead]);
+    if (i + kAhead < ids_.size()) section_.prefetch_frame(ids_[i + kAhead]);
+    if (i + kNearAhead < ids_.size()) section_.prefetch_neighbours(ids_[i + kNearAhead]);
+    each(i);
+  }
+}
+
+/// Calls each(i) of frame_at(i) for all `count`.
+template <class FrameAt, class Each>
+void SectionRows::for_frames(std::size_t count, const FrameAt& frame_at, const Each& each) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) section_.prefetch_frame_record(frame_at(i + kAhead));
+    if (i + kNearAhead < count) section_.prefetch_row_of(frame_at(i + kNearAhead));
     each(i);
   }
 }
@@ -129,6 +143,7 @@ void SectionRows::keep(const std::function<const std::byte*(std::size_t i)>& at)
   record.reads.fetch_add(static_cast<std::int64_t>(ids_.size()), std::memory_order_relaxed);
   record.hits.fetch_add(static_cast<std::int64_t>(hits_.size()), std::memory_order_relaxed);
   filling_.clear();
+  for (auto* list : {&ranked_, &by_rank_}) list->reserve(missed_.size());
   filling_.reserve(missed_.size());
   {
     const CacheSection::Lock lock(section_);
@@ -157,7 +172,9 @@ void SectionRows::drop() {
 }
 
 void SectionRows::end_batch_locked() {
-  for (const std::uint32_t frame : pinned_) section_.unpin(frame);
+  for_frames(
+      pinned_.size(), [&](std::size_t i) { return pinned_[i]; },
+      [&](std::size_t i) { section_.unpin(pinned_[i]); });
   if (ticket_ >= 0) {
     for_ids([&](std::size_t i) {
       section_.forget_wish(ids_[i], ticket_);
@@ -193,14 +210,20 @@ void SectionRows::bypass() {
 void SectionRows::choose() {
   std::array<std::size_t, kRanks + 1> begin{};
   ranked_.clear();
-  for (const std::size_t i : missed_) {
-    ranked_.push_back({.at = i, .rank = section_.rank(ids_[i])});
+  for (std::size_t m = 0; m < missed_.size(); ++m) {
+    if (m + kAhead < missed_.size()) {
+      section_.prefetch_row(ids_[missed_[m + kAhead]]);
+      section_.prefetch_heat(ids_[missed_[m + kAhead]]);
+    }
+    ranked_.push_back({.at = missed_[m], .rank = section_.rank(ids_[missed_[m]])});
     ++begin[static_cast<std::size_t>(ranked_.back().rank) + 1];
   }
   for (std::size_t rank = 0; rank < kRanks; ++rank) begin[rank + 1] += begin[rank];
   by_rank_.resize(ranked_.size());
   for (const Missed& missed : ranked_) by_rank_[begin[static_cast<std::size_t>(missed.rank)]++] = missed;
-  for (const Missed& missed : by_rank_) {
+  for (std::size_t m = 0; m < by_rank_.size(); ++m) {
+    if (m + kFarAhead < by_rank_.size()) section_.prefetch_row(ids_[by_rank_[m + kFarAhead].at]);
+    const Missed& missed = by_rank_[m];
     const std::int64_t row = ids_[missed.at];
     if (section_.has_frame(row)) continue;  // twice in the batch, or another batch has read it too
     const std::uint32_t frame = section_.claim(row, missed.rank);
@@ -229,8 +252,11 @@ void SectionRows::publish(std::size_t whole) {
   static_cast<void>(FAILPOINT("cache.filled"));
   const CacheSection::Lock lock(section_);
   if (lock) {
-    for (std::size_t i = 0; i < filling_.size(); ++i)
-      i < whole ? section_.publish(filling_[i].frame) : section_.abandon(filling_[i].frame);
+    for_frames(
+        filling_.size(), [&](std::size_t i) { return filling_[i].frame; },
+        [&](std::size_t i) {
+          i < whole ? section_.publish(filling_[i].frame) : section_.abandon(filling_[i].frame);
+        });
     return;
   }
   CacheSection::Debt debt;

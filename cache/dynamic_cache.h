@@ -55,6 +55,9 @@ std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
 /// partition, since datasets are written in the order of their hotness. The dataset must outlive them.
 std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
 
+/// A budget that holds this share, 0 to 1, of the rows of each attribute.
+std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share);
+
 /// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
 /// rows. Throws kInvalid where that is no row of each, kNoSpace.
 OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes);

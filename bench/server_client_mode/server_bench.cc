@@ -34,11 +34,6 @@ namespace {
 
 constexpr int kRounds = 3;
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
-  return values[values.size() / 2];
-}
-
 /// Seconds on a core of this process and of these.
 double cpu_seconds(const std::vector<int>& pids) {
   rusage self{};

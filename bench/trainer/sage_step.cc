@@ -29,12 +29,6 @@ class Stopwatch {
   double cpu_ = process_cpu_seconds(), wall_ = now();
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 template <class Part>
 Cost median_of(const std::vector<StepCosts>& steps, Part part) {
   std::vector<double> cpu, wall;

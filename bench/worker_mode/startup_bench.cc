@@ -29,12 +29,6 @@ constexpr int kRepetitions = 9;
 constexpr std::int64_t kSparseNodes = 250'000'000, kSparseFeatures = 100,
                        kSparseEdges = 1'000'000'000;  // 100 GB of features
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 template <class Body>
 double median_ms(Body body) {
   std::vector<double> times;

@@ -54,7 +54,7 @@ class Bench(unittest.TestCase):
         rows = self.documented()
         common = rows.pop("all commands")
         printed = {}
-        for command in ("limits", "sampler", "gather", "file", "channel", "loader", "rows", "startup"):
+        for command in ("limits", "sampler", "gather", "file", "cache", "channel", "loader", "rows", "startup"):
             printed[command] = keys_of(self.report(command))
         printed["sampler"] |= keys_of(self.report("sampler", "--kind", "labor"))
         if TRAINER:

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -361,6 +362,43 @@ TEST_F(DynamicCacheTest, MoreThanTheMachineHas_IsRefused) {
         make_dynamic_cache({&attr, 1}, std::size_t{1} << 45);
       },
       "the cache needs", ErrorCode::kNoSpace);
+}
+
+TEST_F(DynamicCacheTest, LayoutIsTheTableOfTheFormats) {
+  EXPECT_EQ(offsetof(CacheHeader, version), 8U);
+  EXPECT_EQ(offsetof(CacheHeader, num_sections), 12U);
+  EXPECT_EQ(offsetof(CacheHeader, total_bytes), 16U);
+  EXPECT_EQ(offsetof(CacheHeader, swept), 24U);
+  EXPECT_EQ(offsetof(CacheHeader, members), 64U);
+  EXPECT_EQ(offsetof(CacheSectionShape, name), 8U);
+  EXPECT_EQ(offsetof(CacheSectionShape, rows), 40U);
+  EXPECT_EQ(offsetof(CacheSectionShape, num_frames), 56U);
+  EXPECT_EQ(offsetof(CacheSectionShape, rows_offset), 64U);
+  EXPECT_EQ(offsetof(CacheSectionShape, frames_offset), 88U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, mutex), 128U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, tickets), 192U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, next_ticket), 320U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, fresh), 328U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, full), 336U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, lists), 372U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, valid), 2688U);
+  EXPECT_EQ(offsetof(CacheSectionRecord, rebuilt), 3072U);
+  EXPECT_EQ(offsetof(CacheFrame, pins), 8U);
+  EXPECT_EQ(offsetof(CacheFrame, prev), 16U);
+  EXPECT_EQ(offsetof(CacheFrame, bucket), 24U);
+  EXPECT_EQ(offsetof(CacheFrame, heat), 26U);
+  const FrameWord word{.state = FrameState::kReading, .owner = 63, .row = (std::int64_t{1} << 48) - 1};
+  EXPECT_EQ(word.pack(), 0xff'ffff'ffff'fffdU);
+  EXPECT_EQ(FrameWord::unpack(word.pack()).row, word.row);
+  EXPECT_EQ(FrameWord::unpack(word.pack()).owner, 63);
+}
+
+TEST_F(DynamicCacheTest, AShareOfTheRows_IsWhatItsBudgetHolds) {
+  const std::vector<CachedAttr> attrs{testing::cached_attr({.rows = 12'345, .row_bytes = 400})};
+  for (const double share : {0.001, 0.1, 0.5, 1.0}) {
+    const OwnedFd fd = make_dynamic_cache(attrs, dynamic_cache_bytes(attrs, share));
+    EXPECT_EQ(DynamicCache(fd.get()).counts().frames, static_cast<std::int64_t>(share * 12'345));
+  }
 }
 
 TEST_F(DynamicCacheTest, WhatIsNoCache_IsRefused) {
