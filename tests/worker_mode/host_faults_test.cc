@@ -127,7 +127,7 @@ TEST_F(HostFaults, AddressSpaceOfAnySize_GivesTheBatchesOrOneLine) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's shadow memory fits into no such limit";
   const std::string want = whole_epoch();
   int refused = 0, whole = 0;
-  for (int mib = 8; mib <= 2'048; mib += std::max(mib / 5, 2)) {
+  for (int mib = 8; mib <= 2'048; mib += std::max(mib / 12, 2)) {
     const testing::ProgramResult result =
         shell("ulimit -v " + std::to_string(mib * 1024) + "; exec " + command() + " --channel-size 8M");
     if (result.err.find("error while loading shared libraries") != std::string::npos)
