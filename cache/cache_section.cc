@@ -90,7 +90,7 @@ void CacheSection::Lock::unlock() {
   held_ = false;
 }
 
-void CacheSection::owe(Debt debt) {
+void CacheSection::owe(const Debt& debt) {
   const MutexLock lock(debt_mutex_);
   const auto append = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
     to.insert(to.end(), more.begin(), more.end());

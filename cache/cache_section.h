@@ -50,7 +50,7 @@ class CacheSection {
   };
 
   // ---- without the lock
-  void owe(Debt debt);
+  void owe(const Debt& debt);
   bool owes() const { return owes_.load(std::memory_order_relaxed); }
   /// Set where the mutex's owner was dead, or tickets or frames were not to be had.
   bool wants_sweep() const { return wants_sweep_.load(std::memory_order_relaxed); }
@@ -120,7 +120,7 @@ class CacheSection {
   FrameWord word_of(std::uint32_t frame) const;
   void push_by_rank(std::uint32_t frame, std::int64_t row);
   void empty(std::uint32_t frame);
-  bool rebuild_frame(std::uint32_t frame, std::uint64_t dead);
+  bool rebuild_frame(std::uint32_t number, std::uint64_t dead);
 
   CacheSectionRecord& section_;
   CacheRow* const rows_;

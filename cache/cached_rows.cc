@@ -191,7 +191,7 @@ void SectionRows::end_batch_locked() {
 /// The mutex is not to be had.
 void SectionRows::owe_batch() {
   if (ticket_ >= 0 || !pinned_.empty())
-    section_.owe({.pinned = std::move(pinned_),
+    section_.owe({.pinned = pinned_,
                   .whole = {},
                   .torn = {},
                   .tickets = ticket_ < 0 ? 0 : std::uint32_t{1} << ticket_});
@@ -262,7 +262,7 @@ void SectionRows::publish(std::size_t whole) {
   CacheSection::Debt debt;
   for (std::size_t i = 0; i < filling_.size(); ++i)
     (i < whole ? debt.whole : debt.torn).push_back(filling_[i].frame);
-  section_.owe(std::move(debt));
+  section_.owe(debt);
   bypass();
 }
 

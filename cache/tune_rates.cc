@@ -78,7 +78,7 @@ class Hand {
     changed_.notify_all();
   }
   std::deque<Block*>& filled() { return filled_; }
-  void end(std::exception_ptr error = {}) {
+  void end(const std::exception_ptr& error = {}) {
     const std::lock_guard lock(mutex_);
     over_ = true;
     if (error && !error_) error_ = error;

@@ -117,7 +117,7 @@ bool is_quantised_row(ElementType type, std::int64_t elements, const std::byte* 
   if (scale == 0) return std::all_of(first, end, [](std::byte none) { return none == std::byte{0}; });
   if (type == ElementType::kInt8Scaled) return std::find(first, end, std::byte{0x80}) == end;  // -128
   return (elements % 2 == 0 || (end[-1] >> 4) == std::byte{0}) && std::all_of(first, end, [](std::byte both) {
-           return (both & std::byte{0xF}) != std::byte{8} && both >> 4 != std::byte{8};
+           return (both & std::byte{0xF}) != std::byte{8} && (both >> 4) != std::byte{8};
          });
 }
 
