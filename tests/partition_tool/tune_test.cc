@@ -125,9 +125,10 @@ TEST_F(Tune, MeasuredRunsStandBesideWhatIsSaid) {
   write("run.json", R"({"epoch_rows": [{"seconds": 9}, {"seconds": 0.5, "hit_rate": 0.3}]})");
   const auto result = succeed(
       "tune d --fanouts 5,3 --batch-size 16 --seconds 0.05 --json t.json --plot c.svg --measured run.json");
-  const json measured = read_json("t.json")["measured"][0];
+  const json report = read_json("t.json");
+  const json& measured = report["measured"][0];
   EXPECT_EQ(measured["epoch_seconds"], 0.5);
-  for (const json& point : read_json("t.json")["curve"]) {
+  for (const json& point : report["curve"]) {
     if (point["policy"] != "stored" || point["ratio"] != measured["ratio"]) continue;
     EXPECT_NEAR(point["hit_rate"].get<double>(), 0.3, 0.02);
     EXPECT_EQ(point["epoch_seconds"], measured["predicted_epoch_seconds"]);
