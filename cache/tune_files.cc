@@ -74,30 +74,34 @@ void read_batch(std::vector<Attr>& attrs, const std::vector<std::vector<std::int
 /// A second, of all threads together, and the seconds on a core that each took.
 struct ReadRate {
   double per_second = 0, cpu_seconds = 0;
+  std::size_t batches = 0;
 };
 
+/// `first`: the batch to begin with. Pages that were read a moment ago may lie in some cache behind the disk.
 ReadRate read_rate(const Dataset& dataset, std::span<const FeatureName> attrs, const BatchIds& ids,
-                   int threads, double seconds) {
+                   std::size_t first, const FileRateOptions& options) {
   struct Thread {
     std::vector<Attr> attrs;
     std::vector<std::byte> out;
     double reads = 0, seconds = 0;
+    std::size_t batches = 1;
     std::exception_ptr error;
   };
-  std::vector<Thread> all(static_cast<std::size_t>(threads));
+  std::vector<Thread> all(static_cast<std::size_t>(options.workers));
   for (Thread& thread : all) thread.attrs = open_attrs(dataset, attrs, {});
   // Each thread begins with another batch, and takes them in turn: the disk is asked for fresh pages.
   const auto run = [&](std::size_t number) {
     Thread& thread = all[number];
     try {
-      std::size_t next = number * ids.size() / all.size();
+      std::size_t next = first + number * ids.size() / all.size();
       read_batch(thread.attrs, ids[next++ % ids.size()], thread.out);  // makes the memory's pages
       const std::int64_t before = reads_of(thread.attrs);
       const auto begin = Clock::now();
       do {
         read_batch(thread.attrs, ids[next++ % ids.size()], thread.out);
+        ++thread.batches;
         thread.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      } while (thread.seconds < seconds);
+      } while (thread.seconds < options.seconds);
       thread.reads = static_cast<double>(reads_of(thread.attrs) - before);
     } catch (...) {
       thread.error = std::current_exception();
@@ -116,6 +120,7 @@ ReadRate read_rate(const Dataset& dataset, std::span<const FeatureName> attrs, c
     if (thread.error) std::rethrow_exception(thread.error);
     rate.per_second += thread.reads / thread.seconds;
     reads += static_cast<double>(reads_of(thread.attrs));
+    rate.batches += thread.batches;
   }
   rate.cpu_seconds = (process_cpu_seconds() - cpu) / reads;
   return rate;
@@ -185,11 +190,12 @@ FileRates measure_files(const Dataset& dataset, std::span<const FeatureName> att
     if (options.progress) options.progress(done * options.seconds, 2 * options.seconds);
   };
   tell(0);
-  const ReadRate one = read_rate(dataset, attrs, ids, 1, options.seconds);
+  FileRateOptions alone = options, together = options;
+  alone.workers = 1;
+  together.workers = std::clamp(options.workers, 1, 64);
+  const ReadRate one = read_rate(dataset, attrs, ids, 0, alone);
   tell(1);
-  const ReadRate all = options.workers == 1
-                           ? one
-                           : read_rate(dataset, attrs, ids, std::min(options.workers, 64), options.seconds);
+  const ReadRate all = together.workers == 1 ? one : read_rate(dataset, attrs, ids, one.batches, together);
   tell(2);
   return {.reads_per_second = one.per_second,
           .all_reads_per_second = std::max(all.per_second, one.per_second),

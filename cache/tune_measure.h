@@ -40,7 +40,7 @@ struct TunePass {
   RowTrace trace;
   std::vector<std::vector<std::int64_t>> places;
 };
-inline constexpr std::size_t kIdBatches = 8;
+inline constexpr std::size_t kIdBatches = 16;
 
 /// `seeds` are original ids. Throws what BatchMaker throws.
 TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> seeds,

@@ -42,7 +42,7 @@ struct TuneRates {
   double sample_seconds = 0;                 // a batch, of one worker
   double gather_bytes_per_second = 0;        // of one worker
   double complete_bytes_per_second = 0;      // of the consumer
-  double convert_bytes_per_second = 0;       // of the consumer: stored bytes; 0: nothing is converted
+  double convert_bytes_per_second = 0;       // of the consumer: of float32; 0: nothing is converted
   std::optional<FileRates> files = {};       // none: rows come from memory
   std::optional<WireRates> wire = {};        // none: worker mode, shared memory, nothing moves
   std::optional<double> train_seconds = {};  // a batch; none: unknown, left out
@@ -57,7 +57,7 @@ struct TuneLoad {
   double held_bytes = 0;     // of these, those of rows that the consumer holds
   double file_bytes = 0;     // of these, those of rows that are read from files
   double reads = 0;          // that this takes
-  double convert_bytes = 0;  // of these, those of rows that are not float32
+  double convert_bytes = 0;  // of float32, that rows which are stored otherwise become
 };
 
 enum class TuneStage { kSample, kGather, kRead, kMove, kComplete, kConvert, kTrain, kCores };

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "cache/held_rows.h"
-#include "core/base/half_floats.h"
 #include "core/base/memory_limits.h"
+#include "core/base/quantised_rows.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
@@ -121,10 +121,9 @@ void work(Stage& stage, Worker& worker) {
   while (Block* const block = stage.hand.take_idle(worker.idle)) {
     const std::int64_t number = stage.next_step++;
     const Deal::Range range = stage.deal.batch(number % stage.deal.steps());
-    const HeldShare held = number % 2 == 1 ? stage.held : HeldShare{};
     const double begin = thread_cpu_seconds();
     const std::size_t bytes = worker.maker->sample(
-        {.seed = stage.options.seed, .epoch = 0, .first = range.first, .count = range.count}, held);
+        {.seed = stage.options.seed, .epoch = 0, .first = range.first, .count = range.count}, stage.held);
     const double sampled = thread_cpu_seconds();
     const std::span<std::byte> to = block->memory.resize(bytes);
     worker.maker->write(to);
@@ -249,14 +248,21 @@ Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
 }
 
 double convert_rate() {
-  // More than caches hold, as a batch's rows are.
-  std::vector<std::uint16_t> halves(std::size_t{16} << 20, 0x3C01);
-  std::vector<float> floats(halves.size());
+  constexpr std::int64_t kRows = 1 << 17, kElements = 128;  // more than caches hold, as a batch's rows are
+  constexpr std::int64_t kRowBytes = quantised_row_bytes(ElementType::kInt8Scaled, kElements);
+  const std::vector<std::byte> rows(kRows * kRowBytes, std::byte{1});
+  std::vector<float> values(kRows * kElements);  // its pages are made here
   double best = 0;
-  for (int round = 0; round < 3; ++round) {  // the first makes the pages
+  for (int round = 0; round < 3; ++round) {
     const double begin = thread_cpu_seconds();
-    for (std::size_t i = 0; i < halves.size(); ++i) floats[i] = from_float16(halves[i]);
-    best = std::max(best, static_cast<double>(2 * halves.size()) / (thread_cpu_seconds() - begin));
+    dequantise({.type = ElementType::kInt8Scaled,
+                .elements = kElements,
+                .stride_bytes = kRowBytes,
+                .count = kRows,
+                .rows = rows.data()},
+               values.data());
+    best =
+        std::max(best, static_cast<double>(sizeof(float) * values.size()) / (thread_cpu_seconds() - begin));
   }
   return best;
 }

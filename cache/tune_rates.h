@@ -20,8 +20,7 @@ struct RehearsalOptions {
   int node_type = 0;  // of the seeds
   int workers = 2;    // threads that make batches; fewer where cores or memory are
   double seconds = 2;
-  /// Every other batch is packed for a consumer that holds so much, so that completing is measured; none: it
-  /// is not.
+  /// Batches are packed for a consumer that holds so much, and completes them; none: they are whole.
   HeldShare held = {};
   std::size_t held_bytes = std::size_t{512} << 20;  // held rows take at most that; `held` is cut
   bool digest = false;                              // the consumer takes the digest of each batch
@@ -49,7 +48,8 @@ double process_cpu_seconds();
 /// Cores that this process may use.
 int usable_cores();
 
-/// Stored bytes a second that a consumer makes float32 of float16 or bfloat16.
+/// Bytes of float32 a second that a thread makes of rows that are stored otherwise (of int8; half floats are
+/// as fast, since it is the writing that takes the time).
 double convert_rate();
 
 }  // namespace hopfeed

@@ -4,14 +4,17 @@ machine with float32, with float16, with features in files, and a client of a se
 
 Usage: bench/cache/tune_check.py [--bin DIR] [--dir DIR] [--rounds N] [--only NAME] [--nodes N] [--edges N]
 
-By turns, so that all settings see the same hours; medians of the rounds. Of each run of two epochs the second counts: the first
-makes the pages of the channel's memory. Runs that others disturb (foreign_share: of the cores, by programs that are not ours) are
-made again for three minutes, and the least disturbed counts. Prints one JSON object."""
+By turns, so that all settings see the same hours; medians of the rounds. Of each run of --epochs the one counts that others
+disturbed least (foreign_share: of the cores, by programs that are not ours), but for the first, which makes the pages of the
+channel's memory; runs are made again until --patience is over or one was quiet.
+
+Where others never rest, alone_seconds is what the clock says less what they had of the cores: what ran, and what idled, over all
+cores. It stands for a run alone where the cores bind; where the disk does, the clock counts, and is taken for `ratio`. cpu_ratio holds the
+model's sum of all stages against what that epoch took on the cores, of all processes. Prints one JSON object."""
 import argparse
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,7 +24,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORES = len(os.sched_getaffinity(0))
 QUIET = 0.05  # of the cores, that others may take
-PATIENCE = 180  # seconds for a setting to find a quiet moment
 
 
 def machine_cpu():
@@ -31,9 +33,14 @@ def machine_cpu():
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def own_cpu():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def tree_cpu(pid):
+    """Of a process and all below it."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        below = [child for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    except OSError:  # it has ended
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(tree_cpu(child) for child in below)
 
 
 def wait_until_quiet(until):
@@ -43,20 +50,6 @@ def wait_until_quiet(until):
         time.sleep(2)
         if (machine_cpu() - busy) / ((time.monotonic() - began) * CORES) <= QUIET:
             return
-
-
-def undisturbed(action):
-    """What it gives in the quietest of several tries, and the share of the cores that others had meanwhile."""
-    best, until = None, time.monotonic() + PATIENCE
-    while True:
-        wait_until_quiet(until)
-        began, busy, own = time.monotonic(), machine_cpu(), own_cpu()
-        found = action()
-        foreign = max(0, (machine_cpu() - busy - (own_cpu() - own)) / ((time.monotonic() - began) * CORES))
-        if best is None or foreign < best["foreign_share"]:
-            best = {**found, "foreign_share": foreign}
-        if foreign <= QUIET or time.monotonic() > until:
-            return best
 
 
 class Bench:
@@ -89,27 +82,55 @@ class Bench:
         # A curve of the row cache may come first; what is held is that of the stored order.
         points = [p for p in said["curve"] if p["policy"] == "stored"]
         point = min(points, key=lambda p: abs(p["ratio"] - setting["held"]))
-        return {"seconds": point["epoch_seconds"], "hit_rate": point["hit_rate"], "binds": point["binds"],
+        return {"seconds": point["epoch_seconds"], "batches": said["epoch_batches"], "hit_rate": point["hit_rate"], "binds": point["binds"],
+                "cpu_seconds": point["stages"]["cores"] * CORES,
                 "command_seconds": time.monotonic() - began}
 
-    def run(self, setting):
-        sample = [self.bin / "hopfeed-sample", *setting["sampling"], "--epochs", 2]
+    def run(self, setting, batches):
+        """Epochs as rows: seconds, hit_rate, cpu_seconds, foreign_share."""
+        sample = [self.bin / "hopfeed-sample", *setting["sampling"], "--epochs", self.options.epochs]
         if not setting["remote"]:
-            return self.report([*sample, self.dir / setting["data"], "--num-workers", 2, *setting["sample"]])
+            return self.watch([*sample, self.dir / setting["data"], "--num-workers", 2, *setting["sample"]], [], batches)
         server = subprocess.Popen([self.bin / "hopfeed-server", "--data", self.dir / setting["data"], "--listen", "127.0.0.1:0",
                                    "--num-workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             for line in server.stdout:
                 if line.startswith("listening on "):
-                    return self.report([*sample, "--servers", line.split()[-1], "--cache", setting["held"]])
+                    return self.watch([*sample, "--servers", line.split()[-1], "--cache", setting["held"]], [server.pid], batches)
             sys.exit("the server does not start")
         finally:
             server.terminate()
             server.wait()
 
-    def measure(self, setting):
-        rows = self.run(setting)["epoch_rows"]
-        return {"seconds": rows[-1]["seconds"], "first_seconds": rows[0]["seconds"], "hit_rate": rows[-1]["hit_rate"]}
+    def watch(self, command, beside, batches):
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            marks = []
+            with subprocess.Popen([*map(str, command), "--json", file.name], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) as process:
+                # A line for each batch, flushed with each epoch.
+                for number, _ in enumerate(process.stdout, 1):
+                    if number % batches == 0:
+                        own = sum(map(tree_cpu, [process.pid, *beside]))
+                        marks.append((time.monotonic(), machine_cpu(), own))
+            if process.returncode != 0:
+                sys.exit(f"{' '.join(map(str, command))} has failed")
+            rows = json.load(open(file.name, encoding="utf-8"))["epoch_rows"]
+        for row, before, after in zip(rows[1:], marks, marks[1:]):
+            wall, busy, own = (b - a for a, b in zip(before, after))
+            row.update(cpu_seconds=own, foreign_share=max(0, busy - own) / (wall * CORES))
+        return rows
+
+    def measure(self, setting, batches):
+        best, until = None, time.monotonic() + self.options.patience
+        while True:
+            wait_until_quiet(until)
+            rows = self.run(setting, batches)
+            for row in rows[1:]:
+                if best is None or row["foreign_share"] < best["foreign_share"]:
+                    best = {**row, "first_seconds": rows[0]["seconds"],
+                            "alone_seconds": row["seconds"] * (1 - row["foreign_share"])}
+            if best["foreign_share"] <= QUIET or time.monotonic() > until:
+                return best
 
 
 def settings():
@@ -129,6 +150,8 @@ def main():
     parser.add_argument("--bin", default=ROOT / "build/release/bin")
     parser.add_argument("--dir", default=ROOT / "build/tune-check", help="where the graphs are made and kept: 5 GB")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=6, help="of each run")
+    parser.add_argument("--patience", type=float, default=180, help="seconds that each measurement waits for a quiet moment")
     parser.add_argument("--only", action="append", choices=list(settings()), help="this setting alone; may be given again")
     parser.add_argument("--nodes", type=int, default=2_449_029)
     parser.add_argument("--edges", type=int, default=61_859_140)
@@ -140,18 +163,25 @@ def main():
     said, seen = {name: [] for name in chosen}, {name: [] for name in chosen}
     for number in range(options.rounds):
         for name, setting in chosen.items():
-            said[name].append(undisturbed(lambda: bench.predict(setting)))
-            seen[name].append(undisturbed(lambda: bench.measure(setting)))
+            wait_until_quiet(time.monotonic() + options.patience)
+            said[name].append(bench.predict(setting))
+            seen[name].append(bench.measure(setting, said[name][-1]["batches"]))
             print(f"round {number + 1}, {name}: said {said[name][-1]['seconds']:.2f} s, measured {seen[name][-1]['seconds']:.2f} s, "
-                  f"first {seen[name][-1]['first_seconds']:.2f} s (others {100 * said[name][-1]['foreign_share']:.0f}%, "
-                  f"{100 * seen[name][-1]['foreign_share']:.0f}%)", file=sys.stderr)
+                  f"alone {seen[name][-1]['alone_seconds']:.2f} s; "
+                  f"on cores {said[name][-1]['cpu_seconds']:.2f} and {seen[name][-1]['cpu_seconds']:.2f} s; "
+                  f"first {seen[name][-1]['first_seconds']:.2f} s (others {100 * seen[name][-1]['foreign_share']:.0f}%)", file=sys.stderr)
     middle = lambda rows, key: statistics.median(row[key] for row in rows)
     report = {"bench": "tune_check", "cores": CORES, "rounds": options.rounds, "settings": {}}
     for name in chosen:
         predicted, measured = middle(said[name], "seconds"), middle(seen[name], "seconds")
+        counts = "seconds" if said[name][-1]["binds"] == "read" else "alone_seconds"
         report["settings"][name] = {
-            "predicted_seconds": predicted, "measured_seconds": measured, "ratio": predicted / measured,
-            "ratios": [a["seconds"] / b["seconds"] for a, b in zip(said[name], seen[name])],
+            "predicted_seconds": predicted, "measured_seconds": measured, "alone_seconds": middle(seen[name], "alone_seconds"),
+            "ratio": predicted / middle(seen[name], counts),
+            "ratios": [a["seconds"] / b[counts] for a, b in zip(said[name], seen[name])],
+            "clock_ratio": predicted / measured,
+            "cpu_ratio": middle(said[name], "cpu_seconds") / middle(seen[name], "cpu_seconds"),
+            "predicted_cpu_seconds": middle(said[name], "cpu_seconds"), "measured_cpu_seconds": middle(seen[name], "cpu_seconds"),
             "first_epoch_seconds": middle(seen[name], "first_seconds"), "binds": said[name][-1]["binds"],
             "predicted_hit_rate": middle(said[name], "hit_rate"), "measured_hit_rate": middle(seen[name], "hit_rate"),
             "foreign_share": middle(seen[name], "foreign_share"),

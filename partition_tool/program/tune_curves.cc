@@ -25,12 +25,13 @@ bool is_converted(ElementType type) {
   return name.ends_with("float16") || name.ends_with("_scaled");
 }
 
+/// Bytes of float32 that become of a row of each type.
 std::vector<std::int64_t> converted_row_bytes(const Dataset& dataset, const BatchOptions& batch) {
   std::vector<std::int64_t> bytes;
   for (const NodeTypeMeta& type : dataset.meta().node_types) {
     bytes.push_back(0);
     for (const AttrMeta& attr : type.attrs)
-      if (carries(batch, attr.name) && is_converted(attr.type)) bytes.back() += attr.row_bytes();
+      if (carries(batch, attr.name) && is_converted(attr.type)) bytes.back() += 4 * attr.row_elements();
   }
   return bytes;
 }

@@ -113,7 +113,7 @@ void read_choices(const TuneChoices& choices, TuneRates& rates) {
 }
 
 Rehearsal rehearse_here(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job,
-                        bool completes, Bars& bars) {
+                        HeldShare held, Bars& bars) {
   const auto from_file = [&job](const FeatureName& name) {
     return std::ranges::any_of(job.files, [&](const FeatureName& file) {
       return file.store == name.store && file.type == name.type && file.name == name.name;
@@ -126,8 +126,8 @@ Rehearsal rehearse_here(const TuneChoices& choices, const Dataset& dataset, cons
                 .batch_size = choices.batch_size,
                 .node_type = job.node_type,
                 .workers = static_cast<int>(choices.num_workers),
-                .seconds = choices.seconds,
-                .held = completes ? kHeld : HeldShare{},
+                .seconds = choices.seconds / 2,
+                .held = held,
                 .digest = choices.digest,
                 // Rows of files are measured apart: here their pages would be read through the page cache.
                 .make_source =
@@ -167,10 +167,12 @@ void check_rates(const TuneChoices& choices) {
 
 TuneRates measure_rates(const TuneChoices& choices, const Dataset& dataset, const TuneJob& job,
                         const TunePass& pass, Bars& bars) {
-  const Rehearsal rehearsal = rehearse_here(choices, dataset, job, true, bars);
+  // Apart, since in worker mode nobody completes, and who does takes caches and memory from the others.
+  const Rehearsal rehearsal = rehearse_here(choices, dataset, job, HeldShare{}, bars),
+                  completing = rehearse_here(choices, dataset, job, kHeld, bars);
   TuneRates rates{.sample_seconds = rehearsal.sample_seconds,
                   .gather_bytes_per_second = rehearsal.gather_bytes_per_second,
-                  .complete_bytes_per_second = rehearsal.complete_bytes_per_second,
+                  .complete_bytes_per_second = completing.complete_bytes_per_second,
                   .wire = link_of(choices),
                   .num_workers = static_cast<double>(choices.num_workers),
                   .cores = static_cast<double>(usable_cores())};
