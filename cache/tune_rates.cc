@@ -12,13 +12,13 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "cache/held_rows.h"
 #include "core/base/memory_limits.h"
 #include "core/base/quantised_rows.h"
+#include "core/base/thread_annotations.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
@@ -50,56 +50,62 @@ constexpr int kBlocks = 2;
 struct Block {
   AlignedBlock memory;
   int uses = 0;
-  int worker = 0;
+  std::size_t worker = 0;
 };
 
 /// The way of the blocks: a worker takes an idle one of its own, the consumer what was filled first.
 class Hand {
  public:
-  Block* take_idle(std::deque<Block*>& idle) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !idle.empty() || over_; });
-    if (over_) return nullptr;
-    Block* const block = idle.front();
-    idle.pop_front();
-    return block;
+  explicit Hand(std::size_t workers) : idle_(workers) {}
+  /// Null where it is over.
+  Block* take_idle(std::size_t worker) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (idle_[worker].empty() && !over_) changed_.wait(lock);
+    return over_ ? nullptr : first_of(idle_[worker]);
   }
-  Block* take_filled() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !filled_.empty() || over_; });
-    if (over_) return nullptr;
-    Block* const block = filled_.front();
-    filled_.pop_front();
-    return block;
+  Block* take_filled() EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (filled_.empty() && !over_) changed_.wait(lock);
+    return over_ ? nullptr : first_of(filled_);
   }
-  void put(std::deque<Block*>& to, Block* block) {
-    const std::lock_guard lock(mutex_);
-    to.push_back(block);
+  void put_idle(Block* block) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    idle_[block->worker].push_back(block);
     changed_.notify_all();
   }
-  std::deque<Block*>& filled() { return filled_; }
-  void end(const std::exception_ptr& error = {}) {
-    const std::lock_guard lock(mutex_);
+  void put_filled(Block* block) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    filled_.push_back(block);
+    changed_.notify_all();
+  }
+  void end(const std::exception_ptr& error = {}) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     over_ = true;
     if (error && !error_) error_ = error;
     changed_.notify_all();
   }
-  void rethrow() const {
+  void rethrow() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Block*> filled_;
-  bool over_ = false;
-  std::exception_ptr error_;
+  static Block* first_of(std::deque<Block*>& blocks) {
+    Block* const block = blocks.front();
+    blocks.pop_front();
+    return block;
+  }
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<std::deque<Block*>> idle_ GUARDED_BY(mutex_);  // of each worker
+  std::deque<Block*> filled_ GUARDED_BY(mutex_);
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ GUARDED_BY(mutex_);
 };
 
 struct Worker {
   std::unique_ptr<BatchMaker> maker;
   std::vector<Block> blocks{kBlocks};
-  std::deque<Block*> idle;
   std::vector<double> sample_seconds, gather_rates;
 };
 
@@ -118,7 +124,7 @@ struct Stage {
 };
 
 void work(Stage& stage, Worker& worker) {
-  while (Block* const block = stage.hand.take_idle(worker.idle)) {
+  while (Block* const block = stage.hand.take_idle(worker.blocks.front().worker)) {
     const std::int64_t number = stage.next_step++;
     const Deal::Range range = stage.deal.batch(number % stage.deal.steps());
     const double begin = thread_cpu_seconds();
@@ -131,17 +137,17 @@ void work(Stage& stage, Worker& worker) {
       worker.sample_seconds.push_back(sampled - begin);
       worker.gather_rates.push_back(static_cast<double>(bytes) / (thread_cpu_seconds() - sampled));
     }
-    stage.hand.put(stage.hand.filled(), block);
+    stage.hand.put_filled(block);
   }
 }
 
-void consume(Stage& stage, Consumer& consumer, std::vector<Worker>& workers, const HeldRows* rows) {
+void consume(Stage& stage, Consumer& consumer, std::int64_t least, const HeldRows* rows) {
   AlignedBlock whole;
   const auto begin = Clock::now();
   for (;;) {
     const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
     // At least a few that are counted, however slow they are made.
-    if (passed > stage.options.seconds && consumer.batches >= 3 * kBlocks * std::ssize(workers)) break;
+    if (passed > stage.options.seconds && consumer.batches >= least) break;
     if (stage.options.progress)
       stage.options.progress(std::min(passed, stage.options.seconds), stage.options.seconds);
     Block* const block = stage.hand.take_filled();
@@ -162,7 +168,7 @@ void consume(Stage& stage, Consumer& consumer, std::vector<Worker>& workers, con
       consumer.digest_rates.push_back(static_cast<double>(bytes.size()) / (thread_cpu_seconds() - cpu));
     }
     ++consumer.batches;
-    stage.hand.put(workers[static_cast<std::size_t>(block->worker)].idle, block);
+    stage.hand.put_idle(block);
   }
 }
 
@@ -189,29 +195,29 @@ Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
                    const RehearsalOptions& options) {
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
-  Stage stage{.options = options, .deal = deal, .held = {}, .hand = {}};
-  std::unique_ptr<HeldRows> rows;
-  if (options.held.any()) {
-    stage.held = HeldRows::fit(dataset.meta(), options.batch, options.held, options.held_bytes);
-    if (stage.held.any()) {
-      rows = std::make_unique<HeldRows>(dataset.meta(), options.batch, stage.held);
-      rows->load(dataset);
-    }
-  }
-  auto first =
-      std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{}, options.make_source);
+  const auto maker = [&] {
+    return std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{},
+                                        options.make_source);
+  };
+  std::unique_ptr<BatchMaker> first = maker();
   const Deal::Range range = deal.batch(0);
   const std::size_t bytes = first->sample({.seed = options.seed, .first = range.first, .count = range.count});
   first->drop();
   std::vector<Worker> workers(static_cast<std::size_t>(rehearsal_workers(options, bytes)));
+  Stage stage{.options = options, .deal = deal, .held = {}, .hand = Hand(workers.size())};
   for (std::size_t w = 0; w < workers.size(); ++w) {
-    workers[w].maker = w == 0 ? std::move(first)
-                              : std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{},
-                                                             options.make_source);
+    workers[w].maker = w == 0 ? std::move(first) : maker();
     for (Block& block : workers[w].blocks) {
-      block.worker = static_cast<int>(w);
-      workers[w].idle.push_back(&block);
+      block.worker = w;
+      stage.hand.put_idle(&block);
     }
+  }
+  std::unique_ptr<HeldRows> rows;
+  if (options.held.any())
+    stage.held = HeldRows::fit(dataset.meta(), options.batch, options.held, options.held_bytes);
+  if (stage.held.any()) {
+    rows = std::make_unique<HeldRows>(dataset.meta(), options.batch, stage.held);
+    rows->load(dataset);
   }
   Consumer consumer;
   {
@@ -226,7 +232,7 @@ Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
     };
     for (Worker& worker : workers)
       threads.emplace_back([&stage, &worker, guarded] { guarded([&] { work(stage, worker); }); });
-    guarded([&] { consume(stage, consumer, workers, rows.get()); });
+    guarded([&] { consume(stage, consumer, 3 * kBlocks * std::ssize(workers), rows.get()); });
   }
   stage.hand.rethrow();
   Rehearsal result{.batches = consumer.batches};
