@@ -234,6 +234,9 @@ std::string BatchOptions::to_json() const {
 namespace {
 
 WalkOptions walk_from(const nlohmann::json& json) {
+  for (const char* key : {"length", "per_seed"})
+    if (!json.at(key).is_number_integer())
+      throw Error(ErrorCode::kInvalid, fmt::format("bad batch options: walk's '{}' is no whole number", key));
   WalkOptions walk{
       .length = json.at("length"), .per_seed = json.at("per_seed"), .p = json.at("p"), .q = json.at("q")};
   walk.metapath = json.at("metapath").get<std::vector<std::string>>();
@@ -255,6 +258,12 @@ const std::set<std::string> kTold{
     "fanouts",     "edge_fanouts", "replace",  "weight",      "time",  "seed_time", "temporal_strategy",
     "time_window", "disjoint",     "edge_ids", "dataset_ids", "attrs", "edge_attrs"};
 
+/// Whether `value`, or one within it, is a number with a fraction, or so large that the parser makes one of
+/// it. Read as a whole number it would be cut to fit, or be no defined value at all.
+bool has_fraction(const nlohmann::json& value) {
+  return value.is_number_float() || (value.is_structured() && std::ranges::any_of(value, has_fraction));
+}
+
 }  // namespace
 
 const std::vector<std::string> BatchOptions::kToldWhereSet{
@@ -267,8 +276,10 @@ BatchOptions BatchOptions::from_json(const std::string& text) {
     const auto bad = [](const std::string& what, const std::string& key) {
       throw Error(ErrorCode::kInvalid, fmt::format("bad batch options: {} '{}'", what, key));
     };
-    for (const auto& [key, value] : json.items())
+    for (const auto& [key, value] : json.items()) {
       if (!kTold.contains(key) && !std::ranges::count(kToldWhereSet, key)) bad("unknown key", key);
+      if (key != "walk" && key != "link" && has_fraction(value)) bad("no such value of key", key);
+    }
     BatchOptions options;
     options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
     for (const auto& [type, hops] : json.at("edge_fanouts").items())

@@ -64,7 +64,8 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
       key = name;
       from.at(name).get_to(to);
     };
-    require_valid(json_text(whole.at("rules")) == std::to_string(whole.at("rules").get<int>()),
+    require_valid(whole.at("rules").is_number_integer() &&
+                      json_text(whole.at("rules")) == std::to_string(whole.at("rules").get<int>()),
                   "'rules' of the batch spec is no whole number");
     read(whole, "rules", spec.rules);
     read(whole, "dataset", spec.dataset);

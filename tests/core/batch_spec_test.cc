@@ -88,7 +88,10 @@ TEST(BatchSpec, KeysThatAreUnknownMissingTwiceOrOfAnotherKind_AreNamed) {
   EXPECT_NE(error("\"sha256\":\"\"", "\"sha256\":\"ab\"").find("one of the two"), std::string::npos);
   EXPECT_EQ(error("\"labor\":null,", ""), "invalid: 'batch' of the batch spec lacks the key 'labor'");
   EXPECT_EQ(error("[15,10]", "[15,1.5]"), "invalid: bad batch options: no such value of key 'fanouts'");
+  EXPECT_EQ(error("[15,10]", "[15,99999999999999999999]"),
+            "invalid: bad batch options: no such value of key 'fanouts'");
   EXPECT_EQ(error("\"rules\":1", "\"rules\":1.5"), "invalid: 'rules' of the batch spec is no whole number");
+  EXPECT_EQ(error("\"rules\":1", "\"rules\":1e99"), "invalid: 'rules' of the batch spec is no whole number");
   EXPECT_NE(error("\"node_type\":\"paper\"", "\"node_type\":\"\"").find("name a node type"),
             std::string::npos);
   EXPECT_NE(error("\"version\":1", "\"version\":2").find("version: the batch spec is of version 2"),
