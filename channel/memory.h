@@ -13,6 +13,21 @@
 
 namespace hopfeed {
 
+/// Memory of a GPU behind the same offsets as the host's. Blocks lie in it; the host's bytes then hold what
+/// of a block the host reads (DeviceForm, core/stream/batch.h).
+class DeviceSide {
+ public:
+  virtual ~DeviceSide() = default;
+  virtual std::byte* data() const = 0;
+  /// Its number, as CUDA counts.
+  virtual int device() const = 0;
+  /// Copies to the host, and waits for it. Any thread.
+  virtual void read(std::size_t offset, std::size_t bytes, std::byte* to) = 0;
+  /// What was asked of `stream` (a cudaStream_t) so far may read the slot that begins at `offset`: it is
+  /// neither written nor given back before that is done. Any thread.
+  virtual void used_on(std::size_t offset, void* stream) = 0;
+};
+
 class ChannelMemory {
  public:
   virtual ~ChannelMemory() = default;
@@ -31,6 +46,8 @@ class ChannelMemory {
   virtual std::size_t allocated() const = 0;
   /// What another process inherits in order to attach; -1 where only threads can share the memory.
   virtual int fd() const { return -1; }
+  /// Null: blocks lie in memory of the host.
+  virtual DeviceSide* device_side() { return nullptr; }
 
  protected:
   std::byte* data_ = nullptr;

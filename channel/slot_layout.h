@@ -44,7 +44,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 6;
+inline constexpr std::uint32_t kChannelVersion = 7;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -100,7 +100,7 @@ struct SlotRecord {
   std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
   std::byte reserved0[4];
   std::int64_t tiers[TierCounts::kNumbers];  // worker: rows of the batch by where they were read
-  std::byte reserved[32];
+  std::byte reserved[16];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
@@ -123,10 +123,10 @@ struct WorkerRecord {
   // MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
   std::atomic<std::uint32_t>
-      heartbeat;                       // grows at least ten times a second while it waits for work or memory
+      heartbeat;  // grows with each look for a claim, at least ten times a second where it waits
   std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
   std::atomic<std::int64_t> tiers[TierCounts::kNumbers];  // of its batches
-  std::byte reserved[104];
+  std::byte reserved[88];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

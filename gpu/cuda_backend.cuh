@@ -5,30 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_scan.cuh>
-#include <string>
 #include <vector>
 
-#include "core/base/error.h"
+#include "gpu/cuda_backing.cuh"
+#include "gpu/cuda_check.cuh"
 #include "gpu/device_array.h"
 #include "gpu/hop_engine.h"
 #include "gpu/registered_memory.h"
 
 namespace hopfeed::gpu {
-
-/// Throws what a call of CUDA has come to. `bytes`: what it was to take, where memory may be short.
-inline void check_cuda(cudaError_t status, const std::string& call, std::size_t bytes = 0) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // so that the next call does not meet it again
-  std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
-                        cudaGetErrorString(status);
-  if (status != cudaErrorMemoryAllocation) throw Error(ErrorCode::kIo, message);
-  std::size_t free = 0, all = 0;
-  if (cudaMemGetInfo(&free, &all) == cudaSuccess)
-    message += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";
-  throw Error(ErrorCode::kNoSpace,
-              message + "; lower batch_size or the fanouts, or take graph mode uva in place of cuda, or cpu");
-}
-#define HOPFEED_CUDA(call) ::hopfeed::gpu::check_cuda(call, #call)
 
 template <class Kernel>
 __global__ void run_items(std::uint64_t n, Kernel kernel) {
@@ -113,10 +98,28 @@ class CudaBackend {
   }
   std::uint64_t waits() const { return waits_; }
 
+  std::size_t backing_unit() const { return backing_.unit(); }
+  std::byte* reserve_range(std::size_t bytes) { return backing_.reserve(bytes); }
+  void free_range(std::byte* at, std::size_t bytes) { backing_.free(at, bytes); }
+  void back(std::byte* at, std::size_t bytes) { backing_.back(at, bytes); }
+  void unback(std::byte* at, std::size_t bytes) { backing_.unback(at, bytes); }
+  using Mark = cudaEvent_t;
+  Mark mark(void* stream) {
+    cudaEvent_t event = nullptr;
+    HOPFEED_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    HOPFEED_CUDA(cudaEventRecord(event, static_cast<cudaStream_t>(stream)));
+    return event;
+  }
+  void come_after(Mark mark) { HOPFEED_CUDA(cudaStreamWaitEvent(stream_, mark)); }
+  void await(Mark mark) { cudaEventSynchronize(mark); }
+  void drop(Mark mark) { cudaEventDestroy(mark); }
+  int device() const { return backing_.device(); }
+
  private:
   static constexpr unsigned kBlock = 128;
 
   cudaStream_t stream_ = nullptr;
+  CudaBacking backing_;
   void* scan_memory_ = nullptr;
   std::size_t scan_bytes_ = 0;
   std::vector<void*> graph_;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "gpu/cuda_backend.cuh"
+#include "gpu/device_room_on.h"
 #include "gpu/hop_engine_on.h"
 
 namespace hopfeed::gpu {
@@ -82,6 +83,22 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
   const std::string why = why_no_gpu();
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
   return std::make_unique<HopEngineOn<CudaBackend>>(plan, CudaBackend::Options{});
+}
+
+namespace {
+
+AvailableMemory free_device_memory() {
+  std::size_t free = 0, all = 0;
+  HOPFEED_CUDA(cudaMemGetInfo(&free, &all));
+  return {free, "the GPU's free memory"};
+}
+
+}  // namespace
+
+std::shared_ptr<DeviceRoom> make_cuda_room() {
+  const std::string why = why_no_gpu();
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{}, free_device_memory);
 }
 
 }  // namespace hopfeed::gpu

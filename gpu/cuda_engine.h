@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "gpu/device_room.h"
 #include "gpu/hop_engine.h"
 
 namespace hopfeed::gpu {
@@ -14,5 +15,8 @@ std::string why_no_gpu();
 /// On the first GPU. Throws kNotFound where why_no_gpu() says so, kNoSpace where memory does not suffice, kIo
 /// for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
+
+/// For batches in the memory of the first GPU. Throws as make_cuda_engine.
+std::shared_ptr<DeviceRoom> make_cuda_room();
 
 }  // namespace hopfeed::gpu

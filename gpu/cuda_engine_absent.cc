@@ -13,4 +13,6 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
   throw Error(ErrorCode::kNotFound, why_no_gpu());
 }
 
+std::shared_ptr<DeviceRoom> make_cuda_room() { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
+
 }  // namespace hopfeed::gpu

@@ -61,6 +61,7 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
   plan.trees = options_.trees();
   plan.node_bits = node_bits_;
   plan.place = device.place;
+  plan.results_on_device = device.results_on_device;
   plan.most_uncounted_edges = device.most_uncounted_edges;
   for (const EdgeTypePlan& type : types_) {
     const CscView& csc = type.csc;
@@ -89,12 +90,16 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
 }
 
 const Sample& DeviceSampler::sample(const SampleRequest& request) {
-  const gpu::Fallback reason = engine_ ? sample_there(request) : gpu::Fallback::kKind;
-  ++batches_[static_cast<std::size_t>(reason)];
-  return reason == gpu::Fallback::kNone ? result_ : cpu_.sample(request);
+  return sample_there(request) == gpu::Fallback::kNone ? result_ : cpu_.sample(request);
 }
 
 gpu::Fallback DeviceSampler::sample_there(const SampleRequest& request) {
+  const gpu::Fallback reason = engine_ ? start(request) : gpu::Fallback::kKind;
+  ++batches_[static_cast<std::size_t>(reason)];
+  return reason;
+}
+
+gpu::Fallback DeviceSampler::start(const SampleRequest& request) {
   const std::size_t num_seeds = request.num_seeds();
   if (options_.trees() && std::bit_width(num_seeds) + node_bits_ > 63) return gpu::Fallback::kTooLarge;
   bool excludes = false;
@@ -149,18 +154,20 @@ void DeviceSampler::take_result(std::size_t num_seeds) {
     const gpu::EngineNodes& nodes = got.nodes[t];
     // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
     const bool has_rows = meta.has_rows(meta.node_types[t]);
+    const bool split = options_.trees() && nodes.trees != nullptr;
     result_.nodes[t] = {.dataset_ids = {nodes.ids, nodes.count},
                         .original_ids = {nodes.original_ids, has_rows ? nodes.expanded : 0},
                         .per_hop = nodes.per_hop,
-                        .trees = {nodes.trees, options_.trees() ? nodes.count : 0}};
+                        .trees = {nodes.trees, split ? nodes.count : 0}};
     result_.num_seeds += nodes.per_hop[0];
   }
   for (std::size_t e = 0; e < result_.edges.size(); ++e) {
     const gpu::EngineEdges& edges = got.edges[e];
     const std::size_t dst = static_cast<std::size_t>(types_[e].csc.dst_type);
+    const bool there = edges.targets != nullptr;
     result_.edges[e] = {.sources = {edges.sources, edges.count},
-                        .per_dst = {edges.per_dst, got.nodes[dst].expanded},
-                        .targets = {},
+                        .per_dst = {edges.per_dst, there ? 0 : got.nodes[dst].expanded},
+                        .targets = {edges.targets, there ? edges.count : 0},
                         .edge_ids = {edges.edge_ids, options_.edge_ids ? edges.count : 0},
                         .positions = {edges.positions, types_[e].positions ? edges.count : 0},
                         .per_hop = edges.per_hop};

@@ -26,6 +26,7 @@ struct DeviceSamplerOptions {
   gpu::EngineFactory make_engine;
   /// EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
+  bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
 };
 
 class DeviceSampler : public Sampler {
@@ -33,6 +34,11 @@ class DeviceSampler : public Sampler {
   /// `dataset` must outlive the sampler. Throws what NeighborSampler and the engine throw.
   DeviceSampler(const Dataset& dataset, const BatchOptions& options, const DeviceSamplerOptions& device);
   const Sample& sample(const SampleRequest& request) override;
+  /// On the device alone: kNone, and device_sample() is the batch; else why the CPU has to sample it.
+  gpu::Fallback sample_there(const SampleRequest& request);
+  /// Of the last sample_there(). Where results stay on the device its views are of memory there, but for
+  /// per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of per_dst.
+  const Sample& device_sample() const { return result_; }
   SampleBounds bounds(SeedCounts seeds) const override { return cpu_.bounds(seeds); }
   std::size_t num_hops() const override { return cpu_.num_hops(); }
   /// Of the host: pinned memory, and what the CPU sampler holds.
@@ -40,6 +46,8 @@ class DeviceSampler : public Sampler {
   std::size_t later_table_bytes() const override { return cpu_.later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
+  /// Of a dataset id, where an id is packed behind its tree.
+  int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
   /// How often the host has waited for the device; 0 where nothing of these options runs there.
@@ -47,7 +55,7 @@ class DeviceSampler : public Sampler {
 
  private:
   gpu::EnginePlan make_plan(const DeviceSamplerOptions& device) const;
-  gpu::Fallback sample_there(const SampleRequest& request);
+  gpu::Fallback start(const SampleRequest& request);
   void name_streams(const BatchKey& key);
   bool take_excluded(const ExcludedEdges& excluded);
   void take_result(std::size_t num_seeds);

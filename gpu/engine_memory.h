@@ -49,6 +49,7 @@ struct EngineEdgesMemory {
         offsets(b),
         sources(b),
         per_dst(b),
+        targets(b),
         edge_ids(b),
         positions(b),
         excluded_destinations(b),
@@ -65,6 +66,7 @@ struct EngineEdgesMemory {
   Array<LookedRow> rows;
   Array<std::uint64_t> offsets;
   Array<std::uint32_t> sources, per_dst;
+  Array<std::uint32_t> targets;  // where results stay on the device
   Array<std::int64_t> edge_ids, positions;
   Array<std::int64_t> excluded_destinations, excluded_sources;
   Array<std::uint64_t> excluded_first;
@@ -75,8 +77,8 @@ struct EngineEdgesMemory {
   Pinned<std::uint32_t> host_sources, host_per_dst;
   Pinned<std::int64_t> host_edge_ids, host_positions;
   std::size_t device_bytes() const {
-    return rows.bytes() + offsets.bytes() + sources.bytes() + per_dst.bytes() + edge_ids.bytes() +
-           positions.bytes() + excluded_destinations.bytes() + excluded_sources.bytes() +
+    return rows.bytes() + offsets.bytes() + sources.bytes() + per_dst.bytes() + targets.bytes() +
+           edge_ids.bytes() + positions.bytes() + excluded_destinations.bytes() + excluded_sources.bytes() +
            excluded_first.bytes();
   }
   std::size_t pinned_bytes() const {

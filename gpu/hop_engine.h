@@ -46,6 +46,9 @@ struct EnginePlan {
   bool trees = false;
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
+  /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are
+  /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.
+  bool results_on_device = false;
   /// Edges that a batch can have at most before it counts them hop by hop, which needs one more wait each;
   /// with no more, memory is taken for that many at once.
   std::uint64_t most_uncounted_edges = std::uint64_t{1} << 25;
@@ -72,7 +75,7 @@ struct EngineRequest {
   const EngineExcluded* excluded = nullptr;  // [edge types]; null: nothing is excluded
 };
 
-/// Results in memory of the host, good until the next batch.
+/// Results, good until the next batch: in memory of the host, or where the plan says so of the device.
 struct EngineNodes {
   const std::int64_t *ids = nullptr, *trees = nullptr, *original_ids = nullptr;
   std::size_t count = 0, expanded = 0;
@@ -80,6 +83,7 @@ struct EngineNodes {
 };
 struct EngineEdges {
   const std::uint32_t *sources = nullptr, *per_dst = nullptr;
+  const std::uint32_t* targets = nullptr;  // local id of each edge's destination; on the device alone
   const std::int64_t *edge_ids = nullptr, *positions = nullptr;
   std::size_t count = 0;
   std::vector<std::int64_t> per_hop;

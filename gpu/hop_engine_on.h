@@ -81,6 +81,13 @@ class HopEngineOn : public HopEngine {
     return bytes;
   }
   std::uint64_t waits() const override { return backend_.waits(); }
+  /// Whose work follows a batch's in turn.
+  Backend& backend() { return backend_; }
+  GraphPlace place() const { return plan_.place; }
+  /// Rows as the device reads them.
+  const DevicePart& part(std::size_t edge_type, std::size_t partition) const {
+    return edges_[edge_type].host_parts[partition];
+  }
 
  private:
   template <class T>
@@ -319,6 +326,7 @@ class HopEngineOn : public HopEngine {
     edges.sources.reserve(all, edges.bound);
     if (plan_.edge_ids) edges.edge_ids.reserve(all, edges.bound);
     if (plan.positions) edges.positions.reserve(all, edges.bound);
+    if (plan_.results_on_device) edges.targets.reserve(all, edges.bound);
     memory_.places.reserve(more);
     memory_.row_of.reserve(more);
     if (step.weighted()) memory_.source_places.reserve(more);
@@ -337,7 +345,8 @@ class HopEngineOn : public HopEngine {
     ids.locals = edges.sources.data();
     ids.num_before = &counters_.edges(static_cast<int>(e));
     backend_.launch(more, ReadEdges{step, ids, plan_.trees, plan_.edge_ids ? edges.edge_ids.data() : nullptr,
-                                    plan.positions ? edges.positions.data() : nullptr});
+                                    plan.positions ? edges.positions.data() : nullptr,
+                                    plan_.results_on_device ? edges.targets.data() : nullptr});
     give_local_ids(ids);
     edges.bound = all;
     nodes_[src].next_bound = std::min(bounds_.all_nodes(src), nodes_[src].next_bound + more);
@@ -371,8 +380,10 @@ class HopEngineOn : public HopEngine {
   }
 
   Fallback finish() {
-    for (std::size_t t = 0; t < nodes_.size(); ++t) copy_out_nodes(nodes_[t], static_cast<int>(t));
-    for (std::size_t e = 0; e < edges_.size(); ++e) copy_out_edges(edges_[e], static_cast<int>(e));
+    for (std::size_t t = 0; t < nodes_.size() && !plan_.results_on_device; ++t)
+      copy_out_nodes(nodes_[t], static_cast<int>(t));
+    for (std::size_t e = 0; e < edges_.size() && !plan_.results_on_device; ++e)
+      copy_out_edges(edges_[e], static_cast<int>(e));
     memory_.host_seed_index.reserve(num_seeds_);
     backend_.copy(memory_.host_seed_index.data(), memory_.seed_index.data(),
                   num_seeds_ * sizeof(std::uint32_t));
@@ -413,9 +424,10 @@ class HopEngineOn : public HopEngine {
   void take_nodes(const Counters& known, int type) {
     const Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
     EngineNodes& out = result_.nodes[static_cast<std::size_t>(type)];
-    out.ids = nodes.host_ids.data();
+    const bool there = plan_.results_on_device;
+    out.ids = there ? reinterpret_cast<const std::int64_t*>(nodes.ids.data()) : nodes.host_ids.data();
     out.trees = nodes.host_trees.data();
-    out.original_ids = nodes.host_original_ids.data();
+    out.original_ids = there ? nodes.original_ids.data() : nodes.host_original_ids.data();
     out.count = known.nodes(type);
     out.expanded = known.expanded(type);
     out.per_hop.clear();
@@ -426,10 +438,12 @@ class HopEngineOn : public HopEngine {
   void take_edges(const Counters& known, int type) {
     const Edges& edges = edges_[static_cast<std::size_t>(type)];
     EngineEdges& out = result_.edges[static_cast<std::size_t>(type)];
-    out.sources = edges.host_sources.data();
+    const bool there = plan_.results_on_device;
+    out.sources = there ? edges.sources.data() : edges.host_sources.data();
     out.per_dst = edges.host_per_dst.data();
-    out.edge_ids = edges.host_edge_ids.data();
-    out.positions = edges.host_positions.data();
+    out.targets = edges.targets.data();
+    out.edge_ids = there ? edges.edge_ids.data() : edges.host_edge_ids.data();
+    out.positions = there ? edges.positions.data() : edges.host_positions.data();
     out.count = known.edges(type);
     out.per_hop.clear();
     for (int hop = 0; hop < plan_.hops; ++hop)

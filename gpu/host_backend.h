@@ -11,8 +11,18 @@
 //   launch(n, kernel)   kernel(i) for each i below n, in any order
 //   exclusive_scan      each of n numbers becomes the sum of those before it
 //   wait                all of the above is done and can be read by the host
+// and for slot_memory_on.h:
+//   reserve_range, free_range   addresses of the device without memory
+//   back, unback                memory behind some of them, in whole units of backing_unit()
+//   mark                what a stream of somebody's was asked for so far: come_after() has this stream's work
+//   wait
+//                       for it, await() the host; then drop() it
+//   device              its number
 #pragma once
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +36,12 @@
 #include "gpu/hop_engine.h"
 
 namespace hopfeed::gpu {
+
+/// A stream of a trainer on hosts: tests see when its work is waited for.
+struct HostStream {
+  mutable std::atomic<int> finished = 0;
+  void finish() const { ++finished; }
+};
 
 /// Memory of both twins: plain, of exactly the size that was asked for, filled with rubbish.
 class HostMemory {
@@ -66,6 +82,29 @@ class HostMemory {
     }
   }
   void wait() { ++waits_; }
+  static std::size_t backing_unit() { return 4096; }
+  std::byte* reserve_range(std::size_t bytes) {
+    void* const at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(at);
+  }
+  void free_range(std::byte* at, std::size_t bytes) { munmap(at, bytes); }
+  void back(std::byte* at, std::size_t bytes) {
+    if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    std::memset(at, 0xA5, bytes);
+  }
+  /// Who still reads it crashes.
+  void unback(std::byte* at, std::size_t bytes) {
+    madvise(at, bytes, MADV_DONTNEED);
+    mprotect(at, bytes, PROT_NONE);
+  }
+  /// A stream is what HostStream says.
+  using Mark = const HostStream*;
+  static Mark mark(void* stream) { return static_cast<const HostStream*>(stream); }
+  static void come_after(Mark mark) { mark->finish(); }
+  static void await(Mark mark) { mark->finish(); }
+  static void drop(Mark /*mark*/) {}
+  static int device() { return 0; }
   std::uint64_t waits() const { return waits_; }
 
  private:

@@ -76,6 +76,7 @@ struct ReadEdges {
   bool trees;
   std::int64_t* edge_ids;   // null: not asked for
   std::int64_t* positions;  // null: not asked for
+  std::uint32_t* targets;   // null: not asked for
 
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t e) const {
     if (e >= rows.num_edges()) return;
@@ -86,6 +87,9 @@ struct ReadEdges {
       edge_ids[step.before() + e] = read_int(part.edge_ids, rows.edges.edge_id_bytes, position);
     if (positions != nullptr)
       positions[step.before() + e] = part.first_edge + static_cast<std::int64_t>(position);
+    if (targets != nullptr)
+      targets[step.before() + e] =
+          static_cast<std::uint32_t>(rows.counters.expanded(rows.dst_type)) + rows.row_of[e];
     if (source >= rows.edges.num_src) {  // it must not become a node
       rows.counters.raise(Fallback::kDamaged);
       step.slots[e] = kNoSlot;

@@ -95,7 +95,8 @@ void BatchFiller::write() {
   }
   maker_.write(block, [&] { port_.announce(*claim_); });
   if (options_.check_finite)
-    require_finite(BatchView(block, is_packed(block) ? BatchView::Form::kPacked : BatchView::Form::kWhole));
+    require_finite(BatchView(maker_.written(block),
+                             is_packed(block) ? BatchView::Form::kPacked : BatchView::Form::kWhole));
   port_.note_gathered(*claim_);
   const TierCounts counts = maker_.tier_counts();
   port_.note_tiers(*claim_, counts - told_);

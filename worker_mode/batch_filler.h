@@ -1,4 +1,4 @@
-// Fills claimed slots with a BatchMaker: sample, ask for memory, write, publish. A worker process does this
+// Fills claimed slots with a BlockMaker: sample, ask for memory, write, publish. A worker process does this
 // in a loop, with a few of them where it samples ahead (batch_window.h), and so does the calling thread of a
 // loader without workers. What goes wrong with a batch is
 // published in its place, for next() to throw when its turn comes.
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "channel/worker_port.h"
-#include "core/maker/batch_maker.h"
+#include "core/maker/block_maker.h"
 
 namespace hopfeed {
 
@@ -20,7 +20,7 @@ struct FillerOptions {
 class BatchFiller {
  public:
   /// `port` and `maker` must outlive it.
-  BatchFiller(WorkerPort& port, BatchMaker& maker, FillerOptions options)
+  BatchFiller(WorkerPort& port, BlockMaker& maker, FillerOptions options)
       : port_(port), maker_(maker), options_(options) {}
 
   /// Samples the claimed batch; only with nothing under way.
@@ -35,7 +35,7 @@ class BatchFiller {
   /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
   /// neither. After ask().
   bool try_finish();
-  const BatchMaker& maker() const { return maker_; }
+  const BlockMaker& maker() const { return maker_; }
 
  private:
   /// Runs a part of the work; what it throws is published.
@@ -46,7 +46,7 @@ class BatchFiller {
   void let_go() noexcept;
 
   WorkerPort& port_;
-  BatchMaker& maker_;
+  BlockMaker& maker_;
   const FillerOptions options_;
   std::optional<Claim> claim_;
   std::size_t bytes_ = 0;

@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-ChannelHost::ChannelHost(const ChannelPlan& sizes, std::unique_ptr<ChannelMemory> (*make)(std::size_t))
+ChannelHost::ChannelHost(const ChannelPlan& sizes, const MakeChannelMemory& make)
     : sizes_(sizes),
       memory_(make(ChannelView::bytes_needed(sizes.shape))),
       view_(ChannelView::format(*memory_, sizes.shape)),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,15 +21,19 @@
 
 namespace hopfeed {
 
+using MakeChannelMemory = std::function<std::unique_ptr<ChannelMemory>(std::size_t size)>;
+
 class ChannelHost {
  public:
   /// A new channel in memory of `make`: shared memory for fillers in other processes; for threads heap memory
   /// will do. Throws kNoSpace or kIo.
-  explicit ChannelHost(const ChannelPlan& sizes,
-                       std::unique_ptr<ChannelMemory> (*make)(std::size_t) = make_shared_memory);
+  explicit ChannelHost(const ChannelPlan& sizes, const MakeChannelMemory& make = make_shared_memory);
 
   int memory_fd() const { return memory_->fd(); }
   const ChannelView& view() const { return view_; }
+  ChannelMemory& memory() const { return *memory_; }
+  /// Null: blocks lie in memory of the host.
+  DeviceSide* device_side() const { return memory_->device_side(); }
   const ChannelPlan& sizes() const { return sizes_; }
   /// The planner's bell: one thread waits on it, and then calls service().
   const Bell& doorbell() const { return doorbell_; }

@@ -9,6 +9,8 @@
 #include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
+#include "core/base/thread_annotations.h"
+#include "core/batch/aligned_block.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/torchrun_environment.h"
@@ -17,7 +19,7 @@ namespace hopfeed {
 namespace {
 
 /// Holds a slot; may outlive the stream.
-class SlotLease final : public BatchOwner {
+class SlotLease : public BatchOwner {
  public:
   SlotLease(std::shared_ptr<LoaderChannel> channel, std::uint32_t slot)
       : channel_(std::move(channel)), slot_(slot) {}
@@ -27,6 +29,39 @@ class SlotLease final : public BatchOwner {
  private:
   const std::shared_ptr<LoaderChannel> channel_;
   const std::uint32_t slot_;
+};
+
+/// The same of a slot whose block lies in a GPU's memory.
+class DeviceLease final : public SlotLease {
+ public:
+  DeviceLease(std::shared_ptr<LoaderChannel> channel, const LoaderChannel::Taken& taken,
+              std::shared_ptr<ChannelHost> host)
+      : SlotLease(std::move(channel), taken.slot),
+        host_(std::move(host)),
+        side_(*host_->device_side()),
+        offset_(host_->view().slot_offset(taken.slot)),
+        form_{.head = BatchView(taken.block), .data = side_.data() + offset_, .device = side_.device()} {}
+
+  const DeviceForm* device_form() const override { return &form_; }
+  BatchView copied() const override {
+    const MutexLock lock(mutex_);
+    const std::size_t bytes = form_.head.bytes().size();
+    if (copy_.bytes().empty()) {
+      AlignedBlock copy(bytes);
+      side_.read(offset_, bytes, copy.bytes().data());
+      copy_ = std::move(copy);
+    }
+    return BatchView(copy_.bytes());
+  }
+  void used_on(void* stream) const override { side_.used_on(offset_, stream); }
+
+ private:
+  const std::shared_ptr<ChannelHost> host_;
+  DeviceSide& side_;
+  const std::size_t offset_;
+  const DeviceForm form_;
+  mutable Mutex mutex_;
+  mutable AlignedBlock copy_ GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -54,13 +89,15 @@ void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker&
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,
-                                 LoaderChannelOptions told) {
-  host_ = std::make_shared<ChannelHost>(plan_channel(options.execution, options.batch.bounded(),
-                                                     {.worst_block = needs.worst_block,
-                                                      .scratch = needs.scratch,
-                                                      .batch_size = deal_.batch_size,
-                                                      .available = available_memory(),
-                                                      .local_world = local_ranks().world}));
+                                 LoaderChannelOptions told, const MakeChannelMemory& make) {
+  host_ = std::make_shared<ChannelHost>(
+      plan_channel(options.execution, options.batch.bounded(),
+                   {.worst_block = needs.worst_block,
+                    .scratch = needs.scratch,
+                    .batch_size = deal_.batch_size,
+                    .available = needs.available.bytes > 0 ? needs.available : available_memory(),
+                    .local_world = local_ranks().world}),
+      make);
   told.rank = deal_.rank;
   told.world_size = deal_.world_size;
   told.observer = options.observer;
@@ -81,12 +118,17 @@ std::optional<Batch> ChannelStream::next() {
     taken_ = channel_->next(patience_, monotonic_now(), [this] { work(); });
   }
   if (!taken_) return {};
-  if (!lease_) lease_ = std::make_shared<const SlotLease>(channel_, taken_->slot);
+  if (!lease_) lease_ = lease_of(*taken_);
   Batch batch =
       completer_ ? completer_->complete(taken_->block, lease_) : Batch(BatchView(taken_->block), lease_);
   lease_.reset();
   taken_.reset();
   return batch;
+}
+
+std::shared_ptr<const BatchOwner> ChannelStream::lease_of(const LoaderChannel::Taken& taken) const {
+  if (host_->device_side() == nullptr) return std::make_shared<const SlotLease>(channel_, taken.slot);
+  return std::make_shared<const DeviceLease>(channel_, taken, host_);
 }
 
 void ChannelStream::drop_taken() {

@@ -52,12 +52,15 @@ class ChannelStream : public BatchStream {
   struct ChannelNeeds {
     std::size_t worst_block = 0;
     BatchMaker::Scratch scratch = {};  // of each batch that a worker has under way
+    AvailableMemory available = {};    // where blocks lie; nothing: in the machine's memory
   };
-  void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told);
+  void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told,
+                    const MakeChannelMemory& make = make_shared_memory);
 
  private:
   void require_own_process() const;
   void drop_taken();
+  std::shared_ptr<const BatchOwner> lease_of(const LoaderChannel::Taken& taken) const;
 
   const BatchSpec spec_;
   const DatasetMeta meta_;

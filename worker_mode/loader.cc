@@ -2,7 +2,9 @@
 #include "worker_mode/loader.h"
 
 #include "core/sampler/sampler_registry.h"
+#include "gpu/cuda_engine.h"
 #include "gpu/gpu_sampling.h"
+#include "worker_mode/device_stream.h"
 #include "worker_mode/in_process_stream.h"
 #include "worker_mode/worker_stream.h"
 
@@ -14,6 +16,7 @@ std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
   options.execution.validate();
   offer_gpu_sampling();
   require_graph_mode(options.execution.graph_mode);  // workers would find out one by one
+  if (options.execution.device_batches) return DeviceStream::open(options, gpu::make_cuda_room());
   if (options.execution.num_workers == 0) return InProcessStream::open(options);
   return WorkerStream::open(options);
 }

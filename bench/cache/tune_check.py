@@ -145,6 +145,15 @@ def settings():
     }
 
 
+def enter_limited_network(rate):
+    """Starts this script again within a namespace of its own."""
+    if "HOPFEED_LIMITED_NETWORK" in os.environ:
+        return
+    os.environ["HOPFEED_LIMITED_NETWORK"] = "1"
+    limit = f"ip link set lo up && tc qdisc add dev lo root tbf rate {8 * rate}gbit burst 8mb latency 100ms"
+    os.execvp("unshare", ["unshare", "--map-root-user", "--net", "sh", "-c", f'{limit} && exec "$0" "$@"', sys.executable, *sys.argv])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=ROOT / "build/release/bin")
@@ -153,13 +162,21 @@ def main():
     parser.add_argument("--epochs", type=int, default=6, help="of each run")
     parser.add_argument("--patience", type=float, default=180, help="seconds that each measurement waits for a quiet moment")
     parser.add_argument("--only", action="append", choices=list(settings()), help="this setting alone; may be given again")
+    parser.add_argument("--link", type=float, help="GB a second that servers and clients have between them, in a network namespace whose "
+                                                   "loopback is limited to that (tc); the settings of servers alone")
     parser.add_argument("--nodes", type=int, default=2_449_029)
     parser.add_argument("--edges", type=int, default=61_859_140)
     options = parser.parse_args()
+    if options.link:
+        enter_limited_network(options.link)
     bench = Bench(options)
     bench.dir.mkdir(parents=True, exist_ok=True)
     bench.data()
-    chosen = {name: setting for name, setting in settings().items() if not options.only or name in options.only}
+    chosen = {name: setting for name, setting in settings().items()
+              if (not options.only or name in options.only) and (setting["remote"] or not options.link)}
+    for setting in chosen.values():
+        if options.link:
+            setting["tune"] = ["--link", f"{options.link * 1e9:.0f}"]
     said, seen = {name: [] for name in chosen}, {name: [] for name in chosen}
     for number in range(options.rounds):
         for name, setting in chosen.items():

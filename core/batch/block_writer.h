@@ -64,6 +64,7 @@ class BlockWriter {
   /// Writes header (of the oldest version that has all the arrays), table and zeroed gaps into `block`
   /// (exactly bytes() long). `header` carries what only the caller knows.
   void begin(BlockHeader header, std::span<std::byte> block);
+  std::span<const BlockEntry> entries() const { return entries_; }
   /// The place of an array, after `begin`.
   template <class T>
   T* data(int array) {

@@ -36,6 +36,20 @@ void ExecutionOptions::validate() const {
                 fmt::format("num_slots is {}; choose 1 to {}, or 0 for as many as the workers need",
                             num_slots, kMaxSlots));
   features.validate();
+  if (device_batches) {
+    require_valid(
+        num_workers == 0 && graph_mode != GraphMode::kCpu,
+        fmt::format(
+            "batches in a GPU's memory are made there by the trainer's own process: choose num_workers 0 "
+            "(it is {}) and graph mode uva or cuda (it is {})",
+            num_workers, to_string(graph_mode)));
+    require_valid(
+        features.from == FeaturesFrom::kMemory,
+        "batches in a GPU's memory have features from memory, and they are to come from files; leave one of "
+        "the two out");
+  }
+  require_valid(device_batches || !device_rows.any(),
+                "device_rows are of batches that stay in a GPU's memory (device_batches), and these do not");
   check_deadline(batch_deadline, "batch_deadline");
   check_deadline(start_deadline, "start_deadline");
   require_valid(max_worker_restarts >= 0,

@@ -9,6 +9,7 @@
 
 #include "core/base/huge_pages.h"
 #include "core/batch/feature_tiers.h"
+#include "core/batch/held_share.h"
 
 namespace hopfeed {
 
@@ -33,6 +34,11 @@ struct ExecutionOptions {
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
   /// Of neighbour samplers (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
   GraphMode graph_mode = GraphMode::kCpu;
+  /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): a thread of this process
+  /// makes them, so num_workers is 0, and graph_mode uva or cuda.
+  bool device_batches = false;
+  HeldShare device_rows =
+      {};  // of each node attribute, the share that lies in the GPU's memory; of those batches
   FeatureTiers features = {};  // where rows of features are read from
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.

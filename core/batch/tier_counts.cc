@@ -8,11 +8,14 @@
 namespace hopfeed {
 
 std::string TierCounts::text() const {
-  if (slow_rows() == 0) return {};
-  const std::int64_t rows = memory_rows + slow_rows();
+  if (slow_rows() == 0 && device_rows == 0) return {};
+  const std::int64_t rows = memory_rows + slow_rows() + device_rows;
   const auto percent = [&](std::int64_t part) {
     return 100 * static_cast<double>(part) / static_cast<double>(rows);
   };
+  if (slow_rows() == 0)
+    return fmt::format("{} rows: {:.1f}% from the GPU's memory, {:.1f}% from the host's", rows,
+                       percent(device_rows), percent(memory_rows));
   return fmt::format("{} rows: {:.1f}% from memory, {:.1f}% from the row cache, {:.1f}% from files ({} read)",
                      rows, percent(memory_rows), percent(cache_rows), percent(file_rows),
                      format_bytes(static_cast<std::size_t>(read_bytes)));

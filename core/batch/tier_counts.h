@@ -12,15 +12,17 @@ struct TierCounts {
   std::int64_t cache_rows = 0, cache_bytes = 0;    // of the dynamic cache before a slow tier
   std::int64_t file_rows = 0, file_bytes = 0;      // of files, the rows' own bytes
   std::int64_t reads = 0, read_bytes = 0;          // of files: reads, and whole pages
+  std::int64_t device_rows = 0, device_bytes = 0;  // of a GPU's memory
 
-  static constexpr std::size_t kNumbers = 8;
+  static constexpr std::size_t kNumbers = 10;
   using Numbers = std::array<std::int64_t, kNumbers>;
   /// Names of the numbers, as reports have them.
-  static constexpr std::array<const char*, kNumbers> kNames{"memory_rows", "memory_bytes", "cache_rows",
-                                                            "cache_bytes", "file_rows",    "file_bytes",
-                                                            "reads",       "read_bytes"};
+  static constexpr std::array<const char*, kNumbers> kNames{
+      "memory_rows", "memory_bytes", "cache_rows", "cache_bytes", "file_rows",
+      "file_bytes",  "reads",        "read_bytes", "device_rows", "device_bytes"};
   Numbers numbers() const {
-    return {memory_rows, memory_bytes, cache_rows, cache_bytes, file_rows, file_bytes, reads, read_bytes};
+    return {memory_rows, memory_bytes, cache_rows, cache_bytes, file_rows,
+            file_bytes,  reads,        read_bytes, device_rows, device_bytes};
   }
   static TierCounts of(const Numbers& n) {
     return {.memory_rows = n[0],
@@ -30,7 +32,9 @@ struct TierCounts {
             .file_rows = n[4],
             .file_bytes = n[5],
             .reads = n[6],
-            .read_bytes = n[7]};
+            .read_bytes = n[7],
+            .device_rows = n[8],
+            .device_bytes = n[9]};
   }
   TierCounts& operator+=(const TierCounts& other) {
     Numbers sum = numbers();
@@ -51,8 +55,8 @@ struct TierCounts {
   double cache_hit_rate() const {
     return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;
   }
-  /// "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)"; empty where
-  /// all are mapped.
+  /// "300 rows: 40.0% from memory, 50.0% from the row cache, 10.0% from files (1.2 MiB read)", and of a
+  /// GPU's memory likewise; empty where all are mapped.
   std::string text() const;
 };
 

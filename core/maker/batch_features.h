@@ -24,6 +24,8 @@ class BatchFeatures {
   /// not have.
   BatchFeatures(const Dataset& dataset, const BatchOptions& options, const FeatureSourceFactory& make_source);
 
+  std::size_t size() const { return features_.size(); }
+  const FeatureName& name(std::size_t i) const { return features_[i].what; }
   /// rows[i]: how many of attribute i a batch within `bounds` has at most.
   void most_rows(const SampleBounds& bounds, std::vector<std::int64_t>& rows) const;
   /// rows[i]: how many of attribute i the block of `sample` has, whose views must hold until gather(). Where

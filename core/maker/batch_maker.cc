@@ -1,10 +1,9 @@
-// See batch_maker.h. Fields and their order in the block are the table of docs/batch.md.
+// See batch_maker.h.
 #include "core/maker/batch_maker.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -12,24 +11,15 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/batch/block_writer.h"
-#include "core/batch/field_names.h"
 #include "core/batch/packed_block.h"
 #include "core/maker/batch_features.h"
+#include "core/maker/block_arrays.h"
 #include "core/sampler/sampler_registry.h"
 #include "core/seeds/link_fields.h"
 #include "core/seeds/node_fields.h"
 
 namespace hopfeed {
 namespace {
-
-namespace field = batch_field;
-
-// All that the layout of a batch depends on.
-struct Counts {
-  SampleBounds of;
-  SeedRoom seeds;
-  std::vector<std::int64_t> feature_rows;  // of each attribute
-};
 
 void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
   std::int64_t* sources = out;
@@ -43,118 +33,41 @@ void fill_edge_index(const SampledEdges& edges, std::int64_t* out) {
 }  // namespace
 
 struct BatchMaker::Impl {
-  // Where each array of the current layout is. Reused from batch to batch, as everything here.
-  struct Arrays {
-    std::vector<int> n_id, num_sampled_nodes, batch, edge_index, e_id, num_sampled_edges, sampled, features,
-        held;
-    SeedArrays seeds;
-    void clear() {
-      for (std::vector<int>* list : {&n_id, &num_sampled_nodes, &batch, &edge_index, &e_id,
-                                     &num_sampled_edges, &sampled, &features, &held})
-        list->clear();
-      seeds = {};
-    }
-  };
-
   const Dataset& dataset;
   const BatchOptions options;
-  const std::uint64_t options_hash;
-  std::uint64_t fingerprint[2];
   const std::unique_ptr<Sampler> sampler;
   const std::unique_ptr<SeedFields> seeds;
   BatchFeatures features;
+  const BlockArrays layout;
   std::size_t tables = 0;  // what the sampler may hold whatever its batches are
 
   // The batch under way.
   BatchKey key;
   const Sample* sample = nullptr;
   BlockWriter writer;
-  Counts counts;
-  Arrays arrays;
+  BlockArrays::Counts counts;
+  BlockArrays::Places arrays;
 
   template <class Fields, class List>
   Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts,
        const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
       : dataset(data),
         options(opts),
-        options_hash(opts.hash()),
         sampler(make_sampler(data, opts, execution)),
         seeds(std::make_unique<Fields>(data, list, opts)),
-        features(data, opts, make_source) {
-    const std::string& hex = data.meta().fingerprint;  // 32 digits, checked by parse_meta
-    std::from_chars(hex.data(), hex.data() + 16, fingerprint[0], 16);
-    std::from_chars(hex.data() + 16, hex.data() + 32, fingerprint[1], 16);
-    require_names_of_their_own();
+        features(data, opts, make_source),
+        layout(data, options, *seeds, features, sampler->num_hops()) {
+    layout.require_names_of_their_own(worst_case(1));
     tables = sampler->scratch_bytes() + sampler->later_table_bytes() + seeds->table_bytes();
-  }
-
-  // Attributes bear the names that users gave them: n_id, say.
-  void require_names_of_their_own() const {
-    BlockWriter layout;
-    Arrays at;
-    lay_out(worst_case(1), layout, at);
-    const BlockEntry* twice = layout.repeated();
-    if (twice == nullptr) return;
-    const DatasetMeta& meta = dataset.meta();
-    const std::string whose = twice->store == static_cast<std::uint16_t>(Store::kNode)
-                                  ? " of node type '" + meta.node_types[twice->type].name + "'"
-                              : twice->store == static_cast<std::uint16_t>(Store::kEdge)
-                                  ? " of edge type '" + meta.edge_types[twice->type].folder() + "'"
-                                  : "";
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("attribute '{}'{} has the name of a field that the batch has already; gather "
-                            "others (attrs, edge_attrs), or import it under "
-                            "another name",
-                            twice->name, whose));
-  }
-
-  void lay_out(const Counts& counts, BlockWriter& out, Arrays& at) const {
-    at.clear();
-    out.clear();
-    const std::int64_t hops = static_cast<std::int64_t>(sampler->num_hops());
-    for (int t = 0; t < dataset.num_node_types(); ++t) {
-      at.n_id.push_back(
-          out.add({.name = field::kNId, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
-      if (options.hops_told())
-        at.num_sampled_nodes.push_back(out.add(
-            {.name = field::kNumSampledNodes, .store = Store::kNode, .type = t, .shape = {hops + 1}}));
-      if (options.trees())
-        at.batch.push_back(out.add(
-            {.name = field::kBatch, .store = Store::kNode, .type = t, .shape = {counts.of.nodes[t]}}));
-      seeds->lay_out(Store::kNode, t, counts.seeds, out, at.seeds);
-    }
-    for (int e = 0; e < dataset.num_edge_types(); ++e) {
-      at.edge_index.push_back(out.add(
-          {.name = field::kEdgeIndex, .store = Store::kEdge, .type = e, .shape = {2, counts.of.edges[e]}}));
-      if (options.hops_told())
-        at.num_sampled_edges.push_back(
-            out.add({.name = field::kNumSampledEdges, .store = Store::kEdge, .type = e, .shape = {hops}}));
-      if (options.edge_ids)
-        at.e_id.push_back(
-            out.add({.name = field::kEId, .store = Store::kEdge, .type = e, .shape = {counts.of.edges[e]}}));
-      seeds->lay_out(Store::kEdge, e, counts.seeds, out, at.seeds);
-    }
-    for (const ArraySpec& array : counts.of.arrays)
-      at.sampled.push_back(
-          out.add({.name = array.name, .store = array.store, .type = array.type, .shape = array.shape}));
-    features.lay_out(counts.feature_rows, out, at.features);
   }
 
   std::size_t run(const BatchKey& batch_key, HeldShare held) {
     key = batch_key;
     const std::span<const TypedSeeds> typed = seeds->seeds(key);
     sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
-    counts.of.nodes.clear();
-    counts.of.edges.clear();
-    counts.seeds = {.positions = key.count, .seeds_repeat = !sample->seed_index.empty()};
-    for (const SampledNodes& nodes : sample->nodes)
-      counts.of.nodes.push_back(static_cast<std::int64_t>(nodes.dataset_ids.size()));
-    for (const SampledEdges& edges : sample->edges)
-      counts.of.edges.push_back(static_cast<std::int64_t>(edges.sources.size()));
-    counts.of.arrays.resize(sample->arrays.size());  // whose names keep their memory
-    for (std::size_t a = 0; a < sample->arrays.size(); ++a) counts.of.arrays[a] = sample->arrays[a].spec;
+    BlockArrays::count(*sample, key, counts);
     features.prepare(*sample, held, counts.feature_rows);
-    lay_out(counts, writer, arrays);
+    layout.lay_out(counts, writer, arrays);
     if (features.packed()) features.lay_out_held(writer, arrays.held);
     for (std::size_t a = 0; a < arrays.sampled.size(); ++a)  // its bounds may have told of others
       if (!writer.is_unique(arrays.sampled[a]) || is_packing_field(sample->arrays[a].spec.name))
@@ -167,13 +80,9 @@ struct BatchMaker::Impl {
   }
 
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
-    writer.begin({.magic = features.packed() ? kPackedMagic : kBlockMagic,
-                  .fingerprint = {fingerprint[0], fingerprint[1]},
-                  .options_hash = options_hash,
-                  .key = key,
-                  .num_node_types = static_cast<std::uint16_t>(dataset.num_node_types()),
-                  .num_edge_types = static_cast<std::uint16_t>(dataset.num_edge_types())},
-                 block);
+    BlockHeader header = layout.header(key);
+    if (features.packed()) header.magic = kPackedMagic;
+    writer.begin(header, block);
     for (int t = 0; t < dataset.num_node_types(); ++t) write_nodes(t);
     seeds->write(*sample, arrays.seeds, writer);
     for (int e = 0; e < dataset.num_edge_types(); ++e) {
@@ -207,11 +116,11 @@ struct BatchMaker::Impl {
 
   std::int64_t most_positions(std::int64_t batch_size) const { return std::min(batch_size, seeds->size()); }
 
-  Counts worst_case(std::int64_t batch_size) const {
+  BlockArrays::Counts worst_case(std::int64_t batch_size) const {
     const std::int64_t positions = most_positions(batch_size);
-    Counts most{.of = sampler->bounds(seeds->most_seeds(positions)),
-                .seeds = {.positions = positions, .seeds_repeat = true},
-                .feature_rows = {}};
+    BlockArrays::Counts most{.of = sampler->bounds(seeds->most_seeds(positions)),
+                             .seeds = {.positions = positions, .seeds_repeat = true},
+                             .feature_rows = {}};
     features.most_rows(most.of, most.feature_rows);
     return most;
   }
@@ -233,15 +142,18 @@ void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& 
 }
 void BatchMaker::drop() { impl_->features.drop(); }
 TierCounts BatchMaker::tier_counts() const { return impl_->features.counts(); }
+BatchMaker::Parts BatchMaker::parts() {
+  return {.seeds = *impl_->seeds, .features = impl_->features, .layout = impl_->layout};
+}
 
 std::size_t BatchMaker::max_block_bytes(std::int64_t batch_size) const {
   if (batch_size < 1 || batch_size > kMaxBatchSize)
     throw Error(ErrorCode::kInvalid,
                 fmt::format("batch size {} is not between 1 and {}", batch_size, kMaxBatchSize));
-  BlockWriter layout;
-  Impl::Arrays arrays;
-  impl_->lay_out(impl_->worst_case(batch_size), layout, arrays);
-  return layout.bytes();
+  BlockWriter block;
+  BlockArrays::Places arrays;
+  impl_->layout.lay_out(impl_->worst_case(batch_size), block, arrays);
+  return block.bytes();
 }
 
 std::size_t BatchMaker::scratch_bytes() const {

@@ -17,13 +17,15 @@
 #include "core/batch/execution_options.h"
 #include "core/batch/held_share.h"
 #include "core/dataset/dataset.h"
+#include "core/maker/block_arrays.h"
+#include "core/maker/block_maker.h"
 #include "core/maker/mapped_features.h"
 #include "core/seeds/link_list.h"
 #include "core/seeds/node_list.h"
 
 namespace hopfeed {
 
-class BatchMaker {
+class BatchMaker : public BlockMaker {
  public:
   /// `dataset` and `seeds` must outlive the maker; `execution` changes no byte; `make_source` says where
   /// attributes come from. Throws kInvalid, kNotFound or kUnsupported.
@@ -34,21 +36,19 @@ class BatchMaker {
   BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
              const ExecutionOptions& execution = {},
              const FeatureSourceFactory& make_source = mapped_features);
-  ~BatchMaker();
+  ~BatchMaker() override;
 
-  /// Samples into scratch; returns the bytes of the block. `held`: the rows that the consumer has; where
-  /// leaving them out makes the block smaller it is a packed one (core/batch/packed_block.h). Throws kInvalid
-  /// for a key outside the list, kCorrupt naming file and row where the graph is damaged.
-  std::size_t sample(const BatchKey& key, HeldShare held = {});
-  /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered
-  /// attributes. `nearly_done` is called once where more than kLastBytes are gathered, when that many are
-  /// left.
-  static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
-  void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {});
-  /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
-  void drop();
-  /// Rows of its batches by where they were read.
-  TierCounts tier_counts() const;
+  std::size_t sample(const BatchKey& key, HeldShare held = {}) override;
+  void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) override;
+  void drop() override;
+  TierCounts tier_counts() const override;
+  /// What else fills blocks like its own shares with it, as long as it lives.
+  struct Parts {
+    SeedFields& seeds;
+    const BatchFeatures& features;
+    const BlockArrays& layout;
+  };
+  Parts parts();
   /// No batch of at most `batch_size` seeds (or links) is larger than this: from fanouts, node and edge
   /// counts.
   std::size_t max_block_bytes(std::int64_t batch_size) const;

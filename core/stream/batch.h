@@ -30,6 +30,13 @@ struct BatchRecord {
   double left = 0;   // and for what comes after it; released where that was earlier
 };
 
+/// A batch whose large arrays lie in the memory of a GPU: n_id, batch, edge_index, e_id and all attributes.
+struct DeviceForm {
+  BatchView head;                   // the block on the host, where those arrays are not written
+  const std::byte* data = nullptr;  // the whole block on the device, good for any stream from now on
+  int device = 0;                   // its number, as CUDA counts
+};
+
 /// Keeps the bytes of a batch. Its end gives them back, in whichever thread that is.
 class BatchOwner {
  public:
@@ -38,18 +45,33 @@ class BatchOwner {
   BatchOwner(const BatchOwner&) = delete;
   BatchOwner& operator=(const BatchOwner&) = delete;
   virtual BatchTimes times() const = 0;
+  /// Null: the batch is memory of the host.
+  virtual const DeviceForm* device_form() const { return nullptr; }
+  /// Of a batch on a device, the whole of it on the host, copied by the first call. Any thread.
+  virtual BatchView copied() const { return {}; }
+  /// Work on `stream` (a cudaStream_t) may read the batch, and was asked for before its end: its memory is
+  /// used again once that is done.
+  virtual void used_on(void* /*stream*/) const {}
 };
 
 /// Copies share the owner. May outlive the stream that it came from.
 class Batch {
  public:
-  Batch(BatchView view, std::shared_ptr<const BatchOwner> owner) : view_(view), owner_(std::move(owner)) {}
-  const BatchView& view() const { return view_; }
+  /// `view`: of the bytes on the host; of a batch on a device it is not read.
+  Batch(BatchView view, std::shared_ptr<const BatchOwner> owner)
+      : view_(view), owner_(std::move(owner)), device_(owner_ ? owner_->device_form() : nullptr) {}
+  /// A batch on a device is copied to the host by the first call.
+  BatchView view() const { return device_ == nullptr ? view_ : owner_->copied(); }
   BatchTimes times() const { return owner_->times(); }
+  /// Null: it lies in memory of the host.
+  const DeviceForm* device_form() const { return device_; }
+  /// BatchOwner::used_on.
+  void used_on(void* stream) const { owner_->used_on(stream); }
 
  private:
   BatchView view_;
   std::shared_ptr<const BatchOwner> owner_;
+  const DeviceForm* device_;
 };
 
 }  // namespace hopfeed

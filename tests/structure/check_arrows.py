@@ -13,7 +13,7 @@ ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "sampler", "
 # Folder -> folders it may include. Who may use the core may use all of its rooms.
 ARROWS = {
     "core": set(),
-    "gpu": {"core"},
+    "gpu": {"core", "channel"},
     "cache": {"core"},
     "channel": {"core"},
     "partition_tool": {"core", "cache"},

@@ -1,0 +1,39 @@
+// What fills the place of a batch block, two calls a batch: BatchMaker on the CPU, and what makes blocks in a
+// GPU's memory (gpu/block_maker_on.h).
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "core/batch/held_share.h"
+#include "core/batch/tier_counts.h"
+#include "core/draws/batch_key.h"
+
+namespace hopfeed {
+
+class BlockMaker {
+ public:
+  virtual ~BlockMaker() = default;
+  BlockMaker() = default;
+  BlockMaker(const BlockMaker&) = delete;
+  BlockMaker& operator=(const BlockMaker&) = delete;
+
+  /// Samples into scratch; returns the bytes of the block. `held`: the rows that the consumer has; where
+  /// leaving them out makes the block smaller it is a packed one (core/batch/packed_block.h). Throws kInvalid
+  /// for a key outside the list, kCorrupt naming file and row where the graph is damaged.
+  virtual std::size_t sample(const BatchKey& key, HeldShare held = {}) = 0;
+  /// Writes the block of the last `sample`, every byte of it (gaps are zeroed): ids, then the gathered
+  /// attributes. `nearly_done` is called once where more than kLastBytes are gathered, when that many are
+  /// left.
+  static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
+  virtual void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) = 0;
+  /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
+  virtual void drop() = 0;
+  /// The block that was written last, for the host to look through: a copy where it lies elsewhere. Good
+  /// until the next call.
+  virtual std::span<const std::byte> written(std::span<const std::byte> block) { return block; }
+  /// Rows of its batches by where they were read.
+  virtual TierCounts tier_counts() const = 0;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,27 @@
+// What a call of CUDA has come to, as an Error of ours.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace hopfeed::gpu {
+
+/// Throws what a call of CUDA has come to. `bytes`: what it was to take, where memory may be short.
+inline void check_cuda(cudaError_t status, const std::string& call, std::size_t bytes = 0) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // so that the next call does not meet it again
+  std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
+                        cudaGetErrorString(status);
+  if (status != cudaErrorMemoryAllocation) throw Error(ErrorCode::kIo, message);
+  std::size_t free = 0, all = 0;
+  if (cudaMemGetInfo(&free, &all) == cudaSuccess)
+    message += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";
+  throw Error(ErrorCode::kNoSpace,
+              message + "; lower batch_size or the fanouts, or take graph mode uva in place of cuda, or cpu");
+}
+#define HOPFEED_CUDA(call) ::hopfeed::gpu::check_cuda(call, #call)
+
+}  // namespace hopfeed::gpu

@@ -1,0 +1,152 @@
+// The suite of all streams over batches that lie in a device's memory, of which every host has a twin
+// (gpu/host_backend.h): plain memory that the host reads by copying it, and unmapped where a slot was given
+// back. Then what only such batches have.
+#include "worker_mode/device_stream.h"
+
+#include <gtest/gtest.h>
+
+#include "gpu/device_room_on.h"
+#include "gpu/host_backend.h"
+#include "tests/worker_mode/stream_conformance.h"
+
+namespace hopfeed {
+namespace {
+
+AvailableMemory plenty() { return {std::uint64_t{1} << 40, "a test"}; }
+
+template <class Backend>
+std::shared_ptr<gpu::DeviceRoom> room_of(const typename Backend::Options& options) {
+  return std::make_shared<gpu::DeviceRoomOn<Backend>>(options, plenty);
+}
+
+std::unique_ptr<BatchStream> open_on(LoaderOptions options, std::shared_ptr<gpu::DeviceRoom> room,
+                                     std::uint32_t held_millionths, GraphMode mode) {
+  options.execution.num_workers = 0;
+  options.execution.graph_mode = mode;
+  options.execution.device_batches = true;
+  options.execution.device_rows = {held_millionths};
+  options.deal.validate();
+  options.execution.validate();
+  return DeviceStream::open(options, std::move(room));
+}
+
+std::unique_ptr<BatchStream> forward(LoaderOptions options) {
+  return open_on(std::move(options), room_of<gpu::SerialBackend>({}), 0, GraphMode::kUva);
+}
+std::unique_ptr<BatchStream> shuffled(LoaderOptions options) {
+  return open_on(std::move(options),
+                 room_of<gpu::SerialBackend>({.order = gpu::ItemOrder::kShuffled, .seed = 5}), 400'000,
+                 GraphMode::kCuda);
+}
+std::unique_ptr<BatchStream> threads(LoaderOptions options) {
+  return open_on(std::move(options), room_of<gpu::ThreadedBackend>({.threads = 2}), HeldShare::kAll,
+                 GraphMode::kUva);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceStreams, StreamConformance,
+                         ::testing::Values(StreamKind{"Forward", forward, nullptr},
+                                           StreamKind{"Shuffled", shuffled, nullptr},
+                                           StreamKind{"Threads", threads, nullptr}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class DeviceBatches : public LoaderTestWithin<> {};
+
+TEST_F(DeviceBatches, DeviceHasTheBlock_AndTheHeadItsSizes) {
+  const LoaderOptions o = options(2);
+  const std::unique_ptr<BatchStream> stream = forward(o);
+  stream->begin_epoch(0);
+  std::int64_t batches = 0;
+  while (const std::optional<Batch> batch = stream->next()) {
+    const DeviceForm* form = batch->device_form();
+    ASSERT_NE(form, nullptr);
+    const BatchView whole = batch->view();
+    ASSERT_EQ(form->head.bytes().size(), whole.bytes().size());
+    EXPECT_EQ(std::memcmp(form->data, whole.bytes().data(), whole.bytes().size()), 0)
+        << "the twin's memory is the host's";
+    EXPECT_EQ(form->head.batch_size(), whole.batch_size());
+    EXPECT_TRUE(std::ranges::equal(form->head.num_sampled_nodes(), whole.num_sampled_nodes()));
+    EXPECT_TRUE(std::ranges::equal(form->head.num_sampled_edges(), whole.num_sampled_edges()));
+    EXPECT_TRUE(std::ranges::equal(form->head.input_id(), whole.input_id()));
+    EXPECT_EQ(form->head.edge_index().shape[1], whole.edge_index().shape[1]);
+    ++batches;
+  }
+  EXPECT_EQ(batches, stream->steps());
+}
+
+TEST_F(DeviceBatches, RowsAreCountedByWhoseMemoryTheyCameFrom) {
+  const LoaderOptions o = options(2);
+  for (const std::uint32_t held : {0U, 400'000U, HeldShare::kAll}) {
+    const std::unique_ptr<BatchStream> stream =
+        open_on(o, room_of<gpu::SerialBackend>({}), held, GraphMode::kUva);
+    stream->begin_epoch(0);
+    std::int64_t nodes = 0, attributes = 0;
+    while (const std::optional<Batch> batch = stream->next()) {
+      nodes += batch->view().num_nodes();
+      attributes = std::ssize(stream->meta().node_types[0].attrs);
+    }
+    const TierCounts tiers = stream->stats().tiers;
+    EXPECT_EQ(tiers.device_rows + tiers.memory_rows, nodes * attributes);
+    EXPECT_EQ(tiers.device_rows == 0, held == 0);
+    EXPECT_EQ(tiers.memory_rows == 0, held == HeldShare::kAll);
+  }
+}
+
+TEST_F(DeviceBatches, SlotIsWrittenAgainOnlyBehindTheStreamsThatReadIt) {
+  LoaderOptions o = options();
+  o.execution.num_slots = 1;
+  const std::unique_ptr<BatchStream> stream = forward(o);
+  gpu::HostStream compute;
+  stream->begin_epoch(0);
+  std::optional<Batch> batch = stream->next();
+  batch->used_on(&compute);
+  batch->used_on(&compute);
+  EXPECT_EQ(compute.finished, 0) << "the batch is there";
+  batch.reset();
+  batch = stream->next();
+  EXPECT_EQ(compute.finished, 2);
+  batch->used_on(&compute);
+  batch.reset();
+  stream->begin_epoch(1);
+  ASSERT_TRUE(stream->next());
+  EXPECT_EQ(compute.finished, 3);
+}
+
+// Kinds that the device does not sample are made by the CPU and copied, with the same bytes.
+TEST_F(DeviceBatches, KindsOfTheCpu_ComeToTheDeviceToo) {
+  for (int variant = 0; variant < 4; ++variant) {
+    LoaderOptions o = options(2);
+    if (variant == 0) o.batch.subgraph = Subgraph::kInduced;
+    if (variant == 1) o.batch.subgraph = Subgraph::kBidirectional;
+    if (variant == 2) o.batch.labor = true;
+    if (variant == 3) o.batch.disjoint = true;  // and one that it does sample
+    const std::unique_ptr<BatchStream> stream = shuffled(o);
+    EXPECT_EQ(loaded(*stream), expected(o)) << "variant " << variant;
+  }
+}
+
+TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
+  LoaderOptions o = options();
+  const auto error = [&](auto change) {
+    ExecutionOptions execution = o.execution;
+    execution.num_workers = 0;
+    execution.graph_mode = GraphMode::kUva;
+    execution.device_batches = true;
+    change(execution);
+    return error_of([&] { execution.validate(); });
+  };
+  EXPECT_EQ(error([](ExecutionOptions&) {}), "no error");
+  EXPECT_NE(error([](ExecutionOptions& e) { e.num_workers = 2; }).find("num_workers 0 (it is 2)"),
+            std::string::npos);
+  EXPECT_NE(error([](ExecutionOptions& e) { e.graph_mode = GraphMode::kCpu; }).find("(it is cpu)"),
+            std::string::npos);
+  EXPECT_NE(error([](ExecutionOptions& e) { e.features.from = FeaturesFrom::kFile; }).find("from files"),
+            std::string::npos);
+  EXPECT_NE(error([](ExecutionOptions& e) {
+              e.device_batches = false;
+              e.device_rows = {5};
+            }).find("device_rows"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hopfeed

@@ -1,0 +1,88 @@
+// See device_stream.h.
+#include "worker_mode/device_stream.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/sampler/sampler_plugin.h"
+#include "worker_mode/batch_filler.h"
+#include "worker_mode/loader_source.h"
+#include "worker_mode/quiet_thread.h"
+#include "worker_mode/slot_fillers.h"
+#include "worker_mode/slot_keeper.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr std::chrono::milliseconds kNap{20};  // the longest that the end of the stream goes unnoticed
+
+}  // namespace
+
+std::unique_ptr<DeviceStream> DeviceStream::open(const LoaderOptions& options,
+                                                 std::shared_ptr<gpu::DeviceRoom> room) {
+  for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
+  check_batch_options(options.batch);
+  auto dataset = std::make_unique<const Dataset>(options.dataset,
+                                                 DatasetOptions{.huge_pages = options.execution.huge_pages});
+  auto source = loader_source(options, *dataset);
+  return std::unique_ptr<DeviceStream>(
+      new DeviceStream(options, std::move(room), std::move(dataset), std::move(source)));
+}
+
+DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::DeviceRoom> room,
+                           std::unique_ptr<const Dataset> dataset, std::unique_ptr<const BatchSource> source)
+    : ChannelStream(options, loader_spec(options, *dataset, *source), dataset->meta(), source->size()),
+      room_(std::move(room)),
+      dataset_(std::move(dataset)),
+      source_(std::move(source)) {
+  const std::size_t worst = source_->maker(*dataset_, options.batch).max_block_bytes(options.deal.batch_size);
+  make_channel(options, {.worst_block = worst, .scratch = {}, .available = room_->available()},
+               {.makers = "thread that makes batches"},
+               [this](std::size_t size) { return room_->slots(size); });
+  maker_ = room_->maker(*dataset_, *source_, options.batch,
+                        {.place = options.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
+                                                                                   : gpu::GraphPlace::kHost,
+                         .held = options.execution.device_rows},
+                        host()->memory());
+  SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
+  host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));
+  thread_ = std::thread([this, options] { fill(options); });
+  await_ready(*host(), options.execution.start_deadline);
+}
+
+DeviceStream::~DeviceStream() {
+  if (!host()->in_own_process()) {  // a fork has none of the threads
+    thread_.detach();
+    return;
+  }
+  host()->terminate();
+  thread_.join();
+  host()->close();
+}
+
+void DeviceStream::fill(const LoaderOptions& options) {
+  try {
+    WorkerPort port(host()->view(), 0, /*doorbell=*/-1);
+    BatchFiller filler(port, *maker_, {.seed = options.seed, .check_finite = options.execution.check_finite});
+    port.report_ready();
+    while (!port.terminating()) {
+      host()->service();
+      if (!filler.under_way()) {
+        const std::optional<Claim> claim = port.claim(kNap);
+        if (!claim) continue;
+        filler.begin(*claim);
+        filler.ask();
+      } else if (!filler.try_finish()) {
+        port.await_grant(filler.claim(), filler.bytes(), kNap);
+      }
+    }
+  } catch (const Error& error) {
+    host()->fail(error);
+  } catch (const std::exception& error) {
+    host()->fail(Error(ErrorCode::kIo, std::string("the thread that makes batches: ") + error.what()));
+  }
+}
+
+}  // namespace hopfeed

@@ -1,0 +1,36 @@
+// The stream whose batches lie in the memory of a GPU, for a trainer on that GPU: a thread of this process
+// makes them on a stream of the device's own, into slots of a channel ahead of the trainer, so that order,
+// errors, bounds and what is told of each batch are those of worker mode. Kernels of one process share the
+// card, those of two only take turns there. A crash ends the caller.
+#pragma once
+#include <memory>
+#include <thread>
+
+#include "core/dataset/dataset.h"
+#include "core/maker/batch_source.h"
+#include "core/maker/block_maker.h"
+#include "gpu/device_room.h"
+#include "worker_mode/channel_stream.h"
+
+namespace hopfeed {
+
+class DeviceStream final : public ChannelStream {
+ public:
+  /// As Loader's constructor, of options that are checked. `room`: the device, cuda_engine.h's or a host's.
+  static std::unique_ptr<DeviceStream> open(const LoaderOptions& options,
+                                            std::shared_ptr<gpu::DeviceRoom> room);
+  ~DeviceStream() override;
+
+ private:
+  DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::DeviceRoom> room,
+               std::unique_ptr<const Dataset> dataset, std::unique_ptr<const BatchSource> source);
+  void fill(const LoaderOptions& options);
+
+  const std::shared_ptr<gpu::DeviceRoom> room_;
+  const std::unique_ptr<const Dataset> dataset_;
+  const std::unique_ptr<const BatchSource> source_;
+  std::unique_ptr<BlockMaker> maker_;
+  std::thread thread_;
+};
+
+}  // namespace hopfeed
