@@ -39,6 +39,7 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
                              const DeviceSamplerOptions& device)
     : dataset_(dataset),
       options_(options),
+      results_on_device_(device.results_on_device),
       cpu_(dataset, options),
       types_(plan_edge_types(dataset, options)) {
   for (int t = 0; t < dataset.num_node_types(); ++t)
@@ -154,20 +155,18 @@ void DeviceSampler::take_result(std::size_t num_seeds) {
     const gpu::EngineNodes& nodes = got.nodes[t];
     // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
     const bool has_rows = meta.has_rows(meta.node_types[t]);
-    const bool split = options_.trees() && nodes.trees != nullptr;
     result_.nodes[t] = {.dataset_ids = {nodes.ids, nodes.count},
                         .original_ids = {nodes.original_ids, has_rows ? nodes.expanded : 0},
                         .per_hop = nodes.per_hop,
-                        .trees = {nodes.trees, split ? nodes.count : 0}};
+                        .trees = {nodes.trees, options_.trees() && !results_on_device_ ? nodes.count : 0}};
     result_.num_seeds += nodes.per_hop[0];
   }
   for (std::size_t e = 0; e < result_.edges.size(); ++e) {
     const gpu::EngineEdges& edges = got.edges[e];
     const std::size_t dst = static_cast<std::size_t>(types_[e].csc.dst_type);
-    const bool there = edges.targets != nullptr;
     result_.edges[e] = {.sources = {edges.sources, edges.count},
-                        .per_dst = {edges.per_dst, there ? 0 : got.nodes[dst].expanded},
-                        .targets = {edges.targets, there ? edges.count : 0},
+                        .per_dst = {edges.per_dst, results_on_device_ ? 0 : got.nodes[dst].expanded},
+                        .targets = {edges.targets, results_on_device_ ? edges.count : 0},
                         .edge_ids = {edges.edge_ids, options_.edge_ids ? edges.count : 0},
                         .positions = {edges.positions, types_[e].positions ? edges.count : 0},
                         .per_hop = edges.per_hop};

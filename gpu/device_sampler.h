@@ -62,6 +62,7 @@ class DeviceSampler : public Sampler {
 
   const Dataset& dataset_;
   const BatchOptions options_;
+  const bool results_on_device_;
   NeighborSampler cpu_;
   std::vector<EdgeTypePlan> types_;
   int node_bits_ = 0;

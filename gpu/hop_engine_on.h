@@ -20,6 +20,7 @@
 #include "gpu/device_array.h"
 #include "gpu/device_views.h"
 #include "gpu/engine_memory.h"
+#include "gpu/engine_results.h"
 #include "gpu/hop_bounds.h"
 #include "gpu/hop_engine.h"
 #include "gpu/local_id_kernels.h"
@@ -373,81 +374,14 @@ class HopEngineOn : public HopEngine {
     }
   }
 
-  template <class T>
-  void copy_out(const T* from, Pinned<T>& to, std::uint64_t bound, const std::uint64_t* count) {
-    to.reserve(bound);
-    backend_.launch(bound, CopyOut<T>{from, to.data(), count});
-  }
-
   Fallback finish() {
-    for (std::size_t t = 0; t < nodes_.size() && !plan_.results_on_device; ++t)
-      copy_out_nodes(nodes_[t], static_cast<int>(t));
-    for (std::size_t e = 0; e < edges_.size() && !plan_.results_on_device; ++e)
-      copy_out_edges(edges_[e], static_cast<int>(e));
-    memory_.host_seed_index.reserve(num_seeds_);
-    backend_.copy(memory_.host_seed_index.data(), memory_.seed_index.data(),
-                  num_seeds_ * sizeof(std::uint32_t));
+    const EngineResults<Backend> results{plan_, backend_, memory_, nodes_, edges_, counters_};
+    results.copy_out(num_seeds_);
     read_counters();
     const Counters known = host_counters();
     if (known.flag() != 0) return static_cast<Fallback>(known.flag());
-    for (std::size_t t = 0; t < nodes_.size(); ++t) take_nodes(known, static_cast<int>(t));
-    for (std::size_t e = 0; e < edges_.size(); ++e) take_edges(known, static_cast<int>(e));
-    result_.seed_index = memory_.host_seed_index.data();
+    results.tell(known, result_);
     return Fallback::kNone;
-  }
-
-  void copy_out_nodes(Nodes& nodes, int type) {
-    const std::uint64_t* count = &counters_.nodes(type);
-    if (plan_.trees) {
-      nodes.host_ids.reserve(nodes.bound);
-      nodes.host_trees.reserve(nodes.bound);
-      backend_.launch(nodes.bound, CopyOutTrees{nodes.ids.data(), nodes.host_ids.data(),
-                                                nodes.host_trees.data(), count, plan_.node_bits});
-    } else {
-      copy_out(reinterpret_cast<const std::int64_t*>(nodes.ids.data()), nodes.host_ids, nodes.bound, count);
-    }
-    copy_out(nodes.original_ids.data(), nodes.host_original_ids, nodes.expanded_bound,
-             &counters_.expanded(type));
-  }
-
-  void copy_out_edges(Edges& edges, int type) {
-    const EdgePlan& plan = plan_.edge_types[static_cast<std::size_t>(type)];
-    const std::uint64_t* count = &counters_.edges(type);
-    copy_out(edges.sources.data(), edges.host_sources, edges.bound, count);
-    copy_out(edges.per_dst.data(), edges.host_per_dst,
-             nodes_[static_cast<std::size_t>(plan.dst_type)].expanded_bound,
-             &counters_.expanded(plan.dst_type));
-    if (plan_.edge_ids) copy_out(edges.edge_ids.data(), edges.host_edge_ids, edges.bound, count);
-    if (plan.positions) copy_out(edges.positions.data(), edges.host_positions, edges.bound, count);
-  }
-
-  void take_nodes(const Counters& known, int type) {
-    const Nodes& nodes = nodes_[static_cast<std::size_t>(type)];
-    EngineNodes& out = result_.nodes[static_cast<std::size_t>(type)];
-    const bool there = plan_.results_on_device;
-    out.ids = there ? reinterpret_cast<const std::int64_t*>(nodes.ids.data()) : nodes.host_ids.data();
-    out.trees = nodes.host_trees.data();
-    out.original_ids = there ? nodes.original_ids.data() : nodes.host_original_ids.data();
-    out.count = known.nodes(type);
-    out.expanded = known.expanded(type);
-    out.per_hop.clear();
-    for (int hop = 0; hop <= plan_.hops; ++hop)
-      out.per_hop.push_back(static_cast<std::int64_t>(known.nodes_of_hop(type, hop)));
-  }
-
-  void take_edges(const Counters& known, int type) {
-    const Edges& edges = edges_[static_cast<std::size_t>(type)];
-    EngineEdges& out = result_.edges[static_cast<std::size_t>(type)];
-    const bool there = plan_.results_on_device;
-    out.sources = there ? edges.sources.data() : edges.host_sources.data();
-    out.per_dst = edges.host_per_dst.data();
-    out.targets = edges.targets.data();
-    out.edge_ids = there ? edges.edge_ids.data() : edges.host_edge_ids.data();
-    out.positions = there ? edges.positions.data() : edges.host_positions.data();
-    out.count = known.edges(type);
-    out.per_hop.clear();
-    for (int hop = 0; hop < plan_.hops; ++hop)
-      out.per_hop.push_back(static_cast<std::int64_t>(known.edges_of_hop(type, hop)));
   }
 
   const EnginePlan plan_;
