@@ -95,6 +95,13 @@ AvailableMemory free_device_memory() {
 
 }  // namespace
 
+void pin_memory(void* at, std::size_t bytes) {
+  const std::string why = why_no_gpu();
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  check_cuda(cudaHostRegister(at, bytes, cudaHostRegisterPortable), "cudaHostRegister", bytes);
+}
+void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
+
 std::shared_ptr<DeviceRoom> make_cuda_room() {
   const std::string why = why_no_gpu();
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);

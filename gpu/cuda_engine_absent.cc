@@ -1,6 +1,7 @@
 // Stands in for cuda_engine.cu where hopfeed is built without CUDA.
 #include "core/base/error.h"
 #include "gpu/cuda_engine.h"
+#include "gpu/registered_memory.h"
 
 namespace hopfeed::gpu {
 
@@ -12,6 +13,9 @@ std::string why_no_gpu() {
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
   throw Error(ErrorCode::kNotFound, why_no_gpu());
 }
+
+void pin_memory(void* /*at*/, std::size_t /*bytes*/) { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
+void unpin_memory(void* /*at*/) noexcept {}
 
 std::shared_ptr<DeviceRoom> make_cuda_room() { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
 

@@ -10,4 +10,10 @@ const void* register_memory(const void* array, std::size_t bytes);
 /// Once for each register_memory() of the array.
 void unregister_memory(const void* array) noexcept;
 
+/// Pins whole pages of memory that is read and written, so that a device copies from it and to it by itself.
+/// Throws kNotFound where there is no GPU, kIo with what CUDA said.
+void pin_memory(void* at, std::size_t bytes);
+/// The inverse, of a whole range.
+void unpin_memory(void* at) noexcept;
+
 }  // namespace hopfeed::gpu

@@ -11,6 +11,7 @@
 #include "core/base/memory_limits.h"
 #include "core/base/thread_annotations.h"
 #include "core/batch/aligned_block.h"
+#include "gpu/registered_memory.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/torchrun_environment.h"
@@ -90,18 +91,31 @@ void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker&
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,
                                  LoaderChannelOptions told, const MakeChannelMemory& make) {
-  host_ = std::make_shared<ChannelHost>(
+  const ChannelPlan plan =
       plan_channel(options.execution, options.batch.bounded(),
                    {.worst_block = needs.worst_block,
                     .scratch = needs.scratch,
                     .batch_size = deal_.batch_size,
                     .available = needs.available.bytes > 0 ? needs.available : available_memory(),
-                    .local_world = local_ranks().world}),
-      make);
+                    .local_world = local_ranks().world});
+  host_ = std::make_shared<ChannelHost>(plan, [&](std::size_t size) {
+    return options.execution.pin_slots ? pinned_slots(plan.shape, make(size)) : make(size);
+  });
   told.rank = deal_.rank;
   told.world_size = deal_.world_size;
   told.observer = options.observer;
   channel_ = std::make_shared<LoaderChannel>(host_, std::move(told));
+}
+
+std::unique_ptr<ChannelMemory> ChannelStream::pinned_slots(const ChannelShape& shape,
+                                                           std::unique_ptr<ChannelMemory> memory) {
+  auto pinned = std::make_unique<PinnedMemory>(std::move(memory),
+                                               Pinning{.pin = gpu::pin_memory,
+                                                       .unpin = gpu::unpin_memory,
+                                                       .slots_begin = ChannelView::data_offset(shape),
+                                                       .slot_stride = shape.slot_stride});
+  pinned_slots_ = pinned.get();
+  return pinned;
 }
 
 void ChannelStream::begin_epoch(std::int64_t epoch, std::int64_t start) {
@@ -139,6 +153,13 @@ void ChannelStream::drop_taken() {
 
 StreamStats ChannelStream::stats() const {
   StreamStats stats = channel_->stats();
+  if (pinned_slots_ != nullptr) {
+    const MutexLock lock(host_->mutex);  // which guards reserve and punch
+    const PinnedMemory::State& pinned = pinned_slots_->state();
+    stats.pinned_bytes = pinned.bytes;
+    stats.pinning_seconds = pinned.seconds;
+    stats.why_not_pinned = pinned.refused;
+  }
   if (completer_) {
     stats.feature_rows = completer_->counts().rows;
     stats.held_rows = completer_->counts().held;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "channel/pinned_memory.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_maker.h"
 #include "core/stream/batch_stream.h"
@@ -60,6 +61,8 @@ class ChannelStream : public BatchStream {
  private:
   void require_own_process() const;
   void drop_taken();
+  std::unique_ptr<ChannelMemory> pinned_slots(const ChannelShape& shape,
+                                              std::unique_ptr<ChannelMemory> memory);
   std::shared_ptr<const BatchOwner> lease_of(const LoaderChannel::Taken& taken) const;
 
   const BatchSpec spec_;
@@ -67,6 +70,7 @@ class ChannelStream : public BatchStream {
   const DealOptions deal_;
   const std::int64_t num_seeds_;
   const std::chrono::milliseconds patience_;
+  PinnedMemory* pinned_slots_ = nullptr;  // the host's memory, where slots are pinned
   std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
   std::optional<BatchCompleter> completer_;

@@ -34,6 +34,9 @@ struct ExecutionOptions {
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
   /// Of neighbour samplers (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
   GraphMode graph_mode = GraphMode::kCpu;
+  /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
+  /// be, StreamStats::why_not_pinned says so, and batches come all the same.
+  bool pin_slots = false;
   /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): a thread of this process
   /// makes them, so num_workers is 0, and graph_mode uva or cuda.
   bool device_batches = false;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "core/base/huge_pages.h"
 #include "core/batch/deal.h"
@@ -34,6 +35,11 @@ struct StreamStats {
   // did not have to travel, and what the held rows take.
   std::int64_t feature_rows = 0, held_rows = 0;
   std::size_t held_bytes = 0;
+  /// Of slots that are pinned for a GPU: bytes now, seconds that pinning took so far, and why there are none
+  /// (empty: they are, or nobody asked for it).
+  std::size_t pinned_bytes = 0;
+  double pinning_seconds = 0;
+  std::string why_not_pinned = {};
   /// Where the workers of this machine read the rows of the batches that they made.
   TierCounts tiers;
 };

@@ -1,0 +1,49 @@
+// ChannelMemory whose slots are pinned as they are granted, so that a GPU copies from them without the host's
+// help: over any other memory, in the one process that copies. What pins is somebody else's business (CUDA,
+// in gpu/registered_memory.h).
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "channel/memory.h"
+
+namespace hopfeed {
+
+struct Pinning {
+  /// Pins a range of whole pages; throws Error where the system refuses.
+  std::function<void(std::byte* at, std::size_t bytes)> pin;
+  /// The inverse, of a whole range. Waits for nobody: what copies from it has ended.
+  std::function<void(std::byte* at)> unpin;
+  std::size_t slots_begin = 0, slot_stride = 1;  // a range never crosses from slot to slot
+};
+
+class PinnedMemory final : public ChannelMemory {
+ public:
+  PinnedMemory(std::unique_ptr<ChannelMemory> memory, Pinning pinning);
+  ~PinnedMemory() override;
+
+  void reserve(std::size_t offset, std::size_t bytes) override;
+  void punch(std::size_t offset, std::size_t bytes) override;
+  std::size_t allocated() const override { return memory_->allocated(); }
+  int fd() const override { return memory_->fd(); }
+  struct State {
+    std::size_t bytes = 0;     // pinned now
+    double seconds = 0;        // that pinning and unpinning took so far
+    std::string refused = {};  // why a range could not be pinned; none is from then on, and copies are slower
+  };
+  const State& state() const { return state_; }
+
+ private:
+  void pin(std::size_t begin, std::size_t end);
+  void unpin(std::size_t begin);
+
+  const std::unique_ptr<ChannelMemory> memory_;
+  const Pinning pinning_;
+  State state_;
+  std::map<std::size_t, std::size_t> ranges_;  // bytes of each slot, by where it begins
+};
+
+}  // namespace hopfeed
