@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <vector>
 
@@ -30,7 +31,7 @@ class CudaBackend {
   }
   ~CudaBackend() {
     cudaStreamSynchronize(stream_);
-    cudaFree(scan_memory_);
+    cudaFree(scratch_);
     for (void* copy : graph_) cudaFree(copy);
     for (const void* array : registered_) unregister_memory(array);
     cudaStreamDestroy(stream_);
@@ -71,6 +72,12 @@ class CudaBackend {
   void copy(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) HOPFEED_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   }
+  void copy_rows(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+                 std::size_t row_bytes, std::size_t rows) {
+    if (row_bytes > 0 && rows > 0)
+      HOPFEED_CUDA(
+          cudaMemcpy2DAsync(to, to_stride, from, from_stride, row_bytes, rows, cudaMemcpyDefault, stream_));
+  }
   void fill(void* at, int byte, std::size_t bytes) {
     if (bytes > 0) HOPFEED_CUDA(cudaMemsetAsync(at, byte, bytes, stream_));
   }
@@ -83,14 +90,18 @@ class CudaBackend {
   void exclusive_scan(std::uint64_t* numbers, std::uint64_t n) {
     std::size_t bytes = 0;
     HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, numbers, n, stream_));
-    if (bytes > scan_bytes_) {
-      if (scan_memory_ != nullptr) release(scan_memory_, Where::kDevice);
-      scan_memory_ = nullptr;
-      scan_bytes_ = 0;
-      scan_memory_ = allocate(2 * bytes, Where::kDevice);
-      scan_bytes_ = 2 * bytes;
-    }
-    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(scan_memory_, bytes, numbers, n, stream_));
+    reserve_scratch(bytes);
+    HOPFEED_CUDA(cub::DeviceScan::ExclusiveSum(scratch_, bytes, numbers, n, stream_));
+  }
+  void sort_by(const std::int64_t* keys, std::int64_t* sorted_keys, const std::uint32_t* values,
+               std::uint32_t* sorted_values, std::uint64_t n, int key_bits) {
+    if (n == 0) return;
+    std::size_t bytes = 0;
+    HOPFEED_CUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys, values, sorted_values, n,
+                                                 0, key_bits, stream_));
+    reserve_scratch(bytes);
+    HOPFEED_CUDA(cub::DeviceRadixSort::SortPairs(scratch_, bytes, keys, sorted_keys, values, sorted_values, n,
+                                                 0, key_bits, stream_));
   }
   void wait() {
     HOPFEED_CUDA(cudaStreamSynchronize(stream_));
@@ -118,10 +129,20 @@ class CudaBackend {
  private:
   static constexpr unsigned kBlock = 128;
 
+  /// Of the scans and sorts.
+  void reserve_scratch(std::size_t bytes) {
+    if (bytes <= scratch_bytes_) return;
+    if (scratch_ != nullptr) release(scratch_, Where::kDevice);
+    scratch_ = nullptr;
+    scratch_bytes_ = 0;
+    scratch_ = allocate(2 * bytes, Where::kDevice);
+    scratch_bytes_ = 2 * bytes;
+  }
+
   cudaStream_t stream_ = nullptr;
   CudaBacking backing_;
-  void* scan_memory_ = nullptr;
-  std::size_t scan_bytes_ = 0;
+  void* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
   std::vector<void*> graph_;
   std::vector<const void*> registered_;
   std::uint64_t waits_ = 0;

@@ -18,6 +18,7 @@ struct Registered {
   struct Range {
     std::uintptr_t device = 0;  // of the first page
     std::size_t users = 0;
+    bool ours = true;  // else it was pinned before
   };
   std::map<std::uintptr_t, Range> ranges;  // by the first page: an array has pages of its own
 };
@@ -29,6 +30,13 @@ Registered& registered() {
 
 std::uintptr_t first_page(const void* array) {
   return reinterpret_cast<std::uintptr_t>(array) / kPage * kPage;
+}
+
+/// By whoever allocated it: CUDA registers nothing a second time.
+bool is_pinned(const void* array) {
+  cudaPointerAttributes attributes{};
+  check_cuda(cudaPointerGetAttributes(&attributes, array), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeHost;
 }
 
 }  // namespace
@@ -43,16 +51,18 @@ const void* register_memory(const void* array, std::size_t bytes) {
     const std::size_t whole = (at + bytes - begin + kPage - 1) / kPage * kPage;
     void* device = nullptr;
     try {
-      check_cuda(
-          cudaHostRegister(pages, whole,
-                           cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly),
-          "the graph cannot be read in place (take graph mode cuda or cpu): cudaHostRegister", whole);
-      check_cuda(cudaHostGetDevicePointer(&device, pages, 0), "cudaHostGetDevicePointer");
+      range.ours = !is_pinned(array);
+      if (range.ours)
+        check_cuda(
+            cudaHostRegister(pages, whole,
+                             cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly),
+            "the graph cannot be read in place (take graph mode cuda or cpu): cudaHostRegister", whole);
+      check_cuda(cudaHostGetDevicePointer(&device, const_cast<void*>(array), 0), "cudaHostGetDevicePointer");
     } catch (...) {
       all.ranges.erase(begin);
       throw;
     }
-    range.device = reinterpret_cast<std::uintptr_t>(device);
+    range.device = reinterpret_cast<std::uintptr_t>(device) - (at - begin);
   }
   ++range.users;
   return reinterpret_cast<const void*>(range.device + (at - begin));
@@ -64,7 +74,7 @@ void unregister_memory(const void* array) noexcept {
   const std::lock_guard lock(all.mutex);
   const auto found = all.ranges.find(begin);
   if (found == all.ranges.end() || --found->second.users > 0) return;
-  cudaHostUnregister(reinterpret_cast<void*>(begin));
+  if (found->second.ours) cudaHostUnregister(reinterpret_cast<void*>(begin));
   all.ranges.erase(found);
 }
 

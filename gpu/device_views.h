@@ -20,6 +20,19 @@ enum class Fallback : std::uint64_t {
   kEnd
 };
 
+/// Which partition owns a node: the last one of `parts` that begins at it or before.
+HOPFEED_HOST_DEVICE inline int partition_of(const std::int64_t* offsets, int parts, std::int64_t node) {
+  int lo = 0, hi = parts;
+  while (hi - lo > 1) {
+    const int mid = (lo + hi) / 2;
+    if (node >= offsets[mid])
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
 /// The rows of one partition of one edge type (graph_view.h).
 struct DevicePart {
   const RowRecord* rows = nullptr;
@@ -40,15 +53,7 @@ struct DeviceEdges {
   std::uint64_t num_src = 0;
 
   HOPFEED_HOST_DEVICE int partition_of(std::int64_t node) const {
-    int lo = 0, hi = num_parts;
-    while (hi - lo > 1) {
-      const int mid = (lo + hi) / 2;
-      if (node >= partition_offsets[mid])
-        lo = mid;
-      else
-        hi = mid;
-    }
-    return lo;
+    return gpu::partition_of(partition_offsets, num_parts, node);
   }
 };
 

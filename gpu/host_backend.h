@@ -8,8 +8,11 @@
 //   place_graph         an array of the host as the device reads it: in place, or a copy of it
 //   copy, fill          from anywhere to anywhere, behind what was asked for before; of memory of the caller
 //                       only by the time of wait()
+//   copy_rows           the same of rows of one width, which may lie farther apart on either side
 //   launch(n, kernel)   kernel(i) for each i below n, in any order
 //   exclusive_scan      each of n numbers becomes the sum of those before it
+//   sort_by             keys in rising order, each with its value, into other arrays; keys are not negative
+//                       and have so many bits
 //   wait                all of the above is done and can be read by the host
 // and for slot_memory_on.h:
 //   reserve_range, free_range   addresses of the device without memory
@@ -70,6 +73,12 @@ class HostMemory {
   void copy(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  void copy_rows(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+                 std::size_t row_bytes, std::size_t rows) {
+    for (std::size_t i = 0; i < rows; ++i)
+      copy(static_cast<char*>(to) + i * to_stride, static_cast<const char*>(from) + i * from_stride,
+           row_bytes);
+  }
   void fill(void* at, int byte, std::size_t bytes) {
     if (bytes > 0) std::memset(at, byte, bytes);
   }
@@ -79,6 +88,17 @@ class HostMemory {
       const std::uint64_t number = numbers[i];
       numbers[i] = sum;
       sum += number;
+    }
+  }
+  void sort_by(const std::int64_t* keys, std::int64_t* sorted_keys, const std::uint32_t* values,
+               std::uint32_t* sorted_values, std::uint64_t n, int /*key_bits*/) {
+    std::vector<std::uint64_t> order(n);
+    for (std::uint64_t i = 0; i < n; ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint64_t a, std::uint64_t b) { return keys[a] < keys[b]; });
+    for (std::uint64_t i = 0; i < n; ++i) {
+      sorted_keys[i] = keys[order[i]];
+      sorted_values[i] = values[order[i]];
     }
   }
   void wait() { ++waits_; }

@@ -4,6 +4,7 @@
 
 #include "gpu/cuda_engine.h"
 #include "tests/gpu/device_rounds.h"
+#include "tests/gpu/row_rounds.h"
 
 namespace hopfeed {
 namespace {
@@ -58,6 +59,20 @@ TEST_F(OneCard, ABatchOfManyThreads_IsTheCpus) {
       EXPECT_EQ(device.batches(gpu::Fallback::kNone), 3u);
     }
   }
+}
+
+TEST_F(OneCard, RowsOfAnyTable_AreTheTables) {
+  const gpu::RowCounts counts =
+      testing::run_row_rounds({.configurations = 450, .seed = 21, .reader = [](testing::Rounds&) {
+                                 return testing::RowReaderFactory(testing::make_cuda_row_reader);
+                               }});
+  EXPECT_GT(counts.on_device, 10'000u);
+  EXPECT_GT(counts.over_uva, 10'000u);
+}
+
+TEST_F(OneCard, RowsOfEachHalf_AreTheFloatsThatTheCpuMakes) {
+  testing::expect_every_half(ElementType::kFloat16, testing::make_cuda_row_reader);
+  testing::expect_every_half(ElementType::kBfloat16, testing::make_cuda_row_reader);
 }
 
 }  // namespace
