@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <utility>
 
 #include "core/base/saturating.h"
 #include "core/base/scratch.h"
@@ -28,6 +30,8 @@ const char* to_string(gpu::Fallback reason) {
       return "weighted row of few heavy edges";
     case gpu::Fallback::kDamaged:
       return "damaged graph";
+    case gpu::Fallback::kWarming:
+      return "the GPU is not up yet";
     case gpu::Fallback::kNone:
     case gpu::Fallback::kEnd:
       break;
@@ -49,8 +53,29 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
   result_.edges.resize(types_.size());
   excluded_.resize(types_.size());
   if (!runs_on_devices(options)) return;
-  engine_ = device.make_engine(make_plan(device));
-  fixed_pinned_ = engine_->pinned_bytes();
+  fixed_pinned_ = gpu::Counters{.node_types = dataset.num_node_types(),
+                                .edge_types = static_cast<int>(types_.size()),
+                                .hops = static_cast<int>(options.fanouts.size())}
+                      .size() *
+                  sizeof(std::uint64_t);
+  if (!device.warm)
+    engine_ = device.make_engine(make_plan(device));
+  else
+    coming_ = std::async(std::launch::async, [make = device.make_engine, plan = make_plan(device)] {
+                return std::shared_ptr<gpu::HopEngine>(make(plan));
+              }).share();
+}
+
+/// Whether there is an engine now.
+bool DeviceSampler::is_up() {
+  if (engine_ == nullptr && coming_.valid() &&
+      coming_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    wait_until_up();
+  return engine_ != nullptr;
+}
+
+void DeviceSampler::wait_until_up() {
+  if (engine_ == nullptr && coming_.valid()) engine_ = coming_.get();
 }
 
 gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) const {
@@ -95,7 +120,9 @@ const Sample& DeviceSampler::sample(const SampleRequest& request) {
 }
 
 gpu::Fallback DeviceSampler::sample_there(const SampleRequest& request) {
-  const gpu::Fallback reason = engine_ ? start(request) : gpu::Fallback::kKind;
+  const gpu::Fallback reason = is_up()           ? start(request)
+                               : coming_.valid() ? gpu::Fallback::kWarming
+                                                 : gpu::Fallback::kKind;
   ++batches_[static_cast<std::size_t>(reason)];
   return reason;
 }
@@ -182,7 +209,7 @@ std::size_t DeviceSampler::scratch_bytes() const {
 // Results take as much as the engine's bounds say, which do not mind that an edge type may run out of edges.
 std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
   const std::size_t bytes = cpu_.max_scratch_bytes(seeds);
-  if (!engine_) return bytes;
+  if (!engine_ && !coming_.valid()) return bytes;
   const std::int64_t trees = options_.trees() ? total_of(seeds) : 1;
   const auto all_nodes = [&](std::size_t t) {
     return saturating_product(dataset_.num_nodes(static_cast<int>(t)), trees);

@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct DeviceSamplerOptions {
   gpu::EngineFactory make_engine;
   /// EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
+  /// The engine is made on a thread of its own, since a CUDA context and a graph that is copied or pinned
+  /// take seconds; the CPU samples meanwhile, also behind each restart of a worker. What goes wrong is thrown
+  /// by the next sample().
+  bool warm = false;
   bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
 };
 
@@ -50,12 +55,15 @@ class DeviceSampler : public Sampler {
   int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
+  /// Until the engine is there, where it is made meanwhile. Throws what went wrong.
+  void wait_until_up();
   /// How often the host has waited for the device; 0 where nothing of these options runs there.
   std::uint64_t waits() const { return engine_ ? engine_->waits() : 0; }
 
  private:
   gpu::EnginePlan make_plan(const DeviceSamplerOptions& device) const;
   gpu::Fallback start(const SampleRequest& request);
+  bool is_up();
   void name_streams(const BatchKey& key);
   bool take_excluded(const ExcludedEdges& excluded);
   void take_result(std::size_t num_seeds);
@@ -66,8 +74,9 @@ class DeviceSampler : public Sampler {
   NeighborSampler cpu_;
   std::vector<EdgeTypePlan> types_;
   int node_bits_ = 0;
-  std::unique_ptr<gpu::HopEngine> engine_;  // null: the device does not sample so
-  std::size_t fixed_pinned_ = 0;            // of it, before the first batch
+  std::shared_ptr<gpu::HopEngine> engine_;  // null: the device does not sample so, or not yet
+  std::shared_future<std::shared_ptr<gpu::HopEngine>> coming_;  // where it is made meanwhile
+  std::size_t fixed_pinned_ = 0;                                // of it, before the first batch
   std::array<std::uint64_t, static_cast<std::size_t>(gpu::Fallback::kEnd)> batches_{};
   std::vector<gpu::EngineSeeds> seeds_;
   std::vector<NodeStream> streams_;

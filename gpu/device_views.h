@@ -17,6 +17,7 @@ enum class Fallback : std::uint64_t {
   kWideRow,      // a row of 2^32 edges or more
   kDrawsRemove,  // a weighted row that gives too few edges by rejection
   kDamaged,      // offsets that fall, ids out of range: the CPU sampler says where
+  kWarming,      // the device is not up yet (DeviceSamplerOptions::warm)
   kEnd
 };
 

@@ -20,7 +20,8 @@ std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOpt
       dataset, options,
       DeviceSamplerOptions{
           .place = mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
-          .make_engine = gpu::make_cuda_engine});
+          .make_engine = gpu::make_cuda_engine,
+          .warm = true});
 }
 
 }  // namespace

@@ -136,6 +136,8 @@ class Workload {
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
       workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, bench_.graph_mode));
+    if (DeviceSampler* device = dynamic_cast<DeviceSampler*>(workers_.back()->sampler.get()))
+      device->wait_until_up();
   }
 
   /// Batches per second.
@@ -177,9 +179,7 @@ class Workload {
     return names;
   }
   /// Null where it samples on the CPU alone.
-  const DeviceSampler* device() const {
-    return dynamic_cast<const DeviceSampler*>(workers_[0]->sampler.get());
-  }
+  DeviceSampler* device() const { return dynamic_cast<DeviceSampler*>(workers_[0]->sampler.get()); }
   std::size_t scratch_bytes() const {
     return bench_.topology ? workers_[0]->sampler->scratch_bytes() : workers_[0]->maker.scratch_bytes();
   }

@@ -354,7 +354,9 @@ RankedRows Dataset::remote_rows(int node_type, int partition) const {
           .type = meta_.node_types[node_type].new_id_type};
 }
 
-PageUse Dataset::page_use() const {
+PageUse Dataset::page_use() const { return hopfeed::page_use(arrays()); }
+
+std::vector<std::span<const std::byte>> Dataset::arrays() const {
   std::vector<std::span<const std::byte>> ranges;
   const auto add = [&](const std::vector<NpyArray>& arrays) {
     for (const NpyArray& array : arrays) ranges.push_back(array.bytes());
@@ -381,7 +383,7 @@ PageUse Dataset::page_use() const {
       for (const NpyArray* array : {&split.pairs, &split.labels, &split.times})
         ranges.push_back(array->bytes());
   }
-  return hopfeed::page_use(ranges);
+  return ranges;
 }
 
 }  // namespace hopfeed

@@ -96,6 +96,8 @@ class Dataset {
 
   /// How the mapped arrays lie in memory, as the kernel tells it now.
   PageUse page_use() const;
+  /// All arrays that are mapped, in an order that the dataset decides.
+  std::vector<std::span<const std::byte>> arrays() const;
 
   /// Scans everything: checksums of all files, row offsets, ids in range, new_ids a permutation that agrees
   /// with the row records, split ids, links, labels, and the fingerprint recomputed. `progress(done, total)`

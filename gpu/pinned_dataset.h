@@ -1,0 +1,45 @@
+// A dataset's arrays in memory that a GPU reads in place. Mappings of files cannot be relied on for that, so
+// the arrays are copied, once a machine, into a sealed memfd on huge pages, which each process that needs it
+// maps writable and pins. Samplers and rows ask by the array of the dataset that they know.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/base/owned_fd.h"
+#include "core/dataset/dataset.h"
+
+namespace hopfeed::gpu {
+
+struct Pin {
+  std::function<void(void* at, std::size_t bytes)> pin;  // throws Error where the system refuses
+  std::function<void(void* at)> unpin;
+};
+
+class PinnedDataset {
+ public:
+  /// A new copy. Throws kNoSpace with figures where the machine's memory does not suffice.
+  static OwnedFd copy(const Dataset& dataset);
+  /// Maps and pins the copy `fd` of the same dataset, which must outlive this; until its end pinned_copy()
+  /// knows the arrays. Throws what `pin` throws, kCorrupt for what is no such copy.
+  PinnedDataset(const Dataset& dataset, int fd, Pin pin);
+  ~PinnedDataset();
+  PinnedDataset(const PinnedDataset&) = delete;
+  PinnedDataset& operator=(const PinnedDataset&) = delete;
+
+  std::size_t bytes() const { return bytes_; }
+  double pin_seconds() const { return pin_seconds_; }
+
+ private:
+  const std::vector<std::span<const std::byte>> arrays_;
+  const Pin pin_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  double pin_seconds_ = 0;
+};
+
+/// Where the pinned copy of an array is, or of a part of it; null: there is none in this process.
+const void* pinned_copy(const void* array);
+
+}  // namespace hopfeed::gpu

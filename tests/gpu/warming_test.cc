@@ -1,0 +1,113 @@
+// A device that takes its time to come up: the CPU samples until it is there, with the same bytes; and a
+// pinned copy of a dataset.
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+
+#include <future>
+#include <map>
+
+#include "gpu/pinned_dataset.h"
+#include "tests/gpu/device_rounds.h"
+#include "tests/gpu/host_engines.h"
+
+namespace hopfeed {
+namespace {
+
+using testing::TempFolder;
+
+class Warming : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::write_tiny_dataset(
+        folder_.path() / "data",
+        testing::random_graph({.num_nodes = 300, .num_edges = 3'000, .num_train = 100}),
+        testing::random_cut(testing::random_graph({.num_nodes = 300, .num_edges = 3'000, .num_train = 100}),
+                            2, 5));
+    dataset_.emplace(folder_.path() / "data");
+  }
+  SampleRequest request(std::int64_t epoch) {
+    seeds_[0] = {.node_type = 0, .ids = ids_, .times = {}};
+    return {.key = {.seed = 1, .epoch = epoch, .first = 0, .count = 3}, .seeds = seeds_, .excluded = nullptr};
+  }
+
+  TempFolder folder_;
+  std::optional<Dataset> dataset_;
+  const BatchOptions options_{.fanouts = {5, 4}};
+  const std::vector<std::int64_t> ids_{7, 3, 250};
+  TypedSeeds seeds_[1];
+};
+
+TEST_F(Warming, CpuSamplesUntilTheDeviceIsUp_ThenTheDevice_AndNobodySees) {
+  std::promise<void> up;
+  DeviceSampler device(*dataset_, options_,
+                       {.make_engine =
+                            [&](const gpu::EnginePlan& plan) {
+                              up.get_future().wait();
+                              return testing::serial_engine()(plan);
+                            },
+                        .warm = true});
+  NeighborSampler cpu(*dataset_, options_);
+  testing::expect_same_sample(device.sample(request(0)), cpu.sample(request(0)));
+  testing::expect_same_sample(device.sample(request(1)), cpu.sample(request(1)));
+  EXPECT_EQ(device.batches(gpu::Fallback::kWarming), 2U);
+  up.set_value();
+  device.wait_until_up();
+  testing::expect_same_sample(device.sample(request(2)), cpu.sample(request(2)));
+  EXPECT_EQ(device.batches(gpu::Fallback::kNone), 1U);
+  EXPECT_EQ(device.batches(gpu::Fallback::kWarming), 2U);
+}
+
+TEST_F(Warming, DeviceThatDoesNotComeUp_IsTheErrorOfEveryBatchFromThenOn) {
+  DeviceSampler device(*dataset_, options_,
+                       {.make_engine = [](const gpu::EnginePlan&) -> std::unique_ptr<gpu::HopEngine> {
+                          throw Error(ErrorCode::kNoSpace, "cudaMalloc of 5 bytes");
+                        },
+                        .warm = true});
+  EXPECT_THROW(device.wait_until_up(), Error);
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(device.sample(request(i)), Error);
+}
+
+/// What a driver would know.
+struct Pins {
+  std::map<void*, std::size_t> ranges;
+  gpu::Pin pin() {
+    return {.pin = [this](void* at, std::size_t bytes) { ranges[at] = bytes; },
+            .unpin = [this](void* at) { ranges.erase(at); }};
+  }
+};
+
+TEST_F(Warming, PinnedCopyHasAllArrays_WhereverTheyAreAskedFor) {
+  const OwnedFd fd = gpu::PinnedDataset::copy(*dataset_);
+  Pins pins;
+  {
+    const gpu::PinnedDataset pinned(*dataset_, fd.get(), pins.pin());
+    ASSERT_EQ(pins.ranges.size(), 1U);
+    EXPECT_EQ(pins.ranges.begin()->second, pinned.bytes());
+    std::size_t bytes = 0;
+    for (const std::span<const std::byte> array : dataset_->arrays()) {
+      if (array.empty()) continue;
+      const auto* const copy = static_cast<const std::byte*>(gpu::pinned_copy(array.data()));
+      ASSERT_NE(copy, nullptr);
+      EXPECT_NE(copy, array.data());
+      EXPECT_TRUE(std::ranges::equal(std::span(copy, array.size()), array));
+      EXPECT_EQ(gpu::pinned_copy(array.data() + array.size() - 1), copy + array.size() - 1);
+      bytes += array.size();
+    }
+    EXPECT_GE(pinned.bytes(), bytes);
+    int elsewhere = 0;
+    EXPECT_EQ(gpu::pinned_copy(&elsewhere), nullptr);
+  }
+  EXPECT_TRUE(pins.ranges.empty());
+  EXPECT_EQ(gpu::pinned_copy(dataset_->arrays().front().data()), nullptr);
+}
+
+TEST_F(Warming, OtherMemoryIsNoCopy) {
+  const OwnedFd fd(memfd_create("other", MFD_CLOEXEC));
+  Pins pins;
+  EXPECT_THROW(gpu::PinnedDataset(*dataset_, fd.get(), pins.pin()), Error);
+  EXPECT_TRUE(pins.ranges.empty());
+}
+
+}  // namespace
+}  // namespace hopfeed
