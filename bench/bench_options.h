@@ -27,11 +27,11 @@ struct BenchOptions {
   std::string kind = "uniform";            // sampler: how neighbours are drawn
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
-  bool gpu = false;                        // limits: of the card instead of the host
-  std::int64_t row_bytes = 0;              // limits: of the gathered rows; 0: those of the dataset. cache: 64
-  double held = 0.2;                       // cache: share of the rows that it has room for
-  std::int64_t window = 4;                 // cache: batches that are announced ahead
-  std::int64_t batches = 400;              // cache: at most, spread over the epoch
+  bool gpu = false;                        // limits, gather: of the card instead of the host
+  std::int64_t row_bytes = 0;  // limits, gather --gpu, cache: of a row; 0: the command's own choice
+  double held = 0.2;           // cache: share of the rows that it has room for
+  std::int64_t window = 4;     // cache: batches that are announced ahead
+  std::int64_t batches = 400;  // cache: at most, spread over the epoch
 };
 
 /// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.

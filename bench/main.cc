@@ -79,6 +79,13 @@ int main(int argc, char** argv) {
       sub.option("--part", options.part, "What is measured",
                  {.one_of = {"all", "blocks", "small", "epoch", "sharing", "failover", "idle"}});
     }
+    if (command.run == bench_gather) {
+      sub.flag(
+          "--gpu", options.gpu,
+          "Rows of a table into the memory of the CUDA card instead: held there, read over UVA, and mixed");
+      sub.option("--row-bytes", options.row_bytes, "With --gpu: bytes of a row; default: 400, then 512",
+                 {.min = 1, .max = 1 << 20});
+    }
     if (command.run == bench_limits) {
       sub.flag("--gpu", options.gpu, "Measure the CUDA card and its link to host memory instead");
       sub.option("--row-bytes", options.row_bytes,

@@ -1,7 +1,8 @@
 // Bytes of a row, moved as widely as their addresses allow. Memory is read in stretches of 16 bytes that
-// begin at multiples of 16: the row's part of a stretch is read once, by one item, and nothing around the row
-// is. So items side by side read whole sectors, wherever the row begins, and only what is written may be
-// narrow.
+// begin at multiples of 16, each once, by one item: items side by side read whole sectors, wherever the row
+// begins, and only what is written may be narrow. A device reads the whole of a stretch in which a row begins
+// or ends: it lies within one sector, and so within one page. Hosts read the row's bytes alone, as sanitizers
+// want it, and have rubbish for the others.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -65,21 +66,15 @@ struct RowBytes {
     RowBytes bytes;
     bytes.begin = begin;
     bytes.end = end;
-    if (end - begin == kStretch) {
-      const auto words = load_aligned<Words>(stretch);
-      bytes.low = words.x | std::uint64_t{words.y} << 32;
-      bytes.high = words.z | std::uint64_t{words.w} << 32;
-      return bytes;
-    }
-    for (unsigned at = begin; at < end;) {
-      const unsigned width = widest(at, end - at);
-      const std::uint64_t value = load_number(stretch + at, width) << at % 8 * 8;
-      if (at < 8)
-        bytes.low |= value;
-      else
-        bytes.high |= value;
-      at += width;
-    }
+#ifdef __CUDA_ARCH__
+    const auto words = load_aligned<Words>(stretch);
+#else
+    Words words;
+    std::memset(&words, 0xA5, sizeof words);
+    std::memcpy(reinterpret_cast<unsigned char*>(&words) + begin, stretch + begin, end - begin);
+#endif
+    bytes.low = words.x | std::uint64_t{words.y} << 32;
+    bytes.high = words.z | std::uint64_t{words.w} << 32;
     return bytes;
   }
 
@@ -110,18 +105,6 @@ struct RowBytes {
   HOPFEED_HOST_DEVICE std::uint64_t from(unsigned at) const {
     if (at >= 8) return high >> (at - 8) * 8;
     return at == 0 ? low : low >> at * 8 | high << (8 - at) * 8;
-  }
-  HOPFEED_HOST_DEVICE static std::uint64_t load_number(const unsigned char* at, unsigned width) {
-    switch (width) {
-      case 8:
-        return load_aligned<std::uint64_t>(at);
-      case 4:
-        return load_aligned<std::uint32_t>(at);
-      case 2:
-        return load_aligned<std::uint16_t>(at);
-      default:
-        return load_aligned<std::uint8_t>(at);
-    }
   }
   HOPFEED_HOST_DEVICE static void store_number(unsigned char* to, unsigned width, std::uint64_t value) {
     switch (width) {

@@ -1,9 +1,11 @@
 // hopfeed-bench gather: feature rows of real batches into reused memory, against the best row-gather rate.
+// With --gpu: rows of a table into a card's memory, against its copies.
 #include <algorithm>
 #include <atomic>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
+#include "bench/core/gpu_gather.h"
 #include "bench/core/machine_limits.h"
 #include "bench/measure.h"
 #include "core/base/error.h"
@@ -46,9 +48,49 @@ void verify(const AttrView& attr, const std::vector<std::int64_t>& nodes, const 
   }
 }
 
+Report gathers_report(const GpuGatherRates& rates, std::size_t row_bytes) {
+  Report in_place = Report::array(), mixtures = Report::array();
+  for (const InPlaceRate& rate : rates.in_place)
+    in_place.push_back({{"stride", rate.stride},
+                        {"ids_sorted", rate.sorted},
+                        {"bytes_per_s", rate.bytes_per_s},
+                        {"fraction_of_host_to_device", rate.bytes_per_s / rates.host_to_device_bytes}});
+  for (const MixtureRate& rate : rates.mixtures)
+    mixtures.push_back({{"held", rate.held},
+                        {"held_of_gathered", rate.held_asked},
+                        {"bytes_per_s", rate.bytes_per_s},
+                        {"fraction_of_predicted", rate.bytes_per_s / rate.predicted_bytes_per_s}});
+  return {{"row_bytes", row_bytes},
+          {"host_to_device_bytes_per_s", rates.host_to_device_bytes},
+          {"device_copy_bytes_per_s", rates.device_copy_bytes},
+          {"held_bytes_per_s", rates.held_bytes},
+          {"held_fraction_of_device_copy", rates.held_bytes / rates.device_copy_bytes},
+          {"in_place", in_place},
+          {"mixtures", mixtures},
+          {"verified_rows", rates.verified_rows}};
+}
+
+Report bench_gpu_gather(const BenchOptions& options) {
+  std::vector<std::int64_t> widths{400, 512};
+  if (options.row_bytes > 0) widths = {options.row_bytes};
+  Report report{{"rows", Report::array()}};
+  for (const std::int64_t width : widths) {
+    const auto row_bytes = static_cast<std::size_t>(width);
+    const GpuGatherRates rates =
+        measure_gpu_gathers({.row_bytes = row_bytes,
+                             .gathered_rows = std::min(GpuGatherOptions{}.gathered_rows,
+                                                       GpuGatherOptions{}.host_bytes / 4 / row_bytes)});
+    report["card"] = rates.card;
+    report["rows"].push_back(gathers_report(rates, row_bytes));
+  }
+  return report;
+}
+
 }  // namespace
 
 Report bench_gather(const BenchOptions& options) {
+  if (options.gpu) return bench_gpu_gather(options);
+  require_valid(options.row_bytes == 0, "--row-bytes is of gather --gpu; give both");
   const Dataset dataset(dataset_folder(options), {.huge_pages = options.huge_pages});
   const AttrView x = dataset.attr(0, "x");
   const auto batches = sampled_nodes(dataset, options);

@@ -79,6 +79,20 @@ std::size_t parse_size(const std::string& text, const std::string& option) {
   return value << shift;
 }
 
+CacheSize parse_cache_size(const std::string& text, const std::string& option, const std::string& or_else) {
+  if (text == "auto") return {.automatic = true};
+  if (text.find_first_of("KMGTkmgtBb") != std::string::npos) {
+    const std::size_t bytes = parse_size(text, option);
+    require_valid(bytes > 0, fmt::format("{} is '{}'; give 0 to hold nothing", option, text));
+    return {.bytes = bytes};
+  }
+  const double ratio = parse_real(text, option);
+  if (ratio < 0 || ratio > 1)
+    refuse(option, text,
+           "a share from 0 to 1, a size (4G)" + (or_else.empty() ? " or auto" : ", auto" + or_else));
+  return {.ratio = ratio};
+}
+
 std::vector<std::int64_t> parse_list(const std::string& text, const std::string& option) {
   std::vector<std::int64_t> values;
   for_each_part(text, [&](std::string_view part) {

@@ -21,6 +21,17 @@ double parse_real(const std::string& text, const std::string& option);
 /// same).
 std::size_t parse_size(const std::string& text, const std::string& option);
 
+/// How many rows a cache is to hold: "0.2" that share of them, "4G" as many as fit into so many bytes, "auto"
+/// as many as the reader of the option finds to fit.
+struct CacheSize {
+  bool automatic = false;
+  double ratio = 1;       // of the rows, 0 to 1
+  std::size_t bytes = 0;  // 0: no size was given
+};
+/// `or_else`: what the option takes beside these, for its error: ", or FILE.json".
+CacheSize parse_cache_size(const std::string& text, const std::string& option,
+                           const std::string& or_else = "");
+
 /// "0,5,16" -> {0, 5, 16}.
 std::vector<std::int64_t> parse_list(const std::string& text, const std::string& option);
 

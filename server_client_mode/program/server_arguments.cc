@@ -40,18 +40,14 @@ double recommended_ratio(const std::string& path) {
 /// as many as the tuner recommends.
 void read_cache(const std::string& text, RemoteOptions& remote) {
   if (text.empty()) return;
-  const bool from_tuner = text.ends_with(".json");
-  remote.cache_auto = text == "auto";
-  const bool is_size =
-      !remote.cache_auto && !from_tuner && text.find_first_of("KMGTkmgtBb") != std::string::npos;
-  if (is_size) remote.cache_bytes = parse_size(text, "--cache");
-  remote.cache_ratio = is_size || remote.cache_auto ? 1
-                       : from_tuner                 ? recommended_ratio(text)
-                                                    : parse_real(text, "--cache");
-  require_valid(
-      remote.cache_ratio >= 0 && remote.cache_ratio <= 1,
-      fmt::format("--cache is '{}'; give a share from 0 to 1, a size (4G), auto, or the tuner's FILE.json",
-                  text));
+  const CacheSize size = text.ends_with(".json")
+                             ? CacheSize{.ratio = recommended_ratio(text)}
+                             : parse_cache_size(text, "--cache", ", or the tuner's FILE.json");
+  require_valid(size.ratio >= 0 && size.ratio <= 1,
+                fmt::format("--cache: {} recommends the ratio {}; ratios are from 0 to 1", text, size.ratio));
+  remote.cache_auto = size.automatic;
+  remote.cache_bytes = size.bytes;
+  remote.cache_ratio = size.ratio;
   remote.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
 }
 

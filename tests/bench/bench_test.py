@@ -137,6 +137,16 @@ class Bench(unittest.TestCase):
         for key in ("bytes_per_s", "fraction_of_limit", "ms_per_batch"):
             self.assertGreater(report[key], 0, key)
 
+    def test_a_card_that_is_not_there_is_one_line(self):
+        for command in ("limits", "gather"):
+            result = self.run_bench(command, "--gpu")
+            if result.returncode == 0:
+                self.skipTest("there is a card here")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(result.stdout, "")
+            self.assertRegex(result.stderr, r"^hopfeed-bench: (no CUDA card here|this hopfeed-bench was built without CUDA); .*\n$")
+        self.assertEqual(self.refusal("gather", "--row-bytes", "8"), "hopfeed-bench: --row-bytes is of gather --gpu; give both")
+
     def test_loader_gives_the_batches_that_one_thread_makes(self):
         report = self.report("loader", "--verify", "--num-workers", "2")
         self.assertEqual(report["verified_batches"], 5 * 4)  # four in each of five rounds

@@ -14,6 +14,7 @@
 #include "core/program/command_line.h"
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"
+#include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {
@@ -166,6 +167,22 @@ TEST(CommandLine, SizesHaveUnitsOf1024) {
   EXPECT_EQ(parse_size("512M", "--s"), std::size_t{512} << 20);
   EXPECT_EQ(parse_size("4GB", "--s"), std::size_t{4} << 30);
   EXPECT_EQ(parse_size("1tib", "--s"), std::size_t{1} << 40);
+}
+
+TEST(CommandLine, CacheSizesAreSharesOrBytesOrAuto) {
+  EXPECT_EQ(parse_cache_size("0.2", "--c").ratio, 0.2);
+  EXPECT_EQ(parse_cache_size("0", "--c").ratio, 0);
+  EXPECT_EQ(parse_cache_size("0.2", "--c").bytes, 0u);
+  EXPECT_EQ(parse_cache_size("4G", "--c").bytes, std::size_t{4} << 30);
+  EXPECT_EQ(parse_cache_size("4G", "--c").ratio, 1);
+  EXPECT_TRUE(parse_cache_size("auto", "--c").automatic);
+  EXPECT_FALSE(parse_cache_size("1", "--c").automatic);
+  expect_refused([] { parse_cache_size("2", "--c"); },
+                 "--c is '2'; give a share from 0 to 1, a size (4G) or auto");
+  expect_refused([] { parse_cache_size("2", "--c", ", or FILE"); }, "a size (4G), auto, or FILE");
+  expect_refused([] { parse_cache_size("4GX", "--c"); }, "--c is '4GX'; give bytes");
+  expect_refused([] { parse_cache_size("0G", "--c"); }, "--c is '0G'; give 0 to hold nothing");
+  expect_refused([] { parse_cache_size("all", "--c"); }, "--c is 'all'; give a number");
 }
 
 TEST(CommandLine, ListsAreWholeNumbers) {
