@@ -1,4 +1,4 @@
-// The backend on a GPU (host_backend.h says what one is): a stream of its own on the first device.
+// The backend on a GPU (host_backend.h says what one is): a stream of its own on one device.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -21,7 +21,11 @@ inline void check_cuda(cudaError_t status, const std::string& call, std::size_t 
   cudaGetLastError();  // so that the next call does not meet it again
   std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
                         cudaGetErrorString(status);
-  if (status != cudaErrorMemoryAllocation) throw Error(ErrorCode::kIo, message);
+  if (status != cudaErrorMemoryAllocation) {
+    // An error that every later call has too is one of the process.
+    if (cudaDeviceSynchronize() == cudaSuccess) throw Error(ErrorCode::kIo, message);
+    throw BrokenProcess(ErrorCode::kIo, message + "; this process cannot use the GPU any more");
+  }
   std::size_t free = 0, all = 0;
   if (cudaMemGetInfo(&free, &all) == cudaSuccess)
     message += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";
@@ -38,9 +42,30 @@ __global__ void run_items(std::uint64_t n, Kernel kernel) {
 
 class CudaBackend {
  public:
-  struct Options {};
+  struct Options {
+    int device = 0;
+  };
+  /// While it lives, the calling thread uses the backend's device; then the one that it used before, which
+  /// may be a trainer's.
+  class Scope {
+   public:
+    explicit Scope(const CudaBackend& backend) : Scope(backend.device_) {}
+    explicit Scope(int device) : device_(device) {
+      if (cudaGetDevice(&before_) != cudaSuccess) before_ = device;
+      if (before_ != device_) HOPFEED_CUDA(cudaSetDevice(device_));
+    }
+    ~Scope() {
+      if (before_ != device_) cudaSetDevice(before_);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
-  explicit CudaBackend(const Options& /*options*/) {
+   private:
+    int device_, before_ = 0;
+  };
+
+  explicit CudaBackend(const Options& options) : device_(options.device) {
+    const Scope scope(*this);
     HOPFEED_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaBackend() {
@@ -54,6 +79,7 @@ class CudaBackend {
   CudaBackend& operator=(const CudaBackend&) = delete;
 
   void* allocate(std::size_t bytes, Where where) {
+    const Scope scope(*this);
     void* memory = nullptr;
     if (where == Where::kDevice)
       check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc", bytes);
@@ -70,6 +96,7 @@ class CudaBackend {
       cudaFreeHost(memory);
   }
   const void* place_graph(const void* array, std::size_t bytes, GraphPlace place) {
+    const Scope scope(*this);
     if (bytes == 0) return array;
     if (place == GraphPlace::kHost) {
       registered_.reserve(registered_.size() + 1);
@@ -116,6 +143,7 @@ class CudaBackend {
  private:
   static constexpr unsigned kBlock = 128;
 
+  const int device_;
   cudaStream_t stream_ = nullptr;
   void* scan_memory_ = nullptr;
   std::size_t scan_bytes_ = 0;

@@ -11,6 +11,7 @@
 //   launch(n, kernel)   kernel(i) for each i below n, in any order
 //   exclusive_scan      each of n numbers becomes the sum of those before it
 //   wait                all of the above is done and can be read by the host
+//   Scope               while one lives, the thread that made it may launch, copy and fill
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -30,6 +31,10 @@ namespace hopfeed::gpu {
 /// Memory of both twins: plain, of exactly the size that was asked for, filled with rubbish.
 class HostMemory {
  public:
+  struct Scope {
+    explicit Scope(const HostMemory& /*backend*/) {}
+  };
+
   HostMemory() = default;
   ~HostMemory() {
     for (void* copy : graph_) std::free(copy);
