@@ -42,6 +42,7 @@ class BlockMakerOn final : public BlockMaker {
         sampler_(dataset, options, sampler_options(device, backend)),
         node_bits_(options.trees() ? sampler_.node_bits() : 63) {
     if (engine_ == nullptr) own_backend_ = std::make_unique<Backend>(backend);
+    const typename Backend::Scope scope(this->backend());
     memory_ = std::make_unique<Memory>(this->backend());
     for (int t = 0; t < dataset.num_node_types(); ++t) place_ids(t);
     for (std::size_t i = 0; engine_ != nullptr && i < parts_.features.size(); ++i)
@@ -62,6 +63,7 @@ class BlockMakerOn final : public BlockMaker {
   }
 
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done) override {
+    const typename Backend::Scope scope(backend());
     const auto offset = static_cast<std::size_t>(block.data() - slots_.host_data());
     block_ = slots_.data() + offset;
     slots_.before_write(offset, backend());
@@ -83,6 +85,7 @@ class BlockMakerOn final : public BlockMaker {
 
   void drop() override { cpu_.drop(); }
   std::span<const std::byte> written(std::span<const std::byte> block) override {
+    const typename Backend::Scope scope(backend());
     copy_.resize(block.size());
     backend().copy(copy_.bytes().data(), block_, block.size());
     backend().wait();

@@ -1,4 +1,4 @@
-// The backend on a GPU (host_backend.h says what one is): a stream of its own on the first device.
+// The backend on a GPU (host_backend.h says what one is): a stream of its own on one device.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -24,9 +24,30 @@ __global__ void run_items(std::uint64_t n, Kernel kernel) {
 
 class CudaBackend {
  public:
-  struct Options {};
+  struct Options {
+    int device = 0;
+  };
+  /// While it lives, the calling thread uses the backend's device; then the one that it used before, which
+  /// may be a trainer's.
+  class Scope {
+   public:
+    explicit Scope(const CudaBackend& backend) : Scope(backend.device_) {}
+    explicit Scope(int device) : device_(device) {
+      if (cudaGetDevice(&before_) != cudaSuccess) before_ = device;
+      if (before_ != device_) HOPFEED_CUDA(cudaSetDevice(device_));
+    }
+    ~Scope() {
+      if (before_ != device_) cudaSetDevice(before_);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
-  explicit CudaBackend(const Options& /*options*/) {
+   private:
+    int device_, before_ = 0;
+  };
+
+  explicit CudaBackend(const Options& options) : device_(options.device), backing_(options.device) {
+    const Scope scope(*this);
     HOPFEED_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaBackend() {
@@ -40,6 +61,7 @@ class CudaBackend {
   CudaBackend& operator=(const CudaBackend&) = delete;
 
   void* allocate(std::size_t bytes, Where where) {
+    const Scope scope(*this);
     void* memory = nullptr;
     if (where == Where::kDevice)
       check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc", bytes);
@@ -56,6 +78,7 @@ class CudaBackend {
       cudaFreeHost(memory);
   }
   const void* place_graph(const void* array, std::size_t bytes, GraphPlace place) {
+    const Scope scope(*this);
     if (bytes == 0) return array;
     if (place == GraphPlace::kHost) {
       registered_.reserve(registered_.size() + 1);
@@ -139,6 +162,7 @@ class CudaBackend {
     scratch_bytes_ = 2 * bytes;
   }
 
+  const int device_;
   cudaStream_t stream_ = nullptr;
   CudaBacking backing_;
   void* scratch_ = nullptr;

@@ -16,7 +16,7 @@ namespace hopfeed::gpu {
 
 class CudaBacking {
  public:
-  CudaBacking() { HOPFEED_CUDA(cudaGetDevice(&device_)); }
+  explicit CudaBacking(int device) : device_(device) {}
   ~CudaBacking() {
     for (const auto& [at, handle] : handles_) call<decltype(&cuMemRelease)>("cuMemRelease")(handle);
   }
@@ -92,7 +92,7 @@ class CudaBacking {
                                     std::to_string(static_cast<int>(result)));
   }
 
-  int device_ = 0;
+  const int device_;
   std::map<std::byte*, CUmemGenericAllocationHandle> handles_;
 };
 

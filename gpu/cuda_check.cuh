@@ -15,7 +15,11 @@ inline void check_cuda(cudaError_t status, const std::string& call, std::size_t 
   cudaGetLastError();  // so that the next call does not meet it again
   std::string message = call + (bytes == 0 ? "" : " of " + std::to_string(bytes) + " bytes") + ": " +
                         cudaGetErrorString(status);
-  if (status != cudaErrorMemoryAllocation) throw Error(ErrorCode::kIo, message);
+  if (status != cudaErrorMemoryAllocation) {
+    // An error that every later call has too is one of the process.
+    if (cudaDeviceSynchronize() == cudaSuccess) throw Error(ErrorCode::kIo, message);
+    throw BrokenProcess(ErrorCode::kIo, message + "; this process cannot use the GPU any more");
+  }
   std::size_t free = 0, all = 0;
   if (cudaMemGetInfo(&free, &all) == cudaSuccess)
     message += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";

@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "core/base/saturating.h"
-#include "core/base/scratch.h"
 
 namespace hopfeed {
 namespace {
 
 bool runs_on_devices(const BatchOptions& options) {
-  return !options.labor && options.time.empty() && options.subgraph == Subgraph::kDirectional;
+  return !options.labor && options.subgraph == Subgraph::kDirectional;
 }
 
 }  // namespace
@@ -52,6 +51,8 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
   result_.nodes.resize(static_cast<std::size_t>(dataset.num_node_types()));
   result_.edges.resize(types_.size());
   excluded_.resize(types_.size());
+  time_places_.resize(types_.size());
+  times_.resize(types_.size());
   if (!runs_on_devices(options)) return;
   fixed_pinned_ = gpu::Counters{.node_types = dataset.num_node_types(),
                                 .edge_types = static_cast<int>(types_.size()),
@@ -85,9 +86,11 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
   plan.replace = options_.replace;
   plan.edge_ids = options_.edge_ids;
   plan.trees = options_.trees();
+  plan.last = options_.temporal_strategy == TemporalStrategy::kLast;
   plan.node_bits = node_bits_;
   plan.place = device.place;
   plan.results_on_device = device.results_on_device;
+  plan.device = device.device;
   plan.most_uncounted_edges = device.most_uncounted_edges;
   for (const EdgeTypePlan& type : types_) {
     const CscView& csc = type.csc;
@@ -98,6 +101,7 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
     edges.index_bytes = static_cast<int>(element_bytes(csc.index_type));
     edges.edge_id_bytes = static_cast<int>(element_bytes(csc.edge_id_type));
     edges.alias_bytes = type.weight ? static_cast<int>(type.weight->entry_bytes) : 0;
+    edges.temporal = type.time.has_value();
     edges.fanouts = type.fanouts;
     edges.positions = type.positions;
     for (std::size_t p = 0; p < csc.parts.size(); ++p) {
@@ -107,6 +111,12 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
       host.indices = part.indices;
       host.edge_ids = options_.edge_ids ? part.edge_ids : nullptr;
       if (type.weight) host.aliases = reinterpret_cast<const unsigned char*>(type.weight->parts[p]);
+      if (type.time) {
+        host.indices = type.time->indices[p];
+        host.codes = type.time->codes[p];
+        host.times = type.time->times[p];
+        if (options_.edge_ids || type.positions) host.order = type.time->order[p];
+      }
       host.num_rows = part.num_rows;
       host.num_edges = part.num_edges;
       host.first_edge = part.first_edge;
@@ -134,13 +144,15 @@ gpu::Fallback DeviceSampler::start(const SampleRequest& request) {
   if (request.excluded != nullptr) excludes = take_excluded(*request.excluded);
   if (excludes && !options_.weight.empty()) return gpu::Fallback::kKind;
   name_streams(request.key);
+  if (!options_.time.empty()) take_times(request);
   seeds_.clear();
   for (const TypedSeeds& entry : request.seeds)
     seeds_.push_back({.node_type = entry.node_type, .ids = entry.ids.data(), .count = entry.ids.size()});
   const gpu::Fallback reason = engine_->sample({.seeds = seeds_.data(),
                                                 .num_entries = seeds_.size(),
                                                 .streams = streams_.data(),
-                                                .excluded = excludes ? excluded_.data() : nullptr});
+                                                .excluded = excludes ? excluded_.data() : nullptr,
+                                                .times = times_.data()});
   if (reason == gpu::Fallback::kNone) take_result(num_seeds);
   return reason;
 }
@@ -174,6 +186,19 @@ bool DeviceSampler::take_excluded(const ExcludedEdges& excluded) {
   return any;
 }
 
+void DeviceSampler::take_times(const SampleRequest& request) {
+  seed_times_.reserve(request.num_seeds());
+  std::int64_t* times = seed_times_.data();
+  for (const TypedSeeds& entry : request.seeds) times = std::ranges::copy(entry.times, times).out;
+  for (std::size_t e = 0; e < types_.size(); ++e) {
+    if (!types_[e].time) continue;
+    SeedPlaces& places = time_places_[e];
+    places.find(types_[e].time->bounds, {seed_times_.data(), request.num_seeds()}, options_.time_window);
+    times_[e] = {.ends = places.ends().data(),
+                 .begins = places.begins().empty() ? nullptr : places.begins().data()};
+  }
+}
+
 void DeviceSampler::take_result(std::size_t num_seeds) {
   const gpu::EngineResult& got = engine_->result();
   const DatasetMeta& meta = dataset_.meta();
@@ -203,13 +228,20 @@ void DeviceSampler::take_result(std::size_t num_seeds) {
 }
 
 std::size_t DeviceSampler::scratch_bytes() const {
-  return cpu_.scratch_bytes() + (engine_ ? engine_->pinned_bytes() : 0);
+  std::size_t bytes = cpu_.scratch_bytes() + seed_times_.bytes();
+  for (const SeedPlaces& places : time_places_) bytes += places.bytes();
+  return bytes + (engine_ ? engine_->pinned_bytes() : 0);
 }
 
 // Results take as much as the engine's bounds say, which do not mind that an edge type may run out of edges.
 std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
-  const std::size_t bytes = cpu_.max_scratch_bytes(seeds);
+  std::size_t bytes = cpu_.max_scratch_bytes(seeds);
   if (!engine_ && !coming_.valid()) return bytes;
+  if (!options_.time.empty())
+    bytes += decltype(seed_times_)::max_bytes(static_cast<std::size_t>(total_of(seeds)));
+  for (const EdgeTypePlan& type : types_)
+    if (type.time)
+      bytes += SeedPlaces::max_bytes(static_cast<std::size_t>(total_of(seeds)), options_.time_window);
   const std::int64_t trees = options_.trees() ? total_of(seeds) : 1;
   const auto all_nodes = [&](std::size_t t) {
     return saturating_product(dataset_.num_nodes(static_cast<int>(t)), trees);

@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/scratch.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
+#include "core/pickers/seed_places.h"
 #include "core/sampler/edge_type_plan.h"
 #include "core/sampler/neighbor_sampler.h"
 #include "core/sampler/sampler.h"
@@ -24,6 +26,7 @@ const char* to_string(gpu::Fallback reason);
 
 struct DeviceSamplerOptions {
   gpu::GraphPlace place = gpu::GraphPlace::kHost;
+  int device = 0;  // number of the GPU
   gpu::EngineFactory make_engine;
   /// EnginePlan's; 0: count the edges of every hop.
   std::uint64_t most_uncounted_edges = gpu::EnginePlan{}.most_uncounted_edges;
@@ -66,6 +69,7 @@ class DeviceSampler : public Sampler {
   bool is_up();
   void name_streams(const BatchKey& key);
   bool take_excluded(const ExcludedEdges& excluded);
+  void take_times(const SampleRequest& request);
   void take_result(std::size_t num_seeds);
 
   const Dataset& dataset_;
@@ -81,6 +85,9 @@ class DeviceSampler : public Sampler {
   std::vector<gpu::EngineSeeds> seeds_;
   std::vector<NodeStream> streams_;
   std::vector<gpu::EngineExcluded> excluded_;
+  ScratchArray<std::int64_t> seed_times_;  // of each tree
+  std::vector<SeedPlaces> time_places_;    // by edge type
+  std::vector<gpu::EngineTimes> times_;
   Sample result_;
 };
 

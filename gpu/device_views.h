@@ -5,6 +5,7 @@
 
 #include "core/base/host_device.h"
 #include "core/dataset/row_record.h"
+#include "core/draws/temporal_rule.h"
 #include "gpu/atomics.h"
 
 namespace hopfeed::gpu {
@@ -37,8 +38,11 @@ HOPFEED_HOST_DEVICE inline int partition_of(const std::int64_t* offsets, int par
 /// The rows of one partition of one edge type (graph_view.h).
 struct DevicePart {
   const RowRecord* rows = nullptr;
-  const void* indices = nullptr;
-  const void* edge_ids = nullptr;          // null: none
+  const void* indices = nullptr;        // of temporal draws each row's in the order of time
+  const void* edge_ids = nullptr;       // null: none
+  const std::int16_t* codes = nullptr;  // TimeView's, of temporal draws
+  const std::int64_t* times = nullptr;
+  const std::uint32_t* order = nullptr;    // null: nobody asks where in its row an edge is
   const unsigned char* aliases = nullptr;  // entry of the first edge; null: draws are uniform
   std::int64_t num_edges = 0;
   std::int64_t first_edge = 0;
@@ -51,6 +55,7 @@ struct DeviceEdges {
   int num_parts = 0;
   int index_bytes = 4, edge_id_bytes = 4;
   int alias_bytes = 0;  // from one entry of alias tables to the next; 0: draws are uniform
+  bool temporal = false;
   std::uint64_t num_src = 0;
 
   HOPFEED_HOST_DEVICE int partition_of(std::int64_t node) const {
@@ -65,6 +70,12 @@ struct DeviceExcluded {
   const std::uint64_t* first = nullptr;
   const std::int64_t* sources = nullptr;
   std::uint64_t count = 0;  // of the destinations
+};
+
+/// Where the times of a batch's seeds fall in one edge type (seed_places.h).
+struct DeviceTimes {
+  const TimePlace* ends = nullptr;    // [seeds]
+  const TimePlace* begins = nullptr;  // [seeds]; null: there is no window
 };
 
 /// Place of an edge: partition, and position in it.

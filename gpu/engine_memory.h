@@ -55,6 +55,8 @@ struct EngineEdgesMemory {
         excluded_destinations(b),
         excluded_sources(b),
         excluded_first(b),
+        ends(b),
+        begins(b),
         host_sources(b),
         host_per_dst(b),
         host_edge_ids(b),
@@ -71,6 +73,8 @@ struct EngineEdgesMemory {
   Array<std::int64_t> excluded_destinations, excluded_sources;
   Array<std::uint64_t> excluded_first;
   DeviceExcluded excluded;
+  Array<TimePlace> ends, begins;
+  DeviceTimes times;
   RowStep step;             // of the hop under way
   std::uint64_t bound = 0;  // of the edges of hops before
   std::uint64_t hop_bound = 0;
@@ -79,7 +83,7 @@ struct EngineEdgesMemory {
   std::size_t device_bytes() const {
     return rows.bytes() + offsets.bytes() + sources.bytes() + per_dst.bytes() + targets.bytes() +
            edge_ids.bytes() + positions.bytes() + excluded_destinations.bytes() + excluded_sources.bytes() +
-           excluded_first.bytes();
+           excluded_first.bytes() + ends.bytes() + begins.bytes();
   }
   std::size_t pinned_bytes() const {
     return host_sources.bytes() + host_per_dst.bytes() + host_edge_ids.bytes() + host_positions.bytes();

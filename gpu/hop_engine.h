@@ -10,6 +10,7 @@
 
 #include "core/dataset/row_record.h"
 #include "core/draws/keyed_random.h"
+#include "core/draws/temporal_rule.h"
 #include "gpu/device_views.h"
 
 namespace hopfeed::gpu {
@@ -17,9 +18,13 @@ namespace hopfeed::gpu {
 /// The rows of one partition in the host's memory, which must outlive the engine.
 struct HostPart {
   const RowRecord* rows = nullptr;         // [num_rows + 1]
-  const void* indices = nullptr;           // [num_edges]
+  const void* indices = nullptr;           // [num_edges]; of temporal draws TimeView's
   const void* edge_ids = nullptr;          // [num_edges]; null: not stored, or not asked for
   const unsigned char* aliases = nullptr;  // [num_edges] of weighted draws
+  const std::int16_t* codes = nullptr;     // [num_edges] of temporal draws
+  const std::int64_t* times = nullptr;     // [num_edges] of temporal draws
+  const std::uint32_t* order =
+      nullptr;  // [num_edges] of temporal draws; null: no ids, no positions asked for
   std::int64_t num_rows = 0, num_edges = 0, first_edge = 0;
 };
 
@@ -29,7 +34,8 @@ struct EdgePlan {
   std::vector<HostPart> parts;
   std::vector<std::int64_t> partition_offsets;  // [parts + 1]
   int index_bytes = 4, edge_id_bytes = 4;
-  int alias_bytes = 0;                // from one entry of alias tables to the next; 0: uniform draws
+  int alias_bytes = 0;  // from one entry of alias tables to the next; 0: uniform draws
+  bool temporal = false;
   std::vector<std::int64_t> fanouts;  // [hops]
   bool positions = false;             // positions of edges in the dataset's order are asked for
 };
@@ -44,11 +50,13 @@ struct EnginePlan {
   bool replace = false;
   bool edge_ids = false;
   bool trees = false;
+  bool last = false;  // of temporal draws: the latest
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
   /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are
   /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.
   bool results_on_device = false;
+  int device = 0;  // number of the GPU
   /// Edges that a batch can have at most before it counts them hop by hop, which needs one more wait each;
   /// with no more, memory is taken for that many at once.
   std::uint64_t most_uncounted_edges = std::uint64_t{1} << 25;
@@ -68,11 +76,18 @@ struct EngineExcluded {
   std::size_t count = 0;
 };
 
+/// Where the seeds' times fall in one edge type (SeedPlaces).
+struct EngineTimes {
+  const TimePlace* ends = nullptr;    // [seeds]; null: its draws are not temporal
+  const TimePlace* begins = nullptr;  // [seeds]; null: there is no window
+};
+
 struct EngineRequest {
   const EngineSeeds* seeds = nullptr;  // [num_entries], no node type twice
   std::size_t num_entries = 0;
   const NodeStream* streams = nullptr;       // [hops * edge types], hop by hop
   const EngineExcluded* excluded = nullptr;  // [edge types]; null: nothing is excluded
+  const EngineTimes* times = nullptr;        // [edge types]; null: none of them has temporal draws
 };
 
 /// Results, good until the next batch: in memory of the host, or where the plan says so of the device.

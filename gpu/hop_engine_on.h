@@ -34,6 +34,7 @@ class HopEngineOn : public HopEngine {
   /// `options` are the backend's.
   HopEngineOn(const EnginePlan& plan, const typename Backend::Options& options)
       : plan_(plan), bounds_(plan_), backend_(options), memory_(backend_) {
+    const typename Backend::Scope scope(backend_);
     for (std::size_t t = 0; t < plan_.num_nodes.size(); ++t) nodes_.emplace_back(backend_);
     for (const EdgePlan& edges : plan_.edge_types) {
       edges_.emplace_back(backend_);
@@ -51,6 +52,7 @@ class HopEngineOn : public HopEngine {
   }
 
   Fallback sample(const EngineRequest& request) override {
+    const typename Backend::Scope scope(backend_);
     begin(request);
     for (int hop = 0; hop < plan_.hops; ++hop) {
       look_at_rows(request, hop);
@@ -113,6 +115,9 @@ class HopEngineOn : public HopEngine {
       view.edge_ids = graph(part.edge_ids, count * static_cast<std::size_t>(plan.edge_id_bytes));
       view.aliases = static_cast<const unsigned char*>(
           graph(part.aliases, count * static_cast<std::size_t>(plan.alias_bytes)));
+      view.codes = static_cast<const std::int16_t*>(graph(part.codes, count * sizeof(std::int16_t)));
+      view.times = static_cast<const std::int64_t*>(graph(part.times, count * sizeof(std::int64_t)));
+      view.order = static_cast<const std::uint32_t*>(graph(part.order, count * sizeof(std::uint32_t)));
       view.num_edges = part.num_edges;
       view.first_edge = part.first_edge;
       edges.host_parts.push_back(view);
@@ -124,6 +129,7 @@ class HopEngineOn : public HopEngine {
     edges.view.index_bytes = plan.index_bytes;
     edges.view.edge_id_bytes = plan.edge_id_bytes;
     edges.view.alias_bytes = plan.alias_bytes;
+    edges.view.temporal = plan.temporal;
     edges.view.num_src = static_cast<std::uint64_t>(plan_.num_nodes[static_cast<std::size_t>(plan.src_type)]);
   }
 
@@ -150,6 +156,7 @@ class HopEngineOn : public HopEngine {
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       edges_[e].bound = 0;
       take_excluded(request, e);
+      take_times(request, e);
     }
     begin_tables();
     insert_seeds(request);
@@ -165,6 +172,15 @@ class HopEngineOn : public HopEngine {
     edges.excluded.first = upload(edges.excluded_first, pairs.first, pairs.count + 1);
     edges.excluded.sources = upload(edges.excluded_sources, pairs.sources, pairs.first[pairs.count]);
     edges.excluded.count = pairs.count;
+  }
+
+  void take_times(const EngineRequest& request, std::size_t e) {
+    Edges& edges = edges_[e];
+    edges.times = {};
+    if (!edges.view.temporal) return;
+    const EngineTimes& times = request.times[e];
+    edges.times.ends = upload(edges.ends, times.ends, num_seeds_);
+    if (times.begins != nullptr) edges.times.begins = upload(edges.begins, times.begins, num_seeds_);
   }
 
   /// Tables for all nodes that the hops to come are bounded to, as far as nothing is counted.
@@ -197,9 +213,7 @@ class HopEngineOn : public HopEngine {
     nodes.ids.reserve(most, known);
     const int bits = bits_for(most);
     if (bits <= nodes.table_bits) return;
-    Array<IdTable::Slot> larger(backend_);
-    reserve_table(larger, bits);
-    nodes.slots.swap(larger);
+    reserve_table(nodes.slots, bits);  // all that was in it is in the list
     nodes.table_bits = bits;
     backend_.launch(known, InsertAgain{table(nodes), nodes.ids.data(), &counters_.nodes(type)});
   }
@@ -269,6 +283,7 @@ class HopEngineOn : public HopEngine {
       RowStep& step = edges.step;
       step.edges = edges.view;
       step.excluded = edges.excluded;
+      step.times = edges.times;
       step.counters = counters_;
       step.src_type = plan.src_type;
       step.dst_type = plan.dst_type;
@@ -276,6 +291,7 @@ class HopEngineOn : public HopEngine {
       step.hop = hop;
       step.fanout = plan.fanouts[static_cast<std::size_t>(hop)];
       step.replace = plan_.replace;
+      step.last = plan_.last && plan.temporal;
       step.stream = request.streams[static_cast<std::size_t>(hop) * edges_.size() + e];
       step.node_bits = plan_.trees ? plan_.node_bits : 63;
       step.dst_ids = dst.ids.data();

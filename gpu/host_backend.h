@@ -14,12 +14,12 @@
 //   sort_by             keys in rising order, each with its value, into other arrays; keys are not negative
 //                       and have so many bits
 //   wait                all of the above is done and can be read by the host
+//   Scope               while one lives, the thread that made it may launch, copy and fill
 // and for slot_memory_on.h:
 //   reserve_range, free_range   addresses of the device without memory
-//   back, unback                memory behind some of them, in whole units of backing_unit()
+//   back, unback        memory behind some of them, in whole units of backing_unit()
 //   mark                what a stream of somebody's was asked for so far: come_after() has this stream's work
-//   wait
-//                       for it, await() the host; then drop() it
+//                       wait for it, await() the host; then drop() it
 //   device              its number
 #pragma once
 #include <sys/mman.h>
@@ -49,6 +49,10 @@ struct HostStream {
 /// Memory of both twins: plain, of exactly the size that was asked for, filled with rubbish.
 class HostMemory {
  public:
+  struct Scope {
+    explicit Scope(const HostMemory& /*backend*/) {}
+  };
+
   HostMemory() = default;
   ~HostMemory() {
     for (void* copy : graph_) std::free(copy);

@@ -80,9 +80,11 @@ struct ReadEdges {
 
   HOPFEED_HOST_DEVICE void operator()(std::uint64_t e) const {
     if (e >= rows.num_edges()) return;
-    const std::uint64_t place = rows.places[e], position = EdgePlace::position(place);
+    const std::uint64_t place = rows.places[e];
+    std::uint64_t position = EdgePlace::position(place);
     const DevicePart& part = rows.edges.parts[EdgePlace::part(place)];
     const auto source = static_cast<std::uint64_t>(source_of(part, e, position));
+    if (part.order != nullptr) position = position_of(part, e, position);
     if (edge_ids != nullptr)
       edge_ids[step.before() + e] = read_int(part.edge_ids, rows.edges.edge_id_bytes, position);
     if (positions != nullptr)
@@ -101,6 +103,15 @@ struct ReadEdges {
   }
 
  private:
+  /// In the row's own order.
+  HOPFEED_HOST_DEVICE std::uint64_t position_of(const DevicePart& part, std::uint64_t e,
+                                                std::uint64_t in_time) const {
+    const LookedRow& row = rows.rows[rows.row_of[e]];
+    const std::uint64_t in_row = part.order[in_time];
+    if (in_row < row.length) return row.begin + in_row;
+    rows.counters.raise(Fallback::kDamaged);
+    return row.begin;
+  }
   /// Alias tables may carry the sources of a column, its own and the alias's, behind each entry.
   HOPFEED_HOST_DEVICE std::int64_t source_of(const DevicePart& part, std::uint64_t e,
                                              std::uint64_t position) const {

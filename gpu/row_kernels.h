@@ -6,6 +6,7 @@
 
 #include "core/dataset/alias_entry.h"
 #include "core/draws/sampling_rule.h"
+#include "core/draws/temporal_rule.h"
 #include "core/draws/weighted_rule.h"
 #include "gpu/device_views.h"
 
@@ -15,20 +16,23 @@ inline constexpr std::uint32_t kMaxOwnDraws = 32;  // of a row, in its thread's 
 
 /// A row of the frontier, once it was looked at.
 struct LookedRow {
-  std::uint64_t place = 0;       // of its first edge
-  std::uint64_t degree = 0;      // of which
+  std::uint64_t place = 0;       // of the first edge that it may draw, in the order of its indices
+  std::uint64_t degree = 0;      // so many from there on, of which
   std::uint64_t population = 0;  // are not excluded
   std::uint64_t original_id = 0;
+  std::uint64_t begin = 0, length = 0;  // of temporal draws: of the whole row
 };
 
 /// What the kernels of one edge type in one hop share.
 struct RowStep {
   DeviceEdges edges;
   DeviceExcluded excluded;
+  DeviceTimes times;
   Counters counters;
   int src_type = 0, dst_type = 0, edge_type = 0, hop = 0;
   std::int64_t fanout = -1;
   bool replace = false;
+  bool last = false;  // of temporal draws: the latest
   NodeStream stream = {};
   int node_bits = 0;  // of an id in a disjoint batch: tree << node_bits | node; else 63
   const std::uint64_t* dst_ids = nullptr;
@@ -126,14 +130,32 @@ struct LookAtRows {
     row.original_id = static_cast<std::uint64_t>(record[0].original_id);
     if (step.fanout == 0 || row.degree == 0) return 0;
     if (step.weighted()) return look_at_weights(i, row);
-    if (step.excluded.count > 0) leave_out(part, begin, node, row);
+    if (step.edges.temporal) look_at_times(part, i, row);
+    if (step.excluded.count > 0) leave_out(part, node, row);
     return num_drawn(row.population, step.fanout, step.replace);
   }
 
-  HOPFEED_HOST_DEVICE void leave_out(const DevicePart& part, std::uint64_t begin, std::int64_t node,
-                                     LookedRow& row) const {
+  /// Leaves what of the row is in the past of its tree's seed.
+  HOPFEED_HOST_DEVICE void look_at_times(const DevicePart& part, std::uint64_t i, LookedRow& row) const {
+    row.begin = EdgePlace::position(row.place);
+    row.length = row.degree;
+    const TimedRow timed{part.codes + row.begin, part.times + row.begin, row.degree};
+    const std::uint32_t tree = step.tree_of(i);
+    const TimePlace& end = step.times.ends[tree];
+    std::uint64_t until_begin = 0;
+    if (step.times.begins != nullptr) {
+      const TimePlace& begin = step.times.begins[tree];
+      until_begin = timed.num_until(begin, TimeBracket::guess(row.degree, begin));
+    }
+    const TimedStretch past = TimedStretch::between(until_begin, timed.num_until(end, timed.start(end)));
+    row.place += past.first;
+    row.degree = row.population = past.count;
+  }
+
+  HOPFEED_HOST_DEVICE void leave_out(const DevicePart& part, std::int64_t node, LookedRow& row) const {
     const ExcludedSources sources = ExcludedSources::of(step.excluded, node);
     if (sources.count == 0) return;
+    const std::uint64_t begin = EdgePlace::position(row.place);
     for (std::uint64_t j = 0; j < row.degree; ++j)
       row.population -= sources.has(read_int(part.indices, step.edges.index_bytes, begin + j));
   }
@@ -216,10 +238,18 @@ class RowDraw {
       return;
     }
     const auto population = static_cast<std::uint32_t>(row_.population);
-    if (!all && step_.replace) pick_with_replacement(stream(), population, count_, picks_);
-    if (!all && !step_.replace) pick_without_replacement(stream(), population, count_, picks_, seen_);
+    if (!all) pick(population);
     for (std::uint32_t j = 0; !all && j < count_; ++j) places[j] = row_.place + picks_[j];
     if (!whole) step_over_excluded(places, all);
+  }
+
+  HOPFEED_HOST_DEVICE void pick(std::uint32_t population) const {
+    if (step_.last)
+      for (std::uint32_t j = 0; j < count_; ++j) picks_[j] = population - count_ + j;
+    else if (step_.replace)
+      pick_with_replacement(stream(), population, count_, picks_);
+    else
+      pick_without_replacement(stream(), population, count_, picks_, seen_);
   }
 
   /// Draws are of what is left of a row, numbered on without gaps (left_out.h): those behind an excluded edge

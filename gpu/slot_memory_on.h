@@ -23,6 +23,7 @@ class SlotMemoryOn final : public ChannelMemory, public DeviceSide {
   /// Throws what the backend throws.
   SlotMemoryOn(std::size_t size, const typename Backend::Options& options)
       : backend_(options), unit_(backend_.backing_unit()) {
+    const typename Backend::Scope scope(backend_);
     size_ = round_up(size, unit_);
     data_ = map_host(size_);
     try {
@@ -35,6 +36,7 @@ class SlotMemoryOn final : public ChannelMemory, public DeviceSide {
     pages_.resize(size_ / unit_);
   }
   ~SlotMemoryOn() override {
+    const typename Backend::Scope scope(backend_);
     settle(0, size_);
     for (std::size_t unit = 0; unit < pages_.size(); ++unit)
       if (pages_[unit] > 0) backend_.unback(device_ + unit * unit_, unit_);
@@ -43,6 +45,7 @@ class SlotMemoryOn final : public ChannelMemory, public DeviceSide {
   }
 
   void reserve(std::size_t offset, std::size_t bytes) override {
+    const typename Backend::Scope scope(backend_);
     for (std::size_t page = offset / kPageBytes; page < round_up(offset + bytes, kPageBytes) / kPageBytes;
          ++page) {
       if (reserved_[page]) continue;
@@ -53,6 +56,7 @@ class SlotMemoryOn final : public ChannelMemory, public DeviceSide {
     }
   }
   void punch(std::size_t offset, std::size_t bytes) override {
+    const typename Backend::Scope scope(backend_);
     settle(offset, bytes);
     const std::size_t first = offset / kPageBytes, end = round_up(offset + bytes, kPageBytes) / kPageBytes;
     for (std::size_t page = first; page < end; ++page) {
@@ -73,11 +77,13 @@ class SlotMemoryOn final : public ChannelMemory, public DeviceSide {
   std::byte* host_data() const { return data_; }
   int device() const override { return backend_.device(); }
   void read(std::size_t offset, std::size_t bytes, std::byte* to) override {
+    const typename Backend::Scope scope(backend_);
     const std::lock_guard lock(mutex_);
     backend_.copy(to, device_ + offset, bytes);
     backend_.wait();
   }
   void used_on(std::size_t offset, void* stream) override {
+    const typename Backend::Scope scope(backend_);
     const std::lock_guard lock(mutex_);
     uses_[offset].push_back(backend_.mark(stream));
   }

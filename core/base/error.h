@@ -31,6 +31,13 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+/// Behind it this process can do no more of the kind, whatever it is asked for, and another could: a sampling
+/// worker ends of it, and what it had under way another makes.
+class BrokenProcess : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws kInvalid with `message` unless `holds`.
 inline void require_valid(bool holds, const std::string& message) {
   if (!holds) throw Error(ErrorCode::kInvalid, message);

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/base/scratch.h"
-#include "core/dataset/time_codes.h"
+#include "core/draws/temporal_rule.h"
 
 namespace hopfeed {
 

@@ -3,8 +3,9 @@
 // draws; `last` and whole rows in the order of time. See uniform_picker.h for what a picker is.
 //
 // Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the
-// edge is in the row is read only for edge ids and attributes. A row is searched by its codes (time_codes.h):
-// from the place where two reads, each behind a prefetch, have led, and the rows of a group side by side.
+// edge is in the row is read only for edge ids and attributes. Rows are searched by the rule of
+// temporal_rule.h, from the place where two reads, each behind a prefetch, have led; those of a group side by
+// side.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +14,7 @@
 #include "core/base/prefetch.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/graph_view.h"
-#include "core/dataset/time_codes.h"
+#include "core/draws/temporal_rule.h"
 #include "core/pickers/drawn_rows.h"
 #include "core/pickers/uniform_picker.h"
 
@@ -85,9 +86,10 @@ class TemporalPicker {
     }
     for (std::uint32_t i = 0; i < group.count; ++i) {
       DrawnRow& row = group.rows[i];
-      take_population(row, ends[i] - std::min(begins[i], ends[i]));
-      row.order_at += begins[i] * sizeof(std::uint32_t);
-      row.index_at += begins[i] * temporal_.index_bytes;
+      const TimedStretch past = TimedStretch::between(begins[i], ends[i]);
+      take_population(row, past.count);
+      row.order_at += past.first * sizeof(std::uint32_t);
+      row.index_at += past.first * temporal_.index_bytes;
     }
   }
   void take_population(DrawnRow& row, std::uint64_t population) const {
@@ -118,17 +120,10 @@ class TemporalPicker {
       longest = std::max(longest, row_size);
       ++count;
     }
-    /// One halving of each row after the other; without a branch, since none could be predicted.
+    /// One halving of each row after the other.
     void run() {
-      for (; longest > 1; longest -= longest / 2) {
-        for (std::uint32_t i = 0; i < count; ++i) {
-          const std::uint64_t half = size[i] / 2;
-          // Where one is left, the first: it decides nothing, as half is 0.
-          const std::int16_t code = codes[i][result[i] + half - (half > 0)];
-          result[i] += half & -static_cast<std::uint64_t>(code < past[i]);
-          size[i] -= half;
-        }
-      }
+      for (; longest > 1; longest -= longest / 2)
+        for (std::uint32_t i = 0; i < count; ++i) halve_codes(codes[i], past[i], size[i], result[i]);
       for (std::uint32_t i = 0; i < count; ++i)
         if (size[i] > 0) result[i] += codes[i][result[i]] < past[i];
     }
@@ -159,20 +154,17 @@ class TemporalPicker {
       const DrawnRow& row = group.rows[i];
       const TimePlace& place = places[row.tree];
       found[i] = before[i] + searches.result[i];
-      if (place.open && found[i] < row.degree && codes_of(row)[found[i]] == place.past)
-        found[i] = find_in_class(row, place, found[i]);
+      if (timed(row).is_open(place, found[i])) found[i] = find_in_class(row, place, found[i]);
     }
   }
-  /// The same, where `first` is the first edge of the place's own class: its times decide.
   [[gnu::noinline]] static std::uint64_t find_in_class(const DrawnRow& row, const TimePlace& place,
                                                        std::uint64_t first) {
-    const std::int16_t* codes = codes_of(row);
-    const auto* times = reinterpret_cast<const std::int64_t*>(row.times_at);
-    const auto end =
-        static_cast<std::uint64_t>(std::upper_bound(codes + first, codes + row.degree, place.past) - codes);
-    return static_cast<std::uint64_t>(std::upper_bound(times + first, times + end, place.time) - times);
+    return timed(row).in_class(place, first);
   }
 
+  static TimedRow timed(const DrawnRow& row) {
+    return {codes_of(row), reinterpret_cast<const std::int64_t*>(row.times_at), row.degree};
+  }
   static const std::int16_t* codes_of(const DrawnRow& row) {
     return reinterpret_cast<const std::int16_t*>(row.extra_at);
   }

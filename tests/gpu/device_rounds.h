@@ -51,7 +51,11 @@ inline void expect_same_sample(const Sample& got, const Sample& wanted) {
 }
 
 /// What a device can be asked, beside what it cannot.
-enum class DeviceKinds { kUniform, kExcluded, kWeighted };
+enum class DeviceKinds { kUniform, kExcluded, kWeighted, kTemporal, kTemporalExcluded };
+inline bool excludes(DeviceKinds kinds) {
+  return kinds == DeviceKinds::kExcluded || kinds == DeviceKinds::kTemporalExcluded;
+}
+inline bool has_times(DeviceKinds kinds) { return kinds >= DeviceKinds::kTemporal; }
 
 class DeviceRounds : public Rounds {
  public:
@@ -67,12 +71,13 @@ class DeviceRounds : public Rounds {
       if (below(3) == 0 && !edges.weight.empty()) options.edge_attrs = {"weight"};
       if (kinds == DeviceKinds::kWeighted && !edges.weight.empty()) options.weight = "weight";
     }
+    if (has_times(kinds)) choose_time(options);
     return options;
   }
 
   /// Of one node type, or of two as links have them; some come twice.
   struct Seeds {
-    std::vector<std::vector<std::int64_t>> ids;
+    std::vector<std::vector<std::int64_t>> ids, times;
     std::vector<TypedSeeds> entries;
   };
   Seeds seeds(const Dataset& dataset) {
@@ -83,12 +88,32 @@ class DeviceRounds : public Rounds {
     for (int i = 0; i < entries; ++i) {
       const int type = (first + i) % types;
       seeds.ids.emplace_back();
-      for (std::int64_t count = below(31); count > 0; --count)
+      seeds.times.emplace_back();
+      for (std::int64_t count = below(31); count > 0; --count) {
         seeds.ids.back().push_back(below(dataset.num_nodes(type)));
+        seeds.times.back().push_back(a_time());
+      }
       seeds.entries.push_back({.node_type = type, .ids = {}, .times = {}});
     }
-    for (int i = 0; i < entries; ++i) seeds.entries[i].ids = seeds.ids[i];
+    for (int i = 0; i < entries; ++i) {
+      seeds.entries[i].ids = seeds.ids[i];
+      seeds.entries[i].times = seeds.times[i];
+    }
     return seeds;
+  }
+  /// Of those that random graphs have (-10 to 29), or earlier or later; or an end of time.
+  std::int64_t a_time() {
+    const std::int64_t ends[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX};
+    return below(10) == 0 ? ends[below(3)] : below(44) - 12;
+  }
+  /// Takes a node type's times where another edge type than those from it has some.
+  void forget_times(TypedGraph& graph) {
+    TypedNodes& nodes = graph.nodes[static_cast<std::size_t>(below(std::ssize(graph.nodes)))];
+    for (const TypedEdges& edges : graph.edges) {
+      if (edges.src == nodes.name && edges.time.empty()) continue;
+      nodes.time.clear();
+      return;
+    }
   }
 
   /// Pairs of edges of the dataset, and some without an edge.
@@ -136,10 +161,11 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
   TempFolder folder;
   DeviceCounts counts;
   for (int round = 0; round < run.graphs; ++round) {
-    const auto graph = random_typed_graph({.node_types = 1 + rounds.below(4),
+    TypedGraph graph = random_typed_graph({.node_types = 1 + rounds.below(4),
                                            .edge_types = 1 + rounds.below(6),
                                            .max_nodes = 1 + rounds.below(150),
                                            .seed = rounds.word()});
+    if (has_times(run.kinds) && rounds.below(3) == 0) rounds.forget_times(graph);
     const auto path = folder.path() / std::to_string(round);
     write_typed_dataset(path, graph, rounds.cut(graph, 4));
     const Dataset dataset(path);
@@ -158,13 +184,13 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
       for (int batch = 0; batch < 3; ++batch) {
         const DeviceRounds::Seeds seeds = rounds.seeds(dataset);
         ExcludedEdges excluded;
-        if (run.kinds == DeviceKinds::kExcluded) rounds.exclude(dataset, excluded);
+        if (excludes(run.kinds)) rounds.exclude(dataset, excluded);
         const SampleRequest request{.key = {.seed = rounds.word(),
                                             .epoch = rounds.below(100),
                                             .first = rounds.below(1'000),
                                             .count = 1},
                                     .seeds = seeds.entries,
-                                    .excluded = run.kinds == DeviceKinds::kExcluded ? &excluded : nullptr};
+                                    .excluded = excludes(run.kinds) ? &excluded : nullptr};
         const Sample& sample = device.sample(request);
         expect_same_sample(sample, cpu.sample(request));
         for (const TypedSeeds& entry : seeds.entries) {

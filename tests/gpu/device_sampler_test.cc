@@ -14,7 +14,7 @@ using testing::DeviceKinds;
 
 int graphs() { return testing::num_random_graphs() / 5; }
 
-// With the two tests behind it a thousand configurations, three batches of each.
+// With those behind it 1,750 configurations, three batches of each.
 TEST(DeviceSampler, OfUniformDraws_GivesWhatTheCpuGives) {
   const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
                                                           .kinds = DeviceKinds::kUniform,
@@ -44,8 +44,28 @@ TEST(DeviceSampler, OfWeightedDraws_GivesWhatTheCpuGives) {
   EXPECT_GT(counts.removed, 0u);
 }
 
+// Some edge types have no times; their draws are uniform.
+TEST(DeviceSampler, OfTemporalDraws_GivesWhatTheCpuGives) {
+  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
+                                                          .kinds = DeviceKinds::kTemporal,
+                                                          .seed = 15,
+                                                          .engine = testing::engine_of_any_order});
+  EXPECT_EQ(counts.there, 3u * counts.configurations);
+  EXPECT_GT(counts.edges, 100u * counts.configurations);
+}
+
+TEST(DeviceSampler, OfTemporalDrawsWithExcludedEdges_GivesWhatTheCpuGives) {
+  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
+                                                          .kinds = DeviceKinds::kTemporalExcluded,
+                                                          .seed = 16,
+                                                          .engine = testing::engine_of_any_order});
+  EXPECT_EQ(counts.there, 3u * counts.configurations);
+  EXPECT_GT(counts.edges, 100u * counts.configurations);
+}
+
 TEST(DeviceSampler, OnThreads_GivesWhatTheCpuGives) {
-  for (const DeviceKinds kinds : {DeviceKinds::kUniform, DeviceKinds::kExcluded, DeviceKinds::kWeighted}) {
+  for (const DeviceKinds kinds : {DeviceKinds::kUniform, DeviceKinds::kExcluded, DeviceKinds::kWeighted,
+                                  DeviceKinds::kTemporal, DeviceKinds::kTemporalExcluded}) {
     const DeviceCounts counts =
         testing::run_device_rounds({.graphs = 2, .kinds = kinds, .seed = 14, .engine = [](testing::Rounds&) {
                                       return testing::threaded_engine(4);

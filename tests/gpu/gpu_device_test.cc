@@ -34,7 +34,8 @@ TEST_P(OnACard, GivesWhatTheCpuGives) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, OnACard,
                          ::testing::Values(DeviceKinds::kUniform, DeviceKinds::kExcluded,
-                                           DeviceKinds::kWeighted));
+                                           DeviceKinds::kWeighted, DeviceKinds::kTemporal,
+                                           DeviceKinds::kTemporalExcluded));
 
 // Threads by the hundred thousand that come to the same nodes.
 TEST_F(OneCard, ABatchOfManyThreads_IsTheCpus) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "core/base/error.h"
 #include "gpu/hop_engine_on.h"
 #include "gpu/host_backend.h"
 #include "tests/core/random_kinds.h"
@@ -20,6 +21,52 @@ inline gpu::EngineFactory threaded_engine(int threads) {
   return [=](const gpu::EnginePlan& plan) {
     return std::make_unique<gpu::HopEngineOn<gpu::ThreadedBackend>>(
         plan, gpu::ThreadedBackend::Options{.threads = threads});
+  };
+}
+
+/// What a ScarceBackend has left, and what of it is in use.
+struct ScarceMemory {
+  static constexpr std::int64_t kPlenty = INT64_MAX;
+  std::int64_t calls_left = kPlenty;  // of allocate() and place_graph(); the one behind them fails
+  std::int64_t in_use = 0;            // allocations
+};
+
+/// Has no more memory from one call on.
+class ScarceBackend : public gpu::SerialBackend {
+ public:
+  struct Options {
+    ScarceMemory* memory = nullptr;  // outlives the backend
+  };
+  explicit ScarceBackend(const Options& options)
+      : SerialBackend(SerialBackend::Options{}), memory_(options.memory) {}
+
+  void* allocate(std::size_t bytes, gpu::Where where) {
+    take("cudaMalloc", bytes);
+    ++memory_->in_use;
+    return SerialBackend::allocate(bytes, where);
+  }
+  void release(void* memory, gpu::Where where) {
+    --memory_->in_use;
+    SerialBackend::release(memory, where);
+  }
+  const void* place_graph(const void* array, std::size_t bytes, gpu::GraphPlace place) {
+    take("cudaHostRegister", bytes);
+    return SerialBackend::place_graph(array, bytes, place);
+  }
+
+ private:
+  void take(const char* call, std::size_t bytes) {
+    if (memory_->calls_left == 0)
+      throw Error(ErrorCode::kNoSpace, call + (" of " + std::to_string(bytes)) + " bytes: out of memory");
+    --memory_->calls_left;
+  }
+
+  ScarceMemory* memory_;
+};
+
+inline gpu::EngineFactory scarce_engine(ScarceMemory& memory) {
+  return [&memory](const gpu::EnginePlan& plan) {
+    return std::make_unique<gpu::HopEngineOn<ScarceBackend>>(plan, ScarceBackend::Options{.memory = &memory});
   };
 }
 
