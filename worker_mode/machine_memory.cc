@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -55,6 +56,15 @@ OwnedFd new_socket() {
   return out_of_the_way(OwnedFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), what), what);
 }
 
+/// connect() waits where as many as a listener takes wait already, for ever where that one is stopped or
+/// means harm.
+void limit_connect(const OwnedFd& socket) {
+  const timeval limit{.tv_sec = kFirstWord.count() / 1'000, .tv_usec = 0};
+  static_assert(kFirstWord.count() % 1'000 == 0);
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0)
+    throw_errno("cannot limit how long a socket waits for shared memory", errno);
+}
+
 /// Anybody may take an abstract name; only our own user's processes are talked to.
 bool of_this_user(int socket) {
   ucred peer{};
@@ -63,8 +73,13 @@ bool of_this_user(int socket) {
 }
 
 bool readable(int fd, std::chrono::milliseconds limit) {
-  pollfd poller{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&poller, 1, static_cast<int>(limit.count())) > 0;
+  const Clock::time_point end = Clock::now() + limit;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd poller{.fd = fd, .events = POLLIN, .revents = 0};
+    const int events = poll(&poller, 1, static_cast<int>(std::max<std::int64_t>(0, left)));
+    if (events >= 0 || errno != EINTR) return events > 0;
+  }
 }
 
 }  // namespace
@@ -126,15 +141,17 @@ class MachineMemory::Offer {
 
 namespace {
 
-enum class Said { kGiven, kGone, kSilent };
+enum class Said { kGiven, kGone, kRefused, kSilent };
 
-/// What another process offers. kGone: there is none, or it ended or failed before it gave it. kSilent: who
-/// has the name does not answer, or is not of this user.
+/// What another process offers. kGone: it ended or failed before it gave it. kRefused: nobody listens; for a
+/// moment that is so where one comes or goes. kSilent: who has the name does not answer, or is not of this
+/// user.
 Said ask_for(const SocketName& name, const MachineMemory::Waiting& waiting, Clock::time_point give_up,
              OwnedFd& given) {
   const OwnedFd socket = new_socket();
+  limit_connect(socket);
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
-    return errno == EAGAIN ? Said::kSilent : Said::kGone;
+    return errno == EAGAIN ? Said::kSilent : Said::kRefused;
   if (!of_this_user(socket.get())) return Said::kSilent;
   if (!readable(socket.get(), kFirstWord)) return Said::kSilent;
   for (;;) {
@@ -162,6 +179,7 @@ MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedF
                              const Waiting& waiting) {
   const SocketName address = socket_name(name);
   const Clock::time_point give_up = Clock::now() + waiting.patience;
+  Clock::time_point listened = Clock::now();  // somebody did under the name, the last time that it was known
   for (;;) {
     OwnedFd listener = new_socket();
     if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.address), address.size) == 0 &&
@@ -169,9 +187,13 @@ MachineMemory::MachineMemory(const std::string& name, const std::function<OwnedF
       offer_ = std::make_unique<Offer>(std::move(listener));
       break;
     }
+    if (errno != EADDRINUSE) break;  // such names are not to be had here
     const Said said = ask_for(address, waiting, give_up, fd_);
     if (said == Said::kGiven) return;
     if (said == Said::kSilent || Clock::now() >= give_up) break;
+    // Another user may keep a name that nobody listens under.
+    if (said == Said::kRefused && Clock::now() - listened >= kFirstWord) break;
+    if (said == Said::kGone) listened = Clock::now();
     std::this_thread::sleep_for(kAgain);  // the name is free in a moment
   }
   fd_ = make();

@@ -27,7 +27,8 @@ class MachineMemory {
   };
   /// `name` tells the content: whoever has the same gets the same bytes. `make` gives a memfd; what it throws
   /// is thrown here, and another process that waits for it makes its own. Waits as long as it has patience
-  /// for a process that is making it, then makes one of its own.
+  /// for a process that is making it, then makes one of its own, as it does at once where who has the name is
+  /// silent or is another user's process.
   MachineMemory(const std::string& name, const std::function<OwnedFd()>& make);
   MachineMemory(const std::string& name, const std::function<OwnedFd()>& make, const Waiting& waiting);
   /// Others do not get it any more; those who have it keep it.

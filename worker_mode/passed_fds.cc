@@ -15,6 +15,8 @@ union FdsBuffer {
   cmsghdr aligned;
   char bytes[CMSG_SPACE(kMostPassedFds * sizeof(int))];
 };
+/// What really has room: the kernel counts what was added to align it.
+constexpr std::size_t kRoomForFds = (sizeof(FdsBuffer) - CMSG_LEN(0)) / sizeof(int);
 
 }  // namespace
 
@@ -50,8 +52,8 @@ ReceivedMessage receive_with_fds(int socket, std::span<std::byte> message) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
        control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = std::min((control->cmsg_len - CMSG_LEN(0)) / sizeof(int), kMostPassedFds);
-    std::array<int, kMostPassedFds> fds{};
+    const std::size_t count = std::min((control->cmsg_len - CMSG_LEN(0)) / sizeof(int), kRoomForFds);
+    std::array<int, kRoomForFds> fds{};
     std::memcpy(fds.data(), CMSG_DATA(control), count * sizeof(int));
     for (std::size_t i = 0; i < count; ++i) received.fds.emplace_back(fds[i]);
   }

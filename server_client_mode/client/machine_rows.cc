@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
@@ -27,15 +30,38 @@ std::shared_ptr<std::byte[]> map(int fd, std::size_t bytes, int protection,
           [bytes, owner = std::move(owner)](std::byte* memory) { munmap(memory, bytes); }};
 }
 
-OwnedFd new_memory(std::size_t bytes) {
+/// Taken now: where it does not fit, that is an error here, and no bus error while rows come. In pieces: a
+/// signal ends a long one, and tens of GB take longer than a server waits for a sign of life.
+void reserve(const OwnedFd& fd, std::size_t bytes, const std::function<void()>& meanwhile) {
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  auto told = std::chrono::steady_clock::now();
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    int error = EINTR;
+    while (error == EINTR)
+      error =
+          posix_fallocate(fd.get(), static_cast<off_t>(at), static_cast<off_t>(std::min(kPiece, bytes - at)));
+    if (error != 0)
+      throw Error(ErrorCode::kNoSpace,
+                  fmt::format("there is no memory for {} of rows to hold ({}); lower the cache",
+                              format_bytes(bytes), std::strerror(error)));
+    if (std::chrono::steady_clock::now() - told < std::chrono::seconds(1)) continue;
+    meanwhile();
+    told = std::chrono::steady_clock::now();
+  }
+}
+
+OwnedFd new_memory(std::size_t bytes, const std::function<void()>& meanwhile) {
   constexpr const char* what = "cannot create memory for the rows that are held";
   OwnedFd fd =
       out_of_the_way(OwnedFd(memfd_create("hopfeed-held-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING), what), what);
-  // Taken now: where it does not fit, that is an error here, and no bus error while rows come.
-  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0)
-    throw Error(ErrorCode::kNoSpace, fmt::format("there is no memory for {} of rows to hold; lower the cache",
-                                                 format_bytes(bytes)));
+  reserve(fd, bytes, meanwhile);
   return fd;
+}
+
+/// Loaded once: from here on nobody changes them, nor their size, which would be a bus error in every rank.
+void seal(const OwnedFd& fd) {
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+    throw_errno("cannot seal the rows that are held", errno);
 }
 
 }  // namespace
@@ -43,10 +69,11 @@ OwnedFd new_memory(std::size_t bytes) {
 MachineRows machine_rows(const MachineRowsOptions& options) {
   const std::size_t bytes = HeldRows::memory_of(options.meta, options.batch, options.share) + 1;
   const auto make = [&] {
-    OwnedFd fd = new_memory(bytes);
+    OwnedFd fd = new_memory(bytes, options.meanwhile);
     const std::shared_ptr<std::byte[]> memory = map(fd.get(), bytes, PROT_READ | PROT_WRITE, nullptr);
     HeldRows rows(options.meta, options.batch, options.share, memory);
     memory[static_cast<std::ptrdiff_t>(bytes - 1)] = std::byte{options.load(rows)};
+    seal(fd);
     return fd;
   };
   const auto memory = std::make_shared<const MachineMemory>(

@@ -22,7 +22,7 @@ struct MachineRowsOptions {
   HeldShare share;
   /// Loads all of them; whether they are finite. Throws.
   std::function<bool(HeldRows& rows)> load;
-  /// Called about once a second while another rank loads them.
+  /// Called about once a second while another rank loads them, or memory is taken for them.
   std::function<void()> meanwhile;
 };
 

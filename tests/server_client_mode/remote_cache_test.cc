@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/batch/packed_block.h"
+#include "server_client_mode/client/machine_rows.h"
 #include "tests/server_client_mode/remote_fixture.h"
 #include "tests/support/sanitized.h"
 
@@ -218,6 +219,33 @@ TEST_F(RemoteCache, RanksOfOneMachine_HaveOneCopy) {
   unsetenv("LOCAL_WORLD_SIZE");
   unsetenv("LOCAL_RANK");
   close(ready[0]);
+}
+
+// F8
+TEST_F(RemoteCache, RowsThatRanksShare_AreSealed) {
+  const Dataset dataset(wide(1));
+  const BatchOptions batch;
+  const MachineRows shared = machine_rows({.order = "of a test " + std::to_string(getpid()),
+                                           .meta = dataset.meta(),
+                                           .batch = batch,
+                                           .share = {.millionths = 500'000},
+                                           .load =
+                                               [&](HeldRows& rows) {
+                                                 rows.load(dataset);
+                                                 return true;
+                                               },
+                                           .meanwhile = [] {}});
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone).string().find("hopfeed-held-rows") == std::string::npos)
+      continue;
+    ++found;
+    const int fd = std::stoi(entry.path().filename());
+    EXPECT_NE(ftruncate(fd, 0), 0);
+    EXPECT_LT(pwrite(fd, "x", 1, 0), 0);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST_F(RemoteCache, BadCaches_AreOneLine) {

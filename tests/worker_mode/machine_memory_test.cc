@@ -11,11 +11,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/owned_fd.h"
+#include "core/base/sha256.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/watchdog.h"
 #include "worker_mode/worker_process.h"
@@ -41,6 +45,19 @@ class MachineMemoryTest : public testing::WatchedTest<60> {
   static ino_t inode(int fd) {
     struct stat status {};
     return fstat(fd, &status) == 0 ? status.st_ino : 0;
+  }
+  /// A socket under the name, as any process of the machine may have: bound, or connected to who has it.
+  static OwnedFd squatter(const std::string& content, int (*call)(int, const sockaddr*, socklen_t),
+                          int flags = 0) {
+    const std::string text = "hopfeed-" + std::to_string(geteuid()) + "-" +
+                             sha256(std::as_bytes(std::span(content.data(), content.size())));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, text.data(), text.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+    if (call(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
+    return fd;
   }
 };
 
@@ -149,6 +166,27 @@ TEST_F(MachineMemoryTest, WhoDoesNotAnswerIsNotWaitedFor) {
   kill(maker, SIGKILL);
   waitpid(maker, nullptr, 0);
   close(ready[0]);
+}
+
+// The name is known to everybody, and anybody may take it.
+TEST_F(MachineMemoryTest, WhoTakesNobodyInIsNotWaitedFor) {
+  const std::string content = name();
+  const OwnedFd listener = squatter(content, bind);
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  std::vector<OwnedFd> before;  // until no more are taken
+  while (OwnedFd one = squatter(content, connect, SOCK_NONBLOCK)) before.push_back(std::move(one));
+  ASSERT_FALSE(before.empty());
+  const MachineMemory memory(content, [] { return made("of this one"); });
+  EXPECT_TRUE(memory.made_here());
+}
+
+TEST_F(MachineMemoryTest, ANameThatNobodyListensUnderIsNotWaitedFor) {
+  const std::string content = name();
+  const OwnedFd bound = squatter(content, bind);
+  ASSERT_TRUE(bound);
+  const MachineMemory memory(content, [] { return made("of this one"); });
+  EXPECT_TRUE(memory.made_here());
 }
 
 TEST_F(MachineMemoryTest, ForkCanLetGoOfIt) {
