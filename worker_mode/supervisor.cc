@@ -244,13 +244,18 @@ Supervisor::Activity Supervisor::activity_of(std::size_t number,
   if (record.state.load() == static_cast<std::uint32_t>(WorkerState::kStarting))
     return {.kind = Activity::Kind::kStarting};
   const std::uint32_t name = keeper_.name_of(static_cast<std::uint32_t>(number));
-  const SlotPool::Filling* oldest = nullptr;  // of its slots that do not wait for us; claimed lowest first
+  const SlotPool::Filling* oldest = nullptr;  // of its slots; claimed lowest first
+  bool waits = false;                         // for us: those that it has sampled ahead do so with the lowest
   for (const SlotPool::Filling& slot : filling) {
-    if (slot.owner != name || slot.waits_for_grant) continue;
+    if (slot.owner != name) continue;
+    waits = waits || slot.waits_for_grant;
     if (oldest == nullptr || slot.sequence < oldest->sequence) oldest = &slot;
   }
-  if (oldest != nullptr)
-    return {.kind = Activity::Kind::kFilling, .slot = oldest->slot, .generation = oldest->generation};
+  if (oldest != nullptr && !waits)
+    return {.kind = Activity::Kind::kFilling,
+            .slot = oldest->slot,
+            .generation = oldest->generation,
+            .heartbeat = record.heartbeat.load()};
   return {.kind = Activity::Kind::kWaiting, .heartbeat = record.heartbeat.load()};
 }
 

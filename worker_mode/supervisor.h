@@ -71,7 +71,7 @@ class Supervisor final : public SlotFillers {
   struct Activity {
     enum class Kind { kStarting, kFilling, kWaiting } kind = Kind::kStarting;
     std::uint32_t slot = 0, generation = 0;  // that it fills
-    std::uint32_t heartbeat = 0;             // while it waits, for work or for memory
+    std::uint32_t heartbeat = 0;             // of its claims, and while it waits for work or for memory
     friend bool operator==(const Activity&, const Activity&) = default;
   };
   struct Worker {

@@ -189,6 +189,41 @@ TEST_F(Faults, WorkerStoppedWhileItWaitsForMemory_DoesNotHoldUpTheNextEpoch) {
   EXPECT_EQ(loader.stats().worker_deaths, 1);
 }
 
+/// One worker that samples four batches ahead.
+LoaderOptions sampling_ahead(LoaderOptions options) {
+  options.execution.num_workers = 1;
+  options.execution.features = {.from = FeaturesFrom::kFile, .row_cache_bytes = 1 << 20, .window = 4};
+  return options;
+}
+
+// F10: batches that are sampled ahead wait with the one whose turn it is.
+TEST_F(Faults, TrainerThatPauses_WorkerThatHasSampledAheadIsNotTakenForHung) {
+  LoaderOptions o = sampling_ahead(options());
+  o.execution.channel_size = 4'096;  // so that the worker waits for memory
+  o.execution.batch_deadline = 1s;
+  Loader loader(o);
+  loader.begin_epoch(0);
+  {
+    const std::optional<Batch> held = loader.next();
+    ASSERT_TRUE(held);
+    std::this_thread::sleep_for(3s);
+  }
+  EXPECT_EQ(loaded(loader), expected(o));
+  EXPECT_EQ(loader.stats().worker_deaths, 0);
+}
+
+// The deadline is one batch's, also where several are sampled before the first is whole.
+TEST_F(Faults, WindowOfBatches_HasADeadlineForEach) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = sampling_ahead(options());
+  o.execution.batch_deadline = 1s;
+  const Armed armed("worker.after_sample=sleep:300@*");
+  Loader loader(o);
+  loader.begin_epoch(0);
+  EXPECT_TRUE(loader.next());
+  EXPECT_EQ(loader.stats().worker_deaths, 0);
+}
+
 // F3: a process that wakes up goes on writing; only once it is dead may its slot be used again.
 TEST_F(Faults, WorkerWakesUpJustAsItIsKilled_NothingIsTorn) {
   NEEDS_FAILPOINTS();
