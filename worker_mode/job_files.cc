@@ -70,7 +70,8 @@ std::vector<OwnedFd> ask_server(int socket, std::uint32_t what, std::span<const 
   question.what = what;
   std::ranges::copy(jobs, question.jobs);
   const std::size_t bytes = kQuestionHead + jobs.size_bytes();
-  if (send(socket, &question, bytes, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes))
+  // A server that reads nothing has room for many questions, and each waits for its answer.
+  if (send(socket, &question, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(bytes))
     throw_errno("a worker cannot ask its server for a job", errno);
   for (;;) {
     const auto left =
@@ -89,7 +90,10 @@ std::vector<OwnedFd> ask_server(int socket, std::uint32_t what, std::span<const 
 }  // namespace
 
 std::string JobDescription::to_json() const {
-  return json_text({{"dataset", dataset}, {"spec", spec.to_json()}, {"check_finite", check_finite}});
+  return json_text({{"dataset", dataset},
+                    {"manifest", manifest},
+                    {"spec", spec.to_json()},
+                    {"check_finite", check_finite}});
 }
 
 JobDescription JobDescription::from_json(const std::string& text) {
@@ -97,6 +101,7 @@ JobDescription JobDescription::from_json(const std::string& text) {
     const nlohmann::json json = parse_json(text);
     JobDescription job;
     json.at("dataset").get_to(job.dataset);
+    json.at("manifest").get_to(job.manifest);
     job.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
     json.at("check_finite").get_to(job.check_finite);
     return job;

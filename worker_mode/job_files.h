@@ -19,7 +19,8 @@ namespace hopfeed {
 
 /// One job, as a worker has to know it.
 struct JobDescription {
-  std::string dataset;  // absolute path of the folder
+  std::string dataset;         // absolute path of the folder
+  std::uint64_t manifest = 0;  // manifest_hash() of what is in it
   BatchSpec spec;
   bool check_finite = false;
 

@@ -35,6 +35,11 @@ void require_same_sampler(const BatchSpec& spec) {
                   spec.batch.sampler));
 }
 
+/// The rows of the row cache, and those that a consumer holds, are by the order that it was then in.
+void require_same_dataset(const Dataset& dataset, const JobDescription& job) {
+  if (manifest_hash(dataset.meta()) != job.manifest) dataset_was_replaced(dataset);
+}
+
 }  // namespace
 
 MappedSeeds::MappedSeeds(int fd) {
@@ -136,8 +141,10 @@ std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::s
 void JobMakers::add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds,
                     int row_cache_fd) {
   require_same_sampler(description.spec);
-  auto made = std::make_unique<Job>(port_, options_.execution, dataset_in(description.dataset, row_cache_fd),
-                                    description, std::move(seeds));
+  std::shared_ptr<const OpenDataset> open = dataset_in(description.dataset, row_cache_fd);
+  require_same_dataset(open->dataset, description);
+  auto made =
+      std::make_unique<Job>(port_, options_.execution, std::move(open), description, std::move(seeds));
   last_ = made.get();
   last_job_ = job;
   last_->last_used = ++uses_;

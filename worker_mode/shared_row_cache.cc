@@ -19,9 +19,10 @@ std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, co
   if (tiers.row_cache_bytes == 0) return nullptr;
   std::vector<CachedAttr> attrs = cached_attrs(dataset);
   if (attrs.empty()) return nullptr;
-  // By the folder too: the same content in another order has its rows elsewhere.
+  // By the manifest, and not by the fingerprint: the same content in another order has its rows elsewhere,
+  // and may have taken its place in the folder.
   const std::string name =
-      fmt::format("row cache {} {} {} {}", dataset.meta().fingerprint,
+      fmt::format("row cache {:016x} {} {} {}", manifest_hash(dataset.meta()),
                   std::filesystem::canonical(dataset.folder()).string(), tiers.row_cache_bytes,
                   one_at_hand ? std::to_string(tiers.local_partition) : "all");
   return std::make_unique<const MachineMemory>(name, [&] {

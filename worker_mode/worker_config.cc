@@ -28,6 +28,7 @@ std::string WorkerConfig::to_json() const {
                       {"max_scratch", max_scratch}};
   if (!asks_for_jobs) {
     json["dataset"] = dataset;
+    json["manifest"] = manifest;
     json["spec"] = spec.to_json();
   }
   return json_text(json);
@@ -40,6 +41,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("asks_for_jobs").get_to(config.asks_for_jobs);
     if (!config.asks_for_jobs) {
       json.at("dataset").get_to(config.dataset);
+      json.at("manifest").get_to(config.manifest);
       config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
     }
     ExecutionOptions& execution = config.execution;

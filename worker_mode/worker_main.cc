@@ -125,9 +125,12 @@ void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
   // A loader's job is made before the first batch is asked for: what is wrong with it is an error at the
   // start.
   if (!config.asks_for_jobs)
-    makers.add(
-        0, {.dataset = config.dataset, .spec = config.spec, .check_finite = config.execution.check_finite},
-        given_seeds(config.spec), config.row_cache_fd);
+    makers.add(0,
+               {.dataset = config.dataset,
+                .manifest = config.manifest,
+                .spec = config.spec,
+                .check_finite = config.execution.check_finite},
+               given_seeds(config.spec), config.row_cache_fd);
   port.report_ready();
   const auto leaving = [&] { return port.terminating() || !parent.alive(); };
   BatchWindow window(port, {.filler = [&](const Claim& claim) { return filler_of(makers, port, claim); },

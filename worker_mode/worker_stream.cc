@@ -69,6 +69,7 @@ WorkerStream::WorkerStream(const LoaderOptions& options, const Dataset& dataset,
 
 WorkerConfig WorkerStream::worker_config(const LoaderOptions& options, const Dataset& dataset) const {
   return {.dataset = std::filesystem::absolute(dataset.folder()).string(),
+          .manifest = manifest_hash(dataset.meta()),
           .spec = spec(),
           .execution = options.execution,
           .worker = 0,

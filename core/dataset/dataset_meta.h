@@ -144,6 +144,9 @@ struct DatasetMeta {
 /// field.
 DatasetMeta parse_meta(const std::string& text, const std::string& path);
 std::string format_meta(const DatasetMeta& meta);
+/// Names the dataset as it lies on disk: its content, its cut and its order, all of it by the checksums of
+/// its files. The fingerprint names the content alone.
+std::uint64_t manifest_hash(const DatasetMeta& meta);
 /// The text of a manifest with the checksum that it ought to have; empty where it does not begin with that
 /// field.
 std::string seal_meta(std::string text);

@@ -311,4 +311,9 @@ std::string format_meta(const DatasetMeta& meta) {
   return seal_meta(json_text(document, 1) + "\n");
 }
 
+std::uint64_t manifest_hash(const DatasetMeta& meta) {
+  const std::string text = format_meta(meta);
+  return XXH3_64bits(text.data(), text.size());
+}
+
 }  // namespace hopfeed

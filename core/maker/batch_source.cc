@@ -22,14 +22,17 @@ BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& option
   return BatchMaker(dataset, *node_list_, options, execution, make_source);
 }
 
+void dataset_was_replaced(const Dataset& dataset) {
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format("the dataset {} was replaced while it was in use; start the loader, or the server, again",
+                  dataset.folder().string()));
+}
+
 std::unique_ptr<BatchSource> open_source(const Dataset& dataset, const BatchSpec& spec,
                                          std::span<const std::byte> packed) {
   spec.require_rules();
-  if (dataset.meta().fingerprint != spec.fingerprint)  // here; other servers may have it still
-    throw Error(
-        ErrorCode::kNotFound,
-        fmt::format("the dataset {} was replaced while it was in use; start the loader, or the server, again",
-                    dataset.folder().string()));
+  if (dataset.meta().fingerprint != spec.fingerprint) dataset_was_replaced(dataset);
   const bool given = !spec.seeds.sha256.empty();
   require_valid(given == !packed.empty(), given ? "the given seeds of the batches are not here"
                                                 : "seeds are given beside a split; leave one of them out");

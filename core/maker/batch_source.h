@@ -42,6 +42,10 @@ class BatchSource {
   std::optional<LinkList> link_list_;
 };
 
+/// Throws kNotFound: the folder has another dataset than the one that batches were begun with. Other servers
+/// may have that still.
+[[noreturn]] void dataset_was_replaced(const Dataset& dataset);
+
 /// What a job's batches start from, as its spec says: a split of the dataset, or what was given and packed
 /// elsewhere. `dataset` and `packed` (empty for a split) must outlive it. Throws kInvalid where the dataset
 /// is not the spec's or has changed, or a given id is no node of it, kNotFound for a split or type that it

@@ -92,7 +92,10 @@ std::shared_ptr<JobTable::Job> JobTable::make(const wire::Open& open,
   job->seeds = std::move(seeds);
   job->source = open_source(*job->dataset->dataset, spec,
                             job->seeds ? job->seeds->bytes() : std::span<const std::byte>());
-  job->description = {.dataset = job->dataset->folder, .spec = spec, .check_finite = open.check_finite};
+  job->description = {.dataset = job->dataset->folder,
+                      .manifest = manifest_hash(job->dataset->meta()),
+                      .spec = spec,
+                      .check_finite = open.check_finite};
   const std::string json = job->description.to_json();
   job->files.description = std::make_shared<const OwnedFd>(memfd_of("hopfeed-job", json.data(), json.size()));
   if (job->seeds) job->files.seeds = job->seeds->fd();

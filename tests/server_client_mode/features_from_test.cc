@@ -139,6 +139,56 @@ TEST_F(FeaturesFromTest, WorkersOfSeveralLoadersShareTheRowCache) {
   EXPECT_GT(second.stats().tiers.cache_rows, 0);
 }
 
+/// A dataset that may be replaced: the same content in another order for each seed.
+LoaderOptions replaceable(LoaderOptions options, const std::filesystem::path& path, std::uint64_t seed) {
+  const testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 500, .num_edges = 4'000, .x_width = 40, .num_train = 130});
+  testing::write_tiny_dataset(path, graph, testing::random_cut(graph, 2, seed));
+  options.dataset = path.string();
+  return options;
+}
+
+TEST_F(FeaturesFromTest, ARowCacheIsNotThatOfAnotherOrderOfTheSameContent) {
+  const std::vector<std::uint64_t> expected = loaded(FeaturesFrom::kMemory, 0);
+  for (const std::int64_t workers : {0, 1}) {
+    LoaderOptions options = replaceable(wide(FeaturesFrom::kFile, workers), folder() / "replaced", 5);
+    options.execution.features.row_cache_bytes = 1 << 20;
+    Loader first(options);
+    EXPECT_EQ(digests(first), expected);
+    replaceable(options, folder() / "replaced", 6);
+    Loader second(options);
+    EXPECT_EQ(digests(second), expected);
+  }
+}
+
+constexpr const char* kReplaced = "was replaced while it was in use; start the loader, or the server, again";
+
+TEST_F(FeaturesFromTest, AWorkerThatFindsAnotherOrderThanItsLoader_SaysThatItWasReplaced) {
+  LoaderOptions options = replaceable(wide(FeaturesFrom::kFile, 1), folder() / "replaced", 5);
+  options.execution.features.row_cache_bytes = 1 << 20;
+  Loader loader(options);
+  digests(loader);
+  replaceable(options, folder() / "replaced", 6);
+  for (const int pid : loader.worker_pids()) ::kill(pid, SIGKILL);
+  const std::string error = error_of([&] { digests(loader); });
+  EXPECT_NE(error.find(options.dataset + " " + kReplaced), std::string::npos) << error;
+}
+
+// The client holds rows of the order that the server told it.
+TEST_F(FeaturesFromTest, AServersWorkerThatFindsAnotherOrder_SaysThatItWasReplaced) {
+  const LoaderOptions options = replaceable(wide(FeaturesFrom::kMemory, 1), folder() / "replaced", 5);
+  ServerOptions server = server_options(options.dataset, 1);
+  server.worker_program = testing::program("hopfeed-worker");
+  RemoteOptions remote = remote_options({});
+  remote.cache_ratio = 0.5;
+  ServedStream stream(server, remote, options);
+  digests(stream);
+  replaceable(options, folder() / "replaced", 6);
+  for (const int pid : stream.server().worker_pids()) ::kill(pid, SIGKILL);
+  const std::string error = error_of([&] { digests(stream); });
+  EXPECT_NE(error.find(options.dataset + " " + kReplaced), std::string::npos) << error;
+}
+
 TEST_F(FeaturesFromTest, KilledWorkersTakeNoRowOfTheCacheAlong) {
   const std::vector<std::uint64_t> expected = loaded(FeaturesFrom::kMemory, 0);
   LoaderOptions options = wide(FeaturesFrom::kFile, 2);
