@@ -119,6 +119,22 @@ TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
   EXPECT_EQ(plan_channel(options, false, input).needed, alone + 400 * kMiB);
 }
 
+TEST(ChannelSizing, BatchesSampledAhead_HaveScratch_AndTheCallingThreadSamplesNone) {
+  ExecutionOptions options = two_workers();
+  options.features = {.from = FeaturesFrom::kFile, .row_cache_bytes = 100 * kMiB, .window = 4};
+  const SizingInput input{.worst_block = 10 * kMiB,
+                          .scratch = {.tables = 10 * kMiB, .at_most = 100 * kMiB},
+                          .available = gib(16)};
+  const auto scratch = [&] {
+    SizingInput none = input;
+    none.scratch = {};
+    return plan_channel(options, true, input).needed - plan_channel(options, true, none).needed;
+  };
+  EXPECT_EQ(scratch(), 2 * 5 * 100 * kMiB);
+  options.num_workers = 0;
+  EXPECT_EQ(scratch(), 100 * kMiB);
+}
+
 TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
   ExecutionOptions options = two_workers();
   options.channel_size = 9'000 * kMiB;
