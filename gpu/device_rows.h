@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/element_type_numbers.h"
+#include "core/base/element_type.h"
 #include "core/base/error.h"
 #include "gpu/device_array.h"
 #include "gpu/feature_kernels.h"

@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/base/element_type_numbers.h"
+#include "core/base/element_type.h"
 #include "core/base/host_device.h"
 #include "gpu/atomics.h"
 #include "gpu/device_views.h"

@@ -1,4 +1,5 @@
-// Element types of arrays on disk and in a batch block: what is known of each.
+// Element types of arrays on disk and in a batch block. The numbers are part of both formats: append, never
+// renumber.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,14 +8,37 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/element_type_numbers.h"
-
 namespace hopfeed {
 
+enum class ElementType : std::uint16_t {
+  kUint8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat16 = 6,
+  kBfloat16 = 7,
+  kFloat32 = 8,
+  kFloat64 = 9,
+  kBool = 10,
+  kUint32 = 11,
+  kInt8Scaled = 12,  // rows with a scale each: quantised_rows.h
+  kInt4Scaled = 13,
+};
+
+/// Whether each row has a scale before its elements, so that the row, and not the element, is what is read.
+constexpr bool has_scale(ElementType type) {
+  return type == ElementType::kInt8Scaled || type == ElementType::kInt4Scaled;
+}
+/// Bytes of one element; 0 for a number that is no ElementType. Of types with a scale 1: their rows are bytes
+/// to whoever moves them.
+std::size_t element_bytes(ElementType type);
 /// Bytes of a row of this shape (of one element where it is empty), and of an array of rows; nothing where no
 /// number holds them or a dimension is negative, and for an array without rows of a type with a scale.
 std::optional<std::int64_t> bytes_of_row(ElementType type, std::span<const std::int64_t> shape);
 std::optional<std::int64_t> bytes_of_array(ElementType type, std::span<const std::int64_t> shape);
+/// "int64", "bfloat16", ...: the names in meta.json; "?" for a number that is no ElementType.
+const char* to_string(ElementType type);
 /// The inverse of to_string; throws kInvalid for an unknown name.
 ElementType element_type_from(std::string_view name);
 /// NumPy's type string ("<i8"); what NumPy lacks is named in meta.json:

@@ -1,5 +1,4 @@
 // Device rows as tests see them, whatever backend they are over: ids and rows lie in the host's memory.
-// C++17, since nvcc reads it too.
 #pragma once
 #include <cstddef>
 #include <cstdint>
