@@ -15,6 +15,7 @@ Usage: tests/run.sh [PART... | all]
                 itself (clang-16)
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          those of them that have threads under ThreadSanitizer
+  gpus          the kernels compile for sm_80, sm_90, sm_100 and sm_120, and as PTX; skipped where nvcc is not
   fuzz          the readers of datasets, batches, frames, logins and specs and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
@@ -27,8 +28,8 @@ HELP
 parts=()
 for argument in "$@"; do
   case $argument in
-    release | determinism | lint | asan | tsan | fuzz | dev) parts+=("$argument") ;;
-    all) parts+=(release determinism lint asan tsan fuzz) ;;
+    release | determinism | lint | asan | tsan | gpus | fuzz | dev) parts+=("$argument") ;;
+    all) parts+=(release determinism lint asan tsan gpus fuzz) ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
   esac
@@ -107,6 +108,7 @@ for part in "${parts[@]}"; do
   case $part in
     determinism) compare_builds "$folder" ;;
     lint) lint_sources "$folder" ;;
+    gpus) run tests/gpu/compile_kernels.py "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;
   esac
