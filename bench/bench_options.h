@@ -24,6 +24,7 @@ struct BenchOptions {
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
   GraphMode graph_mode = GraphMode::kCpu;  // sampler: where it samples
+  int gpu_device = 0;                      // and on which GPU
   std::string kind = "uniform";            // sampler: how neighbours are drawn
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates

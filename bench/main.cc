@@ -102,12 +102,14 @@ int main(int argc, char** argv) {
     }
     sub.option("--json", json, "Also write the line to this file", {.output = true});
     sub.action([&] {
+      loader.dataset = options.data.empty() ? "generated" : options.data;  // --graph-mode auto looks at it
       from_line.take();
       options.fanouts = loader.batch.fanouts;
       options.batch_size = loader.deal.batch_size;
       BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it
       options.huge_pages = loader.execution.huge_pages;
       options.graph_mode = loader.execution.graph_mode;
+      options.gpu_device = loader.execution.gpu_device;
       options.topology = output == "topology";
       JsonReport file(json);  // opened first: an hour of measuring is not lost to a wrong name
       Report report = command.run(options);

@@ -126,6 +126,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
   a.from_line.add_workers(line);
+  a.from_line.add_graph_mode(line);
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});

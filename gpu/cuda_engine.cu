@@ -78,21 +78,33 @@ void unregister_memory(const void* array) noexcept {
   all.ranges.erase(found);
 }
 
-std::string why_no_gpu() {
-  int devices = 0;
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status == cudaSuccess && devices > 0) return "";
-  cudaGetLastError();
-  const std::string said = status == cudaSuccess ? "there is no CUDA device"
-                                                 : std::string("CUDA says: ") + cudaGetErrorString(status);
-  return "no GPU can be used (" + said + "); install a driver for CUDA " +
-         std::to_string(CUDART_VERSION / 1000) + " or later where a card is, or take graph mode cpu";
+std::string why_no_gpu(int device) {
+  FoundGpus found;
+  found.runtime = CUDART_VERSION;
+  cudaDriverGetVersion(&found.driver);
+  const cudaError_t status = cudaGetDeviceCount(&found.devices);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    found.devices = 0;
+    if (status != cudaErrorNoDevice) found.refusal = cudaGetErrorString(status);
+  }
+  return why_unusable(found, device);
+}
+
+UsableGpu usable_gpu(int device) {
+  const std::string why = why_no_gpu(device);
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return {device, properties.name, properties.totalGlobalMem};
 }
 
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
-  const std::string why = why_no_gpu();
+  const std::string why = why_no_gpu(plan.device);
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  return std::make_unique<HopEngineOn<CudaBackend>>(plan, CudaBackend::Options{});
+  CudaBackend::Options options;
+  options.device = plan.device;
+  return std::make_unique<HopEngineOn<CudaBackend>>(plan, options);
 }
 
 namespace {
@@ -115,7 +127,7 @@ void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
 std::shared_ptr<DeviceRoom> make_cuda_room() {
   const std::string why = why_no_gpu();
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{}, free_device_memory);
+  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{.device = 0}, free_device_memory);
 }
 
 }  // namespace hopfeed::gpu

@@ -5,10 +5,12 @@
 
 namespace hopfeed::gpu {
 
-std::string why_no_gpu() {
+std::string why_no_gpu(int /*device*/) {
   return "this hopfeed was built without CUDA; configure with -DHOPFEED_CUDA=ON where nvcc is, or take graph "
          "mode cpu";
 }
+
+UsableGpu usable_gpu(int device) { throw Error(ErrorCode::kNotFound, why_no_gpu(device)); }
 
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
   throw Error(ErrorCode::kNotFound, why_no_gpu());

@@ -35,13 +35,11 @@ class DeviceArray {
     data_ = more;
     count_ = count;
   }
-  void swap(DeviceArray& other) {
-    T* const data = data_;
-    const std::uint64_t count = count_;
-    data_ = other.data_;
-    count_ = other.count_;
-    other.data_ = data;
-    other.count_ = count;
+  /// Has `count` elements of the host's, behind what was asked of the backend before.
+  const T* assign(const T* from, std::uint64_t count) {
+    reserve(count);
+    backend_->copy(data_, from, count * sizeof(T));
+    return data_;
   }
   T* data() const { return data_; }
   std::uint64_t capacity() const { return count_; }

@@ -6,6 +6,7 @@
 
 #include "gpu/device_array.h"
 #include "gpu/device_views.h"
+#include "gpu/hop_engine.h"
 #include "gpu/local_id_kernels.h"
 #include "gpu/row_kernels.h"
 
@@ -80,6 +81,22 @@ struct EngineEdgesMemory {
   std::uint64_t hop_bound = 0;
   Pinned<std::uint32_t> host_sources, host_per_dst;
   Pinned<std::int64_t> host_edge_ids, host_positions;
+
+  /// Of the batch to come.
+  void take_excluded(const EngineExcluded& pairs) {
+    excluded = {};
+    if (pairs.count == 0) return;
+    excluded.destinations = excluded_destinations.assign(pairs.destinations, pairs.count);
+    excluded.first = excluded_first.assign(pairs.first, pairs.count + 1);
+    excluded.sources = excluded_sources.assign(pairs.sources, pairs.first[pairs.count]);
+    excluded.count = pairs.count;
+  }
+  void take_times(const EngineTimes& of_seeds, std::uint64_t num_seeds) {
+    times = {};
+    if (of_seeds.ends != nullptr) times.ends = ends.assign(of_seeds.ends, num_seeds);
+    if (of_seeds.begins != nullptr) times.begins = begins.assign(of_seeds.begins, num_seeds);
+  }
+
   std::size_t device_bytes() const {
     return rows.bytes() + offsets.bytes() + sources.bytes() + per_dst.bytes() + targets.bytes() +
            edge_ids.bytes() + positions.bytes() + excluded_destinations.bytes() + excluded_sources.bytes() +

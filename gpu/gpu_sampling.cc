@@ -9,19 +9,21 @@
 namespace hopfeed {
 namespace {
 
-void require_gpu(GraphMode mode) {
-  if (const std::string why = gpu::why_no_gpu(); !why.empty())
-    throw Error(ErrorCode::kNotFound, std::string("graph mode ") + to_string(mode) + ": " + why);
+void require_gpu(const ExecutionOptions& execution) {
+  if (const std::string why = gpu::why_no_gpu(execution.gpu_device); !why.empty())
+    throw Error(ErrorCode::kNotFound,
+                std::string("graph mode ") + to_string(execution.graph_mode) + ": " + why);
 }
 
 std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOptions& options,
-                                          GraphMode mode) {
+                                          const ExecutionOptions& execution) {
   return std::make_unique<DeviceSampler>(
       dataset, options,
-      DeviceSamplerOptions{
-          .place = mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
-          .make_engine = gpu::make_cuda_engine,
-          .warm = true});
+      DeviceSamplerOptions{.place = execution.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost
+                                                                            : gpu::GraphPlace::kDevice,
+                           .device = execution.gpu_device,
+                           .make_engine = gpu::make_cuda_engine,
+                           .warm = true});
 }
 
 }  // namespace

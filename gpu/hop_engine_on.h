@@ -122,22 +122,15 @@ class HopEngineOn : public HopEngine {
       view.first_edge = part.first_edge;
       edges.host_parts.push_back(view);
     }
-    edges.view.parts = upload(edges.parts, edges.host_parts.data(), edges.host_parts.size());
+    edges.view.parts = edges.parts.assign(edges.host_parts.data(), edges.host_parts.size());
     edges.view.partition_offsets =
-        upload(edges.partition_offsets, plan.partition_offsets.data(), plan.partition_offsets.size());
+        edges.partition_offsets.assign(plan.partition_offsets.data(), plan.partition_offsets.size());
     edges.view.num_parts = static_cast<int>(plan.parts.size());
     edges.view.index_bytes = plan.index_bytes;
     edges.view.edge_id_bytes = plan.edge_id_bytes;
     edges.view.alias_bytes = plan.alias_bytes;
     edges.view.temporal = plan.temporal;
     edges.view.num_src = static_cast<std::uint64_t>(plan_.num_nodes[static_cast<std::size_t>(plan.src_type)]);
-  }
-
-  template <class T>
-  const T* upload(Array<T>& to, const T* from, std::size_t count) {
-    to.reserve(count);
-    backend_.copy(to.data(), from, count * sizeof(T));
-    return to.data();
   }
 
   void begin(const EngineRequest& request) {
@@ -155,32 +148,12 @@ class HopEngineOn : public HopEngine {
     }
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       edges_[e].bound = 0;
-      take_excluded(request, e);
-      take_times(request, e);
+      edges_[e].take_excluded(request.excluded == nullptr ? EngineExcluded{} : request.excluded[e]);
+      edges_[e].take_times(request.times == nullptr ? EngineTimes{} : request.times[e], num_seeds_);
     }
     begin_tables();
     insert_seeds(request);
     backend_.launch(nodes_.size(), CloseHop{counters_, 0});
-  }
-
-  void take_excluded(const EngineRequest& request, std::size_t e) {
-    Edges& edges = edges_[e];
-    edges.excluded = {};
-    if (request.excluded == nullptr || request.excluded[e].count == 0) return;
-    const EngineExcluded& pairs = request.excluded[e];
-    edges.excluded.destinations = upload(edges.excluded_destinations, pairs.destinations, pairs.count);
-    edges.excluded.first = upload(edges.excluded_first, pairs.first, pairs.count + 1);
-    edges.excluded.sources = upload(edges.excluded_sources, pairs.sources, pairs.first[pairs.count]);
-    edges.excluded.count = pairs.count;
-  }
-
-  void take_times(const EngineRequest& request, std::size_t e) {
-    Edges& edges = edges_[e];
-    edges.times = {};
-    if (!edges.view.temporal) return;
-    const EngineTimes& times = request.times[e];
-    edges.times.ends = upload(edges.ends, times.ends, num_seeds_);
-    if (times.begins != nullptr) edges.times.begins = upload(edges.begins, times.begins, num_seeds_);
   }
 
   /// Tables for all nodes that the hops to come are bounded to, as far as nothing is counted.

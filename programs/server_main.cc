@@ -35,7 +35,8 @@ using namespace std::chrono_literals;
 
 struct ServeArguments {
   ServerOptions options;
-  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory";
+  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory",
+                    graph_mode = "cpu";
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
 };
 
@@ -89,6 +90,8 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
+  options.graph_mode =
+      take_graph_mode(arguments.graph_mode, options.gpu_device, options.datasets, options.num_workers);
   options.features.from = features_from(arguments.features);
   tell_how_features_are_read(options.features.from);
   options.log = print_event;
@@ -179,7 +182,8 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
                    "available");
-  add_features_from(line, a.features, a.options.features);
+  add_graph_mode(line, a.graph_mode, o.gpu_device);
+  add_features_from(line, a.features, o.features);
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

@@ -25,6 +25,9 @@ void BatchFiller::publish_what_it_throws(const Part& part) {
   };
   try {
     part();
+  } catch (const BrokenProcess& error) {
+    if (options_.ends_when_broken) throw;
+    publish(error.code(), error.what());
   } catch (const Error& error) {
     publish(error.code(), error.what());
   } catch (const std::bad_alloc&) {
@@ -54,6 +57,7 @@ void BatchFiller::begin(const Claim& claim) {
 void BatchFiller::sample() {
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
+  if (FAILPOINT("worker.broken")) throw BrokenProcess(ErrorCode::kIo, "failpoint worker.broken");
   const PlannedBatch& batch = claim_->batch;
   bytes_ = maker_.sample(
       {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count}, batch.held);

@@ -15,6 +15,8 @@ namespace hopfeed {
 struct FillerOptions {
   std::uint64_t seed = 0;
   bool check_finite = false;  // an error in place of a batch with NaN or infinity among its features
+  /// BrokenProcess is thrown and not published: the process ends of it, and another makes the batch.
+  bool ends_when_broken = false;
 };
 
 class BatchFiller {

@@ -83,7 +83,9 @@ struct JobMakers::Job {
         : maker(job.source->maker(job.open->dataset, job.description.spec.batch, job.execution,
                                   tier_sources(job.execution.features, job.open->row_cache.get()))),
           filler(job.port, maker,
-                 {.seed = job.description.spec.seed, .check_finite = job.description.check_finite}) {}
+                 {.seed = job.description.spec.seed,
+                  .check_finite = job.description.check_finite,
+                  .ends_when_broken = true}) {}
   };
 
   WorkerPort& port;

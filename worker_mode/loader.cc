@@ -15,7 +15,7 @@ std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
   options.deal.validate();
   options.execution.validate();
   offer_gpu_sampling();
-  require_graph_mode(options.execution.graph_mode);  // workers would find out one by one
+  require_graph_mode(options.execution);  // workers would find out one by one
   if (options.execution.device_batches) return DeviceStream::open(options, gpu::make_cuda_room());
   if (options.execution.num_workers == 0) return InProcessStream::open(options);
   return WorkerStream::open(options);

@@ -12,6 +12,7 @@ std::string WorkerConfig::to_json() const {
                       {"num_slots", execution.num_slots},
                       {"huge_pages", to_string(execution.huge_pages)},
                       {"graph_mode", to_string(execution.graph_mode)},
+                      {"gpu_device", execution.gpu_device},
                       {"features", to_string(execution.features.from)},
                       {"row_cache_bytes", execution.features.row_cache_bytes},
                       {"window", execution.features.window},
@@ -50,6 +51,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("num_slots").get_to(execution.num_slots);
     execution.huge_pages = parse_huge_pages(json.at("huge_pages").get<std::string>());
     execution.graph_mode = graph_mode_from(json.at("graph_mode").get<std::string>());
+    json.at("gpu_device").get_to(execution.gpu_device);
     execution.features.from = features_from(json.at("features").get<std::string>());
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);

@@ -101,6 +101,8 @@ void place_on(const std::vector<int>& cores) {
 BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) {
   try {
     return &makers.filler(claim.batch.job);
+  } catch (const BrokenProcess&) {
+    throw;
   } catch (const Error& error) {
     port.publish_error(claim, error.code(), error.what());
   } catch (const std::bad_alloc&) {

@@ -31,6 +31,10 @@ namespace {
 // By each thread, before the clock starts.
 constexpr std::int64_t kVerifiedBatches = 1;
 
+ExecutionOptions execution_of(const BenchOptions& options) {
+  return {.graph_mode = options.graph_mode, .gpu_device = options.gpu_device};
+}
+
 struct Counts {
   double edges = 0, nodes = 0, expanded = 0, batches = 0;
   std::int64_t verified = 0;
@@ -40,10 +44,11 @@ constexpr std::int64_t kWalkLength = 20;  // steps, one walk a seed
 
 // What one process per core would have of its own.
 struct Worker {
-  Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch, GraphMode mode)
+  Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch,
+         const ExecutionOptions& execution)
       : seeds(list),
         data(dataset),
-        sampler(make_sampler(dataset, batch, {.graph_mode = mode})),
+        sampler(make_sampler(dataset, batch, execution)),
         fields(list.fields()),
         maker(list.maker()) {}
 
@@ -135,7 +140,7 @@ class Workload {
         // of its time.
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
-      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, bench_.graph_mode));
+      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, execution_of(bench_)));
     if (DeviceSampler* device = dynamic_cast<DeviceSampler*>(workers_.back()->sampler.get()))
       device->wait_until_up();
   }
@@ -252,7 +257,8 @@ Report bench_sampler(const BenchOptions& options) {
   if (options.labor_batches > 1 && options.kind != "labor")
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
   offer_gpu_sampling();
-  require_graph_mode(options.graph_mode);  // before a graph is generated for it
+  check_gpu_device(options.gpu_device, options.graph_mode);
+  require_graph_mode(execution_of(options));  // before a graph is generated for it
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});

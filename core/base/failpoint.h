@@ -27,6 +27,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "memory.reserve",          // error: the operating system has no memory left
     "worker.batch",            // error: no batch can be made
     "worker.allocate",         // error: no memory for this batch's scratch
+    "worker.broken",           // error: the process can make no more batches
     "file.unnamed",            // error: the file system has no files without a name
     "dataset.write",           // a step of writing a dataset folder; error: the disk is full
     "cache.joined",            // a process has become a member of the dynamic cache

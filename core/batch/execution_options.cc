@@ -28,6 +28,15 @@ GraphMode graph_mode_from(const std::string& name) {
   throw Error(ErrorCode::kInvalid, "graph mode '" + name + "' is none of cpu, uva, cuda");
 }
 
+void check_gpu_device(int gpu_device, GraphMode mode) {
+  require_valid(gpu_device >= 0, fmt::format("gpu_device is {}; GPUs are numbered from 0", gpu_device));
+  require_valid(
+      gpu_device == 0 || mode != GraphMode::kCpu,
+      fmt::format("gpu_device is {} and graph_mode is cpu, which uses no GPU; choose graph_mode uva "
+                  "or cuda, or leave gpu_device out",
+                  gpu_device));
+}
+
 void ExecutionOptions::validate() const {
   require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
                 fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",
@@ -35,6 +44,7 @@ void ExecutionOptions::validate() const {
   require_valid(num_slots >= 0 && num_slots <= kMaxSlots,
                 fmt::format("num_slots is {}; choose 1 to {}, or 0 for as many as the workers need",
                             num_slots, kMaxSlots));
+  check_gpu_device(gpu_device, graph_mode);
   features.validate();
   if (device_batches) {
     require_valid(
@@ -43,6 +53,11 @@ void ExecutionOptions::validate() const {
             "batches in a GPU's memory are made there by the trainer's own process: choose num_workers 0 "
             "(it is {}) and graph mode uva or cuda (it is {})",
             num_workers, to_string(graph_mode)));
+    require_valid(
+        gpu_device == 0,
+        fmt::format("batches in a GPU's memory are made on the first GPU, and gpu_device is {}; leave "
+                    "it out, and choose by CUDA_VISIBLE_DEVICES",
+                    gpu_device));
     require_valid(
         features.from == FeaturesFrom::kMemory,
         "batches in a GPU's memory have features from memory, and they are to come from files; leave one of "

@@ -19,6 +19,8 @@ enum class GraphMode { kCpu, kUva, kCuda };
 const char* to_string(GraphMode mode);
 /// "cpu", "uva" or "cuda". Throws kInvalid.
 GraphMode graph_mode_from(const std::string& name);
+/// Throws kInvalid unless a GPU can have that number, and the mode uses one where it is not 0.
+void check_gpu_device(int gpu_device, GraphMode mode);
 
 struct ExecutionOptions {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
@@ -34,6 +36,7 @@ struct ExecutionOptions {
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
   /// Of neighbour samplers (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
   GraphMode graph_mode = GraphMode::kCpu;
+  int gpu_device = 0;  // with graph modes uva and cuda: its number, of those that CUDA shows
   /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
   /// be, StreamStats::why_not_pinned says so, and batches come all the same.
   bool pin_slots = false;

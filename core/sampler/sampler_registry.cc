@@ -67,13 +67,13 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
                                       const ExecutionOptions& execution) {
   require_sampler(options.sampler);
   options.validate();
-  require_graph_mode(execution.graph_mode);
+  require_graph_mode(execution);
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {
     if (execution.graph_mode == GraphMode::kCpu)
       sampler = std::make_unique<NeighborSampler>(dataset, options);
     else
-      sampler = known_device_sampling().make(dataset, options, execution.graph_mode);
+      sampler = known_device_sampling().make(dataset, options, execution);
   } else {
     const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
@@ -92,14 +92,14 @@ void register_device_sampling(const DeviceSampling& sampling) {
   device_sampling() = sampling;
 }
 
-void require_graph_mode(GraphMode mode) {
-  if (mode == GraphMode::kCpu) return;
+void require_graph_mode(const ExecutionOptions& execution) {
+  if (execution.graph_mode == GraphMode::kCpu) return;
   const DeviceSampling known = known_device_sampling();
   if (known.require == nullptr)
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("graph mode {}: this program does not sample on GPUs; take graph mode cpu",
-                            to_string(mode)));
-  known.require(mode);
+                            to_string(execution.graph_mode)));
+  known.require(execution);
 }
 
 void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256) {

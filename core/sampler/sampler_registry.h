@@ -24,16 +24,16 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
 
 /// What samples neighbours on GPUs; this room knows none of it (gpu/gpu_sampling.h).
 struct DeviceSampling {
-  /// Throws kNotFound where there is no GPU for the mode, saying why and what to do.
-  void (*require)(GraphMode mode) = nullptr;
+  /// Throws kNotFound where there is no GPU for the graph mode, saying why and what to do.
+  void (*require)(const ExecutionOptions& execution) = nullptr;
   std::unique_ptr<Sampler> (*make)(const Dataset& dataset, const BatchOptions& options,
-                                   GraphMode mode) = nullptr;
+                                   const ExecutionOptions& execution) = nullptr;
 };
 /// From now on, in this process, neighbour samplers of the modes uva and cuda are made by it.
 void register_device_sampling(const DeviceSampling& sampling);
-/// Throws where this process cannot sample so: kUnsupported where nothing was registered, else what
-/// DeviceSampling::require throws.
-void require_graph_mode(GraphMode mode);
+/// Throws where this process cannot sample by the options' graph mode: kUnsupported where nothing was
+/// registered, else what DeviceSampling::require throws.
+void require_graph_mode(const ExecutionOptions& execution);
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
                                                                 const BatchOptions& options,

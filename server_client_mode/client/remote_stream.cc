@@ -98,6 +98,10 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
   remote.validate();
   options.deal.validate();
   options.execution.validate();
+  require_valid(options.execution.graph_mode == GraphMode::kCpu,
+                fmt::format("graph_mode is {}, and servers sample where theirs says; give --graph-mode to "
+                            "hopfeed-server, and leave it out here",
+                            to_string(options.execution.graph_mode)));
   Caller caller(remote);
   caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
   const std::vector<std::size_t> own =

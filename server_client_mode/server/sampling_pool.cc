@@ -65,6 +65,8 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.config.asks_for_jobs = true;
   supervision.config.max_scratch = scratch_of_each(options.num_workers);
   supervision.config.execution.num_workers = options.num_workers;
+  supervision.config.execution.graph_mode = options.graph_mode;
+  supervision.config.execution.gpu_device = options.gpu_device;
   supervision.config.execution.features = options.features;
   supervision.config.execution.batch_deadline = options.batch_deadline;
   supervision.config.execution.start_deadline = options.start_deadline;

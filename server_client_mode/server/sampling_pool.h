@@ -29,6 +29,8 @@ ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory)
 
 struct SamplingPoolOptions {
   std::int64_t num_workers = 1;
+  GraphMode graph_mode = GraphMode::kCpu;
+  int gpu_device = 0;
   FeatureTiers features = {};
   std::string worker_program;        // path of hopfeed-worker
   std::vector<std::string> plugins;  // absolute paths

@@ -33,8 +33,10 @@ struct ServerOptions {
   std::chrono::milliseconds send_deadline{30'000};  // a block that its client does not take goes after this
   std::chrono::milliseconds seeds_kept{600'000};    // given seeds that no job uses go after this
   int max_worker_deaths = 3;  // by one batch, then it fails; by a job in a row, with the next it is refused
-  std::string worker_program = {};  // as ExecutionOptions::worker_program
-  FeatureTiers features = {};       // where workers read rows of features from; each dataset has a row cache
+  std::string worker_program = {};         // as ExecutionOptions::worker_program
+  GraphMode graph_mode = GraphMode::kCpu;  // where workers sample, and on which GPU
+  int gpu_device = 0;
+  FeatureTiers features = {};  // where workers read rows of features from; each dataset has a row cache
   /// One line for each event, without a line end; called by the server's thread. Must not throw.
   std::function<void(const std::string& line)> log = nullptr;
 

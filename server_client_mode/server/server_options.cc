@@ -55,6 +55,7 @@ void ServerOptions::validate() const {
                 "certificates of clients (--tls-client-ca) are of TLS; give --tls-cert and --tls-key too");
   require_valid(max_worker_deaths >= 0,
                 fmt::format("max_worker_deaths is {}; at least 0", max_worker_deaths));
+  check_gpu_device(gpu_device, graph_mode);
   features.validate();
   check_deadline("batch_deadline", batch_deadline);
   check_deadline("start_deadline", start_deadline);

@@ -11,6 +11,7 @@
 #include "core/base/owned_fd.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
+#include "gpu/gpu_sampling.h"
 #include "server_client_mode/server/serving.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/worker_program.h"
@@ -22,6 +23,8 @@ constexpr std::size_t kSmallestPool = std::size_t{16} << 20;
 
 const ServerOptions& valid(const ServerOptions& options) {
   options.validate();
+  offer_gpu_sampling();
+  require_graph_mode({.graph_mode = options.graph_mode, .gpu_device = options.gpu_device});
   return options;
 }
 
@@ -63,6 +66,8 @@ std::size_t Serving::memory_of(const ServerOptions& options) {
 SamplingPoolOptions Serving::pool_options() {
   SamplingPoolOptions pool;
   pool.num_workers = options_.num_workers;
+  pool.graph_mode = options_.graph_mode;
+  pool.gpu_device = options_.gpu_device;
   pool.features = options_.features;
   pool.worker_program = plugins_.worker_program;
   pool.plugins = plugins_.paths;

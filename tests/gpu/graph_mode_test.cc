@@ -1,7 +1,12 @@
-// The option graph_mode on its way: to workers, and refused where a loader is opened.
+// The options graph_mode and gpu_device on their way: to workers, and refused where a loader is opened; what
+// `auto` comes to; and each reason why a GPU cannot be used.
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "gpu/auto_graph_mode.h"
 #include "gpu/cuda_engine.h"
+#include "gpu/found_gpus.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
 #include "worker_mode/loader.h"
@@ -14,8 +19,11 @@ TEST(GraphMode, IsToldToWorkers) {
   for (const GraphMode mode : {GraphMode::kCpu, GraphMode::kUva, GraphMode::kCuda}) {
     WorkerConfig config;
     config.execution.graph_mode = mode;
+    config.execution.gpu_device = mode == GraphMode::kCpu ? 0 : 3;
     config.asks_for_jobs = true;
-    EXPECT_EQ(WorkerConfig::from_json(config.to_json()).execution.graph_mode, mode);
+    const ExecutionOptions told = WorkerConfig::from_json(config.to_json()).execution;
+    EXPECT_EQ(told.graph_mode, mode);
+    EXPECT_EQ(told.gpu_device, config.execution.gpu_device);
   }
 }
 
@@ -32,6 +40,73 @@ TEST(GraphMode, WithoutAGpu_IsRefusedWhereALoaderIsOpened) {
                   .execution = {.num_workers = workers, .graph_mode = GraphMode::kUva}});
         },
         "graph mode uva: " + gpu::why_no_gpu(), ErrorCode::kNotFound);
+}
+
+TEST(GraphMode, GpuDevice_IsANumberAndOfModesThatUseOne) {
+  ExecutionOptions options{.graph_mode = GraphMode::kUva, .gpu_device = 1};
+  EXPECT_NO_THROW(options.validate());
+  options.graph_mode = GraphMode::kCpu;
+  expect_refused([&] { options.validate(); }, "gpu_device is 1 and graph_mode is cpu, which uses no GPU");
+  options = {.graph_mode = GraphMode::kCuda, .gpu_device = -1};
+  expect_refused([&] { options.validate(); }, "gpu_device is -1; GPUs are numbered from 0");
+  options = {.num_workers = 0, .graph_mode = GraphMode::kCuda, .gpu_device = 1, .device_batches = true};
+  expect_refused([&] { options.validate(); }, "are made on the first GPU, and gpu_device is 1");
+}
+
+TEST(UnusableGpu, IsOneLineForEachReason) {
+  struct Case {
+    gpu::FoundGpus found;
+    int device;
+    const char* said;
+  };
+  const Case cases[] = {
+      {{.runtime = 13000, .driver = 13010, .devices = 2, .refusal = ""}, 1, ""},
+      {{.runtime = 13010, .driver = 13000, .devices = 1, .refusal = ""}, 0, ""},
+      {{.runtime = 13000, .driver = 0, .devices = 0, .refusal = "CUDA driver version is insufficient"},
+       0,
+       "no GPU can be used (there is no CUDA driver); install one for CUDA 13 or later where a card is, or "
+       "take "
+       "graph mode cpu"},
+      {{.runtime = 13000, .driver = 12040, .devices = 0, .refusal = "CUDA driver version is insufficient"},
+       0,
+       "no GPU can be used (the driver knows CUDA 12.4, and this hopfeed was built with 13.0); install a "
+       "driver "
+       "for CUDA 13 or later, or take graph mode cpu"},
+      {{.runtime = 13000, .driver = 13000, .devices = 0, .refusal = "system not yet initialized"},
+       0,
+       "no GPU can be used (CUDA says: system not yet initialized); look at the card and its driver "
+       "(nvidia-smi), or take graph mode cpu"},
+      {{.runtime = 13000, .driver = 13000, .devices = 0, .refusal = ""},
+       0,
+       "no GPU can be used (there is no CUDA device); see CUDA_VISIBLE_DEVICES where a card is, or take "
+       "graph "
+       "mode cpu"},
+      {{.runtime = 13000, .driver = 13000, .devices = 1, .refusal = ""},
+       1,
+       "GPU 1 cannot be used (there is one, number 0); choose gpu_device 0, or take graph mode cpu"},
+      {{.runtime = 13000, .driver = 13000, .devices = 4, .refusal = ""},
+       4,
+       "GPU 4 cannot be used (there are 4, from 0 on); choose gpu_device 0 to 3, or take graph mode cpu"},
+  };
+  for (const Case& of : cases) EXPECT_EQ(gpu::why_unusable(of.found, of.device), of.said);
+}
+
+TEST(AutoGraphMode, OnAGpu_CopiesTheGraphWhereThereIsRoom) {
+  const gpu::UsableGpu gpu{.device = 1, .name = "Card", .memory = 80'000'000'000};
+  const AutoGraphMode fits = graph_mode_on(gpu, 40'000'000'000), large = graph_mode_on(gpu, 40'000'000'001);
+  EXPECT_EQ(fits.mode, GraphMode::kCuda);
+  EXPECT_EQ(large.mode, GraphMode::kUva);
+  for (const AutoGraphMode& mode : {fits, large}) {
+    EXPECT_EQ(mode.why.find("GPU 1, Card, of "), 0u) << mode.why;
+    EXPECT_EQ(mode.why.find('\n'), std::string::npos);
+  }
+}
+
+TEST(AutoGraphMode, WithoutAGpu_IsTheCpuAndSaysWhy) {
+  if (gpu::why_no_gpu().empty()) GTEST_SKIP() << "there is a GPU here";
+  const AutoGraphMode mode = auto_graph_mode({.device = 0, .datasets = {"no such folder"}, .copies = 2});
+  EXPECT_EQ(mode.mode, GraphMode::kCpu);
+  EXPECT_EQ(mode.why, gpu::why_no_gpu());
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ ARROWS = {
     "partition_tool": {"core", "cache"},
     "worker_mode": {"core", "gpu", "cache", "channel"},
     "server_client_mode/wire": {"core"},
-    "server_client_mode/server": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
+    "server_client_mode/server": {"core", "gpu", "cache", "channel", "worker_mode", "server_client_mode/wire"},
     "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
     "trainer": {"core", "worker_mode", "server_client_mode/client"},
 }

@@ -349,6 +349,42 @@ TEST_F(Faults, NoMemoryForOneBatch_IsNoSpaceForThatBatchAlone) {
   EXPECT_EQ(loader.stats().worker_deaths, 0);
 }
 
+// As after an illegal access on a GPU: the worker's next batches would fail as well.
+TEST_F(Faults, WorkerThatCanMakeNoMore_EndsAndAnotherMakesItsBatches) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.execution.num_workers = 1;
+  const testing::TempFolder scratch;
+  const ArmedOnce armed("worker.broken=error@4", scratch.path());
+  Loader loader(o);
+  EXPECT_EQ(loaded(loader), expected(o));
+  EXPECT_EQ(loader.stats().worker_deaths, 1);
+}
+
+TEST_F(Faults, WorkersThatCanMakeNoBatch_AreGivenUpWithWhatTheySaid) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.execution.max_worker_restarts = 2;
+  const Armed armed("worker.broken=error@*");
+  const std::string error = error_of([&] {
+    Loader loader(o);
+    loader.begin_epoch(0);
+    loader.next();
+  });
+  EXPECT_EQ(error, "io: failpoint worker.broken");
+}
+
+TEST_F(Faults, OneWhoSamplesItself_IsToldWhatBrokeIt) {
+  NEEDS_FAILPOINTS();
+  LoaderOptions o = options();
+  o.execution.num_workers = 0;
+  const Armed armed("worker.broken=error@4");
+  Loader loader(o);
+  loader.begin_epoch(0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(loader.next());
+  EXPECT_EQ(error_of([&] { loader.next(); }), "io: failpoint worker.broken");
+}
+
 // F7
 TEST_F(Faults, MemoryRefusedByTheSystem_IsAnErrorThatNamesTheKnob) {
   NEEDS_FAILPOINTS();

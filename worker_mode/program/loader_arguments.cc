@@ -9,10 +9,13 @@
 #include "cache/file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "gpu/auto_graph_mode.h"
 #include "worker_mode/seed_files.h"
 
 namespace hopfeed {
 namespace {
+
+constexpr const char* kAuto = "auto";  // a graph mode of programs alone
 
 /// "15,10,5", as parse_fanouts reads it.
 std::string text_of(const std::vector<std::int64_t>& fanouts) {
@@ -151,10 +154,7 @@ void LoaderArguments::add_pages(CommandLine& line) {
 }
 
 void LoaderArguments::add_graph_mode(CommandLine& line) {
-  line.option("--graph-mode", graph_mode_,
-              "Where neighbours are sampled: on the CPU, on a GPU that reads the graph in the host's memory "
-              "(uva), or on one that has a copy of it (cuda)",
-              {.one_of = {"cpu", "uva", "cuda"}});
+  hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu_device);
 }
 
 void LoaderArguments::add_features_from(CommandLine& line) {
@@ -179,10 +179,38 @@ void LoaderArguments::take() {
   if (!seed_weights_.empty()) read_seed_weights(seed_weights_, options_);
   take_links();
   options_.execution.huge_pages = parse_huge_pages(huge_pages_);
-  options_.execution.graph_mode = graph_mode_from(graph_mode_);
+  take_graph_mode();
   options_.execution.features.from = features_from(features_from_);
   tell_how_features_are_read(options_.execution.features.from);
   if (no_shuffle_) options_.shuffle = false;
+}
+
+/// Servers choose for themselves.
+void LoaderArguments::take_graph_mode() {
+  ExecutionOptions& execution = options_.execution;
+  if (graph_mode_ == kAuto && options_.dataset.empty())
+    execution.gpu_device = 0;
+  else
+    execution.graph_mode = hopfeed::take_graph_mode(graph_mode_, execution.gpu_device, {options_.dataset},
+                                                    execution.num_workers);
+}
+
+void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {
+  line.option("--graph-mode", name,
+              "Where neighbours are sampled: on the CPU, on a GPU that reads the graph in the host's memory "
+              "(uva), on one that has a copy of it (cuda), or on a GPU where one can be used (auto)",
+              {.one_of = {"cpu", "uva", "cuda", kAuto}});
+  line.option("--gpu-device", gpu_device, "With --graph-mode: number of the GPU", {.min = 0, .max = 1023});
+}
+
+GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
+                          std::int64_t num_workers) {
+  if (name != kAuto) return graph_mode_from(name);
+  const AutoGraphMode taken =
+      auto_graph_mode({.device = gpu_device, .datasets = datasets, .copies = num_workers});
+  std::fprintf(stderr, "--graph-mode auto: %s, %s\n", to_string(taken.mode), taken.why.c_str());
+  if (taken.mode == GraphMode::kCpu) gpu_device = 0;
+  return taken.mode;
 }
 
 void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers) {

@@ -2,7 +2,9 @@
 // refused the same in hopfeed-sample, in the examples and in the benchmarks. A program adds the groups that
 // it has and calls take() before it uses the LoaderOptions.
 #pragma once
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/program/command_line.h"
 #include "worker_mode/loader.h"
@@ -40,7 +42,7 @@ class LoaderArguments {
   void add_workers(CommandLine& line);
   /// --huge-pages.
   void add_pages(CommandLine& line);
-  /// --graph-mode.
+  /// --graph-mode and --gpu-device.
   void add_graph_mode(CommandLine& line);
   /// --features-from, --row-cache and --window.
   void add_features_from(CommandLine& line);
@@ -54,6 +56,7 @@ class LoaderArguments {
  private:
   void take_draws();
   void take_links();
+  void take_graph_mode();
 
   LoaderOptions& options_;
   std::string fanouts_, edge_fanouts_, huge_pages_, graph_mode_, features_from_, subgraph_,
@@ -65,6 +68,12 @@ class LoaderArguments {
 
 /// The same of a program that has no loader: `name` is for features_from().
 void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers);
+/// The same of --graph-mode and --gpu-device: `name` is for take_graph_mode().
+void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device);
+/// The mode of that name; of `auto` it says on standard error which one was taken, and why. `gpu_device` is 0
+/// where that is the CPU.
+GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
+                          std::int64_t num_workers);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the
 /// same.
 void tell_how_features_are_read(FeaturesFrom from);
