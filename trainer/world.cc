@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/base/error.h"
+#include "trainer/device.h"
 #include "trainer/nccl_module.h"
 #include "trainer/world_connection.h"
 #include "worker_mode/torchrun_environment.h"
@@ -22,6 +23,9 @@ namespace {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+constexpr const char* kLessMemory =
+    "; lower --batch-size or --fanouts, or compute with --precision bf16, or take another --device";
 
 [[noreturn]] void rethrow(const std::string& what, const std::string& message) {
   const bool late = contains(message, "imed out") || contains(message, "imeout");
@@ -73,11 +77,21 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, env.rank, env.world_size, options);
 }
 
+std::filesystem::path nccl_module() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
+}
+
+/// Two ranks on one GPU are an error to NCCL; Gloo copies through the host's memory.
+bool takes_nccl(const WorldOptions& options, const TorchrunEnvironment& env) {
+  if (options.backend != "auto") return options.backend == "nccl";
+  return options.device.is_cuda() && env.world_size > 1 && env.local.world <= num_gpus() &&
+         std::filesystem::exists(nccl_module());
+}
+
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
                                             const TorchrunEnvironment& env,
                                             std::chrono::milliseconds timeout) {
-  const auto module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
-  void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(nccl_module().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* entry = handle ? dlsym(handle, kMakeNcclBackend) : nullptr;
   if (!entry) {
     throw Error(ErrorCode::kUnsupported,
@@ -94,6 +108,12 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
     body();
   } catch (const Error&) {
     throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(ErrorCode::kNoSpace, what + ": " + first_line(error.what_without_backtrace()) + kLessMemory);
+  } catch (const c10::AcceleratorError& error) {
+    throw Error(ErrorCode::kIo, what + ": " + first_line(error.what_without_backtrace()) +
+                                    "; the device is lost to this process, so start it again (with "
+                                    "CUDA_LAUNCH_BLOCKING=1 the error names the operation)");
   } catch (const c10::Error& error) {
     rethrow(what, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
@@ -104,8 +124,8 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
 }
 
 World::World(const WorldOptions& options) {
-  if (options.backend != "gloo" && options.backend != "nccl") {
-    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use gloo or nccl");
+  if (options.backend != "auto" && options.backend != "gloo" && options.backend != "nccl") {
+    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use auto, gloo or nccl");
   }
   const std::optional<TorchrunEnvironment> env = torchrun_environment();
   if (options.expected_size && !env && *options.expected_size != 1) {
@@ -124,7 +144,7 @@ World::World(const WorldOptions& options) {
                                          " trainers are asked for, but WORLD_SIZE is " +
                                          std::to_string(size_));
   }
-  const bool nccl = options.backend == "nccl";
+  const bool nccl = takes_nccl(options, env.value_or(TorchrunEnvironment{}));
   if (size_ == 1 && !nccl) return;
   translate_torch_errors("joining the other trainers", [&] {
     const TorchrunEnvironment here = env.value_or(TorchrunEnvironment{});
@@ -135,8 +155,10 @@ World::World(const WorldOptions& options) {
       group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
                         make_nccl(store, here, options.timeout));
     }
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
-                      make_gloo(store, here, options.timeout));
+    const auto gloo = make_gloo(store, here, options.timeout);
+    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+    if (!nccl && options.device.is_cuda())
+      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::GLOO, gloo);
     connection_ = std::make_unique<Connection>(Connection{std::move(store), std::move(group)});
   });
 }
