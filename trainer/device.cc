@@ -90,6 +90,15 @@ int num_gpus() {
   return type == torch::kCUDA ? at::accelerator::deviceCount() : 0;
 }
 
+GpuId gpu_id(torch::Device device) {
+  GpuId id{};
+  void* driver = device.is_cuda() ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (driver == nullptr) return id;
+  const auto ask = reinterpret_cast<int (*)(GpuId*, int)>(dlsym(driver, "cuDeviceGetUuid_v2"));
+  if (ask == nullptr || ask(&id, device.index()) != 0) return {};
+  return id;
+}
+
 ChosenDevice choose_device(const std::string& text, const LocalRanks& local) {
   if (text == "cpu") return {};
   const bool any = text == "auto";

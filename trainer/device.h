@@ -4,6 +4,8 @@
 #pragma once
 #include <torch/torch.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 #include "worker_mode/torchrun_environment.h"
@@ -25,5 +27,10 @@ ChosenDevice choose_device(const std::string& text, const LocalRanks& local = lo
 std::string why_no_cuda();
 /// That Torch can use; 0 before why_no_cuda() has been asked.
 int num_gpus();
+
+/// 16 bytes that no other GPU has, on whatever machine (CUDA's UUID). Zeros for the CPU, and where the driver
+/// does not tell.
+using GpuId = std::array<std::uint8_t, 16>;
+GpuId gpu_id(torch::Device device);
 
 }  // namespace hopfeed

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -81,15 +82,8 @@ std::filesystem::path nccl_module() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
 }
 
-/// Two ranks on one GPU are an error to NCCL; Gloo copies through the host's memory.
-bool takes_nccl(const WorldOptions& options, const TorchrunEnvironment& env) {
-  if (options.backend != "auto") return options.backend == "nccl";
-  return options.device.is_cuda() && env.world_size > 1 && env.local.world <= num_gpus() &&
-         std::filesystem::exists(nccl_module());
-}
-
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const TorchrunEnvironment& env,
+                                            const TorchrunEnvironment& env, int gpu,
                                             std::chrono::milliseconds timeout) {
   void* handle = dlopen(nccl_module().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* entry = handle ? dlsym(handle, kMakeNcclBackend) : nullptr;
@@ -98,7 +92,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
                 std::string("backend nccl: this build has none, it was made without CUDA's headers (") +
                     dlerror() + "); use --backend gloo");
   }
-  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local.rank, timeout);
+  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, gpu, timeout);
 }
 
 }  // namespace
@@ -144,23 +138,41 @@ World::World(const WorldOptions& options) {
                                          " trainers are asked for, but WORLD_SIZE is " +
                                          std::to_string(size_));
   }
-  const bool nccl = takes_nccl(options, env.value_or(TorchrunEnvironment{}));
+  const bool nccl = options.backend == "nccl";
   if (size_ == 1 && !nccl) return;
   translate_torch_errors("joining the other trainers", [&] {
     const TorchrunEnvironment here = env.value_or(TorchrunEnvironment{});
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
     if (env) store = connect_store(here, options.timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank_, size_);
-    if (nccl) {
+    const auto add_nccl = [&] {
+      const int gpu = options.device.is_cuda() ? options.device.index() : here.local.rank;
       group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
-                        make_nccl(store, here, options.timeout));
-    }
+                        make_nccl(store, here, gpu, options.timeout));
+    };
+    if (nccl) add_nccl();
     const auto gloo = make_gloo(store, here, options.timeout);
     group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
-    if (!nccl && options.device.is_cuda())
+    connection_ = std::make_unique<Connection>(Connection{store, group});
+    if (nccl) return;
+    if (options.backend == "auto" && each_has_a_gpu(options.device))
+      add_nccl();
+    else if (options.device.is_cuda())
       group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::GLOO, gloo);
-    connection_ = std::make_unique<Connection>(Connection{std::move(store), std::move(group)});
   });
+}
+
+/// Two ranks on one GPU are an error to NCCL; Gloo copies through the host's memory. All ranks see the same
+/// and decide alike.
+bool World::each_has_a_gpu(torch::Device mine) {
+  GpuId id = std::filesystem::exists(nccl_module()) ? gpu_id(mine) : GpuId{};
+  const torch::Tensor all = gather(torch::from_blob(id.data(), {std::ssize(id)}, torch::kUInt8));
+  std::set<GpuId> different{GpuId{}};
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    std::copy_n(all[rank].const_data_ptr<std::uint8_t>(), id.size(), id.begin());
+    if (!different.insert(id).second) return false;
+  }
+  return true;
 }
 
 World::~World() = default;

@@ -14,7 +14,7 @@
 namespace hopfeed {
 
 struct WorldOptions {
-  std::string backend = "auto";  // gloo | nccl | auto: nccl where each rank of a machine has a GPU to itself
+  std::string backend = "auto";  // gloo | nccl | auto: nccl where each rank has a GPU to itself
   torch::Device device =
       torch::kCPU;  // of the tensors that ranks exchange beside those on the CPU (device.h)
   std::chrono::milliseconds timeout{300'000};  // a call that waits longer for another trainer throws
@@ -58,6 +58,7 @@ class World {
 
  private:
   void sum_over_ranks(std::vector<double>& values);
+  bool each_has_a_gpu(torch::Device mine);
   std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
   bool wishes_to_stop_ = false, stop_agreed_ = false;
   std::unique_ptr<Connection> connection_;

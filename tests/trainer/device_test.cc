@@ -33,6 +33,8 @@ TEST(Device, TheCpuIsTakenWithoutAWord) {
   EXPECT_TRUE(chosen.note.empty());
 }
 
+TEST(Device, TheCpuHasNoGpusId) { EXPECT_EQ(gpu_id(torch::kCPU), GpuId{}); }
+
 TEST(Device, OtherNamesAreRefused) {
   for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda1", "mps", "CPU"}) {
     const std::string said = message_of([&] { choose_device(name); }, ErrorCode::kInvalid);
