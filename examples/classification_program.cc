@@ -105,6 +105,9 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
                          {"channel_size", t.loader.execution.channel_size},
                          {"threads", a.process.threads},
                          {"backend", a.process.backend},
+                         {"device", t.device.str()},
+                         {"precision", to_string(t.precision)},
+                         {"deterministic", t.deterministic},
                          {"checkpoint_every", t.checkpoint_every}};
   if (!t.loader.batch.edge_fanouts.empty()) json["edge_fanouts"] = t.loader.batch.edge_fanouts;
   return json;
@@ -160,11 +163,13 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   // A wrong path or option is said before trainers are waited for.
   std::vector<std::string> titles;
   for (const ModelRun& run : models) titles.push_back(title_of(run));
+  const torch::Device device = device_of(arguments.process);
+  for (ModelRun& run : models) compute_on(device, arguments.process, run.training);
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
   const cpu_set_t all_cores = place_on_cores(arguments.process.cores, placed);
   at::set_num_threads(arguments.process.threads);
-  World world(world_options(arguments.process));
+  World world(world_options(arguments.process, device));
   Summary summary(out, arguments.process, world);
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);

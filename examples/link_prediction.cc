@@ -115,7 +115,10 @@ nlohmann::json options_json(const Arguments& a) {
           {"num_workers", t.loader.execution.num_workers},
           {"channel_size", t.loader.execution.channel_size},
           {"threads", a.process.threads},
-          {"backend", a.process.backend}};
+          {"backend", a.process.backend},
+          {"device", t.device.str()},
+          {"precision", to_string(t.precision)},
+          {"deterministic", t.deterministic}};
 }
 
 std::string epoch_note(const EpochRow& row, const LinkRunReport& report) {
@@ -151,9 +154,10 @@ void run(Arguments& a) {
   for (const auto& [name, fanouts] : batch.edge_fanouts) meta.edge_type(name);
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
+  compute_on(device_of(a.process), a.process, training);
   place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
-  World world(world_options(a.process));
+  World world(world_options(a.process, training.device));
   Summary summary(training.out, a.process, world);
 
   LinkRunReport report{.dataset = meta.name,

@@ -12,6 +12,7 @@
 #include "core/program/program_main.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "trainer/batch_tensors.h"
+#include "trainer/device.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
@@ -20,9 +21,11 @@
 namespace nn = torch::nn::functional;
 
 /// `source`: over a dataset folder, or over servers.
-void train(const hopfeed::StreamSource& source, const std::string& folder) {
+void train(const hopfeed::StreamSource& source, const std::string& folder, const std::string& device_name) {
+  const auto [device, note] = hopfeed::choose_device(device_name);
   at::set_num_threads(1);
-  hopfeed::World world;  // reads RANK, WORLD_SIZE, ... ; one trainer where torchrun did not set them
+  hopfeed::World world({.device = device});  // reads RANK, WORLD_SIZE, ... ; else it is one trainer
+  if (world.rank() == 0 && !note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   const auto stream =
       source.open({.batch = {.fanouts = {15, 10, 5}},
                    .seed = 1,
@@ -32,6 +35,7 @@ void train(const hopfeed::StreamSource& source, const std::string& folder) {
   const auto& nodes = loader.meta().node_types.front();
   hopfeed::GraphSage model(hopfeed::ModelOptions{
       .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});
+  model->to(device);
   hopfeed::GradientReducer reducer(world, model->parameters());
   torch::optim::Adam adam(model->parameters(), 0.01);
 
@@ -40,7 +44,7 @@ void train(const hopfeed::StreamSource& source, const std::string& folder) {
     loader.begin_epoch(epoch);
     while (auto batch = loader.next()) {
       const hopfeed::BatchTensors tensors =
-          to_tensors(*batch);  // views of the slot; it is free again when they are gone
+          to_tensors(*batch, device);  // on the CPU views of the slot, which is free when they are gone
       const torch::Tensor logits = tensors.at_seeds(model->forward(tensors)),
                           labels = tensors.at_seeds(tensors.y);
       const auto loss = nn::cross_entropy(
@@ -68,8 +72,12 @@ int main(int argc, char** argv) {
   hopfeed::CommandLine line("own_training_loop", "A training loop of one's own: five epochs of GraphSAGE.");
   std::string folder;
   hopfeed::ServerArguments servers{"DATASET"};
+  std::string device = "cpu";
   line.option("DATASET", folder, "Dataset folder");
+  line.option("--device", device, "auto, cpu, cuda or cuda:N: where it trains");
   servers.add(line);
-  line.action([&] { train(*servers.streams(folder), folder); });
+  line.action([&] {
+    hopfeed::translate_torch_errors("training", [&] { train(*servers.streams(folder), folder, device); });
+  });
   return hopfeed::program_main(line, argc, argv);
 }

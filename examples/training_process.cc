@@ -14,7 +14,9 @@
 
 #include "core/base/error.h"
 #include "core/program/progress_bar.h"
+#include "trainer/device.h"
 #include "worker_mode/core_placement.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {
@@ -45,15 +47,35 @@ void add_cores_option(CommandLine& line, ProcessArguments& a) {
 void add_trainer_options(CommandLine& line, ProcessArguments& a) {
   line.flag("--resume", a.resume,
             "Go on from the checkpoint in --out (a restart by torchrun does so by itself)");
+  line.option("--device", a.device,
+              "cpu, cuda (of several GPUs each trainer of a machine takes its own), cuda:N, or auto: a GPU "
+              "where there is one that Torch can use, else the CPU");
+  line.option("--precision", a.precision,
+              "float32, or bf16: products of matrices in bfloat16, sums and losses in float32",
+              {.one_of = {"float32", "bf16"}});
+  line.flag("--deterministic", a.deterministic,
+            "The same losses to the last bit from the same run on a GPU too, more slowly (sets "
+            "CUBLAS_WORKSPACE_CONFIG=:4096:8 where it is not set)");
   line.option("--backend", a.backend,
-              "gloo, or nccl for gradients on GPUs (the layers of this version run on the CPU)");
+              "How trainers exchange gradients: gloo, nccl, or auto: nccl where each has a GPU to itself");
   line.option("--timeout", a.timeout_s, "Seconds that a trainer waits for another before it gives up",
               {.min = 1, .max = 86'400});
   line.option("--trainers", a.trainers, "Refuse to start with another number of trainers");
 }
 
-WorldOptions world_options(const ProcessArguments& a) {
-  return {.backend = a.backend, .timeout = std::chrono::seconds(a.timeout_s), .expected_size = a.trainers};
+torch::Device device_of(const ProcessArguments& a) {
+  if (a.deterministic) setenv(kCublasVariable, kCublasSetting, 0);  // before cuBLAS is loaded
+  const ChosenDevice chosen = choose_device(a.device);
+  const auto env = torchrun_environment();
+  if (!chosen.note.empty() && (!env || env->rank == 0)) std::fprintf(stderr, "%s\n", chosen.note.c_str());
+  return chosen.device;
+}
+
+WorldOptions world_options(const ProcessArguments& a, torch::Device device) {
+  return {.backend = a.backend,
+          .device = device,
+          .timeout = std::chrono::seconds(a.timeout_s),
+          .expected_size = a.trainers};
 }
 
 Resume resume_of(const ProcessArguments& a) { return a.resume ? Resume::kAlways : Resume::kAfterRestart; }

@@ -14,6 +14,7 @@
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "trainer/epoch_loop.h"
+#include "trainer/numerics.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 
@@ -24,7 +25,9 @@ struct ProcessArguments {
   std::vector<int> cores;
   int threads = 1;
   bool no_baseline = false, resume = false;
-  std::string backend = "gloo";
+  std::string backend = "auto";
+  std::string device = "cpu", precision = "float32";
+  bool deterministic = false;
   std::int64_t timeout_s = 300;
   std::optional<std::int64_t> trainers;
   std::string json;
@@ -34,7 +37,16 @@ void add_cores_option(CommandLine& line, ProcessArguments& arguments);
 /// From --resume to --trainers.
 void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 
-WorldOptions world_options(const ProcessArguments& arguments);
+/// The device of --device; what auto took is said once. Before anything else of Torch.
+torch::Device device_of(const ProcessArguments& arguments);
+/// Where and how a model is trained, into its TrainingOptions or LinkTrainingOptions.
+template <class Options>
+void compute_on(torch::Device device, const ProcessArguments& arguments, Options& options) {
+  options.device = device;
+  options.precision = precision_of(arguments.precision);
+  options.deterministic = arguments.deterministic;
+}
+WorldOptions world_options(const ProcessArguments& arguments, torch::Device device);
 Resume resume_of(const ProcessArguments& arguments);
 
 /// This process and its workers each on cores of their own, where there are enough. Returns the cores that

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
@@ -23,72 +25,101 @@ std::vector<std::int64_t> find_counts(const BatchView& view, const char* name, S
   return {values.begin(), values.end()};
 }
 
-using Owner = std::shared_ptr<const void>;
-
 constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "edge_label",
                            kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
                            kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index";
 
-torch::Tensor to_tensor(const ArrayView& array, std::shared_ptr<const void> owner) {
+/// Where the tensors of a batch lie: over the block itself, or over a copy of it on a device.
+struct Place {
+  std::shared_ptr<const void> owner;  // of the block
+  CopyStream* copies = nullptr;       // null: over the block
+  torch::Tensor block = {};           // the copy: uint8 [bytes]
+  const std::byte* begin = nullptr;   // of the block
+
+  Place(const BatchView& view, std::shared_ptr<const void> owner, CopyStream* copies)
+      : owner(std::move(owner)), copies(copies), begin(view.bytes().data()) {
+    if (copies == nullptr) return;
+    const auto bytes = static_cast<std::int64_t>(view.bytes().size());
+    block = copies->copy(over(begin, {bytes}, torch::kUInt8));
+  }
+
+  /// from_blob takes no const; nobody writes (batch_tensors.h).
+  torch::Tensor over(const std::byte* data, c10::IntArrayRef shape, torch::Dtype dtype) const {
+    return torch::from_blob(
+        const_cast<std::byte*>(data), shape, [owner = owner](void*) {}, torch::TensorOptions(dtype));
+  }
+  /// Of an array: as bytes on the device.
+  torch::Tensor bytes(const ArrayView& array) const {
+    return block.narrow(0, array.bytes.data() - begin, static_cast<std::int64_t>(array.bytes.size()));
+  }
+  /// `made` of tensors of this batch, where it is a tensor of its own.
+  torch::Tensor own(const torch::Tensor& made) const {
+    return copies == nullptr || made.is_alias_of(block) ? made : copies->keep(made);
+  }
+};
+
+torch::Tensor to_tensor(const ArrayView& array, const Place& place) {
+  const c10::IntArrayRef shape(array.shape.data(), array.shape.size());
   if (has_scale(array.type)) {
     const QuantisedRows rows = quantised_rows(array);
-    return dequantised(rows, {array.shape.data(), array.shape.size()});
+    if (place.copies == nullptr) return dequantised(rows, shape);
+    return place.own(
+        dequantised(array.type, place.bytes(array).view({rows.count, rows.stride_bytes}), shape));
   }
-  void* data = const_cast<std::byte*>(
-      array.bytes.data());  // from_blob takes no const; nobody writes (batch_tensors.h)
-  const c10::IntArrayRef shape(array.shape.data(), array.shape.size());
-  return torch::from_blob(
-      data, shape, [owner = std::move(owner)](void*) {}, torch::TensorOptions(dtype_of(array.type)));
+  const torch::Dtype dtype = dtype_of(array.type);
+  if (place.copies == nullptr) return place.over(array.bytes.data(), shape, dtype);
+  return place.bytes(array).view(dtype).view(shape);
 }
 
 /// Undefined where the batch has no such array.
-torch::Tensor find(const BatchView& view, std::string_view name, Store store, int type, const Owner& owner) {
+torch::Tensor find(const BatchView& view, std::string_view name, Store store, int type, const Place& place) {
   const ArrayView array = view.find(name, store, type);
-  return array.name.empty() ? torch::Tensor() : to_tensor(array, owner);
+  return array.name.empty() ? torch::Tensor() : to_tensor(array, place);
 }
 
 /// What a type has beside `fields`, which have a place of their own in its struct: others of edges than of
 /// nodes, so that an edge attribute may be called x.
 std::map<std::string, torch::Tensor> other_arrays(const BatchView& view, Store store, int type,
                                                   std::initializer_list<std::string_view> fields,
-                                                  const Owner& owner) {
+                                                  const Place& place) {
   std::map<std::string, torch::Tensor> result;
   for (int i = 0; i < view.num_arrays(); ++i) {
     const ArrayView array = view.array(i);
     if (array.store != store || array.type_number != type) continue;
     if (std::ranges::find(fields, array.name) == fields.end())
-      result.emplace(array.name, to_tensor(array, owner));
+      result.emplace(array.name, to_tensor(array, place));
   }
   return result;
 }
 
-NodeTensors node_tensors(const BatchView& view, int type, const Owner& owner) {
+NodeTensors node_tensors(const BatchView& view, int type, const Place& place) {
   NodeTensors nodes{
-      .x = find(view, "x", Store::kNode, type, owner),
-      .y = find(view, "y", Store::kNode, type, owner),
-      .n_id = find(view, "n_id", Store::kNode, type, owner),
+      .x = find(view, "x", Store::kNode, type, place),
+      .y = find(view, "y", Store::kNode, type, place),
+      .n_id = find(view, "n_id", Store::kNode, type, place),
       .num_sampled_nodes = find_counts(view, "num_sampled_nodes", Store::kNode, type),
       .node_arrays = other_arrays(view, Store::kNode, type,
                                   {"x", "y", batch_field::kNId, batch_field::kNumSampledNodes,
                                    batch_field::kInputId, batch_field::kSeedIndex, batch_field::kBatchSize},
-                                  owner)};
+                                  place)};
   // Half floats are for storing and moving; layers compute in float32.
   if (nodes.x.defined() && (nodes.x.dtype() == torch::kFloat16 || nodes.x.dtype() == torch::kBFloat16))
-    nodes.x = pooled_tensor(nodes.x.sizes(), torch::kFloat32).copy_(nodes.x);
-  if (nodes.y.defined()) nodes.y = nodes.y.to(torch::kInt64);  // no copy where it is int64 already
+    nodes.x = place.copies != nullptr ? place.own(nodes.x.to(torch::kFloat32))
+                                      : pooled_tensor(nodes.x.sizes(), torch::kFloat32).copy_(nodes.x);
+  if (nodes.y.defined()) nodes.y = place.own(nodes.y.to(torch::kInt64));  // none where it is int64 already
   return nodes;
 }
 
-EdgeTensors edge_tensors(const BatchView& view, int type, const Owner& owner) {
-  return {.edge_index = find(view, "edge_index", Store::kEdge, type, owner),
-          .e_id = find(view, "e_id", Store::kEdge, type, owner),
+EdgeTensors edge_tensors(const BatchView& view, int type, const Place& place) {
+  return {.edge_index = find(view, "edge_index", Store::kEdge, type, place),
+          .e_id = find(view, "e_id", Store::kEdge, type, place),
           .num_sampled_edges = find_counts(view, "num_sampled_edges", Store::kEdge, type),
           .edge_arrays = other_arrays(
               view, Store::kEdge, type,
               {batch_field::kEdgeIndex, batch_field::kEId, batch_field::kNumSampledEdges,
                batch_field::kInputId, batch_field::kSeedTime, kEdgeLabelIndex, kEdgeLabel, kEdgeLabelTime,
                kSrcIndex, kDstPosIndex, kDstNegIndex, batch_field::kNumNegativeRetries},
-              owner)};
+              place)};
 }
 
 /// The one edge type that has links; -1 where the seeds are nodes.
@@ -107,8 +138,8 @@ int seed_type(const BatchView& view) {
   throw Error(ErrorCode::kCorrupt, "a batch block has no array batch_size, so its seeds are unknown");
 }
 
-LinkTensors link_tensors(const BatchView& view, int type, const Owner& owner) {
-  const auto of = [&](std::string_view name) { return find(view, name, Store::kEdge, type, owner); };
+LinkTensors link_tensors(const BatchView& view, int type, const Place& place) {
+  const auto of = [&](std::string_view name) { return find(view, name, Store::kEdge, type, place); };
   const ArrayView retries = view.find(batch_field::kNumNegativeRetries, Store::kEdge, type);
   return {.edge_type = type,
           .edge_label_index = of(kEdgeLabelIndex),
@@ -121,28 +152,57 @@ LinkTensors link_tensors(const BatchView& view, int type, const Owner& owner) {
           .num_negative_retries = retries.name.empty() ? 0 : retries.as<std::int64_t>().front()};
 }
 
-SeedTensors link_seed_tensors(const BatchView& view, int type, const Owner& owner) {
-  return {.input_id = find(view, batch_field::kInputId, Store::kEdge, type, owner)};
+SeedTensors link_seed_tensors(const BatchView& view, int type, const Place& place) {
+  return {.input_id = find(view, batch_field::kInputId, Store::kEdge, type, place)};
 }
 
-SeedTensors seed_tensors(const BatchView& view, int type, const Owner& owner) {
+SeedTensors seed_tensors(const BatchView& view, int type, const Place& place) {
   const auto size = view.get("batch_size", Store::kNode, type).as<std::int64_t>();
   if (size.empty()) throw Error(ErrorCode::kCorrupt, "a batch block has an empty array batch_size");
-  return {.input_id = find(view, "input_id", Store::kNode, type, owner),
-          .seed_index = find(view, "seed_index", Store::kNode, type, owner),
+  return {.input_id = find(view, "input_id", Store::kNode, type, place),
+          .seed_index = find(view, "seed_index", Store::kNode, type, place),
           .batch_size = size.front()};
+}
+
+/// Whether layers can be cut out of the edges of a type, and then how many rows these have.
+std::optional<std::int64_t> num_rows_of(const EdgeTensors& edges, const NodeTensors& destinations) {
+  const bool by_hop = edges.num_hops() > 0 && !edges.edge_arrays.contains("_orig_edge_index");
+  if (!by_hop && !destinations.is_whole() && edges.edge_index.size(1) > 0) return {};
+  return by_hop ? destinations.num_expanded(edges.num_hops()) : destinations.num_nodes();
 }
 
 CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
                        const NodeTensors& destinations) {
-  const bool by_hop = edges.num_hops() > 0 && !edges.edge_arrays.contains("_orig_edge_index");
+  if (edges.rowptr.defined()) return {edges.rowptr, edges.edge_index[0], edges.edge_index[1]};
+  const std::optional<std::int64_t> num_rows = num_rows_of(edges, destinations);
   require_valid(
-      by_hop || destinations.is_whole() || edges.edge_index.size(1) == 0,
+      num_rows.has_value(),
       "this batch's edges are not told hop by hop, so its layers cannot be cut out of it; sample with "
       "subgraph directional or induced, or let a model of your own read edge_index");
-  return compress_rows(edges.edge_index,
-                       by_hop ? destinations.num_expanded(edges.num_hops()) : destinations.num_nodes(),
-                       sources.num_nodes());
+  return compress_rows(edges.edge_index, *num_rows, sources.num_nodes());
+}
+
+/// Of copies: what rows_of() needs in the host's memory, which only the block has.
+void find_rowptr(EdgeTensors& edges, const BatchView& view, int type, const NodeTensors& sources,
+                 const NodeTensors& destinations, const Place& place) {
+  if (place.copies == nullptr || !edges.edge_index.defined()) return;
+  const std::optional<std::int64_t> num_rows = num_rows_of(edges, destinations);
+  if (!num_rows) return;
+  const ArrayView array = view.get(batch_field::kEdgeIndex, Store::kEdge, type);
+  const torch::Tensor on_host =
+      place.over(array.bytes.data(), {array.shape.data(), array.shape.size()}, torch::kInt64);
+  edges.rowptr = compress_rows(on_host, *num_rows, sources.num_nodes()).rowptr;
+}
+
+/// Copies that end before this returns.
+template <class Make>
+auto copied(torch::Device device, Make make) {
+  if (device.is_cpu()) return make(static_cast<CopyStream*>(nullptr));
+  CopyStream copies(device);
+  auto tensors = copies.run([&] { return make(&copies); });
+  copies.hand_over();
+  copies.release();
+  return tensors;
 }
 
 }  // namespace
@@ -179,45 +239,68 @@ torch::Dtype dtype_of(ElementType type) {
                                            to_string(type) + ") is unknown to Torch");
 }
 
-BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner) {
+BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner, CopyStream* copies) {
+  const Place place(view, std::move(owner), copies);
   const bool homogeneous = view.header().num_node_types == 1 && view.header().num_edge_types == 1;
-  if (const int links = link_type(view); links >= 0) {
-    require_valid(homogeneous, "links of a dataset of several types have ends in two; use to_typed_tensors");
-    return {node_tensors(view, 0, owner), edge_tensors(view, 0, owner), link_seed_tensors(view, links, owner),
-            link_tensors(view, links, owner)};
-  }
-  const int type = seed_type(view);
-  return {node_tensors(view, type, owner), homogeneous ? edge_tensors(view, 0, owner) : EdgeTensors{},
-          seed_tensors(view, type, owner), LinkTensors{}};
+  const int links = link_type(view);
+  require_valid(links < 0 || homogeneous,
+                "links of a dataset of several types have ends in two; use to_typed_tensors");
+  const int type = links >= 0 ? 0 : seed_type(view);
+  BatchTensors batch{node_tensors(view, type, place),
+                     homogeneous ? edge_tensors(view, 0, place) : EdgeTensors{},
+                     links >= 0 ? link_seed_tensors(view, links, place) : seed_tensors(view, type, place),
+                     links >= 0 ? link_tensors(view, links, place) : LinkTensors{}};
+  find_rowptr(batch, view, 0, batch, batch, place);
+  return batch;
 }
 
 TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
-                                   std::shared_ptr<const void> owner) {
+                                   std::shared_ptr<const void> owner, CopyStream* copies) {
   if (view.header().num_node_types != meta.node_types.size() ||
       view.header().num_edge_types != meta.edge_types.size())
     throw Error(ErrorCode::kInvalid,
                 "the batch is not of dataset '" + meta.name + "', whose types it should have");
+  const Place place(view, std::move(owner), copies);
   TypedBatchTensors batch;
   batch.meta = &meta;
   if (const int links = link_type(view); links >= 0) {
-    batch.links = link_tensors(view, links, owner);
+    batch.links = link_tensors(view, links, place);
     batch.seed_type = meta.edge_src_type(meta.edge_types[static_cast<std::size_t>(links)]);
-    static_cast<SeedTensors&>(batch) = link_seed_tensors(view, links, owner);
+    static_cast<SeedTensors&>(batch) = link_seed_tensors(view, links, place);
   } else {
     batch.seed_type = seed_type(view);
-    static_cast<SeedTensors&>(batch) = seed_tensors(view, batch.seed_type, owner);
+    static_cast<SeedTensors&>(batch) = seed_tensors(view, batch.seed_type, place);
   }
-  for (int t = 0; t < view.header().num_node_types; ++t) batch.nodes.push_back(node_tensors(view, t, owner));
-  for (int e = 0; e < view.header().num_edge_types; ++e) batch.edges.push_back(edge_tensors(view, e, owner));
+  for (int t = 0; t < view.header().num_node_types; ++t) batch.nodes.push_back(node_tensors(view, t, place));
+  for (int e = 0; e < view.header().num_edge_types; ++e) {
+    const EdgeTypeMeta& names = meta.edge_types[static_cast<std::size_t>(e)];
+    batch.edges.push_back(edge_tensors(view, e, place));
+    find_rowptr(batch.edges.back(), view, e, batch.nodes[meta.edge_src_type(names)],
+                batch.nodes[meta.edge_dst_type(names)], place);
+  }
   return batch;
 }
 
-BatchTensors to_tensors(const Batch& batch) {
-  return to_tensors(batch.view(), std::make_shared<const Batch>(batch));
-}
+BatchTensors to_tensors(const Batch& batch) { return to_tensors(batch, nullptr); }
 
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta) {
-  return to_typed_tensors(batch.view(), meta, std::make_shared<const Batch>(batch));
+  return to_typed_tensors(batch, meta, nullptr);
+}
+
+BatchTensors to_tensors(const Batch& batch, torch::Device device) {
+  return copied(device, [&](CopyStream* copies) { return to_tensors(batch, copies); });
+}
+
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, torch::Device device) {
+  return copied(device, [&](CopyStream* copies) { return to_typed_tensors(batch, meta, copies); });
+}
+
+BatchTensors to_tensors(const Batch& batch, CopyStream* copies) {
+  return to_tensors(batch.view(), std::make_shared<const Batch>(batch), copies);
+}
+
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, CopyStream* copies) {
+  return to_typed_tensors(batch.view(), meta, std::make_shared<const Batch>(batch), copies);
 }
 
 std::int64_t NodeTensors::num_expanded(std::int64_t hops) const {

@@ -1,6 +1,8 @@
 // A batch as tensors over the slot's own memory, under PyG's names. Nothing is copied; each tensor keeps the
 // batch, and so its slot, until the last of them is gone. Rows that are stored in fewer bits than layers
 // compute with are copied: int8 and int4 with a scale become float32, and so does x of half floats.
+//
+// Or as tensors on a device: the block goes there in one piece, and the tensors are views of the copy.
 #pragma once
 #include <torch/torch.h>
 
@@ -8,11 +10,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/batch/batch_view.h"
 #include "core/dataset/dataset_meta.h"
 #include "trainer/compressed_rows.h"
+#include "trainer/copy_stream.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -45,6 +49,9 @@ struct EdgeTensors {
   torch::Tensor e_id;                                // int64 [E]; undefined unless asked for
   std::vector<std::int64_t> num_sampled_edges;       // [h]
   std::map<std::string, torch::Tensor> edge_arrays;  // attributes [E, ...] by name
+  /// Of copies: where the edges of each row end, in the host's memory. Else undefined, and rows() reads it
+  /// from edge_index.
+  torch::Tensor rowptr;
 
   std::int64_t num_hops() const { return static_cast<std::int64_t>(num_sampled_edges.size()); }
 };
@@ -105,10 +112,24 @@ struct TypedBatchTensors : SeedTensors {
 /// edges. Throws kInvalid for links of a dataset of several types.
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
+
+/// On a device: copies, there when this returns; on the CPU the views.
+BatchTensors to_tensors(const Batch& batch, torch::Device device);
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, torch::Device device);
+
+/// Within copies->run(): copies that are under way, and the batch is kept until copies->release(). Null: the
+/// views. batch_prefetcher.h makes an epoch of it.
+BatchTensors to_tensors(const Batch& batch, CopyStream* copies);
+TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, CopyStream* copies);
+
+/// What a model reads: of one node and edge type, or of several.
+using AnyBatchTensors = std::variant<BatchTensors, TypedBatchTensors>;
+
 /// For blocks that lie elsewhere: `owner` keeps the memory behind `view`.
-BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner);
+BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner,
+                        CopyStream* copies = nullptr);
 TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
-                                   std::shared_ptr<const void> owner);
+                                   std::shared_ptr<const void> owner, CopyStream* copies = nullptr);
 /// Throws kUnsupported for types with a scale, whose rows no tensor can lie over.
 torch::Dtype dtype_of(ElementType type);
 

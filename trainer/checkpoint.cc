@@ -139,19 +139,71 @@ auto reading(const std::filesystem::path& path, Body body) {
   }
 }
 
-/// What Module::save does, but for learned rows, whose optimizer's state stays out.
-void save_values(const torch::nn::Module& model, OutputArchive& archive) {
+/// Of learned rows.
+enum class Rows {
+  kWhole,   // with their optimizer's state
+  kValues,  // without
+};
+
+torch::Tensor on_host(const torch::Tensor& tensor) {
+  return tensor.is_cpu() ? tensor : tensor.detach().cpu().set_requires_grad(tensor.requires_grad());
+}
+
+/// What Module::save does, but for learned rows, and in the host's memory.
+void save_module(const torch::nn::Module& model, OutputArchive& archive, Rows rows) {
   if (const auto* table = dynamic_cast<const SparseEmbeddingImpl*>(&model))
-    return table->save_values(archive);
+    return rows == Rows::kValues ? table->save_values(archive) : table->save(archive);
   for (const auto& parameter : model.named_parameters(/*recurse=*/false))
-    archive.write(parameter.key(), parameter.value());
+    archive.write(parameter.key(), on_host(parameter.value()));
   for (const auto& buffer : model.named_buffers(/*recurse=*/false))
-    archive.write(buffer.key(), buffer.value(), /*is_buffer=*/true);
+    archive.write(buffer.key(), on_host(buffer.value()), /*is_buffer=*/true);
   for (const auto& child : model.named_children()) {
     if (!child.value()->is_serializable()) continue;
     OutputArchive child_archive(archive.compilation_unit());
-    save_values(*child.value(), child_archive);
+    save_module(*child.value(), child_archive, rows);
     archive.write(child.key(), child_archive);
+  }
+}
+
+/// Where the parameters are; without any the CPU.
+torch::Device device_of(const torch::nn::Module& model) {
+  const std::vector<torch::Tensor> parameters = model.parameters();
+  return parameters.empty() ? torch::Device(torch::kCPU) : parameters.front().device();
+}
+
+/// Of the CPU, and of the device that dropout draws on.
+std::vector<at::Generator> generators_of(torch::Device device) {
+  std::vector<at::Generator> generators{at::detail::getDefaultCPUGenerator()};
+  if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));
+  return generators;
+}
+
+torch::Tensor state_of(const std::vector<at::Generator>& generators) {
+  std::vector<torch::Tensor> states;
+  for (const at::Generator& generator : generators) states.push_back(generator.get_state());
+  return torch::cat(states);
+}
+
+/// As far as `state` goes: that of another kind of device ends behind the CPU's, or has another length.
+void set_state(std::vector<at::Generator> generators, const torch::Tensor& state) {
+  const bool same = state.size(0) == state_of(generators).size(0);
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < (same ? generators.size() : 1); ++i) {
+    const std::int64_t size = generators[i].get_state().size(0);
+    generators[i].set_state(state.narrow(0, begin, size).clone());
+    begin += size;
+  }
+}
+
+/// Adam's running means, beside the parameters that they are of.
+void move_state(torch::optim::Optimizer& optimizer, torch::Device device) {
+  const auto moved = [device](const torch::Tensor& mean) { return mean.defined() ? mean.to(device) : mean; };
+  for (auto& [parameter, state] : optimizer.state()) {
+    auto* adam = dynamic_cast<torch::optim::AdamParamState*>(state.get());
+    if (adam == nullptr) continue;
+    adam->exp_avg(moved(adam->exp_avg()));
+    adam->exp_avg_sq(moved(adam->exp_avg_sq()));
+    adam->max_exp_avg_sq(moved(adam->max_exp_avg_sq()));
   }
 }
 
@@ -179,10 +231,10 @@ void load_parameters(InputArchive& archive, torch::nn::Module& model) {
 void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
                      const Settings& settings, World& world) {
-  const torch::Tensor generators = world.gather(at::detail::getDefaultCPUGenerator().get_state());
+  const torch::Tensor generators = world.gather(state_of(generators_of(device_of(model))));
   if (world.rank() != 0) return;
   OutputArchive archive, model_archive, optimizer_archive;
-  model.save(model_archive);
+  save_module(model, model_archive, Rows::kWhole);
   optimizer.save(optimizer_archive);
   archive.write("model", model_archive);
   archive.write("optimizer", optimizer_archive);
@@ -197,7 +249,7 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
   const std::string bytes = broadcast_text(world.rank() == 0 ? read_all(path) : "", world);
   return reading(path, [&] {
     InputArchive archive, model_archive, optimizer_archive;
-    archive.load_from(bytes.data(), bytes.size());
+    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
     torch::Tensor progress_text, settings_text, generators;
     archive.read("settings", settings_text, true);
     require_same(nlohmann::json::parse(to_text(settings_text)).get<Settings>(), settings, path);
@@ -207,17 +259,16 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
     archive.read("optimizer", optimizer_archive);
     load_parameters(model_archive, model);
     optimizer.load(optimizer_archive);
-    if (generators.size(0) == world.size()) {
-      at::Generator generator = at::detail::getDefaultCPUGenerator();
-      generator.set_state(generators[world.rank()].clone());
-    }
+    move_state(optimizer, device_of(model));
+    if (generators.size(0) == world.size())
+      set_state(generators_of(device_of(model)), generators[world.rank()]);
     return nonfinite_as_number(nlohmann::json::parse(to_text(progress_text))).get<TrainingProgress>();
   });
 }
 
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model) {
   OutputArchive archive;
-  save_values(model, archive);
+  save_module(model, archive, Rows::kValues);
   replace_file(path, archive);
 }
 
@@ -225,7 +276,7 @@ void load_model(const std::filesystem::path& path, torch::nn::Module& model) {
   const std::string bytes = read_all(path);
   reading(path, [&] {
     InputArchive archive;
-    archive.load_from(bytes.data(), bytes.size());
+    archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
     load_parameters(archive, model);
   });
 }

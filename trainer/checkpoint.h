@@ -4,7 +4,9 @@
 // needs nothing: a batch is a function of its position.
 //
 // The file is a LibTorch archive of: "model", "optimizer", "progress" (JSON of TrainingProgress), "settings"
-// (JSON), "generators" (uint8 [ranks, bytes]).
+// (JSON), "generators" (uint8 [ranks, bytes]: of the CPU, and behind it that of the model's device, where
+// that is another). It is read through the host's memory, so a run may go on on another device; to the last
+// bit it ends alike on the same kind of device only.
 #pragma once
 #include <torch/torch.h>
 
@@ -26,13 +28,14 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
                      const Settings& settings, World& world);
 
 /// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of ranks
-/// than before, generators keep the state that they have. Throws kNotFound, kCorrupt, and kInvalid for other
+/// than before, generators keep the state that they have; on another kind of device that of the device does.
+/// Throws kNotFound, kCorrupt, and kInvalid for other
 /// settings.
 TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 
 /// The parameters alone, of learned rows (sparse_embedding.h) the values: PyTorch reads it with
-/// torch.jit.load(path).state_dict(). Whole or not at all.
+/// torch.jit.load(path).state_dict(), on machines without the model's device too. Whole or not at all.
 void save_model(const std::filesystem::path& path, const torch::nn::Module& model);
 void load_model(const std::filesystem::path& path, torch::nn::Module& model);
 

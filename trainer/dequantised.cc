@@ -25,4 +25,18 @@ torch::Tensor dequantised(const QuantisedRows& rows, c10::IntArrayRef shape) {
   return values;
 }
 
+torch::Tensor dequantised(ElementType type, const torch::Tensor& rows, c10::IntArrayRef shape) {
+  const std::int64_t count = rows.size(0);
+  const std::int64_t elements = count > 0 ? c10::multiply_integers(shape) / count : 0;
+  if (count == 0) return torch::empty(shape, rows.options().dtype(torch::kFloat32));
+  const torch::Tensor scale = rows.narrow(1, 0, kScaleBytes).contiguous().view(torch::kFloat32),
+                      bytes = rows.narrow(1, kScaleBytes, rows.size(1) - kScaleBytes);
+  if (type == ElementType::kInt8Scaled)
+    return (bytes.contiguous().view(torch::kInt8).to(torch::kFloat32) * scale).view(shape);
+  const torch::Tensor pairs = bytes.to(torch::kInt32), low = pairs.bitwise_and(15),
+                      high = pairs.bitwise_right_shift(4);
+  const torch::Tensor halves = torch::stack({low, high}, 2).flatten(1).narrow(1, 0, elements);
+  return ((halves.bitwise_xor(8) - 8).to(torch::kFloat32) * scale).view(shape);
+}
+
 }  // namespace hopfeed

@@ -31,6 +31,12 @@ EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallb
       reducer_(world, model.parameters()),
       stream_(stream) {
   progress_.world_size = world.size();
+  if (!options_.device.is_cpu() || options_.copy_batches) copies_.emplace(options_.device);
+}
+
+BatchPrefetcher EpochLoop::prefetcher(TrainingTask& task, BatchStream& stream, std::int64_t most) {
+  return {stream, copies_ ? &*copies_ : nullptr,
+          [&task](const Batch& batch, CopyStream* copies) { return task.tensors_of(batch, copies); }, most};
 }
 
 void EpochLoop::run(TrainingTask& task) {
@@ -81,11 +87,12 @@ void EpochLoop::train_epoch(TrainingTask& task) {
   const StreamStats stats_before = stream_.stats();
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t steps = steps_of_epoch();
+  BatchPrefetcher batches = prefetcher(task, stream_, steps);
   for (std::int64_t step = 1; step <= steps; ++step) {
-    const std::optional<Batch> batch = stream_.next();
+    const std::optional<PlacedBatch> batch = batches.next();
     if (!batch) break;
-    train_batch(task, *batch);
-    progress_.position = stream_.next_position();
+    train_batch(task, batch->tensors);
+    progress_.position = batch->position;
     progress_.seconds = before.seconds + seconds_since(begin);
     progress_.waited = before.waited;
     const StreamStats stats = stream_.stats();
@@ -99,7 +106,7 @@ void EpochLoop::train_epoch(TrainingTask& task) {
   }
 }
 
-void EpochLoop::train_batch(TrainingTask& task, const Batch& batch) {
+void EpochLoop::train_batch(TrainingTask& task, const AnyBatchTensors& batch) {
   look_for_stop();
   const BatchLoss mine = task.loss(batch);
   const RoundLoss round = round_loss(world_, mine.sum, mine.count);
@@ -130,11 +137,13 @@ void EpochLoop::report_step(std::int64_t step, std::int64_t steps) const {
                    .wait_fraction = progress_.waited.trainer() / progress_.seconds});
 }
 
-void EpochLoop::evaluate(BatchStream& stream, const std::function<void(const Batch&)>& each) {
+void EpochLoop::evaluate(TrainingTask& task, BatchStream& stream,
+                         const std::function<void(const AnyBatchTensors&)>& each) {
   const torch::NoGradGuard no_gradients;
   model_.eval();
   stream.begin_epoch(0);
-  for (std::optional<Batch> batch; !stop_asked() && (batch = stream.next());) each(*batch);
+  BatchPrefetcher batches = prefetcher(task, stream, stream.steps());
+  for (std::optional<PlacedBatch> batch; !stop_asked() && (batch = batches.next());) each(batch->tensors);
   look_for_stop();
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/stream/batch_stream.h"
+#include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"
 #include "trainer/gradient_reducer.h"
 #include "trainer/training_progress.h"
@@ -53,6 +54,8 @@ struct EpochLoopOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt and <name>.checkpoint here; empty: nothing is kept
   std::string name = "model";
   Resume resume = Resume::kAfterRestart;
+  torch::Device device = torch::kCPU;  // of the model; batches are copied there, one ahead of the step
+  bool copy_batches = false;           // on the CPU too
 };
 
 /// Of what decides the batches of a stream: its spec, the batch size and whether an incomplete round is
@@ -69,7 +72,9 @@ struct BatchLoss {
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
-  virtual BatchLoss loss(const Batch& batch) = 0;
+  /// A batch as loss() and those who evaluate read it. Called one batch ahead.
+  virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) = 0;
+  virtual BatchLoss loss(const AnyBatchTensors& batch) = 0;
   /// Behind the optimizer's step, for what the optimizer does not know.
   virtual void after_step() {}
   /// Behind an epoch's steps: writes its scores into the row and returns the one of which the best epoch has
@@ -93,7 +98,8 @@ class EpochLoop {
   /// For TrainingTask::score: calls `each` with this rank's share of the stream's batches, the same in each
   /// epoch, with the model set to evaluate and without gradients. Ends early where this rank is asked to
   /// stop; all know of it after their next sum.
-  void evaluate(BatchStream& stream, const std::function<void(const Batch&)>& each);
+  void evaluate(TrainingTask& task, BatchStream& stream,
+                const std::function<void(const AnyBatchTensors&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }
   /// Of the best epoch's model, on rank 0; only with an output folder.
@@ -105,7 +111,8 @@ class EpochLoop {
   void checkpoint();
   std::int64_t steps_of_epoch() const;
   void train_epoch(TrainingTask& task);
-  void train_batch(TrainingTask& task, const Batch& batch);
+  void train_batch(TrainingTask& task, const AnyBatchTensors& batch);
+  BatchPrefetcher prefetcher(TrainingTask& task, BatchStream& stream, std::int64_t most);
   bool stop_asked() const { return callbacks_.stop && callbacks_.stop(); }
   void look_for_stop();
   double mean_loss() const;
@@ -120,6 +127,7 @@ class EpochLoop {
   torch::optim::Optimizer& optimizer_;
   GradientReducer reducer_;
   BatchStream& stream_;
+  std::optional<CopyStream> copies_;  // none where batches are read in their slots
   TrainingProgress progress_;
   TierCounts tiers_;                               // as below
   std::int64_t feature_rows_ = 0, held_rows_ = 0;  // of the epoch, as far as this process has trained it

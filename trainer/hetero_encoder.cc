@@ -100,7 +100,7 @@ struct HeteroEncoder::Pass {
         continue;
       }
       const torch::Tensor mean = mean_aggregate(h[relation.src_type], filled.rows);
-      out.index_add_(0, filled.ids, relation.linear->forward(mean));
+      out.index_add_(0, filled.places, relation.linear->forward(mean));
     }
     return out;
   }

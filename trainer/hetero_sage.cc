@@ -97,8 +97,8 @@ torch::Tensor HeteroSageImpl::forward(const TypedBatchTensors& batch) {
   return logits;
 }
 
-SeedLogits HeteroSageImpl::at_seeds(const Batch& batch) {
-  const TypedBatchTensors tensors = to_typed_tensors(batch, options_.dataset);
+SeedLogits HeteroSageImpl::at_seeds(const AnyBatchTensors& batch) {
+  const auto& tensors = std::get<TypedBatchTensors>(batch);
   return {.logits = tensors.at_seeds(forward(tensors)),
           .labels = tensors.at_seeds(tensors.nodes[options_.seed_type].y)};
 }

@@ -31,7 +31,10 @@ class HeteroSageImpl : public NodeClassifier {
   /// fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
   /// The same of a batch of the dataset that the model was made for.
-  SeedLogits at_seeds(const Batch& batch) override;
+  SeedLogits at_seeds(const AnyBatchTensors& batch) override;
+  AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const override {
+    return to_typed_tensors(batch, options_.dataset, copies);
+  }
 
   std::int64_t num_classes() const override { return nodes(options_.seed_type).num_classes; }
   std::vector<LayerMaps> layers() const override { return encoder_->layers(); }

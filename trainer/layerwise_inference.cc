@@ -63,7 +63,7 @@ torch::Tensor attr_rows(const AttrView& attr, const Chunk& chunk) {
 CompressedRows read_rows(const CscView& csc, const Chunk& chunk) {
   const CscPart& part = csc.parts[chunk.part];
   const std::int64_t first = part.rows[chunk.begin].offset, last = part.rows[chunk.end].offset;
-  CompressedRows rows{torch::empty({chunk.rows() + 1}, torch::kInt64), {}};
+  CompressedRows rows{torch::empty({chunk.rows() + 1}, torch::kInt64), {}, {}};
   std::int64_t* rowptr = rows.rowptr.mutable_data_ptr<std::int64_t>();
   std::int64_t before = 0;
   for (std::int64_t i = 0; i <= chunk.rows(); ++i) {
@@ -90,6 +90,7 @@ class Inference {
         progress_(progress),
         layers_(model.layers()),
         dtype_(model.parameters().front().scalar_type()),
+        device_(model.parameters().front().device()),
         h_(static_cast<std::size_t>(dataset.num_node_types())) {
     for (const LayerMaps& layer : layers_) {
       for (const LayerMaps::Destination& to : layer.destinations) count(to);
@@ -143,7 +144,7 @@ class Inference {
     dataset_.original_ids(node_type,
                           {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
                           original.mutable_data_ptr<std::int64_t>());
-    return embedding.index_select(0, original);
+    return embedding.index_select(0, original.to(device_));
   }
 
   void advance(const Chunk& chunk) {
@@ -169,7 +170,7 @@ class Inference {
   torch::Tensor computed(const LayerMaps::Destination& to) {
     torch::Tensor out = torch::empty({dataset_.num_nodes(to.node_type), to.weight.size(0)}, dtype_);
     const auto self = [&](const Chunk& chunk, const torch::Tensor& x) {
-      chunk.of(out).copy_(torch::addmm(to.bias, x, to.weight.t()));
+      chunk.of(out).copy_(torch::addmm(to.bias, x.to(device_), to.weight.t()));
     };
     bool self_is_due = true;
     if (!self_goes_along(to)) {
@@ -180,7 +181,7 @@ class Inference {
       const CscView csc = dataset_.csc(relation.edge_type);
       torch::Tensor messages = torch::empty({csc.num_src_nodes, out.size(1)}, dtype_);
       for_each_input(csc.src_type, [&](const Chunk& chunk, const torch::Tensor& x) {
-        chunk.of(messages).copy_(torch::matmul(x, relation.weight.t()));
+        chunk.of(messages).copy_(torch::matmul(x.to(device_), relation.weight.t()));
         if (self_is_due) self(chunk, x);
       });
       self_is_due = false;
@@ -197,6 +198,8 @@ class Inference {
   const InferenceProgress& progress_;
   const std::vector<LayerMaps> layers_;
   const torch::Dtype dtype_;
+  const torch::Device
+      device_;  // of the model: products are computed there, means and all nodes' rows stay here
   std::vector<torch::Tensor> h_;  // by node type
   std::uint64_t done_ = 0, total_ = 0;
 };

@@ -18,8 +18,9 @@ namespace hopfeed {
 using InferenceProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Logits [nodes, classes] of all nodes of the labelled type, in the order of the dataset
-/// (core/dataset/dataset.h). Needs two matrices of nodes x hidden for each type and one of the largest beside
-/// the mapped files. Throws kCorrupt where the graph is damaged, kInvalid where the model does not fit.
+/// (core/dataset/dataset.h), in the host's memory wherever the model is. Needs two matrices of nodes x hidden
+/// for each type and one of the largest beside the mapped files. Throws kCorrupt where the graph is damaged,
+/// kInvalid where the model does not fit.
 torch::Tensor layerwise_inference(NodeClassifier& model, const Dataset& dataset,
                                   const InferenceProgress& progress = {});
 

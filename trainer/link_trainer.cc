@@ -69,6 +69,7 @@ Settings settings_of(const LinkTrainingOptions& options, const BatchStream& stre
                    {"dropout", text(options.dropout)},
                    {"lr", text(options.lr)},
                    {"embedding-lr", text(options.embedding_lr)}});
+  if (options.precision != Precision::kFloat32) settings["precision"] = to_string(options.precision);
   if (options.test_pairs) {
     const std::vector<std::int64_t>& pairs = *options.test_pairs;
     settings["hash of the test links"] = sha256(std::as_bytes(std::span(pairs)));
@@ -83,7 +84,9 @@ EpochLoopOptions loop_options(const LinkTrainingOptions& options, const BatchStr
           .seed = options.seed,
           .out = options.out,
           .name = options.name,
-          .resume = options.resume};
+          .resume = options.resume,
+          .device = options.device,
+          .copy_batches = options.copy_batches};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const LinkTrainingOptions& options) {
@@ -114,7 +117,9 @@ class LinkTraining final : public TrainingTask {
  private:
   LinkModel made_model() const {
     torch::manual_seed(options_.seed);
-    return LinkModel(model_options(options_, streams_->meta()));
+    LinkModel model(model_options(options_, streams_->meta()));
+    model->to(options_.device);
+    return model;
   }
 
   std::unique_ptr<BatchStream> open(const std::string& split) const {
@@ -124,9 +129,18 @@ class LinkTraining final : public TrainingTask {
     return has_links(options_, streams_->meta(), split) ? open(split) : nullptr;
   }
 
-  BatchLoss loss(const Batch& batch) override {
-    const TypedBatchTensors tensors = to_typed_tensors(batch, streams_->meta());
-    const torch::Tensor scores = model_->forward(tensors),
+  AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) override {
+    return to_typed_tensors(batch, streams_->meta(), copies);
+  }
+
+  torch::Tensor scores_of(const TypedBatchTensors& batch) {
+    const PrecisionScope scope(options_.device.type(), options_.precision);
+    return model_->forward(batch).to(torch::kFloat32);
+  }
+
+  BatchLoss loss(const AnyBatchTensors& batch) override {
+    const auto& tensors = std::get<TypedBatchTensors>(batch);
+    const torch::Tensor scores = scores_of(tensors),
                         labels = tensors.links.edge_label.gt(0).to(torch::kFloat32);
     return {.sum = torch::nn::functional::binary_cross_entropy_with_logits(
                 scores, labels,
@@ -146,10 +160,10 @@ class LinkTraining final : public TrainingTask {
   /// share of the batches.
   double auc_of(BatchStream& stream) {
     std::vector<torch::Tensor> scored{torch::empty({0, 2})};
-    loop_.evaluate(stream, [&](const Batch& batch) {
-      const TypedBatchTensors tensors = to_typed_tensors(batch, streams_->meta());
+    loop_.evaluate(*this, stream, [&](const AnyBatchTensors& batch) {
+      const auto& tensors = std::get<TypedBatchTensors>(batch);
       scored.push_back(
-          torch::stack({model_->forward(tensors), tensors.links.edge_label.to(torch::kFloat32)}, 1));
+          torch::stack({scores_of(tensors), tensors.links.edge_label.to(torch::kFloat32)}, 1).cpu());
     });
     const torch::Tensor all = torch::cat(world_.gather_rows(torch::cat(scored)));
     world_.sum({0});  // where somebody was asked to stop, his share is missing and all know it
@@ -178,6 +192,7 @@ bool has_links(const LinkTrainingOptions& options, const DatasetMeta& dataset, c
 LinkTrainingResult train_links(World& world, const LinkTrainingOptions& options,
                                const TrainingCallbacks& callbacks) {
   check(options);
+  const DeterministicScope deterministic(options.device, options.deterministic);
   return LinkTraining(world, options, callbacks).run();
 }
 

@@ -13,6 +13,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/link_model.h"
+#include "trainer/numerics.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/stream_source.h"
@@ -39,6 +40,11 @@ struct LinkTrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   Resume resume = Resume::kAfterRestart;
+  // As in TrainingOptions. Learned rows stay in the host's memory.
+  torch::Device device = torch::kCPU;
+  bool copy_batches = false;
+  Precision precision = Precision::kFloat32;
+  bool deterministic = false;
 };
 
 struct LinkTrainingResult {

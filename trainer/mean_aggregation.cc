@@ -3,8 +3,8 @@
 
 #include <ATen/Parallel.h>
 
-#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
+#include "trainer/numerics.h"
 
 namespace hopfeed {
 namespace {
@@ -30,12 +30,12 @@ struct MeanAggregation : torch::autograd::Function<MeanAggregation> {
                                const torch::Tensor& rowptr, const torch::Tensor& col) {
     context->save_for_backward({rowptr, col});
     context->saved_data["num_sources"] = x.size(0);
-    return reduce_rows(x.stride(1) == 1 ? x : x.contiguous(), {rowptr, col}, Reduction::kMean);
+    return reduce_rows(x.stride(1) == 1 ? x : x.contiguous(), {rowptr, col, {}}, Reduction::kMean);
   }
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                torch::autograd::tensor_list gradients) {
     const auto saved = context->get_saved_variables();
-    const CompressedRows rows{saved[0], saved[1]};
+    const CompressedRows rows{saved[0], saved[1], {}};
     const torch::Tensor degrees = rows.rowptr.diff().clamp_min(1).to(gradients[0].scalar_type());
     return {reduce_rows((gradients[0] / degrees.unsqueeze(1)).contiguous(),
                         rows.transposed(context->saved_data["num_sources"].toInt()), Reduction::kSum),
@@ -47,9 +47,19 @@ struct MeanAggregation : torch::autograd::Function<MeanAggregation> {
 }  // namespace
 
 torch::Tensor mean_aggregate(const torch::Tensor& x, const CompressedRows& rows) {
-  if (!x.is_cpu())
-    throw Error(ErrorCode::kUnsupported, "mean_aggregate: the layers run on the CPU; move the tensor there");
-  return MeanAggregation::apply(x, rows.rowptr, rows.col);
+  return fused_layers_take(x) ? MeanAggregation::apply(x, rows.rowptr, rows.col) : composed_mean(x, rows);
+}
+
+torch::Tensor composed_mean(const torch::Tensor& x, const CompressedRows& rows) {
+  const bool half = x.scalar_type() == torch::kBFloat16 || x.scalar_type() == torch::kFloat16;
+  const torch::Tensor values = half ? x.to(torch::kFloat32) : x, row = rows.destinations();
+  const auto zeros = [&](std::int64_t width) {
+    return torch::zeros({rows.num_rows(), width}, values.options().requires_grad(false));
+  };
+  const torch::Tensor one = torch::ones({1, 1}, values.options().requires_grad(false));
+  const torch::Tensor sums = zeros(values.size(1)).index_add(0, row, values.index_select(0, rows.col)),
+                      degrees = zeros(1).index_add(0, row, one.expand({row.size(0), 1}));
+  return sums / degrees.clamp_min(1);
 }
 
 }  // namespace hopfeed

@@ -59,8 +59,8 @@ torch::Tensor GraphSageImpl::perceptron(torch::Tensor h) {
   return h;
 }
 
-SeedLogits GraphSageImpl::at_seeds(const Batch& batch) {
-  const BatchTensors tensors = to_tensors(batch);
+SeedLogits GraphSageImpl::at_seeds(const AnyBatchTensors& batch) {
+  const auto& tensors = std::get<BatchTensors>(batch);
   return {.logits = tensors.at_seeds(forward(tensors)), .labels = tensors.at_seeds(tensors.y)};
 }
 

@@ -50,7 +50,10 @@ class GraphSageImpl : public NodeClassifier {
   /// computes all nodes, [nodes, classes]. Throws kInvalid where hops or widths do not fit.
   torch::Tensor forward(const BatchTensors& batch);
 
-  SeedLogits at_seeds(const Batch& batch) override;
+  AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const override {
+    return to_tensors(batch, copies);
+  }
+  SeedLogits at_seeds(const AnyBatchTensors& batch) override;
   std::int64_t num_classes() const override { return options_.classes; }
   std::vector<LayerMaps> layers() const override;
 

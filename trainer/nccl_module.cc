@@ -8,16 +8,17 @@
 #include "core/base/error.h"
 
 extern "C" c10::intrusive_ptr<c10d::Backend> hopfeed_make_nccl_backend(
-    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int local_rank,
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int gpu,
     std::chrono::milliseconds timeout) {
   const int gpus = c10::cuda::device_count();
   if (gpus == 0)
     throw hopfeed::Error(hopfeed::ErrorCode::kUnsupported,
                          "backend nccl: no GPUs found on this machine; use --backend gloo");
-  if (local_rank >= gpus) {
-    throw hopfeed::Error(hopfeed::ErrorCode::kInvalid,
-                         "backend nccl: " + std::to_string(gpus) + " GPUs, but LOCAL_RANK is " +
-                             std::to_string(local_rank) + "; start at most one trainer per GPU");
+  if (gpu >= gpus) {
+    throw hopfeed::Error(hopfeed::ErrorCode::kInvalid, "backend nccl: " + std::to_string(gpus) +
+                                                           " GPUs, but this trainer would take number " +
+                                                           std::to_string(gpu) +
+                                                           "; start at most one trainer per GPU");
   }
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;

@@ -11,7 +11,7 @@ inline constexpr const char* kNcclModule = "libhopfeed_nccl.so";  // beside the 
 
 /// The module's one function. Throws hopfeed::Error (kUnsupported) where the machine has no GPU.
 using MakeNcclBackend = c10::intrusive_ptr<c10d::Backend>(const c10::intrusive_ptr<c10d::Store>& store,
-                                                          int rank, int size, int local_rank,
+                                                          int rank, int size, int gpu,
                                                           std::chrono::milliseconds timeout);
 inline constexpr const char* kMakeNcclBackend = "hopfeed_make_nccl_backend";
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
+#include "trainer/batch_tensors.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -35,7 +36,9 @@ struct LayerMaps {
 
 class NodeClassifier : public torch::nn::Module {
  public:
-  virtual SeedLogits at_seeds(const Batch& batch) = 0;
+  /// A batch as at_seeds() reads it: to_tensors() or to_typed_tensors().
+  virtual AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const = 0;
+  virtual SeedLogits at_seeds(const AnyBatchTensors& batch) = 0;
   virtual std::int64_t num_classes() const = 0;
   virtual std::vector<LayerMaps> layers() const = 0;
   /// A learned row per node, by original id, in place of features; undefined where the type has features.

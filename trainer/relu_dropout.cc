@@ -6,8 +6,8 @@
 
 #include <mutex>
 
-#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
+#include "trainer/numerics.h"
 
 namespace hopfeed {
 namespace {
@@ -50,9 +50,9 @@ DropRule next_drop_rule(double drop) {
 }
 
 torch::Tensor relu_dropout(const torch::Tensor& x, double drop) {
-  if (!x.is_cpu())
-    throw Error(ErrorCode::kUnsupported, "relu_dropout: the layers run on the CPU; move the tensor there");
-  return ReluDropout::apply(x, drop);
+  if (fused_layers_take(x)) return ReluDropout::apply(x, drop);
+  const torch::Tensor kept = torch::relu(x);
+  return drop > 0 ? torch::dropout(kept, drop, /*train=*/true) : kept;
 }
 
 }  // namespace hopfeed

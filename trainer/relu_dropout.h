@@ -14,7 +14,8 @@ namespace hopfeed {
 DropRule next_drop_rule(double drop);
 
 /// max(x, 0) with each unit dropped with probability `drop` and the rest scaled by 1 / (1 - drop). x [rows,
-/// width], float32 or float64, on the CPU. Differentiable.
+/// width]. Differentiable. Where x is not float32 or float64 on the CPU, or under autocast, by Torch's own
+/// operations and the generator of x's device.
 torch::Tensor relu_dropout(const torch::Tensor& x, double drop);
 
 }  // namespace hopfeed

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "trainer/cpu_kernels.h"
+#include "trainer/mean_aggregation.h"
+#include "trainer/numerics.h"
 #include "trainer/relu_dropout.h"
 #include "trainer/tensor_pool.h"
 
@@ -191,7 +192,7 @@ struct SageLayer : torch::autograd::Function<SageLayer> {
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                torch::autograd::tensor_list gradients) {
     const auto saved = context->get_saved_variables();
-    const Layer layer{.rows = {saved[0], saved[1]},
+    const Layer layer{.rows = {saved[0], saved[1], {}},
                       .weights = {saved[2], saved[3], saved[4]},
                       .x = saved[5],
                       .mean = saved[6],
@@ -220,9 +221,15 @@ struct SageLayer : torch::autograd::Function<SageLayer> {
 
 torch::Tensor sage_layer(const torch::Tensor& x, const CompressedRows& rows, const SageWeights& weights,
                          const Activation& activation) {
-  if (!x.is_cpu())
-    throw Error(ErrorCode::kUnsupported, "sage_layer: the layers run on the CPU; move the tensor there");
+  if (!fused_layers_take(x)) return composed_sage_layer(x, rows, weights, activation);
   return SageLayer::apply(x, weights.neighbours, weights.bias, weights.self, rows, activation);
+}
+
+torch::Tensor composed_sage_layer(const torch::Tensor& x, const CompressedRows& rows,
+                                  const SageWeights& weights, const Activation& activation) {
+  const torch::Tensor out = torch::linear(composed_mean(x, rows), weights.neighbours, weights.bias) +
+                            torch::linear(x.narrow(0, 0, rows.num_rows()), weights.self);
+  return activation.relu ? relu_dropout(out, activation.drop) : out;
 }
 
 }  // namespace hopfeed

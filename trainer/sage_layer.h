@@ -6,6 +6,9 @@
 // here runs of rows that fit into the second-level cache go through all of it at once, the matrix products by
 // Torch's BLAS. Which rows make a run, and the order in which runs are summed, depends on the layer's widths
 // and rows alone: the same bits come out for any number of threads.
+//
+// That is for the CPU. On other devices, and under autocast, the layer is composed_sage_layer(), the same by
+// Torch's operations.
 #pragma once
 #include <torch/torch.h>
 
@@ -26,9 +29,10 @@ struct Activation {
   double drop = 0;  // with relu: share of units dropped, the rest scaled by 1 / (1 - drop)
 };
 
-/// x [sources, in] -> [rows, out]; row i is node i. float32 or float64, on the CPU. Differentiable in x and
-/// the weights.
+/// x [sources, in] -> [rows, out]; row i is node i. Differentiable in x and the weights.
 torch::Tensor sage_layer(const torch::Tensor& x, const CompressedRows& rows, const SageWeights& weights,
                          const Activation& activation);
+torch::Tensor composed_sage_layer(const torch::Tensor& x, const CompressedRows& rows,
+                                  const SageWeights& weights, const Activation& activation);
 
 }  // namespace hopfeed

@@ -92,7 +92,7 @@ void SparseEmbeddingImpl::values(std::int64_t id, float* out) const {
 }
 
 torch::Tensor SparseEmbeddingImpl::forward(const torch::Tensor& ids) {
-  const torch::Tensor wanted = ids.contiguous();
+  const torch::Tensor wanted = ids.cpu().contiguous();
   const std::int64_t* id = wanted.const_data_ptr<std::int64_t>();
   const std::int64_t count = wanted.size(0), width = options_.width;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -108,6 +108,7 @@ torch::Tensor SparseEmbeddingImpl::forward(const torch::Tensor& ids) {
       values(id[i], out + i * width);
     }
   });
+  rows = rows.to(ids.device());
   if (is_training() && torch::GradMode::is_enabled()) {
     rows.requires_grad_();
     lookups_.push_back({wanted, rows});
@@ -121,7 +122,7 @@ void SparseEmbeddingImpl::step(World& world) {
   for (const Lookup& lookup : std::exchange(lookups_, {})) {
     if (!lookup.rows.grad().defined()) continue;
     ids.push_back(lookup.ids);
-    gradients.push_back(lookup.rows.grad());
+    gradients.push_back(lookup.rows.grad().cpu());
   }
   const torch::Tensor all_ids = torch::cat(world.gather_rows(torch::cat(ids))),
                       all_gradients = torch::cat(world.gather_rows(torch::cat(gradients)));

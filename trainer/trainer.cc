@@ -91,6 +91,7 @@ Settings settings_of(const TrainingOptions& options, const BatchStream& stream) 
                    {"dropout", to_text(options.dropout)},
                    {"lr", to_text(options.lr)},
                    {"weight-decay", to_text(options.weight_decay)}});
+  if (options.precision != Precision::kFloat32) settings["precision"] = to_string(options.precision);
   return settings;
 }
 
@@ -125,7 +126,9 @@ EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream&
           .seed = options.seed,
           .out = options.out,
           .name = options.name,
-          .resume = options.resume};
+          .resume = options.resume,
+          .device = options.device,
+          .copy_batches = options.copy_batches};
 }
 
 std::shared_ptr<const StreamSource> streams_of(const TrainingOptions& options) {
@@ -160,13 +163,25 @@ class NodeTraining final : public TrainingTask {
   }
 
  private:
-  BatchLoss loss(const Batch& batch) override {
-    const auto [logits, labels] = model_->at_seeds(batch);
-    check_labels(labels);
+  AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) override {
+    return model_->tensors_of(batch, copies);
+  }
+
+  SeedLogits at_seeds(const AnyBatchTensors& batch) {
+    const PrecisionScope scope(options_.device.type(), options_.precision);
+    SeedLogits seeds = model_->at_seeds(batch);
+    if (options_.precision != Precision::kFloat32) seeds.logits = seeds.logits.to(torch::kFloat32);
+    return seeds;
+  }
+
+  BatchLoss loss(const AnyBatchTensors& batch) override {
+    const auto [logits, labels] = at_seeds(batch);
+    const torch::Tensor on_host = labels.cpu();  // one wait for the device instead of four
+    check_labels(on_host);
     return {.sum = torch::nn::functional::cross_entropy(
                 logits, labels,
                 torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kSum)),
-            .count = (labels >= 0).sum().item<std::int64_t>()};
+            .count = (on_host >= 0).sum().item<std::int64_t>()};
   }
 
   /// Torch's own complaint would name neither dataset nor way out.
@@ -191,8 +206,8 @@ class NodeTraining final : public TrainingTask {
     }
     if (!valid_stream_) return {};
     Accuracy sum;
-    loop_.evaluate(*valid_stream_, [&](const Batch& batch) {
-      const auto [logits, labels] = model_->at_seeds(batch);
+    loop_.evaluate(*this, *valid_stream_, [&](const AnyBatchTensors& batch) {
+      const auto [logits, labels] = at_seeds(batch);
       const Accuracy part = accuracy(logits, labels);
       sum.correct += part.correct;
       sum.total += part.total;
@@ -237,7 +252,11 @@ std::string model_title(const TrainingOptions& options, const DatasetMeta& datas
   return is_typed(dataset) ? "HeteroSage" : "GraphSAGE";
 }
 
-std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset) {
+namespace {
+
+/// On the CPU, so that the first values are the same on every device.
+std::shared_ptr<NodeClassifier> make_model_on_cpu(const TrainingOptions& options,
+                                                  const DatasetMeta& dataset) {
   torch::manual_seed(options.seed);
   const BatchOptions& batch = options.loader.batch;
   const int type = seed_type(options, dataset);
@@ -259,8 +278,17 @@ std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const
       .ptr();
 }
 
+}  // namespace
+
+std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset) {
+  std::shared_ptr<NodeClassifier> model = make_model_on_cpu(options, dataset);
+  model->to(options.device);
+  return model;
+}
+
 TrainingResult train(World& world, const TrainingOptions& options, const TrainingCallbacks& callbacks) {
   check(options);
+  const DeterministicScope deterministic(options.device, options.deterministic);
   return NodeTraining(world, options, callbacks).run();
 }
 

@@ -11,6 +11,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/node_classifier.h"
+#include "trainer/numerics.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/stream_source.h"
@@ -34,7 +35,11 @@ struct TrainingOptions {
   std::string name = "model";
   std::int64_t checkpoint_every = 0;  // steps between checkpoints; 0: after each epoch only
   Resume resume = Resume::kAfterRestart;
-  TraceFile* trace = nullptr;  // gets the batches of all loaders; null: no trace
+  TraceFile* trace = nullptr;                 // gets the batches of all loaders; null: no trace
+  torch::Device device = torch::kCPU;         // of model, optimizer and batches (device.h)
+  bool copy_batches = false;                  // on the CPU too, as to a device: for tests
+  Precision precision = Precision::kFloat32;  // of the forward pass
+  bool deterministic = false;  // the same bits from the same run on a GPU too, more slowly (numerics.h)
 };
 
 struct TrainingResult {
@@ -48,7 +53,7 @@ struct TrainingResult {
 /// What a run trains: "HeteroSage" where the dataset has several node or edge types, else "GraphSAGE";
 /// without fanouts "features alone", which is GraphSAGE without hops.
 std::string model_title(const TrainingOptions& options, const DatasetMeta& dataset);
-/// The untrained model of that. Throws kInvalid naming the option.
+/// The untrained model of that, on its device. Throws kInvalid naming the option.
 std::shared_ptr<NodeClassifier> make_model(const TrainingOptions& options, const DatasetMeta& dataset);
 
 /// Throws what the loader, the world and the checkpoint throw, and kInvalid naming the option.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -12,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/base/error.h"
+#include "trainer/device.h"
 #include "trainer/nccl_module.h"
 #include "trainer/world_connection.h"
 #include "worker_mode/torchrun_environment.h"
@@ -22,6 +24,9 @@ namespace {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+constexpr const char* kLessMemory =
+    "; lower --batch-size or --fanouts, or compute with --precision bf16, or take another --device";
 
 [[noreturn]] void rethrow(const std::string& what, const std::string& message) {
   const bool late = contains(message, "imed out") || contains(message, "imeout");
@@ -73,18 +78,21 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, env.rank, env.world_size, options);
 }
 
+std::filesystem::path nccl_module() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
+}
+
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const TorchrunEnvironment& env,
+                                            const TorchrunEnvironment& env, int gpu,
                                             std::chrono::milliseconds timeout) {
-  const auto module = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kNcclModule;
-  void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(nccl_module().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* entry = handle ? dlsym(handle, kMakeNcclBackend) : nullptr;
   if (!entry) {
     throw Error(ErrorCode::kUnsupported,
                 std::string("backend nccl: this build has none, it was made without CUDA's headers (") +
                     dlerror() + "); use --backend gloo");
   }
-  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, env.local.rank, timeout);
+  return reinterpret_cast<MakeNcclBackend*>(entry)(store, env.rank, env.world_size, gpu, timeout);
 }
 
 }  // namespace
@@ -94,6 +102,12 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
     body();
   } catch (const Error&) {
     throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(ErrorCode::kNoSpace, what + ": " + first_line(error.what_without_backtrace()) + kLessMemory);
+  } catch (const c10::AcceleratorError& error) {
+    throw Error(ErrorCode::kIo, what + ": " + first_line(error.what_without_backtrace()) +
+                                    "; the device is lost to this process, so start it again (with "
+                                    "CUDA_LAUNCH_BLOCKING=1 the error names the operation)");
   } catch (const c10::Error& error) {
     rethrow(what, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
@@ -104,8 +118,8 @@ void translate_torch_errors(const std::string& what, const std::function<void()>
 }
 
 World::World(const WorldOptions& options) {
-  if (options.backend != "gloo" && options.backend != "nccl") {
-    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use gloo or nccl");
+  if (options.backend != "auto" && options.backend != "gloo" && options.backend != "nccl") {
+    throw Error(ErrorCode::kInvalid, "backend is '" + options.backend + "'; use auto, gloo or nccl");
   }
   const std::optional<TorchrunEnvironment> env = torchrun_environment();
   if (options.expected_size && !env && *options.expected_size != 1) {
@@ -131,14 +145,34 @@ World::World(const WorldOptions& options) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
     if (env) store = connect_store(here, options.timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank_, size_);
-    if (nccl) {
+    const auto add_nccl = [&] {
+      const int gpu = options.device.is_cuda() ? options.device.index() : here.local.rank;
       group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
-                        make_nccl(store, here, options.timeout));
-    }
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
-                      make_gloo(store, here, options.timeout));
-    connection_ = std::make_unique<Connection>(Connection{std::move(store), std::move(group)});
+                        make_nccl(store, here, gpu, options.timeout));
+    };
+    if (nccl) add_nccl();
+    const auto gloo = make_gloo(store, here, options.timeout);
+    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+    connection_ = std::make_unique<Connection>(Connection{store, group});
+    if (nccl) return;
+    if (options.backend == "auto" && each_has_a_gpu(options.device))
+      add_nccl();
+    else if (options.device.is_cuda())
+      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::GLOO, gloo);
   });
+}
+
+/// Two ranks on one GPU are an error to NCCL; Gloo copies through the host's memory. All ranks see the same
+/// and decide alike.
+bool World::each_has_a_gpu(torch::Device mine) {
+  GpuId id = std::filesystem::exists(nccl_module()) ? gpu_id(mine) : GpuId{};
+  const torch::Tensor all = gather(torch::from_blob(id.data(), {std::ssize(id)}, torch::kUInt8));
+  std::set<GpuId> different{GpuId{}};
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    std::copy_n(all[rank].const_data_ptr<std::uint8_t>(), id.size(), id.begin());
+    if (!different.insert(id).second) return false;
+  }
+  return true;
 }
 
 World::~World() = default;

@@ -14,7 +14,9 @@
 namespace hopfeed {
 
 struct WorldOptions {
-  std::string backend = "gloo";                // gloo | nccl
+  std::string backend = "auto";  // gloo | nccl | auto: nccl where each rank has a GPU to itself
+  torch::Device device =
+      torch::kCPU;  // of the tensors that ranks exchange beside those on the CPU (device.h)
   std::chrono::milliseconds timeout{300'000};  // a call that waits longer for another trainer throws
   std::optional<std::int64_t> expected_size;   // refuse to start with another number of trainers
 };
@@ -56,13 +58,14 @@ class World {
 
  private:
   void sum_over_ranks(std::vector<double>& values);
+  bool each_has_a_gpu(torch::Device mine);
   std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
   bool wishes_to_stop_ = false, stop_agreed_ = false;
   std::unique_ptr<Connection> connection_;
 };
 
-/// Calls `body`; what Torch throws becomes one line: kTimeout or kPeerDied where other trainers are the
-/// cause, else kIo.
+/// Calls `body`; what Torch throws becomes one line: kNoSpace where a GPU's memory does not suffice, kTimeout
+/// or kPeerDied where other trainers are the cause, else kIo.
 void translate_torch_errors(const std::string& what, const std::function<void()>& body);
 
 }  // namespace hopfeed

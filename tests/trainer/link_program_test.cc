@@ -127,6 +127,36 @@ TEST_F(LinkProgram, TwoTrainersLearnTheTastes_AndLeaveModelsTableAndSummary) {
     EXPECT_TRUE(std::filesystem::exists(out / file)) << file;
 }
 
+TEST_F(LinkProgram, OnCopiesThatGoOneAhead_IsTrainingOnTheSlots_ToTheLastBit) {
+  World world;
+  const LinkTrainingResult slots = train_links(world, options("slots"));
+  LinkTrainingOptions copied = options("copies");
+  copied.copy_batches = true;
+  copied.deterministic = true;
+  const LinkTrainingResult copies = train_links(world, copied);
+  ASSERT_EQ(copies.rows.size(), slots.rows.size());
+  for (std::size_t i = 0; i < slots.rows.size(); ++i) {
+    EXPECT_EQ(copies.rows[i].loss, slots.rows[i].loss) << i;
+    EXPECT_EQ(copies.rows[i].valid_auc, slots.rows[i].valid_auc) << i;
+  }
+  EXPECT_EQ(copies.learned_rows, slots.learned_rows);
+}
+
+TEST_F(LinkProgram, InBfloat16TheLossFalls_NearToThatInFloat32) {
+  World world;
+  LinkTrainingOptions exact = options("exact");
+  exact.dropout = 0;
+  exact.epochs = 8;
+  LinkTrainingOptions half = exact;
+  half.out = folder_.path() / "half";
+  half.precision = Precision::kBf16;
+  const LinkTrainingResult expected = train_links(world, exact), result = train_links(world, half);
+  ASSERT_EQ(result.rows.size(), 8U);
+  EXPECT_LT(result.rows.back().loss, result.rows.front().loss);
+  for (std::size_t i = 0; i < result.rows.size(); ++i)
+    EXPECT_NEAR(result.rows[i].loss, expected.rows[i].loss, 0.03) << i;
+}
+
 TEST_F(LinkProgram, WithoutHeldOutLinks_TellsNoAuc) {
   const auto results = trainer_tests::run_ranks(
       command({"--no-baseline", "--epochs", "1", "--valid-split", "none", "--test-split", "none"}), 1);
