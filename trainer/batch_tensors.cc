@@ -194,15 +194,22 @@ void find_rowptr(EdgeTensors& edges, const BatchView& view, int type, const Node
   edges.rowptr = compress_rows(on_host, *num_rows, sources.num_nodes()).rowptr;
 }
 
-/// Copies that end before this returns.
+/// Copies that end before this returns, on a stream that the thread keeps: Torch's allocator has memory for
+/// each stream apart.
 template <class Make>
 auto copied(torch::Device device, Make make) {
   if (device.is_cpu()) return make(static_cast<CopyStream*>(nullptr));
-  CopyStream copies(device);
-  auto tensors = copies.run([&] { return make(&copies); });
-  copies.hand_over();
-  copies.release();
-  return tensors;
+  thread_local std::optional<CopyStream> copies;
+  if (!copies || copies->device() != device) copies.emplace(device);
+  try {
+    auto tensors = copies->run([&] { return make(&*copies); });
+    copies->hand_over();
+    copies->release();
+    return tensors;
+  } catch (...) {
+    copies.reset();  // and with it what it keeps
+    throw;
+  }
 }
 
 }  // namespace
