@@ -7,6 +7,7 @@
 #include "gpu/cuda_backend.cuh"
 #include "gpu/device_room_on.h"
 #include "gpu/hop_engine_on.h"
+#include "gpu/worker_room.h"
 
 namespace hopfeed::gpu {
 namespace {
@@ -112,10 +113,16 @@ void pin_memory(void* at, std::size_t bytes) {
 }
 void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
 
-std::shared_ptr<DeviceRoom> make_cuda_room() {
+std::shared_ptr<DeviceRoom> make_cuda_room(int device) {
   const std::string why = why_no_gpu();
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{}, free_device_memory);
+  if (device >= 0) {
+    int devices = 0;
+    HOPFEED_CUDA(cudaGetDeviceCount(&devices));
+    require_device(device, devices);
+    HOPFEED_CUDA(cudaSetDevice(device));
+  }
+  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{}, free_device_memory, kCudaRoom);
 }
 
 }  // namespace hopfeed::gpu

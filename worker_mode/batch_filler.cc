@@ -26,6 +26,7 @@ void BatchFiller::publish_what_it_throws(const Part& part) {
   try {
     part();
   } catch (const Error& error) {
+    if (maker_.lost()) throw;
     publish(error.code(), error.what());
   } catch (const std::bad_alloc&) {
     publish(ErrorCode::kNoSpace, fmt::format("there is no memory for the batch of {} seeds from position {}: "

@@ -27,6 +27,8 @@ class BlockMaker {
   /// left.
   static constexpr std::size_t kLastBytes = std::size_t{1} << 20;
   virtual void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) = 0;
+  /// Whether it can make no batch any more, since its device is gone: what it has thrown is no batch's fault.
+  virtual bool lost() { return false; }
   /// The batch of the last `sample` is not written: lets go of what is kept for it. Scratch stays.
   virtual void drop() = 0;
   /// The block that was written last, for the host to look through: a copy where it lies elsewhere. Good
