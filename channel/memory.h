@@ -7,6 +7,7 @@
 // writes reserves first, so that a lack of memory is an error here and never a SIGBUS there.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "core/base/huge_pages.h"
@@ -26,6 +27,13 @@ class DeviceSide {
   /// What was asked of `stream` (a cudaStream_t) so far may read the slot that begins at `offset`: it is
   /// neither written nor given back before that is done. Any thread.
   virtual void used_on(std::size_t offset, void* stream) = 0;
+  /// Whether anybody may write the slot that begins at `offset`: where that can be another process, all that
+  /// used_on told of is done. Any thread.
+  virtual bool idle(std::size_t /*offset*/) { return true; }
+  /// Whether nothing runs on the device any more that filler `number`, a process that is dead, asked for.
+  virtual bool ended(std::uint32_t /*number*/) { return true; }
+  /// What another process inherits in order to import the memory; -1: it is this process's alone.
+  virtual int shared_fd() const { return -1; }
 };
 
 class ChannelMemory {

@@ -26,7 +26,7 @@
 //   FILLING   FREE      loader   the owner is dead and the batch was abandoned
 //   READY     HELD      loader   handed out
 //   READY     FREE      loader   the batch was abandoned
-//   HELD      FREE      loader   the last view is gone
+//   HELD      FREE      loader   the last view is gone, and no work of a GPU reads the block any more
 //
 // "Loader" is whoever has the channel and plans it, "worker" whoever fills slots: a process, a thread, a
 // connection to a server. One worker may own several slots.

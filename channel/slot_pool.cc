@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "channel/bell.h"
 #include "channel/futex.h"
 
 namespace hopfeed {
@@ -17,6 +18,7 @@ SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOption
       options_(options),
       bells_(bells),
       sequences_(view.shape().num_slots, kNoBatch) {
+  leaving_.reserve(num_slots());
   for (std::uint32_t i = num_slots(); i-- > 0;) free_.push_back(i);  // slot 0 is planned first
 }
 
@@ -86,6 +88,16 @@ void SlotPool::abandon(std::uint64_t sequence) {
 }
 
 void SlotPool::sweep() {
+  for (std::size_t i = 0; i < leaving_.size();) {
+    const std::uint32_t slot = leaving_[i];
+    if (read_by_device(slot)) {
+      ++i;
+      continue;
+    }
+    leaving_[i] = leaving_.back();
+    leaving_.pop_back();
+    free_slot(slot);
+  }
   for (std::uint32_t slot = 0; abandoned_ > 0 && slot < num_slots(); ++slot) {
     if (word(slot).state != SlotState::kReady || view_.slot(slot).abandoned.load() == 0) continue;
     --abandoned_;
@@ -169,6 +181,7 @@ void SlotPool::serve_grants() {
 
 std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
   Stuck result;
+  if (!leaving_.empty()) return {};  // their memory comes back by itself
   std::size_t free_bytes = 0;
   std::optional<std::uint32_t> found;
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
@@ -269,7 +282,14 @@ void SlotPool::take(std::uint32_t slot) {
 
 void SlotPool::release(std::uint32_t slot) {
   view_.slot(slot).times.released = monotonic_now();
-  free_slot(slot);
+  if (!read_by_device(slot)) return free_slot(slot);
+  leaving_.push_back(slot);
+  ring(bells_.planner);
+}
+
+bool SlotPool::read_by_device(std::uint32_t slot) const {
+  DeviceSide* const device = memory_->device_side();
+  return device != nullptr && !device->idle(view_.slot_offset(slot));
 }
 
 void SlotPool::free_slot(std::uint32_t slot) {

@@ -46,7 +46,7 @@ class SlotPool {
   /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws
   /// kNoSpace where the operating system refuses.
   void serve_grants();
-  /// Frees what was abandoned and is finished by now.
+  /// Frees what was abandoned and is finished by now, and what was released and is not read any more.
   void sweep();
 
   /// A finished batch: the block, or why there is none.
@@ -66,8 +66,11 @@ class SlotPool {
   bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
-  /// HELD -> FREE. Allocates nothing.
+  /// HELD -> FREE. Where the device still reads the slot (DeviceSide::idle) it stays HELD, the planner's bell
+  /// is rung, and one of the next sweeps frees it. Allocates nothing.
   void release(std::uint32_t slot);
+  /// Slots that wait for that: whoever keeps the channel sweeps often as long as there are any.
+  std::size_t num_leaving() const { return leaving_.size(); }
   /// From now on slots may hold so many bytes in all; what is beyond it goes as slots are freed.
   void limit(std::size_t channel_size) { options_.channel_size = channel_size; }
 
@@ -98,7 +101,10 @@ class SlotPool {
   std::optional<Stuck> stuck(std::uint64_t sequence) const;
 
   std::uint32_t num_slots() const { return view_.shape().num_slots; }
-  std::uint32_t num_held() const { return count(SlotState::kHeld); }
+  /// By the caller.
+  std::uint32_t num_held() const {
+    return count(SlotState::kHeld) - static_cast<std::uint32_t>(leaving_.size());
+  }
   /// FREE slots, the last freed at the back.
   const std::vector<std::uint32_t>& free_order() const { return free_; }
   /// Bytes granted to all slots.
@@ -120,6 +126,7 @@ class SlotPool {
   bool lowest_unfinished(std::uint32_t slot) const;
   std::size_t limit_of(std::uint32_t slot) const;
   bool try_grant(std::uint32_t slot);
+  bool read_by_device(std::uint32_t slot) const;
   void free_slot(std::uint32_t slot);
   void punch(std::uint32_t slot);
 
@@ -127,7 +134,8 @@ class SlotPool {
   ChannelView view_;
   SlotPoolOptions options_;
   ChannelBells bells_;
-  std::vector<std::uint32_t> free_;  // FREE slots, the last freed at the back
+  std::vector<std::uint32_t> free_;     // FREE slots, the last freed at the back
+  std::vector<std::uint32_t> leaving_;  // HELD slots that were released
   // [num_slots] What each slot was planned with, kNoBatch where it is FREE: a few cache lines, where the
   // records are one each.
   static constexpr std::uint64_t kNoBatch = std::numeric_limits<std::uint64_t>::max();

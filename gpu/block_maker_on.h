@@ -22,7 +22,7 @@
 #include "gpu/device_rows.h"
 #include "gpu/device_sampler.h"
 #include "gpu/hop_engine_on.h"
-#include "gpu/slot_memory_on.h"
+#include "gpu/slots_on.h"
 
 namespace hopfeed::gpu {
 
@@ -32,7 +32,7 @@ class BlockMakerOn final : public BlockMaker {
   /// All must outlive it; blocks are written into slots of `slots`. Throws what BatchMaker and the engine
   /// throw.
   BlockMakerOn(const Dataset& dataset, const BatchSource& source, const BatchOptions& options,
-               const DeviceBlockOptions& device, SlotMemoryOn<Backend>& slots,
+               const DeviceBlockOptions& device, SlotsOn<Backend>& slots,
                const typename Backend::Options& backend)
       : dataset_(dataset),
         options_(options),
@@ -300,7 +300,7 @@ class BlockMakerOn final : public BlockMaker {
 
   const Dataset& dataset_;
   const BatchOptions options_;
-  SlotMemoryOn<Backend>& slots_;
+  SlotsOn<Backend>& slots_;
   BatchMaker cpu_;
   const BatchMaker::Parts parts_;
   HopEngineOn<Backend>* engine_ = nullptr;  // the sampler's; null: the device does not sample so

@@ -137,6 +137,14 @@ class CudaBackend {
   void free_range(std::byte* at, std::size_t bytes) { backing_.free(at, bytes); }
   void back(std::byte* at, std::size_t bytes) { backing_.back(at, bytes); }
   void unback(std::byte* at, std::size_t bytes) { backing_.unback(at, bytes); }
+  SharedRange share_range(std::size_t bytes) { return backing_.share(bytes); }
+  std::byte* import_range(int fd, std::size_t bytes, std::uint32_t /*importer*/) {
+    return backing_.import(fd, bytes);
+  }
+  void free_shared(std::byte* at, std::size_t bytes) { backing_.free_shared(at, bytes); }
+  /// A process's work ends with the driver's files that it had open, which the kernel closes before the
+  /// process can be waited for.
+  static bool ended(int /*fd*/, std::uint32_t /*importer*/) { return true; }
   using Mark = cudaEvent_t;
   Mark mark(void* stream) {
     cudaEvent_t event = nullptr;
@@ -145,6 +153,7 @@ class CudaBackend {
     return event;
   }
   void come_after(Mark mark) { HOPFEED_CUDA(cudaStreamWaitEvent(stream_, mark)); }
+  bool done(Mark mark) { return cudaEventQuery(mark) != cudaErrorNotReady; }
   void await(Mark mark) { cudaEventSynchronize(mark); }
   void drop(Mark mark) { cudaEventDestroy(mark); }
   int device() const { return backing_.device(); }

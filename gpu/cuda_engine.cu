@@ -7,6 +7,7 @@
 #include "gpu/cuda_backend.cuh"
 #include "gpu/device_room_on.h"
 #include "gpu/hop_engine_on.h"
+#include "gpu/worker_room.h"
 
 namespace hopfeed::gpu {
 namespace {
@@ -109,7 +110,8 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
 
 namespace {
 
-AvailableMemory free_device_memory() {
+AvailableMemory free_device_memory(int device) {
+  const CudaBackend::Scope scope(device);
   std::size_t free = 0, all = 0;
   HOPFEED_CUDA(cudaMemGetInfo(&free, &all));
   return {free, "the GPU's free memory"};
@@ -124,10 +126,13 @@ void pin_memory(void* at, std::size_t bytes) {
 }
 void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
 
-std::shared_ptr<DeviceRoom> make_cuda_room() {
-  const std::string why = why_no_gpu();
+std::shared_ptr<DeviceRoom> make_cuda_room(int device) {
+  const std::string why = why_no_gpu(device);
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  return std::make_shared<DeviceRoomOn<CudaBackend>>(CudaBackend::Options{.device = 0}, free_device_memory);
+  CudaBackend::Options options;
+  options.device = device;
+  return std::make_shared<DeviceRoomOn<CudaBackend>>(
+      options, [device] { return free_device_memory(device); }, kCudaRoom);
 }
 
 }  // namespace hopfeed::gpu

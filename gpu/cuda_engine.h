@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/error.h"
 #include "gpu/device_room.h"
 #include "gpu/found_gpus.h"
 #include "gpu/hop_engine.h"
@@ -19,7 +20,15 @@ UsableGpu usable_gpu(int device);
 /// kIo for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
 
-/// For batches in the memory of the first GPU. Throws as make_cuda_engine.
-std::shared_ptr<DeviceRoom> make_cuda_room();
+/// For batches in the memory of a GPU. Throws as make_cuda_engine.
+std::shared_ptr<DeviceRoom> make_cuda_room(int device);
+
+/// Throws kNotFound where `device` is not below `devices`.
+inline void require_device(int device, int devices) {
+  if (device < devices) return;
+  throw Error(ErrorCode::kNotFound, "there is no GPU " + std::to_string(device) + ", only " +
+                                        std::to_string(devices) +
+                                        " counted from 0; change worker_devices or CUDA_VISIBLE_DEVICES");
+}
 
 }  // namespace hopfeed::gpu

@@ -19,6 +19,8 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
 void pin_memory(void* /*at*/, std::size_t /*bytes*/) { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
 void unpin_memory(void* /*at*/) noexcept {}
 
-std::shared_ptr<DeviceRoom> make_cuda_room() { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
+std::shared_ptr<DeviceRoom> make_cuda_room(int /*device*/) {
+  throw Error(ErrorCode::kNotFound, why_no_gpu());
+}
 
 }  // namespace hopfeed::gpu

@@ -1,9 +1,11 @@
-// A device as a stream knows it that makes its batches there (worker_mode/device_stream.h): memory for slots,
-// and what fills them. cuda_engine.h has the one of GPUs; on hosts any backend of host_backend.h will do.
+// A device as a stream knows it that makes its batches there (worker_mode/device_stream.h, worker_stream.h):
+// memory for slots, and what fills them. cuda_engine.h has the one of GPUs; on hosts any backend of
+// host_backend.h will do.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "channel/memory.h"
 #include "core/base/memory_limits.h"
@@ -28,6 +30,15 @@ class DeviceRoom {
   /// Of the device, that is free.
   virtual AvailableMemory available() const = 0;
   virtual std::unique_ptr<ChannelMemory> slots(std::size_t size) = 0;
+  /// For slots that workers write: `host`, which they attach to, and one allocation beside it that they
+  /// import. Throws kNoSpace where the device's memory does not suffice.
+  virtual std::unique_ptr<ChannelMemory> shared_slots(std::unique_ptr<ChannelMemory> host) = 0;
+  /// The same memory in the process of worker `number`, of this descriptor (DeviceSide::shared_fd). `host`
+  /// must outlive it.
+  virtual std::unique_ptr<ChannelMemory> import_slots(ChannelMemory& host, int device_fd,
+                                                      std::uint32_t number) = 0;
+  /// What room_named() of a worker makes the same room of (worker_room.h).
+  virtual std::string name() const = 0;
   /// One for each thread; `slots` is of this room, and all must outlive the maker. Throws what BatchMaker
   /// throws, kNoSpace where the device's memory does not suffice.
   virtual std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,

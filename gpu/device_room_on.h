@@ -1,32 +1,49 @@
 // DeviceRoom over a backend (host_backend.h says what one is).
 #pragma once
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "gpu/block_maker_on.h"
 #include "gpu/device_room.h"
+#include "gpu/shared_slots_on.h"
 #include "gpu/slot_memory_on.h"
 
 namespace hopfeed::gpu {
 
 template <class Backend>
-class DeviceRoomOn final : public DeviceRoom {
+class DeviceRoomOn : public DeviceRoom {
  public:
-  DeviceRoomOn(const typename Backend::Options& backend, AvailableMemory (*available)())
-      : backend_(backend), available_(available) {}
+  /// `name`: none where no worker is to make it.
+  DeviceRoomOn(const typename Backend::Options& backend, std::function<AvailableMemory()> available,
+               std::string name = {})
+      : backend_(backend), available_(std::move(available)), name_(std::move(name)) {}
   AvailableMemory available() const override { return available_(); }
+  std::string name() const override { return name_; }
   std::unique_ptr<ChannelMemory> slots(std::size_t size) override {
     return std::make_unique<SlotMemoryOn<Backend>>(size, backend_);
+  }
+  std::unique_ptr<ChannelMemory> shared_slots(std::unique_ptr<ChannelMemory> host) override {
+    return std::make_unique<SharedSlotsOn<Backend>>(std::move(host), backend_);
+  }
+  std::unique_ptr<ChannelMemory> import_slots(ChannelMemory& host, int device_fd,
+                                              std::uint32_t number) override {
+    return std::make_unique<SharedSlotsOn<Backend>>(host, backend_, device_fd, number);
   }
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
                                     const BatchOptions& options, const DeviceBlockOptions& device,
                                     ChannelMemory& slots) override {
     return std::make_unique<BlockMakerOn<Backend>>(dataset, source, options, device,
-                                                   dynamic_cast<SlotMemoryOn<Backend>&>(slots), backend_);
+                                                   dynamic_cast<SlotsOn<Backend>&>(slots), backend_);
   }
 
- private:
+ protected:
   const typename Backend::Options backend_;
-  AvailableMemory (*const available_)();
+
+ private:
+  const std::function<AvailableMemory()> available_;
+  const std::string name_;
 };
 
 }  // namespace hopfeed::gpu

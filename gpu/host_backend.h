@@ -21,28 +21,45 @@
 //   mark                what a stream of somebody's was asked for so far: come_after() has this stream's work
 //                       wait for it, await() the host; then drop() it
 //   device              its number
+// and for shared_slots_on.h:
+//   share_range         memory at addresses of the device that other processes import by the descriptor
+//   import_range        the same memory in the process of a worker, by its number
+//   free_shared         either's end
+//   ended               nothing runs any more that the dead worker of that number asked for
+//   done                whether await(mark) would not wait
 #pragma once
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/base/owned_fd.h"
 #include "gpu/device_array.h"
 #include "gpu/hop_engine.h"
+#include "gpu/shared_range.h"
 
 namespace hopfeed::gpu {
 
-/// A stream of a trainer on hosts: tests see when its work is waited for.
+/// A stream of a trainer on hosts: tests see when its work is waited for, and say how long it takes where it
+/// is asked whether it is done.
 struct HostStream {
   mutable std::atomic<int> finished = 0;
+  std::atomic<bool> busy = false;
   void finish() const { ++finished; }
 };
 
@@ -61,8 +78,10 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   void* allocate(std::size_t bytes, Where /*where*/) {
-    void* memory = std::malloc(bytes);
-    if (memory == nullptr) throw std::bad_alloc();
+    void* memory = FAILPOINT("device.allocate") ? nullptr : std::malloc(bytes);
+    if (memory == nullptr)
+      throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
+                                           " bytes left; lower batch_size or the fanouts");
     std::memset(memory, 0xA5, bytes);
     return memory;
   }
@@ -105,7 +124,11 @@ class HostMemory {
       sorted_values[i] = values[order[i]];
     }
   }
-  void wait() { ++waits_; }
+  void wait() {
+    lost_ |= FAILPOINT("device.lost");
+    if (lost_) throw BrokenProcess(ErrorCode::kIo, "the device is lost");
+    ++waits_;
+  }
   static std::size_t backing_unit() { return 4096; }
   std::byte* reserve_range(std::size_t bytes) {
     void* const at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -129,11 +152,53 @@ class HostMemory {
   static void await(Mark mark) { mark->finish(); }
   static void drop(Mark /*mark*/) {}
   static int device() { return 0; }
+
+  // Shared memory of such a device is a memfd. A process that works on it has locked the byte of its number
+  // for as long as it, or what it has forked as its kernels, has the file open.
+  static SharedRange share_range(std::size_t bytes) {
+    constexpr const char* what = "the device's memory cannot be made";
+    if (FAILPOINT("device.share"))
+      throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
+                                           " bytes left for slots; lower num_slots, batch_size or fanouts");
+    OwnedFd fd = out_of_the_way(OwnedFd(memfd_create("hopfeed-device", MFD_CLOEXEC), what), what);
+    if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw_errno(what, errno);
+    return {.at = map_shared(fd.get(), bytes), .fd = std::move(fd)};
+  }
+  std::byte* import_range(int fd, std::size_t bytes, std::uint32_t importer) {
+    constexpr const char* what = "the device's memory cannot be imported";
+    if (FAILPOINT("device.import")) throw_errno(what, EINVAL);
+    imported_ = OwnedFd(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC), what);
+    struct flock lock = byte_of(importer);
+    if (fcntl(imported_.get(), F_OFD_SETLK, &lock) != 0) throw_errno(what, errno);
+    return map_shared(imported_.get(), bytes);
+  }
+  static void free_shared(std::byte* at, std::size_t bytes) { munmap(at, bytes); }
+  static bool ended(int fd, std::uint32_t importer) {
+    struct flock lock = byte_of(importer);
+    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK;
+  }
+  static bool done(Mark mark) { return !mark->busy; }
   std::uint64_t waits() const { return waits_; }
 
  private:
+  static std::byte* map_shared(int fd, std::size_t bytes) {
+    void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) throw_errno("the device's memory cannot be mapped", errno);
+    return static_cast<std::byte*>(at);
+  }
+  static struct flock byte_of(std::uint32_t importer) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = importer;
+    lock.l_len = 1;
+    return lock;
+  }
+
   std::vector<void*> graph_;
   std::uint64_t waits_ = 0;
+  bool lost_ = false;
+  OwnedFd imported_;
 };
 
 /// Orders of the items of a launch. kShuffled: blocks at random, and in each the threads at random.
@@ -149,6 +214,7 @@ class SerialBackend : public HostMemory {
 
   template <class Kernel>
   void launch(std::uint64_t n, const Kernel& kernel) {
+    FAILPOINT("device.launch");
     if (order_ == ItemOrder::kShuffled) return launch_shuffled(n, kernel);
     for (std::uint64_t i = 0; i < n; ++i) kernel(order_ == ItemOrder::kForward ? i : n - 1 - i);
   }

@@ -1,7 +1,7 @@
 // Fills claimed slots with a BlockMaker: sample, ask for memory, write, publish. A worker process does this
 // in a loop, with a few of them where it samples ahead (batch_window.h), and so does the calling thread of a
-// loader without workers. What goes wrong with a batch is
-// published in its place, for next() to throw when its turn comes.
+// loader without workers. What goes wrong with a batch is published in its place, for next() to throw when
+// its turn comes.
 #pragma once
 #include <cstddef>
 #include <cstdint>

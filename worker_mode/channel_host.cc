@@ -90,6 +90,11 @@ std::vector<SlotPool::Filling> ChannelHost::filling() const {
   return pool_.filling();
 }
 
+bool ChannelHost::slots_leaving() const {
+  const MutexLock lock(mutex);
+  return pool_.num_leaving() > 0;
+}
+
 void ChannelHost::terminate() {
   view_.control().terminate.store(1);
   view_.control().work_event.bump(Wake::kAll, fillers_bell_.fd());

@@ -68,6 +68,8 @@ class ChannelHost {
   void fail(const Error& error) EXCLUDES(mutex);
   std::optional<Error> failure() const EXCLUDES(mutex);
   std::vector<SlotPool::Filling> filling() const EXCLUDES(mutex);
+  /// Whether slots were released that a GPU still reads; service() frees them once it does not.
+  bool slots_leaving() const EXCLUDES(mutex);
   bool grants_pending() const { return view_.control().grants_pending.load() != 0; }
   /// Fillers are to leave. Irrevocable.
   void terminate();

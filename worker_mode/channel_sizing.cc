@@ -38,9 +38,18 @@ ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const Si
                                  ? options.num_slots
                                  : std::min(kMaxSlots, (2 + window) * options.num_workers + 2);
   ChannelPlan plan;
+  std::size_t largest = input.worst_block;
+  if (input.device && !bounded)
+    largest = std::min(largest, input.device->bytes / 4 * 3 / static_cast<std::size_t>(slots));
   plan.shape = {.num_slots = static_cast<std::uint32_t>(slots),
                 .num_workers = static_cast<std::uint32_t>(num_workers),
-                .slot_stride = slot_stride(input.worst_block, slots)};
+                .slot_stride = slot_stride(largest, slots)};
+  if (input.device) {
+    require_memory(ChannelView::bytes_needed(plan.shape), *input.device,
+                   fmt::format("a channel in a GPU's memory (slots for {} batches of {} at most)", slots,
+                               format_bytes(plan.shape.slot_stride)),
+                   "lower num_slots, batch_size or " + option_name("fanouts"));
+  }
   AvailableMemory available = input.available;
   if (input.local_world > 1) {
     available.bytes /= static_cast<std::uint64_t>(input.local_world);

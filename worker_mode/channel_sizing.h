@@ -2,6 +2,7 @@
 // reserved.
 #pragma once
 #include <cstddef>
+#include <optional>
 
 #include "channel/channel_view.h"
 #include "channel/slot_pool.h"
@@ -22,6 +23,7 @@ struct SizingInput {
   BatchMaker::Scratch scratch;  // of each batch that a worker has under way
   std::int64_t batch_size = 1;
   AvailableMemory available;
+  std::optional<AvailableMemory> device = {};  // where all slots lie at once; none: as they are granted
   int local_world = 1;  // ranks of this machine, each with a loader; the memory is shared out evenly
 };
 
@@ -31,7 +33,8 @@ struct SizingInput {
 /// Where they do the allowance is one worst-case slot, and each worker's scratch that of a worst-case
 /// batch. With -1 among them the worst case is often the whole graph, which hardly any batch comes near;
 /// there only the tables count as scratch, the allowance is cut to what three quarters of the memory leave,
-/// and a batch that is larger than that is an error when it comes.
+/// and a batch that is larger than that is an error when it comes. So are slots that lie on a device cut to
+/// three quarters of what that has.
 ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input);
 
 }  // namespace hopfeed

@@ -83,10 +83,11 @@ ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, Datas
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker& maker) {
-  make_channel(
-      options,
-      {.worst_block = maker.max_block_bytes(deal_.batch_size), .scratch = maker.scratch(deal_.batch_size)},
-      {.workers = options.execution.num_workers});
+  make_channel(options, needs_of(maker), {.workers = options.execution.num_workers});
+}
+
+ChannelStream::ChannelNeeds ChannelStream::needs_of(const BatchMaker& maker) const {
+  return {.worst_block = maker.max_block_bytes(deal_.batch_size), .scratch = maker.scratch(deal_.batch_size)};
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,
@@ -97,9 +98,11 @@ void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeed
                     .scratch = needs.scratch,
                     .batch_size = deal_.batch_size,
                     .available = needs.available.bytes > 0 ? needs.available : available_memory(),
+                    .device = needs.device,
                     .local_world = local_ranks().world});
   host_ = std::make_shared<ChannelHost>(plan, [&](std::size_t size) {
-    return options.execution.pin_slots ? pinned_slots(plan.shape, make(size)) : make(size);
+    const bool pin = options.execution.pin_slots && !options.execution.device_batches;
+    return pin ? pinned_slots(plan.shape, make(size)) : make(size);
   });
   told.rank = deal_.rank;
   told.world_size = deal_.world_size;

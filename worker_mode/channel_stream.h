@@ -52,9 +52,11 @@ class ChannelStream : public BatchStream {
   /// of options.execution.num_workers. Of `told`, rank, world size and observer are filled in here.
   struct ChannelNeeds {
     std::size_t worst_block = 0;
-    BatchMaker::Scratch scratch = {};  // of each batch that a worker has under way
-    AvailableMemory available = {};    // where blocks lie; nothing: in the machine's memory
+    BatchMaker::Scratch scratch = {};            // of each batch that a worker has under way
+    AvailableMemory available = {};              // where blocks lie; nothing: in the machine's memory
+    std::optional<AvailableMemory> device = {};  // where they lie too, all slots at once; none: nowhere
   };
+  ChannelNeeds needs_of(const BatchMaker& maker) const;
   void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told,
                     const MakeChannelMemory& make = make_shared_memory);
 

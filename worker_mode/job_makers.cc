@@ -77,19 +77,29 @@ struct JobMakers::OpenDataset {
 struct JobMakers::Job {
   /// One batch is under way in each at a time.
   struct Bench {
-    BatchMaker maker;
+    BatchMaker* on_host = nullptr;  // the maker, where it is one
+    std::unique_ptr<BlockMaker> maker;
     BatchFiller filler;
     explicit Bench(const Job& job)
-        : maker(job.source->maker(job.open->dataset, job.description.spec.batch, job.execution,
-                                  tier_sources(job.execution.features, job.open->row_cache.get()))),
-          filler(job.port, maker,
+        : maker(make(job)),
+          filler(job.port, *maker,
                  {.seed = job.description.spec.seed,
                   .check_finite = job.description.check_finite,
                   .ends_when_broken = true}) {}
+
+   private:
+    std::unique_ptr<BlockMaker> make(const Job& job) {
+      const BatchOptions& batch = job.description.spec.batch;
+      const ExecutionOptions& execution = job.options.execution;
+      if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
+      on_host = new BatchMaker(job.source->maker(
+          job.open->dataset, batch, execution, tier_sources(execution.features, job.open->row_cache.get())));
+      return std::unique_ptr<BlockMaker>(on_host);
+    }
   };
 
   WorkerPort& port;
-  const ExecutionOptions& execution;
+  const JobMakers::Options& options;
   const JobDescription description;
   std::shared_ptr<const OpenDataset> open;
   MappedSeeds seeds;
@@ -97,10 +107,10 @@ struct JobMakers::Job {
   std::vector<std::unique_ptr<Bench>> benches;
   std::uint64_t last_used = 0;
 
-  Job(WorkerPort& worker_port, const ExecutionOptions& how, std::shared_ptr<const OpenDataset> data,
+  Job(WorkerPort& worker_port, const JobMakers::Options& how, std::shared_ptr<const OpenDataset> data,
       const JobDescription& job, MappedSeeds given)
       : port(worker_port),
-        execution(how),
+        options(how),
         description(job),
         open(std::move(data)),
         seeds(std::move(given)),
@@ -119,7 +129,8 @@ struct JobMakers::Job {
   }
   std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
-    for (const std::unique_ptr<Bench>& bench : benches) bytes += bench->maker.scratch_bytes();
+    for (const std::unique_ptr<Bench>& bench : benches)
+      if (bench->on_host != nullptr) bytes += bench->on_host->scratch_bytes();
     return bytes;
   }
 };
@@ -145,8 +156,7 @@ void JobMakers::add(std::uint32_t job, const JobDescription& description, Mapped
   require_same_sampler(description.spec);
   std::shared_ptr<const OpenDataset> open = dataset_in(description.dataset, row_cache_fd);
   require_same_dataset(open->dataset, description);
-  auto made =
-      std::make_unique<Job>(port_, options_.execution, std::move(open), description, std::move(seeds));
+  auto made = std::make_unique<Job>(port_, options_, std::move(open), description, std::move(seeds));
   last_ = made.get();
   last_job_ = job;
   last_->last_used = ++uses_;

@@ -47,11 +47,15 @@ class JobMakers {
   using Ask = std::function<ReceivedJob(std::uint32_t job)>;
   /// Those of these jobs that are gone for good.
   using AskForGone = std::function<std::vector<std::uint32_t>(std::span<const std::uint32_t> jobs)>;
+  /// What writes the blocks of a job.
+  using Make = std::function<std::unique_ptr<BlockMaker>(const Dataset& dataset, const BatchSource& source,
+                                                         const BatchOptions& options)>;
   struct Options {
     ExecutionOptions execution = {};
     std::size_t max_scratch = 0;        // bytes; 0: any
     Ask ask = nullptr;                  // none: all jobs are added
     AskForGone ask_for_gone = nullptr;  // none: all of them stay
+    Make make = nullptr;                // none: a BatchMaker
   };
   /// `port` must outlive it.
   JobMakers(WorkerPort& port, Options options);

@@ -16,9 +16,11 @@ std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
   options.execution.validate();
   offer_gpu_sampling();
   require_graph_mode(options.execution);  // workers would find out one by one
-  if (options.execution.device_batches) return DeviceStream::open(options, gpu::make_cuda_room());
-  if (options.execution.num_workers == 0) return InProcessStream::open(options);
-  return WorkerStream::open(options);
+  const std::shared_ptr<gpu::DeviceRoom> room =
+      options.execution.device_batches ? gpu::make_cuda_room(options.execution.gpu_device) : nullptr;
+  if (options.execution.num_workers > 0) return WorkerStream::open(options, room);
+  if (room) return DeviceStream::open(options, room);
+  return InProcessStream::open(options);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kTick = 500ms;        // looks around at least this often
 constexpr std::chrono::milliseconds kPendingTick = 20ms;  // while somebody waits for memory
+constexpr std::chrono::milliseconds kDeviceTick = 1ms;    // while a slot waits for work of a device
 constexpr std::chrono::milliseconds kLeave = 500ms;       // for a worker to leave by itself
 constexpr std::chrono::milliseconds kMaxBackoff = 1000ms;
 constexpr std::chrono::milliseconds kNoHeartbeat = 1000ms;  // however short batch_deadline is
@@ -61,6 +62,7 @@ void Supervisor::run() {
       start_due_workers();
       wait_for_events();
       answer_questions();
+      reap_the_dead();
       bury_the_dead();
       keeper_.serve();
       kill_the_hung();
@@ -90,10 +92,13 @@ Supervisor::Clock::duration Supervisor::next_deadline() const {
   Clock::duration wait =
       std::min<Clock::duration>(kTick, std::max<Clock::duration>(options_.batch_deadline / 4, 5ms));
   if (host_->grants_pending()) wait = std::min<Clock::duration>(wait, kPendingTick);
+  const bool kernels_left = std::ranges::any_of(workers_, &Worker::unburied);
+  if (kernels_left || host_->slots_leaving()) wait = std::min<Clock::duration>(wait, kDeviceTick);
   if (host_->failure()) return wait;  // nobody is started any more
   const Clock::time_point now = Clock::now();
   for (const Worker& worker : workers_) {
-    if (!worker.process) wait = std::min(wait, std::max(worker.start_at - now, Clock::duration::zero()));
+    if (!worker.process && !worker.unburied)
+      wait = std::min(wait, std::max(worker.start_at - now, Clock::duration::zero()));
   }
   return wait;
 }
@@ -103,7 +108,7 @@ Supervisor::Clock::duration Supervisor::next_deadline() const {
 void Supervisor::start_due_workers() {
   if (host_->failure()) return;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].process || workers_[i].start_at > Clock::now()) continue;
+    if (workers_[i].process || workers_[i].unburied || workers_[i].start_at > Clock::now()) continue;
     try {
       start(i);
     } catch (const Error& error) {
@@ -120,7 +125,14 @@ void Supervisor::start(std::size_t number) {
   config.parent = getpid();
   config.cores = options_.cores[number];
   const bool sixth = options_.seeds_fd >= 0 || options_.find_job;  // they follow each other without a gap
-  if (options_.row_cache_fd >= 0) config.row_cache_fd = sixth ? kSeedsFd + 1 : kSeedsFd;
+  int next_fd = sixth ? kSeedsFd + 1 : kSeedsFd;
+  const DeviceSide* const device = host_->device_side();
+  const int device_fd = device == nullptr ? -1 : device->shared_fd();
+  const std::vector<int>& devices = config.execution.worker_devices;
+  if (device != nullptr)
+    config.device = devices.empty() ? device->device() : devices[number % devices.size()];
+  if (options_.row_cache_fd >= 0) config.row_cache_fd = next_fd++;
+  if (device_fd >= 0) config.device_fd = next_fd++;
   const std::string json = config.to_json();
   const OwnedFd config_fd = memfd_of("hopfeed-worker-config", json.data(), json.size());
   std::vector<InheritedFd> inherited{{.from = host_->memory_fd(), .to = kChannelFd},
@@ -135,6 +147,7 @@ void Supervisor::start(std::size_t number) {
   }
   if (options_.row_cache_fd >= 0)
     inherited.push_back({.from = options_.row_cache_fd, .to = config.row_cache_fd});
+  if (device_fd >= 0) inherited.push_back({.from = device_fd, .to = config.device_fd});
   std::vector<std::string> arguments;
   for (const std::string& plugin : options_.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
   worker.activity = {};
@@ -153,17 +166,31 @@ void Supervisor::answer_questions() {
   }
 }
 
-void Supervisor::bury_the_dead() {
+void Supervisor::reap_the_dead() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     if (!worker.process) continue;
     pollfd poller{.fd = worker.process->pidfd(), .events = POLLIN, .revents = 0};
     if (poll(&poller, 1, 0) <= 0) continue;
-    const std::string cause = worker.process->reap();
+    worker.cause = worker.process->reap();
+    worker.unburied = true;
     forget_pid(i);
     worker.process.reset();
     worker.jobs = OwnedFd();
-    const WorkerDeath death = death_of(i, cause);
+  }
+}
+
+/// Its slots are nobody's before that: a kernel goes on writing when its process is dead.
+bool Supervisor::work_ended(std::size_t number) const {
+  DeviceSide* const device = host_->device_side();
+  return device == nullptr || device->ended(static_cast<std::uint32_t>(number));
+}
+
+void Supervisor::bury_the_dead() {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!workers_[i].unburied || !work_ended(i)) continue;
+    workers_[i].unburied = false;
+    const WorkerDeath death = death_of(i, workers_[i].cause);
     const int deaths_of_batch = options_.on_death ? options_.on_death(death) : 0;
     keeper_.bury(static_cast<std::uint32_t>(i));  // its batches are planned again before anybody replaces it
     count_death(i, death, deaths_of_batch);

@@ -1,9 +1,9 @@
 // Processes that fill slots, kept alive: starts them from one thread that lives as long as the loader (the
 // kernel's death signal fires when the starting thread ends), hears of deaths through pidfds, has the dead
-// worker's batches given back before its replacement is started, kills what hangs, and gives up after too
-// many deaths in a row without a finished batch. Its thread is also the one that keeps the channel's slots.
-// For a server it says what the jobs of its workers are, and leaves it to the server what is done about
-// batches that kill.
+// worker's batches given back before its replacement is started (on a GPU once its kernels are gone), kills
+// what hangs, and gives up after too many deaths in a row without a finished batch. Its thread is also the
+// one that keeps the channel's slots. For a server it says what the jobs of its workers are, and leaves it to
+// the server what is done about batches that kill.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -75,7 +75,9 @@ class Supervisor final : public SlotFillers {
     friend bool operator==(const Activity&, const Activity&) = default;
   };
   struct Worker {
-    std::unique_ptr<WorkerProcess> process;  // none: waits for its restart
+    std::unique_ptr<WorkerProcess> process;  // none: waits for its burial or its restart
+    bool unburied = false;                   // dead, and what it asked of a device may not have ended
+    std::string cause;                       // of its death
     OwnedFd jobs;                            // on which it asks for them; none: it does not
     Clock::time_point start_at;              // of the next start
     int deaths_in_a_row = 0;                 // without a batch published in between, by whichever worker
@@ -89,7 +91,9 @@ class Supervisor final : public SlotFillers {
   void start(std::size_t number);
   void start_due_workers();
   void answer_questions();
+  void reap_the_dead();
   void bury_the_dead();
+  bool work_ended(std::size_t number) const;
   WorkerDeath death_of(std::size_t number, const std::string& cause) const;
   /// `deaths_of_batch`: as on_death says, where there is one.
   void count_death(std::size_t number, const WorkerDeath& death, int deaths_of_batch);

@@ -18,6 +18,10 @@ std::string WorkerConfig::to_json() const {
                       {"window", execution.features.window},
                       {"local_partition", execution.features.local_partition},
                       {"row_cache_fd", row_cache_fd},
+                      {"device_room", device_room},
+                      {"device", device},
+                      {"device_rows", execution.device_rows.millionths},
+                      {"device_fd", device_fd},
                       {"check_finite", execution.check_finite},
                       {"batch_deadline", execution.batch_deadline.count()},
                       {"start_deadline", execution.start_deadline.count()},
@@ -57,6 +61,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("window").get_to(execution.features.window);
     json.at("local_partition").get_to(execution.features.local_partition);
     json.at("row_cache_fd").get_to(config.row_cache_fd);
+    json.at("device_room").get_to(config.device_room);
+    json.at("device").get_to(config.device);
+    json.at("device_rows").get_to(execution.device_rows.millionths);
+    json.at("device_fd").get_to(config.device_fd);
     json.at("check_finite").get_to(execution.check_finite);
     execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());
     execution.start_deadline = std::chrono::milliseconds(json.at("start_deadline").get<std::int64_t>());

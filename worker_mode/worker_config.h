@@ -28,16 +28,19 @@ inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;
 
 struct WorkerConfig {
-  std::string dataset;          // absolute path of the folder
-  std::uint64_t manifest = 0;   // manifest_hash() of what is in it
-  BatchSpec spec;               // given seeds are inherited
-  ExecutionOptions execution;   // without plugins, cores and program, which workers are told otherwise
-  std::uint32_t worker = 0;     // number of its record in the channel
-  std::int64_t parent = 0;      // pid of the loader's process
-  std::vector<int> cores;       // it runs on these; empty: anywhere
-  bool asks_for_jobs = false;   // dataset, manifest and spec are not read: a server's worker, with kJobsFd
-  int row_cache_fd = -1;        // inherited, of what make_dynamic_cache() made; -1: none, or jobs bring it
-  std::size_t max_scratch = 0;  // bytes that makers of several jobs may hold; 0: any
+  std::string dataset;           // absolute path of the folder
+  std::uint64_t manifest = 0;    // manifest_hash() of what is in it
+  BatchSpec spec;                // given seeds are inherited
+  ExecutionOptions execution;    // without plugins, cores and program, which workers are told otherwise
+  std::uint32_t worker = 0;      // number of its record in the channel
+  std::int64_t parent = 0;       // pid of the loader's process
+  std::vector<int> cores;        // it runs on these; empty: anywhere
+  bool asks_for_jobs = false;    // dataset, manifest and spec are not read: a server's worker, with kJobsFd
+  int row_cache_fd = -1;         // inherited, of what make_dynamic_cache() made; -1: none, or jobs bring it
+  std::string device_room = {};  // gpu/worker_room.h: batches lie on that device; empty: on the host
+  int device = 0;                // its number, as CUDA counts
+  int device_fd = -1;            // inherited, of the channel's part there
+  std::size_t max_scratch = 0;   // bytes that makers of several jobs may hold; 0: any
 
   std::string to_json() const;
   /// Throws kCorrupt.

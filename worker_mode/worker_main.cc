@@ -39,6 +39,7 @@
 #include "core/program/bus_error.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
+#include "gpu/worker_room.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/batch_window.h"
 #include "worker_mode/job_files.h"
@@ -113,9 +114,36 @@ BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) 
   return nullptr;
 }
 
-void work(WorkerPort& port, const WorkerConfig& config, Parent& parent) {
+/// The slots of a channel whose blocks lie on a device, and what writes them.
+class DeviceSlots {
+ public:
+  DeviceSlots(const WorkerConfig& config, ChannelMemory& memory)
+      : room_(gpu::room_named(config.device_room, config.device)),
+        slots_(room_->import_slots(memory, config.device_fd, config.worker)),
+        options_{.place = config.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
+                                                                          : gpu::GraphPlace::kHost,
+                 .held = config.execution.device_rows} {}
+  std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
+                                    const BatchOptions& batch) {
+    return room_->maker(dataset, source, batch, options_, *slots_);
+  }
+
+ private:
+  const std::shared_ptr<gpu::DeviceRoom> room_;
+  const std::unique_ptr<ChannelMemory> slots_;
+  const gpu::DeviceBlockOptions options_;
+};
+
+void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, Parent& parent) {
   place_on(config.cores);
   JobMakers::Options options{.execution = config.execution, .max_scratch = config.max_scratch};
+  std::optional<DeviceSlots> device;
+  if (!config.device_room.empty()) {
+    device.emplace(config, memory);
+    options.make = [&device](const Dataset& dataset, const BatchSource& source, const BatchOptions& batch) {
+      return device->maker(dataset, source, batch);
+    };
+  }
   if (config.asks_for_jobs) {
     const std::chrono::milliseconds patience = config.execution.start_deadline;
     options.ask = [patience](std::uint32_t job) { return ask_for_job(kJobsFd, job, patience); };
@@ -176,7 +204,7 @@ int worker_main(std::span<char* const> plugins) {
   on_truncated_file(tell_truncated);
   try {
     for (const char* plugin : plugins) load_sampler_plugin(plugin);
-    work(port, config, parent);
+    work(port, config, *memory, parent);
     return 0;
   } catch (const Error& error) {
     port.report_failure(error.code(), error.what());

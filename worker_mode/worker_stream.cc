@@ -33,7 +33,8 @@ std::vector<std::string> plugin_paths(const ExecutionOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
+std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
+                                                 const std::shared_ptr<gpu::DeviceRoom>& room) {
   const ExecutionOptions& execution = options.execution;
   const std::string program = find_worker_program(execution.worker_program);
   for (const std::string& plugin : execution.plugins) {  // its sampler says how large a batch can be
@@ -44,7 +45,8 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
   const Dataset dataset(options.dataset);
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
   std::unique_ptr<WorkerStream> stream(new WorkerStream(options, dataset, *source));
-  const WorkerConfig config = stream->worker_config(options, dataset);
+  WorkerConfig config = stream->worker_config(options, dataset);
+  if (room) config.device_room = room->name();
   if (!stream->spec().sampler_sha256.empty()) {
     try_sampler({.program = program,
                  .plugins = plugin_paths(execution),
@@ -54,7 +56,10 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options) {
                  .batch_size = options.deal.batch_size,
                  .deadline = execution.start_deadline});
   }
-  stream->make_channel(options, source->maker(dataset, options.batch, options.execution));
+  // On a device the CPU's sampler makes what the device's does not (gpu/block_maker_on.h).
+  stream->make_shared_channel(
+      options, source->maker(dataset, options.batch, room ? ExecutionOptions{} : options.execution),
+      room.get());
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
   return stream;
@@ -77,6 +82,15 @@ WorkerConfig WorkerStream::worker_config(const LoaderOptions& options, const Dat
           .cores = {},
           .asks_for_jobs = false,
           .max_scratch = 0};
+}
+
+void WorkerStream::make_shared_channel(const LoaderOptions& options, const BatchMaker& maker,
+                                       gpu::DeviceRoom* room) {
+  if (room == nullptr) return make_channel(options, maker);
+  ChannelNeeds needs = needs_of(maker);
+  needs.device = room->available();
+  make_channel(options, needs, {.workers = options.execution.num_workers},
+               [room](std::size_t size) { return room->shared_slots(make_shared_memory(size)); });
 }
 
 WorkerStream::~WorkerStream() {

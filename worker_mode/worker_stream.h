@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/owned_fd.h"
+#include "gpu/device_room.h"
 #include "worker_mode/channel_stream.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/machine_memory.h"
@@ -15,8 +16,10 @@ namespace hopfeed {
 
 class WorkerStream final : public ChannelStream {
  public:
-  /// As Loader's constructor, of options that are checked.
-  static std::unique_ptr<WorkerStream> open(const LoaderOptions& options);
+  /// As Loader's constructor, of options that are checked. `room`: where batches lie in a device's memory,
+  /// cuda_engine.h's or one for tests (fake_room.h); null: in memory of the host.
+  static std::unique_ptr<WorkerStream> open(const LoaderOptions& options,
+                                            const std::shared_ptr<gpu::DeviceRoom>& room = nullptr);
   ~WorkerStream() override;
   std::vector<int> worker_pids() const override { return fillers_->pids(); }
 
@@ -24,6 +27,8 @@ class WorkerStream final : public ChannelStream {
   WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
   /// Of the workers, but for what tells them apart.
   WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
+  /// In memory that all processes map, and beside it on the device where there is one.
+  void make_shared_channel(const LoaderOptions& options, const BatchMaker& maker, gpu::DeviceRoom* room);
   void start_workers(const ExecutionOptions& execution, const std::string& program,
                      const WorkerConfig& config);
 

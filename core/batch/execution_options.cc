@@ -47,12 +47,8 @@ void ExecutionOptions::validate() const {
   check_gpu_device(gpu_device, graph_mode);
   features.validate();
   if (device_batches) {
-    require_valid(
-        num_workers == 0 && graph_mode != GraphMode::kCpu,
-        fmt::format(
-            "batches in a GPU's memory are made there by the trainer's own process: choose num_workers 0 "
-            "(it is {}) and graph mode uva or cuda (it is {})",
-            num_workers, to_string(graph_mode)));
+    require_valid(graph_mode != GraphMode::kCpu,
+                  "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
     require_valid(
         gpu_device == 0,
         fmt::format("batches in a GPU's memory are made on the first GPU, and gpu_device is {}; leave "
@@ -65,6 +61,11 @@ void ExecutionOptions::validate() const {
   }
   require_valid(device_batches || !device_rows.any(),
                 "device_rows are of batches that stay in a GPU's memory (device_batches), and these do not");
+  require_valid(worker_devices.empty() || (device_batches && num_workers > 0),
+                "worker_devices are of workers (num_workers) that make batches in a GPU's memory "
+                "(device_batches), and there are none");
+  for (int device : worker_devices)
+    require_valid(device >= 0, fmt::format("GPU {} of worker_devices cannot be; they count from 0", device));
   check_deadline(batch_deadline, "batch_deadline");
   check_deadline(start_deadline, "start_deadline");
   require_valid(max_worker_restarts >= 0,

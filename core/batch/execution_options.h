@@ -40,11 +40,14 @@ struct ExecutionOptions {
   /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
   /// be, StreamStats::why_not_pinned says so, and batches come all the same.
   bool pin_slots = false;
-  /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): a thread of this process
-  /// makes them, so num_workers is 0, and graph_mode uva or cuda.
+  /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): with num_workers 0 a thread
+  /// of this process makes them, else the workers do, in memory of this process's. graph_mode is uva or cuda.
   bool device_batches = false;
   HeldShare device_rows =
       {};  // of each node attribute, the share that lies in the GPU's memory; of those batches
+  /// GPUs of the workers in turn, as CUDA counts, where workers make those batches; empty: the trainer's. One
+  /// that is another than the trainer's writes to the memory of that.
+  std::vector<int> worker_devices = {};
   FeatureTiers features = {};  // where rows of features are read from
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.

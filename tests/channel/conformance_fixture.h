@@ -16,6 +16,8 @@
 #include "channel/memory.h"
 #include "channel/slot_pool.h"
 #include "channel/worker_port.h"
+#include "gpu/host_backend.h"
+#include "gpu/shared_slots_on.h"
 #include "tests/support/watchdog.h"
 
 namespace hopfeed {
@@ -73,8 +75,15 @@ class Channel : public testing::WatchedTestWithParam<Mechanism> {
   std::optional<SlotPool> pool_;
 };
 
+/// A twin of a device whose memory other processes can import.
+inline std::unique_ptr<ChannelMemory> make_device_memory(std::size_t size) {
+  return std::make_unique<gpu::SharedSlotsOn<gpu::SerialBackend>>(make_shared_memory(size),
+                                                                  gpu::SerialBackend::Options{});
+}
+
 inline const auto kMechanisms =
-    ::testing::Values(Mechanism{"Heap", make_heap_memory}, Mechanism{"Memfd", make_shared_memory});
+    ::testing::Values(Mechanism{"Heap", make_heap_memory}, Mechanism{"Memfd", make_shared_memory},
+                      Mechanism{"Device", make_device_memory});
 inline std::string name_of(const ::testing::TestParamInfo<Mechanism>& info) { return info.param.name; }
 
 }  // namespace hopfeed

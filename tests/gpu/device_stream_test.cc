@@ -135,8 +135,7 @@ TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
     return error_of([&] { execution.validate(); });
   };
   EXPECT_EQ(error([](ExecutionOptions&) {}), "no error");
-  EXPECT_NE(error([](ExecutionOptions& e) { e.num_workers = 2; }).find("num_workers 0 (it is 2)"),
-            std::string::npos);
+  EXPECT_EQ(error([](ExecutionOptions& e) { e.num_workers = 2; }), "no error");
   EXPECT_NE(error([](ExecutionOptions& e) { e.graph_mode = GraphMode::kCpu; }).find("(it is cpu)"),
             std::string::npos);
   EXPECT_NE(error([](ExecutionOptions& e) { e.features.from = FeaturesFrom::kFile; }).find("from files"),
