@@ -71,6 +71,12 @@ torch::Device device_of(const ProcessArguments& a) {
   return chosen.device;
 }
 
+void bring_batches(torch::Device gpu, ExecutionOptions& execution) {
+  execution.device_batches = execution.graph_mode != GraphMode::kCpu;
+  execution.pin_slots = !execution.device_batches;
+  if (execution.device_batches) execution.gpu_device = gpu.index();
+}
+
 WorldOptions world_options(const ProcessArguments& a, torch::Device device) {
   return {.backend = a.backend,
           .device = device,

@@ -34,7 +34,8 @@ class BlockMakerOn final : public BlockMaker {
   BlockMakerOn(const Dataset& dataset, const BatchSource& source, const BatchOptions& options,
                const DeviceBlockOptions& device, SlotsOn<Backend>& slots,
                const typename Backend::Options& backend)
-      : dataset_(dataset),
+      : keeps_(device.keeps),
+        dataset_(dataset),
         options_(options),
         slots_(slots),
         cpu_(source.maker(dataset, options)),
@@ -298,6 +299,7 @@ class BlockMakerOn final : public BlockMaker {
     }
   }
 
+  const std::shared_ptr<const void> keeps_;
   const Dataset& dataset_;
   const BatchOptions options_;
   SlotsOn<Backend>& slots_;

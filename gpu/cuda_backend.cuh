@@ -12,6 +12,7 @@
 #include "gpu/cuda_check.cuh"
 #include "gpu/device_array.h"
 #include "gpu/hop_engine.h"
+#include "gpu/pinned_dataset.h"
 #include "gpu/registered_memory.h"
 
 namespace hopfeed::gpu {
@@ -82,6 +83,7 @@ class CudaBackend {
     if (bytes == 0) return array;
     if (place == GraphPlace::kHost) {
       registered_.reserve(registered_.size() + 1);
+      if (const void* const copy = pinned_copy(array)) array = copy;
       const void* on_device = register_memory(array, bytes);
       registered_.push_back(array);
       return on_device;

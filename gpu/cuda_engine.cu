@@ -122,16 +122,34 @@ AvailableMemory free_device_memory(int device) {
 void pin_memory(void* at, std::size_t bytes) {
   const std::string why = why_no_gpu();
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  check_cuda(cudaHostRegister(at, bytes, cudaHostRegisterPortable), "cudaHostRegister", bytes);
+  check_cuda(cudaHostRegister(at, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+             "cudaHostRegister", bytes);
 }
 void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
+
+namespace {
+
+/// Makers read the machine's pinned copy of the dataset, and keep it.
+class CudaRoom final : public DeviceRoomOn<CudaBackend> {
+ public:
+  using DeviceRoomOn<CudaBackend>::DeviceRoomOn;
+  std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
+                                    const BatchOptions& options, const DeviceBlockOptions& device,
+                                    ChannelMemory& slots) override {
+    DeviceBlockOptions pinned = device;
+    pinned.keeps = pinned_on_machine(dataset, {.pin = pin_memory, .unpin = unpin_memory});
+    return DeviceRoomOn<CudaBackend>::maker(dataset, source, options, pinned, slots);
+  }
+};
+
+}  // namespace
 
 std::shared_ptr<DeviceRoom> make_cuda_room(int device) {
   const std::string why = why_no_gpu(device);
   if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
   CudaBackend::Options options;
   options.device = device;
-  return std::make_shared<DeviceRoomOn<CudaBackend>>(
+  return std::make_shared<CudaRoom>(
       options, [device] { return free_device_memory(device); }, kCudaRoom);
 }
 

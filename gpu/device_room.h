@@ -20,6 +20,7 @@ struct DeviceBlockOptions {
   GraphPlace place = GraphPlace::kHost;
   HeldShare
       held;  // rows of node attributes that lie in the device's memory; the others are read where they are
+  std::shared_ptr<const void> keeps = nullptr;  // what the pinned copies of the dataset's arrays live by
   /// EnginePlan's.
   std::uint64_t most_uncounted_edges = EnginePlan{}.most_uncounted_edges;
 };

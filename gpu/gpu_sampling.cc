@@ -5,6 +5,8 @@
 #include "core/sampler/sampler_registry.h"
 #include "gpu/cuda_engine.h"
 #include "gpu/device_sampler.h"
+#include "gpu/pinned_dataset.h"
+#include "gpu/registered_memory.h"
 
 namespace hopfeed {
 namespace {
@@ -15,15 +17,22 @@ void require_gpu(const ExecutionOptions& execution) {
                 std::string("graph mode ") + to_string(execution.graph_mode) + ": " + why);
 }
 
+std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EnginePlan plan) {
+  if (plan.place == gpu::GraphPlace::kHost)
+    plan.keeps = gpu::pinned_on_machine(dataset, {.pin = gpu::pin_memory, .unpin = gpu::unpin_memory});
+  return gpu::make_cuda_engine(plan);
+}
+
 std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOptions& options,
                                           const ExecutionOptions& execution) {
   return std::make_unique<DeviceSampler>(
       dataset, options,
-      DeviceSamplerOptions{.place = execution.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost
-                                                                            : gpu::GraphPlace::kDevice,
-                           .device = execution.gpu_device,
-                           .make_engine = gpu::make_cuda_engine,
-                           .warm = true});
+      DeviceSamplerOptions{
+          .place =
+              execution.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
+          .device = execution.gpu_device,
+          .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
+          .warm = true});
 }
 
 }  // namespace

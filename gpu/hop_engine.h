@@ -53,6 +53,7 @@ struct EnginePlan {
   bool last = false;  // of temporal draws: the latest
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
+  std::shared_ptr<const void> keeps = nullptr;  // what the arrays' pinned copies live by
   /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are
   /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.
   bool results_on_device = false;

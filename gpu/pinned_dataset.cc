@@ -13,10 +13,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <utility>
 
+#include "channel/machine_memory.h"
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
 #include "core/base/memory_limits.h"
@@ -126,6 +128,29 @@ PinnedDataset::~PinnedDataset() {
   }
   pin_.unpin(data_);
   munmap(data_, bytes_);
+}
+
+std::shared_ptr<const PinnedDataset> pinned_on_machine(const Dataset& dataset, const Pin& pin) {
+  static std::mutex mutex;  // over all of it: who comes second waits for the first
+  static std::map<const Dataset*, std::weak_ptr<const PinnedDataset>> here;
+  const std::lock_guard lock(mutex);
+  std::erase_if(here, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto found = here.find(&dataset); found != here.end())
+    if (auto pinned = found->second.lock()) return pinned;
+  // By the manifest, and not by the fingerprint: the same content in another order has its rows elsewhere.
+  struct Held {
+    MachineMemory memory;
+    PinnedDataset pinned;
+    Held(const Dataset& dataset, const Pin& pin)
+        : memory(fmt::format("pinned dataset {:016x} {}", manifest_hash(dataset.meta()),
+                             std::filesystem::canonical(dataset.folder()).string()),
+                 [&] { return PinnedDataset::copy(dataset); }),
+          pinned(dataset, memory.fd(), pin) {}
+  };
+  const auto held = std::make_shared<const Held>(dataset, pin);
+  const std::shared_ptr<const PinnedDataset> pinned(held, &held->pinned);
+  here[&dataset] = pinned;
+  return pinned;
 }
 
 const void* pinned_copy(const void* array) {

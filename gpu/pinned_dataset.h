@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,11 @@ class PinnedDataset {
   std::size_t bytes_ = 0;
   double pin_seconds_ = 0;
 };
+
+/// The pinned copy that this machine has of `dataset`, made by the first process of this user that asks, and
+/// pinned once in this one for as long as somebody has it. Waits while another process makes it, at most ten
+/// minutes. `dataset` must outlive it. Throws what copy() and `pin` throw.
+std::shared_ptr<const PinnedDataset> pinned_on_machine(const Dataset& dataset, const Pin& pin);
 
 /// Where the pinned copy of an array is, or of a part of it; null: there is none in this process.
 const void* pinned_copy(const void* array);

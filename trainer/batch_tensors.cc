@@ -1,6 +1,8 @@
 // See batch_tensors.h.
 #include "trainer/batch_tensors.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
@@ -29,12 +31,13 @@ constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "e
                            kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
                            kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index";
 
-/// Where the tensors of a batch lie: over the block itself, or over a copy of it on a device.
+/// Where the tensors of a batch lie: over the block itself, over a copy of it on a device, or over a block
+/// that lies on a device (DeviceForm).
 struct Place {
-  std::shared_ptr<const void> owner;  // of the block
-  CopyStream* copies = nullptr;       // null: over the block
-  torch::Tensor block = {};           // the copy: uint8 [bytes]
-  const std::byte* begin = nullptr;   // of the block
+  std::shared_ptr<const void> owner;  // of the block on the host
+  CopyStream* copies = nullptr;       // where there are any
+  torch::Tensor block = {};           // on the device: uint8 [bytes]
+  const std::byte* begin = nullptr;   // of the block on the host, or of its head
 
   Place(const BatchView& view, std::shared_ptr<const void> owner, CopyStream* copies)
       : owner(std::move(owner)), copies(copies), begin(view.bytes().data()) {
@@ -42,6 +45,19 @@ struct Place {
     const auto bytes = static_cast<std::int64_t>(view.bytes().size());
     block = copies->copy(over(begin, {bytes}, torch::kUInt8));
   }
+  /// What computes on `device` may read the block until the last tensor over it is gone.
+  Place(const Batch& batch, torch::Device device, CopyStream* copies)
+      : copies(copies), begin(batch.device_form()->head.bytes().data()) {
+    const DeviceForm& form = *batch.device_form();
+    block = torch::from_blob(
+        const_cast<std::byte*>(form.data), {static_cast<std::int64_t>(form.head.bytes().size())},
+        [batch, device](void*) {
+          if (!device.is_cpu())
+            batch.used_on(c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle());
+        },
+        torch::TensorOptions(torch::kUInt8).device(device));
+  }
+  bool on_device() const { return block.defined(); }
 
   /// from_blob takes no const; nobody writes (batch_tensors.h).
   torch::Tensor over(const std::byte* data, c10::IntArrayRef shape, torch::Dtype dtype) const {
@@ -62,12 +78,12 @@ torch::Tensor to_tensor(const ArrayView& array, const Place& place) {
   const c10::IntArrayRef shape(array.shape.data(), array.shape.size());
   if (has_scale(array.type)) {
     const QuantisedRows rows = quantised_rows(array);
-    if (place.copies == nullptr) return dequantised(rows, shape);
+    if (!place.on_device()) return dequantised(rows, shape);
     return place.own(
         dequantised(array.type, place.bytes(array).view({rows.count, rows.stride_bytes}), shape));
   }
   const torch::Dtype dtype = dtype_of(array.type);
-  if (place.copies == nullptr) return place.over(array.bytes.data(), shape, dtype);
+  if (!place.on_device()) return place.over(array.bytes.data(), shape, dtype);
   return place.bytes(array).view(dtype).view(shape);
 }
 
@@ -104,8 +120,8 @@ NodeTensors node_tensors(const BatchView& view, int type, const Place& place) {
                                   place)};
   // Half floats are for storing and moving; layers compute in float32.
   if (nodes.x.defined() && (nodes.x.dtype() == torch::kFloat16 || nodes.x.dtype() == torch::kBFloat16))
-    nodes.x = place.copies != nullptr ? place.own(nodes.x.to(torch::kFloat32))
-                                      : pooled_tensor(nodes.x.sizes(), torch::kFloat32).copy_(nodes.x);
+    nodes.x = place.on_device() ? place.own(nodes.x.to(torch::kFloat32))
+                                : pooled_tensor(nodes.x.sizes(), torch::kFloat32).copy_(nodes.x);
   if (nodes.y.defined()) nodes.y = place.own(nodes.y.to(torch::kInt64));  // none where it is int64 already
   return nodes;
 }
@@ -182,12 +198,18 @@ CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
   return compress_rows(edges.edge_index, *num_rows, sources.num_nodes());
 }
 
-/// Of copies: what rows_of() needs in the host's memory, which only the block has.
+/// Of blocks on a device: what rows_of() needs in the host's memory, from the block there; of one that was
+/// made on the device from its edges, which are in the order of their destinations.
 void find_rowptr(EdgeTensors& edges, const BatchView& view, int type, const NodeTensors& sources,
                  const NodeTensors& destinations, const Place& place) {
-  if (place.copies == nullptr || !edges.edge_index.defined()) return;
+  if (!place.on_device() || !edges.edge_index.defined()) return;
   const std::optional<std::int64_t> num_rows = num_rows_of(edges, destinations);
   if (!num_rows) return;
+  if (place.owner == nullptr) {
+    const torch::Tensor rows = torch::arange(*num_rows + 1, edges.edge_index.options());
+    edges.rowptr = torch::searchsorted(edges.edge_index[1].contiguous(), rows).cpu();
+    return;
+  }
   const ArrayView array = view.get(batch_field::kEdgeIndex, Store::kEdge, type);
   const torch::Tensor on_host =
       place.over(array.bytes.data(), {array.shape.data(), array.shape.size()}, torch::kInt64);
@@ -246,8 +268,9 @@ torch::Dtype dtype_of(ElementType type) {
                                            to_string(type) + ") is unknown to Torch");
 }
 
-BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner, CopyStream* copies) {
-  const Place place(view, std::move(owner), copies);
+namespace {
+
+BatchTensors tensors_at(const BatchView& view, const Place& place) {
   const bool homogeneous = view.header().num_node_types == 1 && view.header().num_edge_types == 1;
   const int links = link_type(view);
   require_valid(links < 0 || homogeneous,
@@ -261,13 +284,11 @@ BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner
   return batch;
 }
 
-TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
-                                   std::shared_ptr<const void> owner, CopyStream* copies) {
+TypedBatchTensors typed_tensors_at(const BatchView& view, const DatasetMeta& meta, const Place& place) {
   if (view.header().num_node_types != meta.node_types.size() ||
       view.header().num_edge_types != meta.edge_types.size())
     throw Error(ErrorCode::kInvalid,
                 "the batch is not of dataset '" + meta.name + "', whose types it should have");
-  const Place place(view, std::move(owner), copies);
   TypedBatchTensors batch;
   batch.meta = &meta;
   if (const int links = link_type(view); links >= 0) {
@@ -288,6 +309,23 @@ TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& met
   return batch;
 }
 
+/// Where a batch that lies on a device is to be read.
+torch::Device device_of(const Batch& batch, CopyStream* copies) {
+  if (copies != nullptr) return copies->device();
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(batch.device_form()->device)};
+}
+
+}  // namespace
+
+BatchTensors to_tensors(const BatchView& view, std::shared_ptr<const void> owner, CopyStream* copies) {
+  return tensors_at(view, Place(view, std::move(owner), copies));
+}
+
+TypedBatchTensors to_typed_tensors(const BatchView& view, const DatasetMeta& meta,
+                                   std::shared_ptr<const void> owner, CopyStream* copies) {
+  return typed_tensors_at(view, meta, Place(view, std::move(owner), copies));
+}
+
 BatchTensors to_tensors(const Batch& batch) { return to_tensors(batch, nullptr); }
 
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta) {
@@ -303,10 +341,14 @@ TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, 
 }
 
 BatchTensors to_tensors(const Batch& batch, CopyStream* copies) {
+  if (const DeviceForm* form = batch.device_form())
+    return tensors_at(form->head, Place(batch, device_of(batch, copies), copies));
   return to_tensors(batch.view(), std::make_shared<const Batch>(batch), copies);
 }
 
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, CopyStream* copies) {
+  if (const DeviceForm* form = batch.device_form())
+    return typed_tensors_at(form->head, meta, Place(batch, device_of(batch, copies), copies));
   return to_typed_tensors(batch.view(), meta, std::make_shared<const Batch>(batch), copies);
 }
 

@@ -113,7 +113,9 @@ struct TypedBatchTensors : SeedTensors {
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 
-/// On a device: copies, there when this returns; on the CPU the views.
+/// On a device: copies, there when this returns; on the CPU the views. Of a batch that lies on the device
+/// (Batch::device_form) views of its memory, which is used again once what the current stream was asked for
+/// by the end of the last of them is done.
 BatchTensors to_tensors(const Batch& batch, torch::Device device);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta, torch::Device device);
 

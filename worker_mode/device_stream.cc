@@ -5,11 +5,11 @@
 
 #include <utility>
 
+#include "channel/quiet_thread.h"
 #include "core/base/error.h"
 #include "core/sampler/sampler_plugin.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/loader_source.h"
-#include "worker_mode/quiet_thread.h"
 #include "worker_mode/slot_fillers.h"
 #include "worker_mode/slot_keeper.h"
 

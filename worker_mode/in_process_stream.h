@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "cache/dynamic_cache.h"
+#include "channel/machine_memory.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/channel_stream.h"
-#include "worker_mode/machine_memory.h"
 
 namespace hopfeed {
 

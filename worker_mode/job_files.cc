@@ -15,9 +15,9 @@
 #include <cstring>
 #include <vector>
 
+#include "channel/passed_fds.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
-#include "worker_mode/passed_fds.h"
 
 namespace hopfeed {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 #include <memory>
 
+#include "channel/machine_memory.h"
 #include "core/batch/feature_tiers.h"
 #include "core/dataset/dataset.h"
-#include "worker_mode/machine_memory.h"
 
 namespace hopfeed {
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "channel/machine_memory.h"
 #include "core/base/owned_fd.h"
 #include "gpu/device_room.h"
 #include "worker_mode/channel_stream.h"
 #include "worker_mode/loader_source.h"
-#include "worker_mode/machine_memory.h"
 #include "worker_mode/slot_fillers.h"
 #include "worker_mode/worker_config.h"
 

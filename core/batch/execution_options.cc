@@ -50,11 +50,6 @@ void ExecutionOptions::validate() const {
     require_valid(graph_mode != GraphMode::kCpu,
                   "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");
     require_valid(
-        gpu_device == 0,
-        fmt::format("batches in a GPU's memory are made on the first GPU, and gpu_device is {}; leave "
-                    "it out, and choose by CUDA_VISIBLE_DEVICES",
-                    gpu_device));
-    require_valid(
         features.from == FeaturesFrom::kMemory,
         "batches in a GPU's memory have features from memory, and they are to come from files; leave one of "
         "the two out");

@@ -13,9 +13,9 @@
 #include <cstring>
 #include <utility>
 
+#include "channel/machine_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
-#include "worker_mode/machine_memory.h"
 #include "worker_mode/worker_process.h"
 
 namespace hopfeed {

@@ -1,4 +1,4 @@
-// Rows that a client holds, of which a machine has one copy for all its ranks (worker_mode/machine_memory.h):
+// Rows that a client holds, of which a machine has one copy for all its ranks (channel/machine_memory.h):
 // who asks first loads them over the wire, the others map them.
 #pragma once
 #include <cstdint>

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "channel/machine_memory.h"
 #include "core/batch/feature_tiers.h"
 #include "core/dataset/dataset.h"
 #include "server_client_mode/wire/messages.h"
-#include "worker_mode/machine_memory.h"
 
 namespace hopfeed {
 

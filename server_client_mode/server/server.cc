@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
+#include "channel/quiet_thread.h"
 #include "core/base/error.h"
 #include "server_client_mode/server/serving.h"
-#include "worker_mode/quiet_thread.h"
 
 namespace hopfeed {
 namespace {

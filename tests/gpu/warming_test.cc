@@ -102,6 +102,19 @@ TEST_F(Warming, PinnedCopyHasAllArrays_WhereverTheyAreAskedFor) {
   EXPECT_EQ(gpu::pinned_copy(dataset_->arrays().front().data()), nullptr);
 }
 
+TEST_F(Warming, MachineHasOneCopy_PinnedOnceInAProcess) {
+  Pins pins;
+  {
+    const auto first = gpu::pinned_on_machine(*dataset_, pins.pin()),
+               second = gpu::pinned_on_machine(*dataset_, pins.pin());
+    EXPECT_EQ(first, second);
+    EXPECT_EQ(pins.ranges.size(), 1U);
+    EXPECT_NE(gpu::pinned_copy(dataset_->arrays().front().data()), nullptr);
+  }
+  EXPECT_TRUE(pins.ranges.empty());
+  EXPECT_TRUE(gpu::pinned_on_machine(*dataset_, pins.pin())) << "and made anew";
+}
+
 TEST_F(Warming, OtherMemoryIsNoCopy) {
   const OwnedFd fd(memfd_create("other", MFD_CLOEXEC));
   Pins pins;

@@ -7,12 +7,15 @@
 
 #include "core/base/error.h"
 #include "core/batch/block_writer.h"
+#include "gpu/device_room_on.h"
+#include "gpu/host_backend.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/trainer/copied_batches.h"
 #include "tests/trainer/test_batches.h"
 #include "tests/trainer/typed_training_graph.h"
 #include "trainer/batch_prefetcher.h"
+#include "worker_mode/device_stream.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed {
@@ -46,6 +49,40 @@ class CopiedBatches : public ::testing::Test {
   std::unique_ptr<Dataset> dataset_;
   CopyStream copies_{torch::kCPU};
 };
+
+AvailableMemory plenty() { return {std::uint64_t{1} << 40, "a test"}; }
+
+// A batch that lies on a device, with a host's twin of one: the tensors are views of its memory, and the
+// same.
+TEST_F(CopiedBatches, OfABatchOnADevice_AreViewsOfItsMemory) {
+  LoaderOptions options = loader_options(4);
+  const auto on_host = std::make_unique<Loader>(options);
+  options.execution.graph_mode = GraphMode::kUva;
+  options.execution.device_batches = true;
+  options.execution.device_rows = {500'000};
+  const auto on_device = DeviceStream::open(options, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(
+                                                         gpu::SerialBackend::Options{}, plenty));
+  on_host->begin_epoch(0);
+  on_device->begin_epoch(0, 0);
+  int batches = 0;
+  while (const std::optional<Batch> wanted = on_host->next()) {
+    const std::optional<Batch> batch = on_device->next();
+    ASSERT_TRUE(batch);
+    const std::byte* const begin = batch->device_form()->data;
+    const std::size_t bytes = batch->device_form()->head.bytes().size();
+    const BatchTensors got = copies_.run([&] { return to_tensors(*batch, &copies_); });
+    copies_.hand_over();
+    copies_.release();
+    const BatchTensors views = to_tensors(*wanted);
+    testing::expect_same_batch(got, views, torch::kCPU);
+    testing::expect_same_rows(got.rows(), views.rows(), torch::kCPU);
+    const auto* const at = static_cast<const std::byte*>(got.edge_index.const_data_ptr());
+    EXPECT_TRUE(at > begin && at < begin + bytes);
+    ++batches;
+  }
+  EXPECT_FALSE(on_device->next());
+  EXPECT_GT(batches, 3);
+}
 
 TEST_F(CopiedBatches, HaveTheFieldsOfTheViews) {
   BatchOptions repeated{.fanouts = {4, 3}};

@@ -1,5 +1,5 @@
 // One copy of memory for all processes of a machine.
-#include "worker_mode/machine_memory.h"
+#include "channel/machine_memory.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // See machine_memory.h. Messages of the socket, one byte each: "." at once, for those who wait to know that
 // somebody is at work; "!" with the descriptor, once it is made. Where that failed the socket just ends.
-#include "worker_mode/machine_memory.h"
+#include "channel/machine_memory.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "channel/bell.h"
+#include "channel/passed_fds.h"
+#include "channel/quiet_thread.h"
 #include "core/base/error.h"
 #include "core/base/sha256.h"
 #include "core/base/thread_annotations.h"
-#include "worker_mode/passed_fds.h"
-#include "worker_mode/quiet_thread.h"
 
 namespace hopfeed {
 namespace {

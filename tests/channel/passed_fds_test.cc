@@ -1,5 +1,5 @@
 // Descriptors beside messages: none is lost, and none stays open that nobody has.
-#include "worker_mode/passed_fds.h"
+#include "channel/passed_fds.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // See passed_fds.h.
-#include "worker_mode/passed_fds.h"
+#include "channel/passed_fds.h"
 
 #include <sys/socket.h>
 
