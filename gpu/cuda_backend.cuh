@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <utility>
 #include <vector>
 
 #include "gpu/cuda_backing.cuh"
@@ -62,6 +63,7 @@ class CudaBackend {
   CudaBackend& operator=(const CudaBackend&) = delete;
 
   void* allocate(std::size_t bytes, Where where) {
+    ++generation_;
     const Scope scope(*this);
     void* memory = nullptr;
     if (where == Where::kDevice)
@@ -134,6 +136,37 @@ class CudaBackend {
   }
   std::uint64_t waits() const { return waits_; }
 
+  /// A CUDA graph: one launch in place of many.
+  class Recording {
+   public:
+    Recording() = default;
+    explicit Recording(cudaGraphExec_t graph) : graph_(graph) {}
+    ~Recording() {
+      if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    }
+    Recording(Recording&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+    Recording& operator=(Recording&& other) noexcept {
+      std::swap(graph_, other.graph_);
+      return *this;
+    }
+    cudaGraphExec_t get() const { return graph_; }
+
+   private:
+    cudaGraphExec_t graph_ = nullptr;
+  };
+  void begin_recording() { HOPFEED_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal)); }
+  Recording end_recording() {
+    cudaGraph_t graph = nullptr;
+    HOPFEED_CUDA(cudaStreamEndCapture(stream_, &graph));
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(made, "cudaGraphInstantiate");
+    return Recording(executable);
+  }
+  void replay(const Recording& recording) { HOPFEED_CUDA(cudaGraphLaunch(recording.get(), stream_)); }
+  std::uint64_t generation() const { return generation_; }
+
   std::size_t backing_unit() const { return backing_.unit(); }
   std::byte* reserve_range(std::size_t bytes) { return backing_.reserve(bytes); }
   void free_range(std::byte* at, std::size_t bytes) { backing_.free(at, bytes); }
@@ -180,7 +213,7 @@ class CudaBackend {
   std::size_t scratch_bytes_ = 0;
   std::vector<void*> graph_;
   std::vector<const void*> registered_;
-  std::uint64_t waits_ = 0;
+  std::uint64_t waits_ = 0, generation_ = 0;
 };
 
 }  // namespace hopfeed::gpu

@@ -57,8 +57,9 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
   fixed_pinned_ = gpu::Counters{.node_types = dataset.num_node_types(),
                                 .edge_types = static_cast<int>(types_.size()),
                                 .hops = static_cast<int>(options.fanouts.size())}
-                      .size() *
-                  sizeof(std::uint64_t);
+                          .size() *
+                      sizeof(std::uint64_t) +
+                  options.fanouts.size() * types_.size() * sizeof(NodeStream);
   if (!device.warm)
     engine_ = device.make_engine(make_plan(device));
   else
@@ -267,7 +268,7 @@ std::size_t DeviceSampler::max_scratch_bytes(SeedCounts seeds) const {
       nodes[t] = std::min(saturating_sum(nodes[t], next[t]), all_nodes(t));
     frontier = next;
   }
-  std::int64_t pinned = saturating_product(total_of(seeds), sizeof(std::uint32_t));
+  std::int64_t pinned = saturating_product(total_of(seeds), sizeof(std::uint32_t) + sizeof(std::int64_t));
   const auto add = [&](std::int64_t count, std::size_t width) {
     pinned = saturating_sum(pinned, saturating_product(count, static_cast<std::int64_t>(width)));
   };

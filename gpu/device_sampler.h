@@ -58,6 +58,8 @@ class DeviceSampler : public Sampler {
   int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
+  /// Batches that were asked of the device as a recording (HopEngine::replays).
+  std::uint64_t replays() const { return engine_ ? engine_->replays() : 0; }
   /// Until the engine is there, where it is made meanwhile. Throws what went wrong.
   void wait_until_up();
   /// How often the host has waited for the device; 0 where nothing of these options runs there.

@@ -125,19 +125,27 @@ struct EngineSharedMemory {
         draws(b),
         seeds(b),
         seed_index(b),
+        streams(b),
         host_counters(b),
-        host_seed_index(b) {}
+        host_seed_index(b),
+        host_seeds(b),
+        host_streams(b) {}
   Array<std::uint64_t> counters, places, source_places, slots, firsts;
   Array<std::uint32_t> row_of, draws;
   Array<std::int64_t> seeds;
   Array<std::uint32_t> seed_index;
+  Array<NodeStream> streams;  // [hops * edge types] of the batch's key
   Pinned<std::uint64_t> host_counters;
   Pinned<std::uint32_t> host_seed_index;
+  Pinned<std::int64_t> host_seeds;  // as the request has them, at a place that stays
+  Pinned<NodeStream> host_streams;
   std::size_t device_bytes() const {
     return counters.bytes() + places.bytes() + source_places.bytes() + slots.bytes() + firsts.bytes() +
-           row_of.bytes() + draws.bytes() + seeds.bytes() + seed_index.bytes();
+           row_of.bytes() + draws.bytes() + seeds.bytes() + seed_index.bytes() + streams.bytes();
   }
-  std::size_t pinned_bytes() const { return host_counters.bytes() + host_seed_index.bytes(); }
+  std::size_t pinned_bytes() const {
+    return host_counters.bytes() + host_seed_index.bytes() + host_seeds.bytes() + host_streams.bytes();
+  }
 };
 
 }  // namespace hopfeed::gpu

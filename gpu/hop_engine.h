@@ -122,6 +122,8 @@ class HopEngine {
   virtual std::size_t device_bytes() const = 0;
   /// How often the host has waited for the device since the engine was made.
   virtual std::uint64_t waits() const = 0;
+  /// Batches whose work was a recording of an earlier one's.
+  virtual std::uint64_t replays() const = 0;
 };
 
 using EngineFactory = std::function<std::unique_ptr<HopEngine>(const EnginePlan&)>;

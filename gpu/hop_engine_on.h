@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/limits.h"
+#include "gpu/batch_shapes.h"
 #include "gpu/device_array.h"
 #include "gpu/device_views.h"
 #include "gpu/engine_memory.h"
@@ -51,22 +52,23 @@ class HopEngineOn : public HopEngine {
     backend_.wait();  // the plan's arrays were copied from
   }
 
+  /// What batches of so many seeds ask of the device is the same but for seeds and keys, which lie at places
+  /// that stay: the second one is recorded, and the others are that recording.
   Fallback sample(const EngineRequest& request) override {
     const typename Backend::Scope scope(backend_);
-    begin(request);
-    for (int hop = 0; hop < plan_.hops; ++hop) {
-      look_at_rows(request, hop);
-      const std::uint64_t most = bounds_.edges_of_hop(frontiers(), hop);
-      if (most <= left_uncounted_) {
-        left_uncounted_ -= most;
-      } else if (const Fallback reason = count_hop(hop); reason != Fallback::kNone) {
-        return reason;
-      }
-      for (std::size_t e = 0; e < edges_.size(); ++e) draw(hop, e);
-      backend_.launch(nodes_.size(), CloseHop{counters_, hop + 1});
-      move_on();
+    stage(request);
+    typename BatchShapes<Backend>::Shape* const shape = shapes_.of(request, plan_);
+    const bool known = shape != nullptr && shape->generation == backend_.generation();
+    if (!known) {
+      counted_ = false;
+      if (const Fallback reason = ask(request); reason != Fallback::kNone) return reason;
+      if (shape != nullptr && !counted_) *shape = {shape->seeds, backend_.generation(), {}};
+      return tell();
     }
-    return finish();
+    if (!shape->recording) shape->recording.emplace(record(request));
+    ++replays_;
+    backend_.replay(*shape->recording);
+    return tell();
   }
 
   const EngineResult& result() const override { return result_; }
@@ -84,6 +86,7 @@ class HopEngineOn : public HopEngine {
     return bytes;
   }
   std::uint64_t waits() const override { return backend_.waits(); }
+  std::uint64_t replays() const override { return replays_; }
   /// Whose work follows a batch's in turn.
   Backend& backend() { return backend_; }
   GraphPlace place() const { return plan_.place; }
@@ -133,9 +136,51 @@ class HopEngineOn : public HopEngine {
     edges.view.num_src = static_cast<std::uint64_t>(plan_.num_nodes[static_cast<std::size_t>(plan.src_type)]);
   }
 
-  void begin(const EngineRequest& request) {
+  typename Backend::Recording record(const EngineRequest& request) {
+    backend_.begin_recording();
+    try {
+      ask(request);
+    } catch (...) {
+      backend_.end_recording();
+      throw;
+    }
+    return backend_.end_recording();
+  }
+
+  /// Seeds and keys, to memory from which the device takes them.
+  void stage(const EngineRequest& request) {
     num_seeds_ = 0;
     for (std::size_t i = 0; i < request.num_entries; ++i) num_seeds_ += request.seeds[i].count;
+    memory_.host_seeds.reserve(num_seeds_);
+    std::int64_t* to = memory_.host_seeds.data();
+    for (std::size_t i = 0; i < request.num_entries; ++i)
+      to = std::copy_n(request.seeds[i].ids, request.seeds[i].count, to);
+    memory_.host_streams.reserve(num_streams());
+    std::copy_n(request.streams, num_streams(), memory_.host_streams.data());
+  }
+  std::size_t num_streams() const { return static_cast<std::size_t>(plan_.hops) * edges_.size(); }
+
+  /// All work of a batch. kNone, unless what it counted meanwhile says that the device cannot do it.
+  Fallback ask(const EngineRequest& request) {
+    begin(request);
+    for (int hop = 0; hop < plan_.hops; ++hop) {
+      look_at_rows(hop);
+      const std::uint64_t most = bounds_.edges_of_hop(frontiers(), hop);
+      if (most <= left_uncounted_) {
+        left_uncounted_ -= most;
+      } else if (const Fallback reason = count_hop(hop); reason != Fallback::kNone) {
+        return reason;
+      }
+      for (std::size_t e = 0; e < edges_.size(); ++e) draw(hop, e);
+      backend_.launch(nodes_.size(), CloseHop{counters_, hop + 1});
+      move_on();
+    }
+    results().copy_out(num_seeds_);
+    ask_counters();
+    return Fallback::kNone;
+  }
+
+  void begin(const EngineRequest& request) {
     bounds_.begin(num_seeds_);
     left_uncounted_ = plan_.most_uncounted_edges;
     backend_.fill(counters_.at, 0, counters_.size() * sizeof(std::uint64_t));
@@ -151,6 +196,8 @@ class HopEngineOn : public HopEngine {
       edges_[e].take_excluded(request.excluded == nullptr ? EngineExcluded{} : request.excluded[e]);
       edges_[e].take_times(request.times == nullptr ? EngineTimes{} : request.times[e], num_seeds_);
     }
+    memory_.streams.reserve(num_streams());
+    backend_.copy(memory_.streams.data(), memory_.host_streams.data(), num_streams() * sizeof(NodeStream));
     begin_tables();
     insert_seeds(request);
     backend_.launch(nodes_.size(), CloseHop{counters_, 0});
@@ -198,7 +245,8 @@ class HopEngineOn : public HopEngine {
     for (std::size_t i = 0; i < request.num_entries; ++i) {
       const EngineSeeds& entry = request.seeds[i];
       if (entry.count == 0) continue;
-      backend_.copy(memory_.seeds.data() + number, entry.ids, entry.count * sizeof(std::int64_t));
+      backend_.copy(memory_.seeds.data() + number, memory_.host_seeds.data() + number,
+                    entry.count * sizeof(std::int64_t));
       IdStep step = id_step(entry.node_type, entry.count);
       step.locals = memory_.seed_index.data() + number;
       backend_.launch(entry.count, InsertSeeds{step, memory_.seeds.data() + number, number,
@@ -236,7 +284,7 @@ class HopEngineOn : public HopEngine {
     return bounds;
   }
 
-  void look_at_rows(const EngineRequest& request, int hop) {
+  void look_at_rows(int hop) {
     for (std::size_t t = 0; t < nodes_.size(); ++t) {
       Nodes& nodes = nodes_[t];
       const std::uint64_t before = nodes.expanded_bound;
@@ -265,7 +313,7 @@ class HopEngineOn : public HopEngine {
       step.fanout = plan.fanouts[static_cast<std::size_t>(hop)];
       step.replace = plan_.replace;
       step.last = plan_.last && plan.temporal;
-      step.stream = request.streams[static_cast<std::size_t>(hop) * edges_.size() + e];
+      step.stream = memory_.streams.data() + static_cast<std::size_t>(hop) * edges_.size() + e;
       step.node_bits = plan_.trees ? plan_.node_bits : 63;
       step.dst_ids = dst.ids.data();
       step.row_bound = rows;
@@ -279,8 +327,10 @@ class HopEngineOn : public HopEngine {
 
   /// Waits for the numbers of edges of a hop, and has them for bounds.
   Fallback count_hop(int hop) {
-    read_counters();
-    const Counters& known = host_counters();
+    counted_ = true;
+    ask_counters();
+    backend_.wait();
+    const Counters known = host_counters();
     if (known.flag() != 0) return static_cast<Fallback>(known.flag());
     std::uint64_t edges = 0, nodes = 0;
     for (std::size_t t = 0; t < nodes_.size(); ++t) {
@@ -295,9 +345,8 @@ class HopEngineOn : public HopEngine {
     return edges + nodes > kMaxBatchNodes ? Fallback::kTooLarge : Fallback::kNone;
   }
 
-  void read_counters() {
+  void ask_counters() {
     backend_.copy(memory_.host_counters.data(), counters_.at, counters_.size() * sizeof(std::uint64_t));
-    backend_.wait();
   }
   Counters host_counters() const {
     Counters known = counters_;
@@ -363,13 +412,14 @@ class HopEngineOn : public HopEngine {
     }
   }
 
-  Fallback finish() {
-    const EngineResults<Backend> results{plan_, backend_, memory_, nodes_, edges_, counters_};
-    results.copy_out(num_seeds_);
-    read_counters();
+  EngineResults<Backend> results() { return {plan_, backend_, memory_, nodes_, edges_, counters_}; }
+
+  /// Behind the wait.
+  Fallback tell() {
+    backend_.wait();
     const Counters known = host_counters();
     if (known.flag() != 0) return static_cast<Fallback>(known.flag());
-    results.tell(known, result_);
+    results().tell(known, result_);
     return Fallback::kNone;
   }
 
@@ -382,6 +432,9 @@ class HopEngineOn : public HopEngine {
   Counters counters_;
   std::uint64_t num_seeds_ = 0, left_uncounted_ = 0;
   EngineResult result_;
+  BatchShapes<Backend> shapes_;  // behind the backend, which has what they are recorded for
+  bool counted_ = false;         // in the batch under way
+  std::uint64_t replays_ = 0;
 };
 
 }  // namespace hopfeed::gpu

@@ -14,6 +14,10 @@
 //   sort_by             keys in rising order, each with its value, into other arrays; keys are not negative
 //                       and have so many bits
 //   wait                all of the above is done and can be read by the host
+//   begin_recording, end_recording, replay   what is asked for between the first two is not done then, but by
+//                       each replay(): with the same places and numbers, and with what lies there by then.
+//                       Nothing may be allocated meanwhile
+//   generation          grows with each allocation: what was recorded before may have the wrong places
 //   Scope               while one lives, the thread that made it may launch, copy and fill
 // and for slot_memory_on.h:
 //   reserve_range, free_range   addresses of the device without memory
@@ -39,8 +43,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -78,6 +85,8 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   void* allocate(std::size_t bytes, Where /*where*/) {
+    if (recording_) throw std::logic_error("memory is asked for while work is recorded");
+    ++generation_;
     void* memory = FAILPOINT("device.allocate") ? nullptr : std::malloc(bytes);
     if (memory == nullptr)
       throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
@@ -94,7 +103,7 @@ class HostMemory {
     return copy;
   }
   void copy(void* to, const void* from, std::size_t bytes) {
-    if (bytes > 0) std::memcpy(to, from, bytes);
+    if (bytes > 0) run([=] { std::memcpy(to, from, bytes); });
   }
   void copy_rows(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
                  std::size_t row_bytes, std::size_t rows) {
@@ -103,15 +112,17 @@ class HostMemory {
            row_bytes);
   }
   void fill(void* at, int byte, std::size_t bytes) {
-    if (bytes > 0) std::memset(at, byte, bytes);
+    if (bytes > 0) run([=] { std::memset(at, byte, bytes); });
   }
   void exclusive_scan(std::uint64_t* numbers, std::uint64_t n) {
-    std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i < n; ++i) {
-      const std::uint64_t number = numbers[i];
-      numbers[i] = sum;
-      sum += number;
-    }
+    run([=] {
+      std::uint64_t sum = 0;
+      for (std::uint64_t i = 0; i < n; ++i) {
+        const std::uint64_t number = numbers[i];
+        numbers[i] = sum;
+        sum += number;
+      }
+    });
   }
   void sort_by(const std::int64_t* keys, std::int64_t* sorted_keys, const std::uint32_t* values,
                std::uint32_t* sorted_values, std::uint64_t n, int /*key_bits*/) {
@@ -180,6 +191,28 @@ class HostMemory {
   static bool done(Mark mark) { return !mark->busy; }
   std::uint64_t waits() const { return waits_; }
 
+  using Recording = std::vector<std::function<void()>>;
+  void begin_recording() { recording_.emplace(); }
+  Recording end_recording() {
+    Recording recorded = std::move(*recording_);
+    recording_.reset();
+    return recorded;
+  }
+  static void replay(const Recording& recording) {
+    for (const std::function<void()>& work : recording) work();
+  }
+  std::uint64_t generation() const { return generation_; }
+
+ protected:
+  /// Now, or where it is recorded with each replay.
+  template <class Work>
+  void run(Work work) {
+    if (recording_)
+      recording_->push_back(std::move(work));
+    else
+      work();
+  }
+
  private:
   static std::byte* map_shared(int fd, std::size_t bytes) {
     void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -195,6 +228,8 @@ class HostMemory {
     return lock;
   }
 
+  std::optional<Recording> recording_;
+  std::uint64_t generation_ = 0;
   std::vector<void*> graph_;
   std::uint64_t waits_ = 0;
   bool lost_ = false;
@@ -215,8 +250,10 @@ class SerialBackend : public HostMemory {
   template <class Kernel>
   void launch(std::uint64_t n, const Kernel& kernel) {
     FAILPOINT("device.launch");
-    if (order_ == ItemOrder::kShuffled) return launch_shuffled(n, kernel);
-    for (std::uint64_t i = 0; i < n; ++i) kernel(order_ == ItemOrder::kForward ? i : n - 1 - i);
+    run([this, n, kernel] {
+      if (order_ == ItemOrder::kShuffled) return launch_shuffled(n, kernel);
+      for (std::uint64_t i = 0; i < n; ++i) kernel(order_ == ItemOrder::kForward ? i : n - 1 - i);
+    });
   }
 
  private:
@@ -251,6 +288,12 @@ class ThreadedBackend : public HostMemory {
   /// Thread t takes the items t, t + threads, ...: neighbours run side by side, as on a device.
   template <class Kernel>
   void launch(std::uint64_t n, const Kernel& kernel) {
+    run([this, n, kernel] { launch_now(n, kernel); });
+  }
+
+ private:
+  template <class Kernel>
+  void launch_now(std::uint64_t n, const Kernel& kernel) {
     std::vector<std::thread> threads;
     const auto step = static_cast<std::uint64_t>(threads_);
     for (std::uint64_t t = 0; t < step && t < n; ++t)
@@ -260,7 +303,6 @@ class ThreadedBackend : public HostMemory {
     for (std::thread& thread : threads) thread.join();
   }
 
- private:
   int threads_;
 };
 

@@ -32,9 +32,9 @@ struct RowStep {
   int src_type = 0, dst_type = 0, edge_type = 0, hop = 0;
   std::int64_t fanout = -1;
   bool replace = false;
-  bool last = false;  // of temporal draws: the latest
-  NodeStream stream = {};
-  int node_bits = 0;  // of an id in a disjoint batch: tree << node_bits | node; else 63
+  bool last = false;                   // of temporal draws: the latest
+  const NodeStream* stream = nullptr;  // of this hop and edge type, in memory that the device reads
+  int node_bits = 0;                   // of an id in a disjoint batch: tree << node_bits | node; else 63
   const std::uint64_t* dst_ids = nullptr;
   std::uint64_t row_bound = 0;  // no frontier is larger
   LookedRow* rows = nullptr;    // [row_bound]
@@ -167,7 +167,7 @@ struct LookAtRows {
       for (std::uint64_t j = 0; j < row.degree; ++j) count += step.alias_entry(row.place + j).threshold > 0;
       return count;
     }
-    const std::uint32_t column = alias_draw(step.stream.of(row.original_id, step.tree_of(i)), 0,
+    const std::uint32_t column = alias_draw(step.stream->of(row.original_id, step.tree_of(i)), 0,
                                             static_cast<std::uint32_t>(row.degree))
                                      .column;
     const AliasEntry& entry = step.alias_entry(row.place + column);
@@ -227,7 +227,7 @@ class RowDraw {
 
  private:
   HOPFEED_HOST_DEVICE NodeStream stream() const {
-    return step_.stream.of(row_.original_id, step_.tree_of(i_));
+    return step_.stream->of(row_.original_id, step_.tree_of(i_));
   }
 
   HOPFEED_HOST_DEVICE void draw_uniform() const {

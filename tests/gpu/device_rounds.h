@@ -101,6 +101,11 @@ class DeviceRounds : public Rounds {
     }
     return seeds;
   }
+  /// Others in their place, as many.
+  void draw_again(const Dataset& dataset, Seeds& seeds) {
+    for (std::size_t i = 0; i < seeds.entries.size(); ++i)
+      for (std::int64_t& id : seeds.ids[i]) id = below(dataset.num_nodes(seeds.entries[i].node_type));
+  }
   /// Of those that random graphs have (-10 to 29), or earlier or later; or an end of time.
   std::int64_t a_time() {
     const std::int64_t ends[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX};
@@ -140,12 +145,14 @@ class DeviceRounds : public Rounds {
 
 /// Of a graph: to write one takes longer than to sample it.
 inline constexpr int kConfigurations = 7;
+inline constexpr int kBatches = 6;  // of a configuration
 
 /// What the rounds came to.
 struct DeviceCounts {
   int configurations = 0;
   std::uint64_t edges = 0;
   std::uint64_t there = 0, removed = 0, otherwise = 0;  // batches of the device, and of the CPU
+  std::uint64_t replays = 0;                            // of the device, by a recording
 };
 
 struct DeviceRun {
@@ -181,8 +188,12 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
       std::vector<SeedCount> most_seeds;  // of all batches
       for (int t = 0; t < dataset.num_node_types(); ++t) most_seeds.push_back({.node_type = t, .count = 0});
       ++counts.configurations;
-      for (int batch = 0; batch < 3; ++batch) {
-        const DeviceRounds::Seeds seeds = rounds.seeds(dataset);
+      DeviceRounds::Seeds seeds;
+      for (int batch = 0; batch < kBatches; ++batch) {
+        if (batch < kBatches / 2)
+          seeds = rounds.seeds(dataset);
+        else  // as many of them, so that the device may do what it has recorded
+          rounds.draw_again(dataset, seeds);
         ExcludedEdges excluded;
         if (excludes(run.kinds)) rounds.exclude(dataset, excluded);
         const SampleRequest request{.key = {.seed = rounds.word(),
@@ -205,7 +216,8 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
       const std::uint64_t removed = device.batches(gpu::Fallback::kDrawsRemove);
       counts.there += there;
       counts.removed += removed;
-      counts.otherwise += 3 - there - removed;
+      counts.otherwise += kBatches - there - removed;
+      counts.replays += device.replays();
     }
   }
   return counts;
