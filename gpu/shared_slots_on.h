@@ -18,6 +18,7 @@ class SharedSlotsOn : public SlotsOn<Backend> {
   /// The trainer's: allocates. Throws what the backend throws.
   SharedSlotsOn(std::unique_ptr<ChannelMemory> host, const typename Backend::Options& options)
       : SlotsOn<Backend>(options), own_(std::move(host)), host_(*own_) {
+    const typename Backend::Scope scope(backend_);
     take_host();
     auto shared = backend_.share_range(size_);
     device_ = shared.at;
@@ -27,16 +28,19 @@ class SharedSlotsOn : public SlotsOn<Backend> {
   SharedSlotsOn(ChannelMemory& host, const typename Backend::Options& options, int device_fd,
                 std::uint32_t number)
       : SlotsOn<Backend>(options), host_(host) {
+    const typename Backend::Scope scope(backend_);
     take_host();
     device_ = backend_.import_range(device_fd, size_, number);
   }
   ~SharedSlotsOn() override {
+    const typename Backend::Scope scope(backend_);
     this->settle(0, size_);
     backend_.free_shared(device_, size_);
   }
 
   void reserve(std::size_t offset, std::size_t bytes) override { host_.reserve(offset, bytes); }
   void punch(std::size_t offset, std::size_t bytes) override {
+    const typename Backend::Scope scope(backend_);
     this->settle(offset, bytes);
     host_.punch(offset, bytes);
   }
@@ -44,7 +48,10 @@ class SharedSlotsOn : public SlotsOn<Backend> {
   int fd() const override { return host_.fd(); }
 
   // ---- the device's side
-  bool idle(std::size_t offset) override { return this->try_settle(offset); }
+  bool idle(std::size_t offset) override {
+    const typename Backend::Scope scope(backend_);
+    return this->try_settle(offset);
+  }
   bool ended(std::uint32_t number) override { return backend_.ended(shared_.get(), number); }
   int shared_fd() const override { return shared_.get(); }
 
