@@ -35,8 +35,8 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     options.fanouts = {4, 3};
     return options;
   }
-  static std::unique_ptr<BlockMaker> block_maker() {
-    return std::make_unique<BlockMaker>(path(1), batch_options(), kSeed);
+  static std::unique_ptr<ThreadMaker> block_maker() {
+    return std::make_unique<ThreadMaker>(path(1), batch_options(), kSeed);
   }
 
   void SetUp() override {
@@ -117,7 +117,7 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     return host_->deaths();
   }
 
-  std::unique_ptr<BlockMaker> oracle_;
+  std::unique_ptr<ThreadMaker> oracle_;
   std::shared_ptr<ChannelHost> host_;
   std::unique_ptr<SlotFillers> fillers_;
   DoomedFillers* doomed_ = nullptr;  // the same, where it can be told to die

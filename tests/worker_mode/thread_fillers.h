@@ -27,9 +27,9 @@
 namespace hopfeed {
 
 /// batch = f(...), for one thread: the training nodes of a dataset.
-class BlockMaker {
+class ThreadMaker {
  public:
-  BlockMaker(const std::filesystem::path& dataset, const BatchOptions& options, std::uint64_t seed)
+  ThreadMaker(const std::filesystem::path& dataset, const BatchOptions& options, std::uint64_t seed)
       : seed_(seed),
         dataset_(dataset.string()),
         source_(std::make_unique<NodeSet>(dataset_, 0, NodeInput{.split = "train"}),
@@ -56,7 +56,7 @@ class BlockMaker {
   BatchMaker maker_;
   ScratchArray<std::byte> block_;
 };
-using MakeBlockMaker = std::function<std::unique_ptr<BlockMaker>()>;
+using MakeThreadMaker = std::function<std::unique_ptr<ThreadMaker>()>;
 
 /// What both have in common: a thread that keeps the slots, and fillers that somebody may doom.
 class DoomedFillers : public SlotFillers {
@@ -83,7 +83,7 @@ class DoomedFillers : public SlotFillers {
 
 class ThreadFillers final : public DoomedFillers {
  public:
-  ThreadFillers(std::shared_ptr<ChannelHost> host, MakeBlockMaker make)
+  ThreadFillers(std::shared_ptr<ChannelHost> host, MakeThreadMaker make)
       : DoomedFillers(std::move(host)),
         make_(std::move(make)),
         dead_(num_fillers()),
@@ -122,7 +122,7 @@ class ThreadFillers final : public DoomedFillers {
   }
   void fill(std::uint32_t number) {
     WorkerPort port(host_->view(), number, host_->doorbell().fd());
-    const std::unique_ptr<BlockMaker> maker = make_();
+    const std::unique_ptr<ThreadMaker> maker = make_();
     port.report_ready();
     while (!port.terminating()) {
       std::optional<Claim> claim = port.claim(std::chrono::milliseconds(20));
@@ -134,7 +134,7 @@ class ThreadFillers final : public DoomedFillers {
     }
   }
   /// False where it died on the way.
-  bool serve(WorkerPort& port, Claim& claim, BlockMaker& maker, std::uint32_t number) {
+  bool serve(WorkerPort& port, Claim& claim, ThreadMaker& maker, std::uint32_t number) {
     const std::size_t bytes = maker.sample(claim.batch);
     port.note_sampled(claim);
     port.ask(claim, bytes);
@@ -152,7 +152,7 @@ class ThreadFillers final : public DoomedFillers {
     return port.publish(claim, bytes);
   }
 
-  const MakeBlockMaker make_;
+  const MakeThreadMaker make_;
   std::vector<std::atomic<bool>> dead_;
   std::vector<std::thread> threads_;  // the keeping thread's
   std::thread keeping_;
@@ -162,7 +162,7 @@ class EventLoopFillers final : public DoomedFillers {
  public:
   static constexpr std::size_t kClaims = 3;  // of each filler
 
-  EventLoopFillers(std::shared_ptr<ChannelHost> host, MakeBlockMaker make)
+  EventLoopFillers(std::shared_ptr<ChannelHost> host, MakeThreadMaker make)
       : DoomedFillers(std::move(host)), make_(std::move(make)) {
     thread_ = std::thread([this] { run(); });
   }
@@ -185,7 +185,7 @@ class EventLoopFillers final : public DoomedFillers {
 
   void run() {
     SlotKeeper keeper(host_);
-    const std::unique_ptr<BlockMaker> maker = make_();
+    const std::unique_ptr<ThreadMaker> maker = make_();
     std::vector<Connection> connections(num_fillers());
     for (std::uint32_t i = 0; i < num_fillers(); ++i) connect(keeper, connections[i], i);
     SharedEvent& event = host_->view().control().work_event;
@@ -209,7 +209,7 @@ class EventLoopFillers final : public DoomedFillers {
     connection.port->report_ready();
   }
   /// Whether there was anything to do.
-  bool step(SlotKeeper& keeper, std::vector<Connection>& connections, BlockMaker& maker) {
+  bool step(SlotKeeper& keeper, std::vector<Connection>& connections, ThreadMaker& maker) {
     bool busy = false;
     keeper.serve();
     keeper.reclaim_ownerless(host_->filling());
@@ -226,7 +226,7 @@ class EventLoopFillers final : public DoomedFillers {
     }
     return busy;
   }
-  static bool ask(Connection& connection, BlockMaker& maker) {
+  static bool ask(Connection& connection, ThreadMaker& maker) {
     std::optional<Claim> claim = connection.port->try_claim();
     if (!claim) return false;
     const std::span<const std::byte> block = maker.make(claim->batch);
@@ -251,7 +251,7 @@ class EventLoopFillers final : public DoomedFillers {
     return port.publish(reply.claim, reply.block.size());
   }
 
-  const MakeBlockMaker make_;
+  const MakeThreadMaker make_;
   std::thread thread_;
 };
 
