@@ -75,8 +75,10 @@ class Fillers : public LoaderTestWithin<120>, public ::testing::WithParamInterfa
     }
     SupervisorOptions options;
     options.program = testing::program("hopfeed-worker");
+    const Dataset dataset(path(1).string());
     options.config.dataset = path(1).string();
-    options.config.spec = {.fingerprint = Dataset(path(1).string()).meta().fingerprint,
+    options.config.manifest = manifest_hash(dataset.meta());
+    options.config.spec = {.fingerprint = dataset.meta().fingerprint,
                            .batch = batch_options(),
                            .seeds = {.node_type = "node", .split = "train"},
                            .seed = kSeed};
