@@ -24,7 +24,7 @@ Usage: bench/gpu.sh --pack FILE.tar.xz [--architecture N]
 HELP
 }
 
-mode='' target='' out=''
+mode='' target='' out='' folder=''
 while (($#)); do
   case $1 in
     --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
@@ -51,11 +51,11 @@ libraries_of() {
 
 pack() {
   command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]] || die "nvcc is not here; install a CUDA toolkit, or pack where one is"
-  local build=$root/build/gpu-pack folder bytes
+  local build=$root/build/gpu-pack bytes
   run cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DHOPFEED_TORCH=OFF -DHOPFEED_CUDA=ON -DCMAKE_UNITY_BUILD=ON \
     -DCMAKE_CUDA_ARCHITECTURES="$architecture" >/dev/null
   run cmake --build "$build" -j "$(build_jobs)" --target "${programs[@]}"
-  folder=$(mktemp -d)
+  folder=$(mktemp -d)   # not local: the trap runs behind this function
   trap 'rm -rf "$folder"' EXIT
   mkdir -p "$folder/bin" "$folder/lib" "$folder/bench" "$folder/scripts"
   for program in "${programs[@]}"; do strip -o "$folder/bin/$program" "$build/bin/$program"; done
@@ -86,6 +86,7 @@ run_all() {
   export LD_LIBRARY_PATH=$target/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   local bin=$target/bin data=$out/../gpu-graph kind
   rm -f "$out/results.json"
+  command -v nvidia-smi >/dev/null || die "no card here: there is no nvidia-smi; unpack the pack on the machine that has one"
   run nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/card.txt" || die "no card: nvidia-smi says so"
   [[ -e $data/meta.json ]] || run "$bin/hopfeed-partition" generate "$data" --nodes "$nodes" --edges "$edges" --features 100 --classes 47 --seed 1 --train-fraction 0.08 >/dev/null
   measured tests "$bin/gpu_device_test" --gtest_output=json:"$out/tests.json"
