@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/host_device.h"
+#include "gpu/device_views.h"
 
 namespace hopfeed::gpu {
 
@@ -21,15 +22,8 @@ struct DeviceIds {
   int num_parts = 0;
 
   HOPFEED_HOST_DEVICE std::int64_t original(std::int64_t node) const {
-    int lo = 0, hi = num_parts;
-    while (hi - lo > 1) {
-      const int mid = (lo + hi) / 2;
-      if (node >= partition_offsets[mid])
-        lo = mid;
-      else
-        hi = mid;
-    }
-    return parts[lo].first[(node - partition_offsets[lo]) * parts[lo].stride];
+    const int p = partition_of(partition_offsets, num_parts, node);
+    return parts[p].first[(node - partition_offsets[p]) * parts[p].stride];
   }
 };
 

@@ -18,6 +18,7 @@
 #include "core/maker/block_maker.h"
 #include "gpu/block_kernels.h"
 #include "gpu/device_array.h"
+#include "gpu/device_memory_budget.h"
 #include "gpu/device_room.h"
 #include "gpu/device_rows.h"
 #include "gpu/device_sampler.h"
@@ -178,8 +179,7 @@ class BlockMakerOn final : public BlockMaker {
                  .elements = attr.row_elements},
         .held = {},
         .place = GraphPlace::kHost};
-    for (std::size_t p = 0; name.store == Store::kNode && p < attr.parts.size(); ++p)
-      plan.held.push_back(device.held.rows(attr.partition_offsets[p + 1] - attr.partition_offsets[p]));
+    if (name.store == Store::kNode) plan.held = held_rows(device.held, attr.partition_offsets);
     memory_->rows.push_back(std::make_unique<DeviceRows<Backend>>(backend(), plan));
   }
 

@@ -12,34 +12,34 @@ namespace {
 using testing::DeviceCounts;
 using testing::DeviceKinds;
 
-int graphs() { return testing::num_random_graphs() / 5; }
+DeviceCounts rounds_of(DeviceKinds kinds, std::uint64_t seed) {
+  return testing::run_device_rounds({.graphs = testing::num_random_graphs() / 5,
+                                     .kinds = kinds,
+                                     .seed = seed,
+                                     .engine = testing::engine_of_any_order});
+}
+
+/// No batch went to the CPU, and they had edges.
+void expect_all_there(const DeviceCounts& counts) {
+  EXPECT_EQ(counts.there, 1u * testing::kBatches * counts.configurations);
+  EXPECT_GT(counts.edges, 100u * counts.configurations);
+}
 
 // With those behind it 1,750 configurations, six batches of each.
 TEST(DeviceSampler, OfUniformDraws_GivesWhatTheCpuGives) {
-  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
-                                                          .kinds = DeviceKinds::kUniform,
-                                                          .seed = 11,
-                                                          .engine = testing::engine_of_any_order});
-  EXPECT_EQ(counts.there, 1u * testing::kBatches * counts.configurations);
-  EXPECT_GT(counts.edges, 100u * counts.configurations);
+  const DeviceCounts counts = rounds_of(DeviceKinds::kUniform, 11);
+  expect_all_there(counts);
   EXPECT_GT(counts.replays, 1u * counts.configurations / 2) << "of batches that are not counted hop by hop";
 }
 
 TEST(DeviceSampler, OfExcludedEdges_GivesWhatTheCpuGives) {
-  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
-                                                          .kinds = DeviceKinds::kExcluded,
-                                                          .seed = 12,
-                                                          .engine = testing::engine_of_any_order});
-  EXPECT_EQ(counts.there, 1u * testing::kBatches * counts.configurations);
-  EXPECT_GT(counts.edges, 100u * counts.configurations);
+  const DeviceCounts counts = rounds_of(DeviceKinds::kExcluded, 12);
+  expect_all_there(counts);
 }
 
 // A third of all weights is zero, so that many rows give too few edges by rejection.
 TEST(DeviceSampler, OfWeightedDraws_GivesWhatTheCpuGives) {
-  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
-                                                          .kinds = DeviceKinds::kWeighted,
-                                                          .seed = 13,
-                                                          .engine = testing::engine_of_any_order});
+  const DeviceCounts counts = rounds_of(DeviceKinds::kWeighted, 13);
   EXPECT_EQ(counts.otherwise, 0u);
   EXPECT_GT(counts.there, counts.removed / 2);
   EXPECT_GT(counts.removed, 0u);
@@ -47,21 +47,13 @@ TEST(DeviceSampler, OfWeightedDraws_GivesWhatTheCpuGives) {
 
 // Some edge types have no times; their draws are uniform.
 TEST(DeviceSampler, OfTemporalDraws_GivesWhatTheCpuGives) {
-  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
-                                                          .kinds = DeviceKinds::kTemporal,
-                                                          .seed = 15,
-                                                          .engine = testing::engine_of_any_order});
-  EXPECT_EQ(counts.there, 1u * testing::kBatches * counts.configurations);
-  EXPECT_GT(counts.edges, 100u * counts.configurations);
+  const DeviceCounts counts = rounds_of(DeviceKinds::kTemporal, 15);
+  expect_all_there(counts);
 }
 
 TEST(DeviceSampler, OfTemporalDrawsWithExcludedEdges_GivesWhatTheCpuGives) {
-  const DeviceCounts counts = testing::run_device_rounds({.graphs = graphs(),
-                                                          .kinds = DeviceKinds::kTemporalExcluded,
-                                                          .seed = 16,
-                                                          .engine = testing::engine_of_any_order});
-  EXPECT_EQ(counts.there, 1u * testing::kBatches * counts.configurations);
-  EXPECT_GT(counts.edges, 100u * counts.configurations);
+  const DeviceCounts counts = rounds_of(DeviceKinds::kTemporalExcluded, 16);
+  expect_all_there(counts);
 }
 
 TEST(DeviceSampler, OnThreads_GivesWhatTheCpuGives) {

@@ -2,7 +2,7 @@
 // gradients. Composed they run on the CPU too, which is where they are held against each other.
 #include <gtest/gtest.h>
 
-#include "tests/trainer/random_edges.h"
+#include "tests/trainer/sage_case.h"
 #include "trainer/dequantised.h"
 #include "trainer/mean_aggregation.h"
 #include "trainer/numerics.h"
@@ -12,34 +12,13 @@
 namespace hopfeed {
 namespace {
 
-struct ComposedCase {
-  testing::Edges edges;
-  torch::Tensor x;
-  SageWeights weights;
-
-  ComposedCase(std::int64_t rows, std::int64_t sources, std::int64_t in, std::int64_t out, torch::Dtype dtype)
-      : edges(testing::random_edges(rows, sources, 6, static_cast<std::uint64_t>(rows + in))) {
-    torch::manual_seed(static_cast<std::uint64_t>(rows + out));
-    const auto random = [dtype](c10::IntArrayRef shape) {
-      return torch::randn(shape, dtype).requires_grad_();
-    };
-    x = random({sources, in});
-    weights = {.neighbours = random({out, in}), .bias = random({out}), .self = random({out, in})};
-  }
-  CompressedRows rows() const { return compress_rows(edges.edge_index, edges.rows, edges.sources); }
-  /// Of a sum of the outputs with random weights: for x, neighbours, bias and self.
-  std::vector<torch::Tensor> gradients(const torch::Tensor& out) const {
-    torch::manual_seed(99);
-    return torch::autograd::grad({(out * torch::randn_like(out)).sum()},
-                                 {x, weights.neighbours, weights.bias, weights.self});
-  }
-};
+using testing::SageCase;
 
 TEST(ComposedLayers, GiveTheFusedLayersValuesAndGradients) {
   for (const auto& [rows, sources, in, out] :
        {std::array<std::int64_t, 4>{40, 60, 3, 5}, {1, 1, 1, 1}, {700, 1'500, 17, 20}, {513, 600, 64, 7}}) {
     SCOPED_TRACE(::testing::Message() << rows << " rows, " << in << " to " << out);
-    const ComposedCase c(rows, sources, in, out, torch::kFloat64);
+    const SageCase c(rows, sources, in, out, torch::kFloat64);
     for (const Activation& activation : {Activation{}, Activation{.relu = true}}) {
       const torch::Tensor fused = sage_layer(c.x, c.rows(), c.weights, activation),
                           composed = composed_sage_layer(c.x, c.rows(), c.weights, activation);
@@ -52,20 +31,20 @@ TEST(ComposedLayers, GiveTheFusedLayersValuesAndGradients) {
 }
 
 TEST(ComposedLayers, InFloat32TheDifferenceIsRounding) {
-  const ComposedCase c(2'000, 5'000, 100, 64, torch::kFloat32);
+  const SageCase c(2'000, 5'000, 100, 64, torch::kFloat32);
   EXPECT_TRUE(torch::allclose(composed_sage_layer(c.x, c.rows(), c.weights, {}),
                               sage_layer(c.x, c.rows(), c.weights, {}), 1e-4, 1e-4));
 }
 
 TEST(ComposedLayers, ThePrefixOfRowsIsThatOfTheFusedLayer) {
-  const ComposedCase c(300, 400, 8, 6, torch::kFloat64);
+  const SageCase c(300, 400, 8, 6, torch::kFloat64);
   const CompressedRows some = c.rows().prefix(120);
   EXPECT_TRUE(torch::allclose(composed_sage_layer(c.x, some, c.weights, {}),
                               sage_layer(c.x, some, c.weights, {}), 1e-12, 1e-12));
 }
 
 TEST(ComposedLayers, WithoutTheEdgesRows_TheseAreMadeOfTheOffsets) {
-  const ComposedCase c(300, 400, 8, 6, torch::kFloat64);
+  const SageCase c(300, 400, 8, 6, torch::kFloat64);
   CompressedRows rows = c.rows();
   EXPECT_TRUE(torch::equal(rows.destinations(), c.edges.edge_index[1]));
   rows.row = torch::Tensor();
@@ -74,7 +53,7 @@ TEST(ComposedLayers, WithoutTheEdgesRows_TheseAreMadeOfTheOffsets) {
 }
 
 TEST(ComposedLayers, FilledRowsHaveTheirEdgesRowsNumberedAnew) {
-  const ComposedCase c(300, 400, 8, 6, torch::kFloat64);
+  const SageCase c(300, 400, 8, 6, torch::kFloat64);
   const FilledRows filled = FilledRows(c.rows()).below(200);
   EXPECT_LT(filled.ids.size(0), 200);
   EXPECT_TRUE(torch::equal(filled.places, filled.ids));
@@ -84,7 +63,7 @@ TEST(ComposedLayers, FilledRowsHaveTheirEdgesRowsNumberedAnew) {
 }
 
 TEST(ComposedLayers, WithoutEdgesOrRowsTheyAreTheSelfMap) {
-  const ComposedCase c(3, 5, 4, 2, torch::kFloat64);
+  const SageCase c(3, 5, 4, 2, torch::kFloat64);
   const CompressedRows none = compress_rows(torch::empty({2, 0}, torch::kInt64), 3, 5);
   const torch::Tensor self = torch::linear(c.x.narrow(0, 0, 3), c.weights.self, c.weights.bias);
   EXPECT_TRUE(torch::allclose(composed_sage_layer(c.x, none, c.weights, {}), self));
@@ -92,7 +71,7 @@ TEST(ComposedLayers, WithoutEdgesOrRowsTheyAreTheSelfMap) {
 }
 
 TEST(ComposedLayers, UnderAutocast_ProductsAreBfloat16AndMeansFloat32) {
-  const ComposedCase c(300, 400, 16, 12, torch::kFloat32);
+  const SageCase c(300, 400, 16, 12, torch::kFloat32);
   const torch::Tensor exact = sage_layer(c.x, c.rows(), c.weights, {.relu = true});
   const PrecisionScope scope(torch::kCPU, Precision::kBf16);
   EXPECT_FALSE(fused_layers_take(c.x));

@@ -3,27 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/trainer/random_edges.h"
+#include "tests/trainer/sage_case.h"
 #include "trainer/relu_dropout.h"
 
 namespace hopfeed {
 namespace {
 
-struct Case {
-  testing::Edges edges;
-  torch::Tensor x;
-  SageWeights weights;
-
-  Case(std::int64_t rows, std::int64_t sources, std::int64_t in, std::int64_t out, torch::Dtype dtype)
-      : edges(testing::random_edges(rows, sources, 6, static_cast<std::uint64_t>(rows + in))) {
-    torch::manual_seed(static_cast<std::uint64_t>(rows + out));
-    const auto random = [dtype](c10::IntArrayRef shape) {
-      return torch::randn(shape, dtype).requires_grad_();
-    };
-    x = random({sources, in});
-    weights = {.neighbours = random({out, in}), .bias = random({out}), .self = random({out, in})};
-  }
-  CompressedRows rows() const { return compress_rows(edges.edge_index, edges.rows, edges.sources); }
+struct Case : testing::SageCase {
+  using SageCase::SageCase;
   torch::Tensor layer(const Activation& activation) const {
     return sage_layer(x, rows(), weights, activation);
   }
@@ -36,12 +23,6 @@ struct Case {
     const torch::Tensor mean = zeros.index_add(0, edges.edge_index[1], messages) / degree;
     return torch::linear(mean, weights.neighbours, weights.bias) +
            torch::linear(x.narrow(0, 0, edges.rows), weights.self);
-  }
-  /// Of a sum of the outputs with random weights: for x, neighbours, bias and self.
-  std::vector<torch::Tensor> gradients(const torch::Tensor& out) const {
-    torch::manual_seed(99);
-    return torch::autograd::grad({(out * torch::randn_like(out)).sum()},
-                                 {x, weights.neighbours, weights.bias, weights.self});
   }
 };
 
