@@ -179,14 +179,20 @@ void SlotPool::serve_grants() {
   control.grants_pending.store(0);
 }
 
+std::size_t SlotPool::held_bytes() const {
+  std::size_t bytes = 0;
+  for (std::uint32_t slot = 0; slot < num_slots(); ++slot)
+    if (word(slot).state == SlotState::kHeld) bytes += view_.slot(slot).granted.load();
+  return bytes;
+}
+
 std::optional<SlotPool::Stuck> SlotPool::stuck(std::uint64_t sequence) const {
-  Stuck result;
+  Stuck result{.held = held_bytes()};
   if (!leaving_.empty()) return {};  // their memory comes back by itself
   std::size_t free_bytes = 0;
   std::optional<std::uint32_t> found;
   for (std::uint32_t slot = 0; slot < num_slots(); ++slot) {
     const SlotState state = word(slot).state;
-    if (state == SlotState::kHeld) result.held += view_.slot(slot).granted.load();
     if (ready(slot)) result.ready += view_.slot(slot).granted.load();
     if (state == SlotState::kFree) free_bytes += view_.slot(slot).granted.load();
     const bool in_flight = state == SlotState::kFilling || state == SlotState::kReady;

@@ -101,10 +101,14 @@ class SlotPool {
   std::optional<Stuck> stuck(std::uint64_t sequence) const;
 
   std::uint32_t num_slots() const { return view_.shape().num_slots; }
+  /// That all slots may hold.
+  std::size_t channel_size() const { return options_.channel_size; }
   /// By the caller.
   std::uint32_t num_held() const {
     return count(SlotState::kHeld) - static_cast<std::uint32_t>(leaving_.size());
   }
+  /// Bytes of them.
+  std::size_t held_bytes() const;
   /// FREE slots, the last freed at the back.
   const std::vector<std::uint32_t>& free_order() const { return free_; }
   /// Bytes granted to all slots.

@@ -78,7 +78,8 @@ ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, Datas
       meta_(std::move(meta)),
       deal_(options.deal),
       num_seeds_(num_seeds),
-      patience_(patience) {
+      patience_(patience),
+      while_waiting_(options.while_waiting) {
   check_deal(deal_, num_seeds_);
 }
 
@@ -132,7 +133,10 @@ std::optional<Batch> ChannelStream::next() {
   require_own_process();
   if (!taken_) {
     position_of_taken_ = channel_->next_position();
-    taken_ = channel_->next(patience_, monotonic_now(), [this] { work(); });
+    taken_ = channel_->next(patience_, monotonic_now(), [this] {
+      work();
+      if (while_waiting_) while_waiting_();
+    });
   }
   if (!taken_) return {};
   if (!lease_) lease_ = lease_of(*taken_);

@@ -4,6 +4,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,6 +31,7 @@ class ChannelStream : public BatchStream {
     return taken_ ? position_of_taken_ : channel_->next_position();
   }
   StreamStats stats() const override;
+  bool crowded() const override { return channel_->crowded(); }
   const BatchSpec& spec() const override { return spec_; }
   const DealOptions& deal() const override { return deal_; }
   const DatasetMeta& meta() const override { return meta_; }
@@ -72,7 +74,8 @@ class ChannelStream : public BatchStream {
   const DealOptions deal_;
   const std::int64_t num_seeds_;
   const std::chrono::milliseconds patience_;
-  PinnedMemory* pinned_slots_ = nullptr;  // the host's memory, where slots are pinned
+  const std::function<void()> while_waiting_;  // LoaderOptions'; may be none
+  PinnedMemory* pinned_slots_ = nullptr;       // the host's memory, where slots are pinned
   std::shared_ptr<ChannelHost> host_;
   std::shared_ptr<LoaderChannel> channel_;
   std::optional<BatchCompleter> completer_;

@@ -34,6 +34,7 @@ std::int64_t Loader::steps() const { return stream_->steps(); }
 std::int64_t Loader::num_seeds() const { return stream_->num_seeds(); }
 std::int64_t Loader::next_position() const { return stream_->next_position(); }
 StreamStats Loader::stats() const { return stream_->stats(); }
+bool Loader::crowded() const { return stream_->crowded(); }
 const BatchSpec& Loader::spec() const { return stream_->spec(); }
 const DealOptions& Loader::deal() const { return stream_->deal(); }
 const DatasetMeta& Loader::meta() const { return stream_->meta(); }

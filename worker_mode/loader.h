@@ -46,6 +46,9 @@ struct LoaderOptions {
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.
   std::function<void(const BatchRecord&)> observer = nullptr;
+  /// Called about ten times a second while next() waits, by the thread that waits, with no lock held. What it
+  /// throws leaves next(); no batch is lost by it. For callers that have to look for signals themselves.
+  std::function<void()> while_waiting = nullptr;
 };
 
 class Loader final : public BatchStream {
@@ -62,6 +65,7 @@ class Loader final : public BatchStream {
   std::int64_t num_seeds() const override;
   std::int64_t next_position() const override;
   StreamStats stats() const override;
+  bool crowded() const override;
   const BatchSpec& spec() const override;
   const DealOptions& deal() const override;
   const DatasetMeta& meta() const override;

@@ -214,6 +214,12 @@ StreamStats LoaderChannel::stats() const {
           .tiers = tiers_of(view)};
 }
 
+bool LoaderChannel::crowded() const {
+  const MutexLock lock(host_->mutex);
+  const SlotPool& pool = host_->pool();
+  return 2 * pool.num_held() > pool.num_slots() || 2 * pool.held_bytes() > pool.channel_size();
+}
+
 // ---- any thread
 
 void LoaderChannel::release(std::uint32_t slot) noexcept {

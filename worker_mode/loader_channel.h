@@ -52,6 +52,8 @@ class LoaderChannel {
   std::int64_t steps() const;
   std::int64_t next_position() const;
   StreamStats stats() const;
+  /// As BatchStream::crowded.
+  bool crowded() const;
 
   // ---- any thread
   void release(std::uint32_t slot) noexcept;

@@ -43,6 +43,7 @@ std::int64_t RemoteLoader::steps() const { return stream_->steps(); }
 std::int64_t RemoteLoader::num_seeds() const { return stream_->num_seeds(); }
 std::int64_t RemoteLoader::next_position() const { return stream_->next_position(); }
 StreamStats RemoteLoader::stats() const { return stream_->stats(); }
+bool RemoteLoader::crowded() const { return stream_->crowded(); }
 const BatchSpec& RemoteLoader::spec() const { return stream_->spec(); }
 const DealOptions& RemoteLoader::deal() const { return stream_->deal(); }
 const DatasetMeta& RemoteLoader::meta() const { return stream_->meta(); }

@@ -31,6 +31,7 @@ class RemoteLoader final : public BatchStream {
   std::int64_t num_seeds() const override;
   std::int64_t next_position() const override;
   StreamStats stats() const override;
+  bool crowded() const override;
   const BatchSpec& spec() const override;
   const DealOptions& deal() const override;
   const DatasetMeta& meta() const override;

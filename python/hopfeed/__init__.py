@@ -1,0 +1,38 @@
+"""hopfeed: mini-batches of graph neighbourhoods for GNN training.
+
+``hopfeed.pyg`` has PyG's loaders with hopfeed behind them, ``hopfeed.torch.Loader`` gives torch tensors and
+``hopfeed.Loader`` NumPy arrays.
+"""
+
+from hopfeed.batch import Batch, Block
+from hopfeed.dataset import Dataset
+from hopfeed.errors import (
+    CorruptError,
+    DeadlineError,
+    Error,
+    InputOutputError,
+    InvalidError,
+    NoSpaceError,
+    NotFoundError,
+    PeerDiedError,
+    UnsupportedError,
+    VersionError,
+)
+from hopfeed.loader import Loader
+
+__all__ = [
+    "Batch",
+    "Block",
+    "CorruptError",
+    "Dataset",
+    "DeadlineError",
+    "Error",
+    "InputOutputError",
+    "InvalidError",
+    "Loader",
+    "NoSpaceError",
+    "NotFoundError",
+    "PeerDiedError",
+    "UnsupportedError",
+    "VersionError",
+]

@@ -1,0 +1,187 @@
+"""A dataset folder, opened for reading: arrays are mapped when they are first asked for, and nothing is copied."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopfeed import _core
+from hopfeed.errors import InvalidError, NotFoundError
+
+Array = np.ndarray[Any, Any]
+
+
+class Dataset:
+    """What ``hopfeed-partition`` has made.
+
+    Nodes have original ids, those of the graph that was imported, and users see no others. Rows lie in another order
+    (by partition, then by falling hotness); :class:`Rows` hides that.
+
+    Args:
+        folder: the dataset's folder.
+
+    Raises:
+        NotFoundError: it is no dataset folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "meta.json"
+        try:
+            self.meta: dict[str, Any] = json.loads(path.read_text())
+        except OSError as error:
+            raise NotFoundError(f"{self.folder} is no dataset: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """As the dataset was called when it was made."""
+        return str(self.meta["name"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the imported content, however it was cut: 32 hex digits."""
+        return str(self.meta["fingerprint"])
+
+    @property
+    def num_partitions(self) -> int:
+        """Of the cut."""
+        return int(self.meta["partitions"])
+
+    @property
+    def node_types(self) -> list[str]:
+        """Names of the node types."""
+        return [node["name"] for node in self.meta["node_types"]]
+
+    @property
+    def edge_types(self) -> list[tuple[str, str, str]]:
+        """(source type, relation, destination type) of the edge types."""
+        return [(edge["src"], edge["rel"], edge["dst"]) for edge in self.meta["edge_types"]]
+
+    def num_nodes(self, node_type: str | None = None) -> int:
+        """Of a node type; of the first without a name."""
+        return int(self._node(node_type)["count"])
+
+    def num_edges(self, edge_type: tuple[str, str, str] | None = None) -> int:
+        """Of an edge type; of the first without a name."""
+        return int(self._edge(edge_type)["count"])
+
+    def num_classes(self, node_type: str | None = None) -> int:
+        """Of the labels ``y``; 0 where there are none."""
+        return int(self._node(node_type).get("num_classes", 0))
+
+    def attrs(self, node_type: str | None = None) -> list[str]:
+        """Names of the attributes of a node type."""
+        return [attr["name"] for attr in self._node(node_type)["attrs"]]
+
+    def attr(self, name: str, node_type: str | None = None) -> Rows:
+        """Rows of a node attribute. Raises ``NotFoundError`` naming what there is."""
+        node = self._node(node_type)
+        meta = next((attr for attr in node["attrs"] if attr["name"] == name), None)
+        if meta is None:
+            raise NotFoundError(f"node type '{node['name']}' has no attribute '{name}'; it has {self.attrs(node['name'])}")
+        parts = [self._part(part, f"nodes/{node['name']}/{name}.npy") for part in range(self.num_partitions)]
+        return Rows(meta, parts, self._new_ids(node["name"]), np.asarray(node["partition_offsets"]))
+
+    def split(self, name: str, node_type: str | None = None) -> Array:
+        """Ids of a split, int64 [S]. Raises ``NotFoundError`` naming what there is."""
+        node = self._node(node_type)
+        if name not in node["splits"]:
+            raise NotFoundError(f"node type '{node['name']}' has no split '{name}'; it has {list(node['splits'])}")
+        return self._map(f"splits/{node['name']}/{name}.npy")
+
+    def partition_of(self, ids: Any, node_type: str | None = None) -> Array:
+        """Which partition has each of these nodes: int64, shaped as ``ids``."""
+        node = self._node(node_type)
+        dataset_ids = self._new_ids(node["name"])[_checked(ids, int(node["count"]))]
+        return np.searchsorted(np.asarray(node["partition_offsets"]), dataset_ids, side="right") - 1
+
+    def _node(self, name: str | None) -> dict[str, Any]:
+        nodes = self.meta["node_types"]
+        found = nodes[0] if name is None else next((node for node in nodes if node["name"] == name), None)
+        if found is None:
+            raise NotFoundError(f"there is no node type '{name}'; there are {self.node_types}")
+        return found
+
+    def _edge(self, key: tuple[str, str, str] | None) -> dict[str, Any]:
+        edges = self.meta["edge_types"]
+        if key is None:
+            return edges[0]
+        if tuple(key) not in self.edge_types:
+            raise NotFoundError(f"there is no edge type {key}; there are {self.edge_types}")
+        return edges[self.edge_types.index(tuple(key))]
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        return {}
+
+    def _map(self, path: str) -> Array:
+        if path not in self._arrays:
+            array = np.load(self.folder / path, mmap_mode="r")
+            if array.size:  # a truncation of the file becomes an error, not a death
+                _core.note_mapped_file(array.ctypes.data, array.nbytes, str(self.folder / path))
+            self._arrays[path] = array
+        return self._arrays[path]
+
+    def _part(self, part: int, path: str) -> Array:
+        return self._map(f"part-{part:04d}/{path}")
+
+    def _new_ids(self, node_type: str) -> Array:
+        return self._map(f"nodes/{node_type}/new_ids.npy")
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{name}={self.num_nodes(name)}" for name in self.node_types)
+        edges = ", ".join(f"{'__'.join(edge)}={self.num_edges(edge)}" for edge in self.edge_types)
+        return f"Dataset({self.name}: nodes {nodes}; edges {edges}; partitions {self.num_partitions})"
+
+
+class Rows:
+    """Rows of an attribute by original id: ``rows[ids]`` reads these rows alone.
+
+    Attributes:
+        shape: of all rows.
+        dtype: of NumPy; bfloat16 is uint16 there, and rows with a scale (int8, int4) are uint8 with it.
+    """
+
+    def __init__(self, meta: dict[str, Any], parts: list[Array], new_ids: Array, offsets: Array) -> None:
+        self._parts, self._new_ids, self._offsets = parts, new_ids, offsets
+        row = tuple(meta["shape"])
+        elements = int(np.prod(row)) if row else 1
+        scaled = meta["element_type"] in ("int8_scaled", "int4_scaled")
+        width = parts[0].shape[1] if parts[0].ndim > 1 else 1
+        self._elements = width if scaled else elements  # of a row as it lies there, without what pads it
+        self._row = (width,) if scaled else row
+        self.shape = (len(new_ids), *self._row)
+        self.dtype = parts[0].dtype
+
+    def __len__(self) -> int:
+        return len(self._new_ids)
+
+    def __getitem__(self, ids: Any) -> Array:
+        if isinstance(ids, slice):
+            ids = np.arange(len(self))[ids]
+        wanted = _checked(ids, len(self))
+        rows = np.atleast_1d(np.asarray(self._new_ids[wanted]))
+        partition = np.searchsorted(self._offsets, rows, side="right") - 1
+        out = np.empty((rows.size, self._elements), self.dtype)
+        for part, stored in enumerate(self._parts):
+            here = partition == part
+            if here.any():
+                stored = stored.reshape(len(stored), -1)
+                out[here] = stored[rows[here] - self._offsets[part], : self._elements]
+        return out.reshape((*np.shape(wanted), *self._row))
+
+
+def _checked(ids: Any, count: int) -> Array:
+    array = np.asarray(ids)
+    if array.dtype.kind == "b" and array.shape == (count,):
+        return np.flatnonzero(array)
+    if array.dtype.kind not in "iu":
+        raise InvalidError(f"ids are {array.dtype.name}; give whole numbers, or a mask of {count} bools")
+    if array.size and not (0 <= int(array.min()) and int(array.max()) < count):
+        raise InvalidError(f"ids has {int(array.min() if array.min() < 0 else array.max())}; nodes are from 0 to {count - 1}")
+    return array

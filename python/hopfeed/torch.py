@@ -1,0 +1,28 @@
+"""hopfeed's loader for torch: batches of tensors, as an ``IterableDataset``.
+
+It can be iterated as it is, or given to ``torch.utils.data.DataLoader(loader, batch_size=None)`` or to Lightning.
+``num_workers`` is an argument of this loader, not of the DataLoader: hopfeed has its own workers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.utils.data import IterableDataset
+
+import hopfeed.loader
+from hopfeed import _core
+from hopfeed.batch import Batch
+
+
+class Loader(hopfeed.loader.Loader, IterableDataset):  # type: ignore[misc]
+    """``hopfeed.Loader`` with torch tensors in place of NumPy arrays."""
+
+    _torch = True
+
+    def _convert(self, batch: _core.Batch) -> Batch:
+        if self._options.get("device_batches"):
+            batch.used_on(torch.cuda.current_stream().cuda_stream)
+        return super()._convert(batch)
+
+
+__all__ = ["Loader"]

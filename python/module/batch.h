@@ -1,0 +1,32 @@
+// A batch as Python holds it. Its arrays are views of the slot that it lies in; each keeps the batch, and so
+// the slot, until it is gone.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "core/batch/aligned_block.h"
+#include "core/stream/batch.h"
+
+namespace hopfeed::python {
+
+class PythonBatch {
+ public:
+  /// `copy`: its bytes are copied, and the slot is free again at once.
+  PythonBatch(Batch batch, bool copy);
+
+  const BatchView& view() const { return view_; }
+  /// Null: it lies in memory of the host.
+  const DeviceForm* device_form() const { return batch_ ? batch_->device_form() : nullptr; }
+  bool is_copy() const { return !batch_; }
+  /// Batch::used_on, `stream` as an integer (torch.cuda.Stream.cuda_stream).
+  void used_on(std::uintptr_t stream) const;
+
+ private:
+  std::optional<Batch> batch_;  // none: its bytes are here
+  AlignedBlock copy_;
+  BatchView view_;
+};
+
+/// The class Batch.
+void bind_batch(nanobind::module_& module);
+
+}  // namespace hopfeed::python

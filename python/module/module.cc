@@ -1,0 +1,27 @@
+// hopfeed._core: what Python needs of the C++ library. hopfeed/*.py is what people use.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "core/base/mapped_ranges.h"
+#include "core/maker/batch_spec.h"
+#include "python/module/batch.h"
+#include "python/module/errors.h"
+#include "python/module/stream.h"
+#include "python/module/truncated_files.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ library of hopfeed; use the package's own modules.";
+  hopfeed::python::register_errors();
+  hopfeed::python::survive_truncated_files();
+  hopfeed::python::bind_batch(module);
+  hopfeed::python::bind_stream(module);
+  module.def(
+      "note_mapped_file",
+      [](std::uintptr_t begin, std::size_t bytes, const std::string& path) {
+        hopfeed::note_mapped_range(reinterpret_cast<const std::byte*>(begin), bytes, path);
+      },
+      nb::arg("begin"), nb::arg("bytes"), nb::arg("path"),
+      "A file that this process maps for good: a truncation of it is an error and no death.");
+}
