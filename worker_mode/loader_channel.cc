@@ -217,7 +217,7 @@ StreamStats LoaderChannel::stats() const {
 bool LoaderChannel::crowded() const {
   const MutexLock lock(host_->mutex);
   const SlotPool& pool = host_->pool();
-  return 2 * pool.num_held() > pool.num_slots() || 2 * pool.held_bytes() > pool.channel_size();
+  return 4 * pool.num_held() > 3 * pool.num_slots() || 4 * pool.held_bytes() > 3 * pool.channel_size();
 }
 
 // ---- any thread

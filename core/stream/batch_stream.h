@@ -64,8 +64,8 @@ class BatchStream {
   /// The first position not consumed by the rounds handed out: what a checkpoint stores.
   virtual std::int64_t next_position() const = 0;
   virtual StreamStats stats() const = 0;
-  /// Whether the caller views so many batches that next() may soon have to refuse: more than half of the
-  /// slots or of the memory. Who copies the batch then and drops it goes on without end.
+  /// Whether the caller views so many batches that next() may soon have to refuse: more than three
+  /// quarters of the slots or of the memory. Who copies the batch then and drops it goes on without end.
   virtual bool crowded() const { return false; }
 
   /// What decides the batches' bytes, and who gets which of them.

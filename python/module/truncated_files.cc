@@ -45,12 +45,15 @@ void hand_on(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
+    const bool sent = info->si_code <= 0;  // by kill() or raise()
+    if (sent && before.sa_handler == SIG_IGN) return;
     ::signal(SIGBUS, SIG_DFL);  // the instruction runs again, and now it kills
+    if (sent) ::raise(SIGBUS);
   }
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
-  const char* path = mapped_path_at(info->si_addr);
+  const char* path = info->si_code > 0 ? mapped_path_at(info->si_addr) : nullptr;
   if (path == nullptr) return hand_on(signal, info, context);
   auto* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(page_bytes - 1));
   if (mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)

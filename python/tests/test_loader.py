@@ -1,0 +1,190 @@
+"""hopfeed.Loader: epochs, states, ranks, types, and what wrong arguments are told."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hopfeed
+
+
+def digests(loader: hopfeed.Loader) -> list[int]:
+    return [batch.digest() for batch in loader]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_are_rows_of_the_dataset_and_edges_join_their_nodes(small: Path, workers: int) -> None:
+    dataset = hopfeed.Dataset(small)
+    with hopfeed.Loader(small, fanouts=[4, 3], batch_size=100, num_workers=workers, edge_ids=True) as loader:
+        assert len(loader) == 5 and loader.num_seeds == 500
+        seen = []
+        for batch in loader:
+            assert (dataset.attr("x")[batch.n_id] == batch.x).all()
+            assert batch.edge_index.max() < len(batch.n_id)
+            assert batch.num_sampled_nodes.sum() == len(batch.n_id)
+            assert batch.num_sampled_edges.sum() == batch.edge_index.shape[1] == len(batch.e_id)
+            seen.append(batch.n_id[: len(batch.input_id)].copy())
+        assert sorted(np.concatenate(seen)) == sorted(dataset.split("train"))
+
+
+def test_an_epoch_is_the_same_whoever_makes_it_and_the_next_one_is_another(small: Path) -> None:
+    arguments = dict(fanouts=[4, 3], batch_size=100, seed=7)
+    with hopfeed.Loader(small, num_workers=0, **arguments) as one, hopfeed.Loader(small, num_workers=2, **arguments) as two:
+        first, second = digests(one), digests(one)
+        assert [digests(two), digests(two)] == [first, second]
+        assert first != second
+    with hopfeed.Loader(small, num_workers=0, epoch=1, **arguments) as later:
+        assert digests(later) == second
+    with hopfeed.Loader(small, num_workers=0, **(arguments | {"seed": 8})) as other:
+        assert digests(other) != first
+
+
+def test_ranks_share_an_epoch(small: Path) -> None:
+    parts = []
+    for rank in range(3):
+        with hopfeed.Loader(small, fanouts=[2], batch_size=50, rank=rank, world_size=3, num_workers=0) as loader:
+            assert len(loader) == len(list(loader)) == 4
+            parts += [batch.input_id.copy() for batch in loader]
+    assert sorted(np.concatenate(parts)) == list(range(500))
+
+
+def test_an_iteration_goes_on_from_its_state_also_with_another_world_size(small: Path) -> None:
+    arguments = dict(fanouts=[4, 3], batch_size=50, num_workers=0, seed=3)
+    with hopfeed.Loader(small, **arguments) as loader:
+        whole = digests(loader)
+        again = iter(loader)
+        for _ in range(4):
+            next(again)
+        state = pickle.loads(pickle.dumps(loader.state_dict()))
+        rest = [batch.digest() for batch in again]
+        assert loader.state_dict() | {"spec": None} == {"version": 1, "epoch": 2, "position": 0, "spec": None}
+    assert (state["epoch"], state["position"]) == (1, 200)
+    with hopfeed.Loader(small, **arguments) as resumed:
+        resumed.load_state_dict(state)
+        assert digests(resumed) == rest
+        assert digests(resumed) != whole  # epoch 2
+    both: list[int] = [0] * 6
+    for rank in range(2):
+        with hopfeed.Loader(small, rank=rank, world_size=2, **arguments) as half:
+            half.load_state_dict(state)
+            both[rank::2] = digests(half)
+    assert both == rest
+    with hopfeed.Loader(small, **(arguments | {"seed": 4})) as other, pytest.raises(hopfeed.InvalidError, match="seed is"):
+        other.load_state_dict(state)
+
+
+def test_an_older_iterator_says_that_a_newer_one_has_begun(small: Path) -> None:
+    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
+        older = iter(loader)
+        next(older)
+        next(iter(loader))
+        with pytest.raises(hopfeed.InvalidError, match="another iteration"):
+            next(older)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_who_holds_all_batches_gets_copies_and_is_told_once(small: Path, workers: int) -> None:
+    with hopfeed.Loader(small, fanouts=[4, 3], batch_size=20, num_workers=workers) as loader:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            held = list(loader)
+        assert len(held) == 25 and len(told) == 1 and "copied" in str(told[0].message)
+        assert held[-1].is_copy and not held[0].is_copy
+        values = [batch.x.copy() for batch in held]
+    with hopfeed.Loader(small, fanouts=[4, 3], batch_size=20, num_workers=0) as loader, warnings.catch_warnings():
+        warnings.simplefilter("error")  # nobody who drops them is told
+        for batch, value in zip(loader, values):
+            assert (batch.x == value).all()
+
+
+def test_types_have_stores_of_their_own(typed: Path) -> None:
+    with hopfeed.Loader(
+        typed, fanouts=[3, 2], edge_fanouts={("user", "likes", "item"): [2, 2]}, node_type="item", seeds=np.arange(40),
+        batch_size=10, num_workers=0,
+    ) as loader:
+        dataset = hopfeed.Dataset(typed)
+        for batch in loader:
+            assert batch["user"].x.shape == (len(batch["user"].n_id), 4)
+            assert (dataset.attr("x", "user")[batch["user"].n_id] == batch["user"].x).all()
+            assert batch["user", "likes", "item"].edge_index.max() < len(batch["user"].n_id)
+            with pytest.raises(AttributeError, match="several types"):
+                batch.n_id
+            blocks = batch.to_blocks()
+            assert len(blocks) == 2
+            assert blocks[-1].num_dst["item"] == 10 and blocks[0].num_dst["item"] == len(blocks[1].src_ids["item"])
+
+
+def test_links_have_labels_and_negatives(small: Path) -> None:
+    rng = np.random.default_rng(1)
+    links = rng.integers(0, 2000, (300, 2))
+    with hopfeed.Loader(
+        small, edge_type="to", links=links, negatives="binary", amount=2, fanouts=[3], batch_size=100, num_workers=0
+    ) as loader:
+        for batch in loader:
+            assert batch.edge_label_index.shape == (2, 300)
+            assert batch.edge_label.tolist() == [1.0] * 100 + [0.0] * 200
+            ends = batch.n_id[batch.edge_label_index[:, :100]]
+            assert (ends == links[batch.input_id].T).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": "many"}, "batch_size is 'many' .str.; give a whole number"),
+        ({"fanouts": [0]}, "fanouts"),
+        ({"fanouts": "15,10"}, "fanouts"),
+        ({"fanout": [5]}, "no option 'fanout'"),
+        ({"seeds": [5000]}, "5000"),
+        ({"seeds": [[1, 2]]}, r"seeds is int64 \[1, 2\]; give an array of int64 with 1 dimension"),
+        ({"seeds": [0.5]}, "seeds is float64"),
+        ({"seed_mask": [True]}, "mask"),
+        ({"split": "training"}, "training"),
+        ({"node_type": "paper"}, "paper"),
+        ({"attrs": ["z"]}, "z"),
+        ({"weight": "w"}, "w"),
+        ({"rank": 1}, "rank and world_size go together"),
+        ({"rank": 2, "world_size": 2}, "rank"),
+        ({"distributed": True, "rank": 0, "world_size": 1}, "distributed"),
+        ({"links": [[1, 2, 3]], "edge_type": "to"}, "links"),
+        ({"edge_type": "from"}, "from"),
+        ({"subgraph": "half"}, "half"),
+        ({"batch_deadline": "soon"}, "batch_deadline"),
+        ({"graph_mode": "tpu"}, "tpu"),
+        ({"seed": -1}, "seed is -1"),
+        ({"num_workers": -1}, "num_workers"),
+    ],
+)
+def test_a_wrong_argument_is_one_error_that_names_it(small: Path, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(hopfeed.Error, match=message):
+        hopfeed.Loader(small, **({"num_workers": 0} | arguments))
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(hopfeed.NotFoundError, match="nothing-there"):
+        hopfeed.Loader(tmp_path / "nothing-there")
+    with pytest.raises(hopfeed.InvalidError, match="dataset is missing"):
+        hopfeed.Loader()
+    with pytest.raises(hopfeed.Error, match="127.0.0.1"):
+        hopfeed.Loader(servers=["127.0.0.1:1"], connect_timeout=0.5, reconnect_deadline=1)
+
+
+def test_a_dataset_reads_rows_splits_and_partitions(small: Path, tmp_path: Path) -> None:
+    from conftest import partition
+
+    cut = tmp_path / "cut"
+    partition("partition", small, cut, "--parts", 3)
+    one, three = hopfeed.Dataset(small), hopfeed.Dataset(cut)
+    ids = np.arange(2000)
+    assert (one.attr("x")[ids] == three.attr("x")[:]).all() and one.attr("x").shape == (2000, 8)
+    assert (one.split("train") == three.split("train")).all()
+    assert one.fingerprint == three.fingerprint and three.num_partitions == 3
+    assert set(three.partition_of(ids)) == {0, 1, 2}
+    with pytest.raises(hopfeed.NotFoundError, match="'w'"):
+        one.attr("w")
+    with pytest.raises(hopfeed.InvalidError, match="2000"):
+        one.attr("x")[[2000]]
