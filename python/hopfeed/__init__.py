@@ -19,6 +19,7 @@ from hopfeed.errors import (
     VersionError,
 )
 from hopfeed.loader import Loader
+from hopfeed.to_pyg import to_pyg
 
 __all__ = [
     "Batch",
@@ -35,4 +36,5 @@ __all__ = [
     "PeerDiedError",
     "UnsupportedError",
     "VersionError",
+    "to_pyg",
 ]

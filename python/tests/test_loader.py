@@ -182,6 +182,10 @@ def test_a_dataset_reads_rows_splits_and_partitions(small: Path, tmp_path: Path)
     ids = np.arange(2000)
     assert (one.attr("x")[ids] == three.attr("x")[:]).all() and one.attr("x").shape == (2000, 8)
     assert (one.split("train") == three.split("train")).all()
+    assert (one.edge_index() == three.edge_index()).all() and one.edge_index().shape == (2, one.num_edges())
+    with hopfeed.Loader(cut, fanouts=[-1], seeds=ids, batch_size=2000, num_workers=0, edge_ids=True) as loader:
+        (batch,) = loader
+        assert (batch.n_id[batch.edge_index] == one.edge_index()[:, batch.e_id]).all()
     assert one.fingerprint == three.fingerprint and three.num_partitions == 3
     assert set(three.partition_of(ids)) == {0, 1, 2}
     with pytest.raises(hopfeed.NotFoundError, match="'w'"):
