@@ -3,7 +3,7 @@
 
 Usage: count_results.py FOLDER...
 
-Each FOLDER holds ctest.xml (ctest --output-junit) and, per GoogleTest program, gtest/<ctest name>.xml. A program counts
+Each FOLDER holds ctest.xml (ctest --output-junit) and, per GoogleTest program or run of pytest, gtest/<ctest name>.xml. A program counts
 by its cases; where it died before it wrote them, or is no GoogleTest program, it counts as one. A folder without
 ctest.xml, which is what a failed build leaves, counts as one failure. Prints failures, skips with their reasons and at
 the end "N passed, N failed, N skipped"; exits 1 if anything failed.
@@ -37,11 +37,11 @@ def reason(skipped):
 def add_gtest(counts, prefix, root):
     for case in root.iter("testcase"):
         name = f"{prefix}: {case.get('classname')}.{case.get('name')}"
-        if case.find("failure") is not None:
+        if case.find("failure") is not None or case.find("error") is not None:
             counts.failed.append(name)
         elif (skipped := case.find("skipped")) is not None:
             counts.skipped.append(f"{name} ({reason(skipped)})")
-        elif case.get("status") == "run":
+        elif case.get("status", "run") == "run":   # pytest writes no status
             counts.passed += 1
 
 

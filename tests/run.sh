@@ -16,6 +16,7 @@ Usage: tests/run.sh [PART... | all]
   asan          the folders without Torch under AddressSanitizer and UndefinedBehaviorSanitizer, with assertions
   tsan          those of them that have threads under ThreadSanitizer
   gpus          the kernels compile for sm_80, sm_90, sm_100 and sm_120, and as PTX; skipped where nvcc is not
+  python        the wheel, as pip makes it: with NumPy alone, with torch and PyG, its lifetimes under AddressSanitizer, its examples
   fuzz          the readers of datasets, batches, frames, logins and specs and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
@@ -28,8 +29,8 @@ HELP
 parts=()
 for argument in "$@"; do
   case $argument in
-    release | determinism | lint | asan | tsan | gpus | fuzz | dev) parts+=("$argument") ;;
-    all) parts+=(release determinism lint asan tsan gpus fuzz) ;;
+    release | determinism | lint | asan | tsan | gpus | fuzz | python | dev) parts+=("$argument") ;;
+    all) parts+=(release determinism lint asan tsan gpus fuzz python) ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
   esac
@@ -45,7 +46,7 @@ fi
 cd "$root" || exit
 step "Installing what is missing"
 setup_options=(--without-torch)
-[[ ! " ${parts[*]} " =~ " "(release|determinism)" " ]] || setup_options=()
+[[ ! " ${parts[*]} " =~ " "(release|determinism|python)" " ]] || setup_options=()
 [[ ! " ${parts[*]} " =~ " "(lint|fuzz)" " ]] || setup_options+=(--with-clang)
 scripts/setup.sh "${setup_options[@]}" || exit
 
@@ -108,6 +109,7 @@ for part in "${parts[@]}"; do
   case $part in
     determinism) compare_builds "$folder" ;;
     lint) lint_sources "$folder" ;;
+    python) run tests/python/test_package.sh "$folder" ;;
     gpus) run tests/gpu/compile_kernels.py "$folder" ;;
     fuzz) fuzz_targets "$folder" ;;
     *) run_tests "$part" "$folder" ;;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from hopfeed.errors import NotFoundError
@@ -20,6 +21,20 @@ def program(name: str) -> str:
         if folder and os.access(path := os.path.join(folder, name), os.X_OK):
             return path
     found = shutil.which(name)
-    if found is None:
+    if found is None or Path(found).resolve() == Path(sys.argv[0]).resolve():  # the command that calls this
         raise NotFoundError(f"{name} is neither in {folders[1]} nor on PATH; install hopfeed again, or set HOPFEED_BIN")
     return found
+
+
+def _run(name: str) -> None:
+    os.execv(program(name), [name, *sys.argv[1:]])
+
+
+def partition_main() -> None:
+    """The command ``hopfeed-partition`` of an installed package."""
+    _run("hopfeed-partition")
+
+
+def server_main() -> None:
+    """The command ``hopfeed-server`` of an installed package."""
+    _run("hopfeed-server")

@@ -1,0 +1,96 @@
+"""Batches from hopfeed-server: the bytes of worker mode, also when a server is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hopfeed
+from hopfeed.programs import program
+
+ARGUMENTS = dict(fanouts=[4, 3], batch_size=20, seed=3, edge_ids=True)
+
+
+@contextmanager
+def server(folder: Path, address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that answers; killed at the end."""
+    process = subprocess.Popen(
+        [program("hopfeed-server"), "--data", folder, "--listen", address, "--num-workers", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while subprocess.run([program("hopfeed-server"), "status", address], capture_output=True).returncode != 0:
+            assert time.monotonic() < deadline and process.poll() is None, "the server does not come up"
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return f"unix:{tmp_path}/socket"
+
+
+def digests(loader: hopfeed.Loader) -> list[int]:
+    return [batch.digest() for batch in loader]
+
+
+def test_servers_give_the_bytes_of_worker_mode(small: Path, address: str) -> None:
+    with hopfeed.Loader(small, num_workers=2, **ARGUMENTS) as local:
+        expected = [digests(local), digests(local)]
+    with server(small, address):
+        for more in ({}, {"cache": "0.3"}, {"servers": address}):
+            with hopfeed.Loader(**({"servers": [address]} | more), **ARGUMENTS) as remote:
+                assert [digests(remote), digests(remote)] == expected
+                assert remote.node_types == ["node"] and remote.stats()["workers"] >= 1
+        with hopfeed.Loader(servers=[address], seeds=np.arange(100), **ARGUMENTS) as remote:
+            seeds = np.concatenate([batch.n_id[batch.input_id.argsort()][:0].tolist() + [len(batch.input_id)] for batch in remote])
+            assert seeds.sum() == 100
+
+
+def test_a_killed_server_costs_no_batch(small: Path, tmp_path: Path) -> None:
+    with hopfeed.Loader(small, num_workers=0, **ARGUMENTS) as local:
+        expected = digests(local)
+    one, two = f"unix:{tmp_path}/one", f"unix:{tmp_path}/two"
+    with server(small, one) as first, server(small, two):
+        with hopfeed.Loader(servers=[one, two], connect_all=True, **ARGUMENTS) as remote:
+            got = []
+            for batch in remote:
+                got.append(batch.digest())
+                if len(got) == 3:
+                    first.send_signal(signal.SIGKILL)
+            assert got == expected
+
+
+def test_no_server_left_is_an_error_that_names_it(small: Path, address: str) -> None:
+    with server(small, address) as process:
+        remote = hopfeed.Loader(servers=[address], reconnect_deadline=1, batches_ahead=1, **ARGUMENTS)
+        batches = iter(remote)
+        next(batches)
+        process.kill()
+        process.wait()
+        with pytest.raises(hopfeed.Error, match="socket"):
+            for _ in batches:
+                pass
+        remote.close()
+
+
+def test_what_a_server_lacks_is_said(small: Path, address: str) -> None:
+    with server(small, address):
+        with pytest.raises(hopfeed.NotFoundError, match="papers"):
+            hopfeed.Loader("papers", servers=[address])
+        with pytest.raises(hopfeed.Error, match="nothing"):
+            hopfeed.Loader(servers=[address], split="nothing")
+        with pytest.raises(hopfeed.InvalidError, match="cache"):
+            hopfeed.Loader(servers=[address], cache="lots")
