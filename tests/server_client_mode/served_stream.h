@@ -45,6 +45,7 @@ class ServedStream final : public BatchStream {
   std::int64_t num_seeds() const override { return loader_->num_seeds(); }
   std::int64_t next_position() const override { return loader_->next_position(); }
   StreamStats stats() const override { return loader_->stats(); }
+  bool crowded() const override { return loader_->crowded(); }
   const BatchSpec& spec() const override { return loader_->spec(); }
   const DealOptions& deal() const override { return loader_->deal(); }
   const DatasetMeta& meta() const override { return loader_->meta(); }

@@ -205,6 +205,7 @@ TEST_P(StreamConformance, CallerHoldsEverySlot_IsAnErrorThatSaysSo_AndGoesOnOnce
   loader->begin_epoch(0);
   std::vector<Batch> held;
   for (int i = 0; i < 3; ++i) held.push_back(*loader->next());
+  EXPECT_TRUE(loader->crowded());
   const std::vector<std::string> want = expected(o);
   EXPECT_EQ(error_of([&] { loader->next(); }),
             "invalid: all 3 slots of the channel hold batches that the caller still views; drop one "
