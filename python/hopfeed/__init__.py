@@ -18,8 +18,10 @@ from hopfeed.errors import (
     UnsupportedError,
     VersionError,
 )
+from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
 from hopfeed.to_pyg import to_pyg
+from hopfeed.tool import generate, import_numpy, inspect, partition, tune
 
 __all__ = [
     "Batch",
@@ -36,5 +38,11 @@ __all__ = [
     "PeerDiedError",
     "UnsupportedError",
     "VersionError",
+    "from_pyg",
+    "generate",
+    "import_numpy",
+    "inspect",
+    "partition",
     "to_pyg",
+    "tune",
 ]

@@ -92,6 +92,20 @@ void PythonStream::close() {
 }
 
 void bind_stream(nb::module_& module) {
+  module.def(
+      "served_meta",
+      [](const nb::dict& options) {
+        StreamOptions given = stream_options(options);
+        require_valid(given.remote.has_value(), "servers is missing");
+        std::string text;
+        {
+          const nb::gil_scoped_release released;
+          text = format_meta(RemoteStreams(*given.remote).meta());
+        }
+        return from_json(text);
+      },
+      nb::arg("options"), nb::sig("def served_meta(options: dict[str, object]) -> dict[str, object]"),
+      "The meta.json of a dataset that servers have; options as of Stream.");
   using Released = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<PythonStream>(module, "Stream", nb::is_weak_referenceable(),
                            "Batches of a dataset folder or of servers, epoch after epoch.")

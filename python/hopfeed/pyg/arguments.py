@@ -1,0 +1,185 @@
+"""PyG's arguments as hopfeed's options, or one error that names the argument as it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.sampler import NegativeSampling
+
+from hopfeed.batch import EdgeType, NodeType
+from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.loader import as_array
+
+# Of PyG's and torch's loaders: what changes speed alone is taken and has no effect; hopfeed's workers do otherwise.
+SPEED_ALONE = {
+    "filter_per_worker", "is_sorted", "persistent_workers", "prefetch_factor", "pin_memory", "pin_memory_device", "timeout",
+    "multiprocessing_context", "in_order", "share_memory",
+}  # fmt: skip
+
+# What would change batches, or run code where there is none: the reason, and what to do.
+REFUSED = {
+    "transform_sampler_output": "samples never exist as Python objects; change the batch in transform=",
+    "neighbor_sampler": "it samples by itself; use PyG's loader with it, or a plugin of hopfeed (sampler=, plugins=)",
+    "custom_cls": "batches are Data or HeteroData; convert them in transform=",
+    "batch_sampler": "batches are cut from the shuffled list by position; give batch_size=, shuffle= and seed=",
+    "generator": "the order comes from seed= (and the epoch), so that it is the same on every machine; give seed=",
+    "worker_init_fn": "workers are programs without Python; there is nothing to initialise",
+    "input_id": "batches tell positions in input_nodes; map them yourself: ids[batch.input_id]",
+}
+
+_SUBGRAPHS = ("directional", "bidirectional", "induced")
+
+
+def take_torch_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What is left for hopfeed of a loader's other keyword arguments. Raises ``UnsupportedError`` for those refused."""
+    left = {}
+    for name, value in arguments.items():
+        if name in ("dataset", "collate_fn") or name in SPEED_ALONE:  # PyG drops the first two as well
+            continue
+        if name in REFUSED:
+            if value is not None:
+                raise UnsupportedError(f"{name} cannot be honoured: {REFUSED[name]}")
+        elif value is not None:
+            left[name] = value
+    return left
+
+
+def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> dict[str, Any]:
+    """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``."""
+    default: list[int] | None = None
+    by_type: Mapping[Any, Any] | None = None
+    if hasattr(num_neighbors, "values") and hasattr(num_neighbors, "default"):  # NumNeighbors
+        values, default = num_neighbors.values, num_neighbors.default
+        if isinstance(values, Mapping):
+            by_type = {tuple(key.split("__")) if isinstance(key, str) else key: value for key, value in values.items()}
+            default = None if default is None else _hops("num_neighbors", default)
+        else:
+            return {"fanouts": _hops("num_neighbors", values)}
+    elif isinstance(num_neighbors, Mapping):
+        by_type = num_neighbors
+    else:
+        return {"fanouts": _hops("num_neighbors", num_neighbors)}
+    if not typed:
+        raise InvalidError("num_neighbors is a dict, and data has one edge type; give a list, a number for each hop")
+    unknown = [key for key in by_type if tuple(key) not in edge_types]
+    if unknown:
+        raise InvalidError(f"num_neighbors names the edge type {unknown[0]!r}; data has {list(edge_types)}")
+    given = {tuple(key): _hops(f"num_neighbors[{key!r}]", value) for key, value in by_type.items()}
+    missing = [key for key in edge_types if key not in given]
+    if missing and default is None:
+        raise InvalidError(f"num_neighbors has no number for the edge type {missing[0]!r}; name all types, or give a default")
+    given |= {key: default for key in missing if default is not None}
+    hops = {len(value) for value in given.values()}
+    if len(hops) != 1:
+        raise InvalidError(f"num_neighbors has lists of {sorted(hops)} numbers; the number of hops must be the same across all edge types")
+    return {"fanouts": [1] * hops.pop(), "edge_fanouts": given}
+
+
+def _hops(name: str, value: Any) -> list[int]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray, Tensor)):
+        raise InvalidError(f"{name} is {value!r}; give a list, a number of neighbours for each hop")
+    numbers = [int(number) for number in value]
+    if any(number < -1 for number in numbers):
+        raise InvalidError(f"{name} is {numbers}; give numbers from 0 on, or -1 for all neighbours")
+    return numbers
+
+
+def subgraph(subgraph_type: Any, directed: bool) -> str:
+    """PyG's SubgraphType by name; the older ``directed=False`` is induced."""
+    name = getattr(subgraph_type, "value", subgraph_type)
+    if name not in _SUBGRAPHS:
+        raise InvalidError(f"subgraph_type is {subgraph_type!r}; give one of {', '.join(_SUBGRAPHS)}")
+    return name if directed else "induced"
+
+
+def seeds(data: Data | HeteroData | None, input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: Any) -> tuple[int, dict[str, Any]]:
+    """input_nodes as (number of the type, ``seeds`` or ``seed_mask``). ``num_nodes(number)`` counts a type's nodes."""
+    number, nodes = 0, input_nodes
+    if isinstance(input_nodes, str):
+        nodes, number = None, _type_number(input_nodes, node_types)
+    elif isinstance(input_nodes, (tuple, list)) and len(input_nodes) == 2 and isinstance(input_nodes[0], str):
+        number, nodes = _type_number(input_nodes[0], node_types), input_nodes[1]
+    elif len(node_types) > 1:
+        raise InvalidError(f"input_nodes names no node type; give (type, nodes), a type of {list(node_types)}")
+    count = num_nodes(number)
+    if nodes is None:
+        return number, {"seeds": np.arange(count)}
+    if isinstance(nodes, Tensor) and nodes.dtype == torch.bool or isinstance(nodes, np.ndarray) and nodes.dtype == np.bool_:
+        mask = as_array("input_nodes", nodes, np.bool_, 1)
+        if len(mask) != count:
+            raise InvalidError(f"input_nodes is a mask of {len(mask)}; the type has {count} nodes")
+        return number, {"seed_mask": mask}
+    ids = as_array("input_nodes", nodes, np.int64, 1)
+    if ids.size and (ids.min() < 0 or ids.max() >= count):
+        raise InvalidError(f"input_nodes has {ids.min() if ids.min() < 0 else ids.max()}; nodes are from 0 to {count - 1}")
+    return number, {"seeds": ids}
+
+
+def _type_number(name: str, node_types: Sequence[NodeType | None]) -> int:
+    if name not in node_types:
+        raise InvalidError(f"input_nodes names the node type {name!r}; there are {[kind for kind in node_types if kind]}")
+    return list(node_types).index(name)
+
+
+def links(edge_label_index: Any, edge_types: Sequence[EdgeType | None], all_edges: Any) -> tuple[int, np.ndarray[Any, Any]]:
+    """edge_label_index as (number of the edge type, int64 [P, 2]). ``all_edges(number)`` gives [2, E]."""
+    number, pairs = 0, edge_label_index
+    if isinstance(pairs, str) or isinstance(pairs, (tuple, list)) and pairs and all(isinstance(part, str) for part in pairs):
+        number, pairs = _edge_type_number(pairs, edge_types), None
+    elif isinstance(pairs, (tuple, list)) and len(pairs) == 2 and isinstance(pairs[0], (tuple, list, str)) and _names(pairs[0]):
+        number, pairs = _edge_type_number(pairs[0], edge_types), pairs[1]
+    elif len(edge_types) > 1:
+        raise InvalidError(f"edge_label_index names no edge type; give (type, links), a type of {list(edge_types)}")
+    if pairs is None:
+        pairs = all_edges(number)
+    if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and isinstance(pairs[0], Tensor):
+        pairs = torch.stack(list(pairs))
+    array = as_array("edge_label_index", pairs, np.int64, 2)
+    if array.shape[0] != 2:
+        raise InvalidError(f"edge_label_index is {list(array.shape)}; give [2, P], source and destination of each link")
+    return number, np.ascontiguousarray(array.T)
+
+
+def _names(key: Any) -> bool:
+    return isinstance(key, str) or all(isinstance(part, str) for part in key)
+
+
+def _edge_type_number(key: Any, edge_types: Sequence[EdgeType | None]) -> int:
+    """Of (src, rel, dst), of (src, dst) or of the relation alone where one type has it, as PyG reads them."""
+    found = [
+        number
+        for number, edge in enumerate(edge_types)
+        if edge is not None and (tuple(key) in (edge, (edge[0], edge[2])) if not isinstance(key, str) else key in (edge[1], "__".join(edge)))
+    ]
+    if len(found) != 1:
+        raise InvalidError(f"edge_label_index names the edge type {key!r}; there are {list(edge_types)}")
+    return found[0]
+
+
+def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | None:
+    """PyG's two arguments as one."""
+    if neg_sampling_ratio:
+        return NegativeSampling("binary", neg_sampling_ratio)
+    try:
+        return NegativeSampling.cast(neg_sampling)
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"neg_sampling is {neg_sampling!r} ({error}); give a NegativeSampling, 'binary' or 'triplet'") from None
+
+
+def imbalanced_weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
+    """The weights of an ``ImbalancedSampler`` (or ``WeightedRandomSampler``), which hopfeed draws by itself."""
+    weights = getattr(sampler, "weights", None)
+    if weights is None or not getattr(sampler, "replacement", False) or getattr(sampler, "num_samples", None) != num_seeds:
+        raise UnsupportedError(
+            f"sampler is {type(sampler).__name__}; hopfeed knows ImbalancedSampler and WeightedRandomSampler with replacement and "
+            f"as many draws as seeds ({num_seeds}). For another order give input_nodes= in it, with shuffle=False"
+        )
+    array = as_array("sampler.weights", weights, np.float64, 1)
+    if len(array) != num_seeds:
+        raise InvalidError(f"sampler has {len(array)} weights; there are {num_seeds} seeds")
+    return array

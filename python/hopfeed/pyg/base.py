@@ -1,0 +1,177 @@
+"""What PyG's two loaders share: where batches come from, the options of hopfeed, transforms, one batch by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import IterableDataset
+from torch_geometric.data import Data, HeteroData
+
+from hopfeed import _core
+from hopfeed.epochs import EpochIterable
+from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.loader import as_array, loader_options
+from hopfeed.pyg import arguments
+from hopfeed.pyg.assembly import Assembly
+from hopfeed.pyg.graph import Graph, open_graph
+from hopfeed.tool import PathLike
+
+PygBatch = Union[Data, HeteroData]
+
+# Options that say how servers are reached.
+_REMOTE = (
+    "token_file", "tls", "tls_ca", "tls_cert", "tls_key", "connect_all", "batches_ahead", "connect_timeout", "reconnect_deadline", "cache",
+)  # fmt: skip
+
+
+class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
+    """Iterates PyG batches. ``loader.data`` is a copy of the graph: attributes may be deleted, added or replaced there, and
+    batches follow from the next ``iter()`` on. None where batches come from a folder or from servers.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        num_neighbors: Any,
+        sampling: dict[str, Any],
+        weight_attr: str | None,
+        time_attr: str | None,
+        subgraph_type: Any,
+        directed: bool,
+        extra: dict[Any, Any],
+        start_of: Callable[[Graph], dict[str, Any]],
+        transform: Callable[[Any], Any] | None,
+        batch_size: int,
+        shuffle: bool,
+        num_workers: int,
+        edge_ids: bool,
+        servers: Sequence[str] | str | None,
+        cache_dir: PathLike | None,
+        cache_limit: int,
+        progress: bool | None,
+        rank: int | None,
+        world_size: int | None,
+        distributed: bool,
+        others: dict[str, Any],
+    ) -> None:
+        if transform is not None and not callable(transform):
+            raise InvalidError(f"transform is {transform!r}; give a function of a batch")
+        others = arguments.take_torch_arguments(others)
+        sampler = others.pop("sampler", None) if not isinstance(others.get("sampler"), str) else None
+        remote = {name: others.pop(name) for name in _REMOTE if name in others}
+        graph = open_graph(
+            data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
+        )  # fmt: skip
+        self.data: PygBatch | None = copy.copy(data) if isinstance(data, (Data, HeteroData)) else None
+        self.transform = transform
+        start = start_of(graph)
+        if sampler is not None:
+            if shuffle:
+                raise InvalidError("sampler and shuffle=True are given; a sampler decides the order: leave shuffle out")
+            count = len(start["seeds"]) if "seeds" in start else int(start["seed_mask"].sum()) if "seed_mask" in start else len(start["links"])
+            start["seed_weights"] = arguments.imbalanced_weights(sampler, count)
+            shuffle = True  # of the draws
+        edge_types = [key for key in graph.edge_keys if key is not None]
+        chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed)
+        if "edge_fanouts" in chosen:
+            names = dict(zip(graph.edge_keys, graph.edge_names))
+            chosen["edge_fanouts"] = {names[key]: value for key, value in chosen["edge_fanouts"].items()}
+        subgraph = arguments.subgraph(subgraph_type, directed)
+        # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
+        edges_known = not (graph.typed and subgraph == "bidirectional")
+        self._assembly = Assembly(graph, self.data, edge_ids=edge_ids, edges_known=edges_known)
+        self._graph = graph
+        placed = loader_options(
+            dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
+        )  # fmt: skip
+        options = {
+            **graph.options, **placed, **chosen, **sampling, **start, **self._assembly.options, "weight": weight_attr, "time": time_attr,
+            "subgraph": subgraph, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers, **others,
+        }  # fmt: skip
+        self._asked = 0  # calls
+        super().__init__(options)
+
+    def __iter__(self) -> Any:
+        if self._assembly.refresh():
+            position, epoch = self._resume_at, self._next_epoch
+            self._reopen(**self._assembly.options)
+            self._resume_at, self._next_epoch = position, epoch
+        return super().__iter__()
+
+    def _convert(self, batch: _core.Batch) -> PygBatch:
+        out = self._finish(self._assembly(batch))
+        return out if self.transform is None else self.transform(out)
+
+    def _finish(self, out: PygBatch) -> PygBatch:
+        """What a loader adds to its batches."""
+        return out
+
+    def __call__(self, index: Any) -> PygBatch:
+        """The batch of some positions of ``input_nodes`` (or ``edge_label_index``), by itself: int64 [B], in this process.
+
+        Each call draws anew; the calls of two loaders of one seed draw alike.
+        """
+        self._assembly.refresh()
+        options, positions = self._options_of(index)
+        stream = _core.Stream(options)
+        stream.begin_epoch(self._asked)
+        self._asked += 1
+        batch = stream.next()
+        assert batch is not None
+        out = self._assembly(batch)
+        for store in out.stores:
+            if "input_id" in store and positions is not None:
+                store["input_id"] = positions[store["input_id"]]
+        stream.close()
+        out = self._finish(out)
+        return out if self.transform is None else self.transform(out)
+
+    def _options_of(self, index: Any) -> tuple[dict[str, Any], Tensor | None]:
+        """Of a stream of one batch; and what its input_id is to become."""
+        import torch
+
+        flat = index.reshape(-1) if isinstance(index, Tensor) else np.asarray(index).reshape(-1)
+        ids = as_array("index", flat, np.int64, 1)
+        if not ids.size:
+            raise InvalidError("index is empty; give positions")
+        options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
+        options |= self._assembly.options
+        options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
+        positions = torch.from_numpy(ids)
+        if "seed_mask" in self._options:
+            nodes = np.flatnonzero(self._options["seed_mask"])
+            options["seeds"] = _rows("index", nodes, ids)
+            positions = torch.from_numpy(options["seeds"])
+        for name in ("seeds", "seed_times", "links", "link_labels", "link_times"):
+            if name in self._options:
+                options[name] = _rows("index", self._options[name], ids)
+        return options, positions
+
+    @property
+    def batch_size(self) -> int:
+        """Seeds (or links) of a batch."""
+        return int(self._options["batch_size"])
+
+    @property
+    def num_workers(self) -> int:
+        """Sampling workers; 0: the calling thread samples."""
+        return int(self._options["num_workers"])
+
+    def enable_cpu_affinity(self, loader_cores: Any = None) -> None:
+        """PyG's; workers are placed when they start."""
+        del loader_cores
+        raise UnsupportedError("enable_cpu_affinity() is not there: workers are placed as they start; give cores=[...] to the loader")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def _rows(name: str, array: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if ids.min() < -len(array) or ids.max() >= len(array):
+        raise InvalidError(f"{name} has {ids.max()}; there are {len(array)} positions")
+    return np.ascontiguousarray(array[ids])

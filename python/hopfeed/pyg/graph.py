@@ -1,0 +1,101 @@
+"""What a loader samples from: a graph that PyG has in memory, a dataset folder, or servers. One face for all three."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data, HeteroData
+
+from hopfeed import _core, conversion
+from hopfeed.batch import EdgeType, NodeType
+from hopfeed.dataset import Dataset
+from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.tool import PathLike
+
+
+class Graph:
+    """Types, sizes and attributes by number, as batches number them. ``None`` is the key of the types of a ``Data``.
+
+    Attributes:
+        options: those of the stream that say where batches come from.
+        node_names, edge_names: hopfeed's names, by number.
+        node_keys, edge_keys: PyG's, by number.
+        node_attrs, edge_attrs: names of the attributes that hopfeed has, by number.
+        typed: whether batches are ``HeteroData``.
+    """
+
+    def __init__(self, options: dict[str, Any], meta: dict[str, Any]) -> None:
+        nodes, edges = meta["node_types"], meta["edge_types"]
+        self.options = options
+        self.typed = len(nodes) > 1 or len(edges) > 1
+        self.node_names = [node["name"] for node in nodes]
+        self.edge_names = [f"{edge['src']}__{edge['rel']}__{edge['dst']}" for edge in edges]
+        self.node_keys: list[NodeType | None] = self.node_names if self.typed else [None]  # type: ignore[assignment]
+        self.edge_keys: list[EdgeType | None] = [(edge["src"], edge["rel"], edge["dst"]) for edge in edges] if self.typed else [None]
+        self.node_attrs = [[attr["name"] for attr in node["attrs"]] for node in nodes]
+        self.edge_attrs = [[attr["name"] for attr in edge["attrs"]] for edge in edges]
+        self._counts = [int(node["count"]) for node in nodes]
+        self._converted: conversion.Converted | None = None
+
+    @classmethod
+    def of_folder(cls, folder: PathLike) -> Graph:
+        """A dataset folder."""
+        return cls({"dataset": os.fspath(folder)}, Dataset(folder).meta)
+
+    @classmethod
+    def of_servers(cls, options: dict[str, Any]) -> Graph:
+        """What servers have; ``options`` are those of a stream."""
+        return cls(options, _core.served_meta(options))
+
+    @classmethod
+    def of_data(cls, data: Data | HeteroData, planned: conversion.Plan, converted: conversion.Converted) -> Graph:
+        """A graph in memory, made a folder."""
+        graph = cls.of_folder(converted.folder)
+        graph.typed = isinstance(data, HeteroData)
+        graph.node_keys, graph.edge_keys = list(planned.node_names), list(planned.edge_names)
+        graph._converted = converted  # until nobody samples from it
+        return graph
+
+    def num_nodes(self, number: int) -> int:
+        """Of a node type."""
+        return self._counts[number]
+
+    def edge_index(self, number: int) -> np.ndarray[Any, Any]:
+        """All edges of a type, int64 [2, E]."""
+        if self._converted is not None:
+            return self._converted.plan.edges[self.edge_keys[number]].numpy()
+        if "servers" in self.options:
+            raise UnsupportedError("edge_label_index is missing, and servers do not send all edges; give the links")
+        dataset = Dataset(self.options["dataset"])
+        return dataset.edge_index(dataset.edge_types[number])
+
+
+def open_graph(
+    data: Any,
+    servers: Any,
+    remote: dict[str, Any],
+    *,
+    weight: str | None,
+    time_attr: str | None,
+    extra: dict[Any, Any],
+    cache_dir: PathLike | None,
+    cache_limit: int,
+    progress: bool | None,
+) -> Graph:
+    """The graph of a loader's first arguments. ``remote``: the other options of servers."""
+    if servers is not None:
+        if isinstance(data, (Data, HeteroData)):
+            raise InvalidError("data and servers are given; servers have datasets of their own: give data=None, or a dataset's name")
+        servers = servers.split(",") if isinstance(servers, str) else list(servers)
+        named = {} if data is None else {"dataset": os.fspath(data)}
+        return Graph.of_servers({"servers": servers, **named, **remote})
+    if isinstance(data, (str, os.PathLike)):
+        return Graph.of_folder(data)
+    if isinstance(data, (Data, HeteroData)):
+        planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra)
+        return Graph.of_data(data, planned, conversion.convert(planned, cache_dir, cache_limit=cache_limit, progress=progress))
+    if isinstance(data, (tuple, list)):
+        raise UnsupportedError("data is a pair of stores; give a Data or HeteroData, a hopfeed folder (hopfeed.import_numpy), or servers=")
+    raise InvalidError(f"data is {type(data).__name__}; give a Data or HeteroData, the path of a hopfeed folder, or servers=")

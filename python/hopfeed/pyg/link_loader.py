@@ -1,0 +1,170 @@
+"""PyG's ``LinkNeighborLoader``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from hopfeed.batch import EdgeType
+from hopfeed.errors import InvalidError
+from hopfeed.loader import as_array
+from hopfeed.pyg import arguments
+from hopfeed.pyg.base import PygBatch, PygLoader
+from hopfeed.pyg.graph import Graph
+from hopfeed.tool import PathLike
+
+# Node attributes that hold the weights of negatives, in the folder that a graph is converted to.
+_WEIGHTS = {"src_weight": "hopfeed_src_weight", "dst_weight": "hopfeed_dst_weight"}
+
+
+class LinkNeighborLoader(PygLoader):
+    """``torch_geometric.loader.LinkNeighborLoader``, sampled by hopfeed.
+
+    Arguments, defaults and batches are PyG's (docs/python.md has them all). Each ``iter()`` is the next epoch.
+
+    Args:
+        data, num_neighbors, replace, subgraph_type, disjoint, temporal_strategy, time_attr, weight_attr, transform,
+            batch_size, shuffle, drop_last, num_workers, seed, edge_ids, rank, world_size, distributed, servers, cache_dir,
+            cache_limit, progress, others: as :class:`NeighborLoader` has them.
+        edge_label_index: links: None (all edges), int64 [2, P], or with several types (edge type, one of these).
+        edge_label: [P], a number for each link.
+        edge_label_time: int64 [P], the time of each link.
+        neg_sampling: PyG's ``NegativeSampling``, ``"binary"`` or ``"triplet"``; ``neg_sampling_ratio``: binary.
+        strict: no negative is an edge or one of the links.
+        exclude: which of the batch's own links message passing does not see: ``"none"`` (as in PyG), ``"self"``,
+            ``"reverse"`` (their reverse edges too).
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any,
+        edge_label_index: Any = None,
+        edge_label: Any = None,
+        edge_label_time: Any = None,
+        replace: bool = False,
+        subgraph_type: Any = "directional",
+        disjoint: bool = False,
+        temporal_strategy: str = "uniform",
+        neg_sampling: Any = None,
+        neg_sampling_ratio: float | None = None,
+        time_attr: str | None = None,
+        weight_attr: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        transform_sampler_output: Any = None,
+        is_sorted: bool = False,
+        filter_per_worker: bool | None = None,
+        neighbor_sampler: Any = None,
+        directed: bool = True,
+        *,
+        strict: bool = False,
+        exclude: str = "none",
+        batch_size: int = 1,
+        shuffle: bool = False,
+        num_workers: int = 0,
+        seed: int = 0,
+        edge_ids: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        distributed: bool = False,
+        servers: Sequence[str] | str | None = None,
+        cache_dir: PathLike | None = None,
+        cache_limit: int = 1 << 40,
+        progress: bool | None = None,
+        **others: Any,
+    ) -> None:
+        if (edge_label_time is None) != (time_attr is None):
+            absent, given = ("edge_label_time", "time_attr") if edge_label_time is None else ("time_attr", "edge_label_time")
+            raise InvalidError(f"'{absent}' is not set and '{given}' is; the links' times and the attribute that tells the others' go together")
+        negatives = arguments.negatives(neg_sampling, neg_sampling_ratio)
+        if edge_label is not None and negatives is not None and negatives.is_triplet():
+            raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
+        self._labels: Tensor | None = None
+        self._binary = negatives is not None and negatives.is_binary()
+        extra, weights = _negative_weights(data, edge_label_index, negatives)
+
+        def start_of(graph: Graph) -> dict[str, Any]:
+            number, links = arguments.links(edge_label_index, graph.edge_keys, graph.edge_index)
+            start: dict[str, Any] = {"edge_type": graph.edge_names[number], "links": links, **weights}
+            if edge_label_time is not None:
+                start["link_times"] = _of_links("edge_label_time", as_array("edge_label_time", edge_label_time, np.int64, 1), len(links))
+            if edge_label is not None:
+                self._labels = _of_links("edge_label", torch.as_tensor(edge_label), len(links))
+                if self._binary and self._labels.numel() and self._labels.min() == 0:
+                    self._labels = self._labels + 1  # 0 is for negatives
+            return start
+
+        if negatives is not None:
+            weights |= {"negatives": negatives.mode.value, "amount": float(negatives.amount), "strict": strict}
+        others |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
+        others |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
+        super().__init__(
+            data,
+            num_neighbors=num_neighbors,
+            sampling={"replace": replace, "disjoint": disjoint, "temporal_strategy": temporal_strategy, "seed": seed, "exclude": exclude},
+            weight_attr=weight_attr,
+            time_attr=time_attr,
+            subgraph_type=subgraph_type,
+            directed=directed,
+            extra=extra,
+            start_of=start_of,
+            transform=transform,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            num_workers=num_workers,
+            edge_ids=edge_ids,
+            servers=servers,
+            cache_dir=cache_dir,
+            cache_limit=cache_limit,
+            progress=progress,
+            rank=rank,
+            world_size=world_size,
+            distributed=distributed,
+            others=others,
+        )
+
+    def _finish(self, out: PygBatch) -> PygBatch:
+        """Labels of any element type: those of the links, then zeros of the negatives."""
+        if self._labels is not None:
+            for store in out.stores:
+                if "edge_label_index" in store:
+                    labels = self._labels[store["input_id"]]
+                    missing = store["edge_label_index"].size(1) - len(labels)
+                    store["edge_label"] = torch.cat([labels, labels.new_zeros(missing, *labels.shape[1:])]) if missing else labels
+        return out
+
+
+def _of_links(name: str, values: Any, count: int) -> Any:
+    if len(values) != count:
+        raise InvalidError(f"{name} has {len(values)} entries; there are {count} links")
+    return values
+
+
+def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple[dict[Any, Tensor], dict[str, Any]]:
+    """(attributes to store beside those of the graph, options of the stream)."""
+    given = {name: getattr(negatives, name, None) for name in _WEIGHTS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return {}, {}
+    if all(isinstance(value, str) for value in given.values()):  # names of attributes, as hopfeed has them
+        return {}, dict(given)
+    if not isinstance(data, (Data, HeteroData)):
+        raise InvalidError(f"{next(iter(given))} is a tensor, and data is no graph in memory; name a node attribute of the dataset")
+    ends: tuple[Any, Any] = (None, None)
+    if isinstance(data, HeteroData):
+        key = edge_label_index if len(edge_label_index) == 3 else edge_label_index[0]
+        ends = (key[0], key[2])
+    extra, options = {}, {}
+    for (name, attr), end in zip(_WEIGHTS.items(), ends):
+        if name in given:
+            value = torch.as_tensor(given[name])
+            extra[end, attr] = value if value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64) else value.float()
+            options[name] = attr
+    return extra, options
+
+

@@ -1,0 +1,115 @@
+"""PyG's ``NeighborLoader``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hopfeed.batch import EdgeType
+from hopfeed.errors import InvalidError
+from hopfeed.loader import as_array
+from hopfeed.pyg import arguments
+from hopfeed.pyg.base import PygLoader
+from hopfeed.pyg.graph import Graph
+from hopfeed.tool import PathLike
+
+
+class NeighborLoader(PygLoader):
+    """``torch_geometric.loader.NeighborLoader``, sampled by hopfeed.
+
+    Arguments, defaults and batches are PyG's (docs/python.md has them all). Each ``iter()`` is the next epoch.
+
+    Args:
+        data: a ``Data`` or ``HeteroData`` in the host's memory, the path of a hopfeed folder, or None with ``servers``.
+        num_neighbors: neighbours drawn per node in each hop, -1 takes all; a dict gives a list for each edge type.
+        input_nodes: seeds: None (all nodes), int64 [S], bool [N], or with several types (type, one of these).
+        input_time: int64 [S], the time of each seed.
+        replace, subgraph_type, disjoint, temporal_strategy, time_attr, weight_attr, transform: as in PyG.
+        batch_size, shuffle, drop_last, num_workers: as in torch's DataLoader; workers are hopfeed's processes.
+        seed: of everything random: the same seed gives the same batches on every machine.
+        edge_ids: batches have ``e_id``; False is cheaper.
+        rank, world_size, distributed: share each epoch among trainers; ``distributed=True`` reads the environment. By
+            default nothing is shared out, since PyG's examples share out the seeds themselves.
+        servers: addresses of ``hopfeed-server`` in place of ``data``.
+        cache_dir, cache_limit, progress: where a graph in memory is kept as a hopfeed folder for the next run, the bytes
+            that all of them may take, and whether making one shows a bar. None: a temporary folder.
+        others: hopfeed's options of ``hopfeed.Loader``, and those of torch's DataLoader that change speed alone.
+
+    Raises:
+        InvalidError: an argument that cannot be. UnsupportedError: one that PyG knows and hopfeed cannot honour.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any,
+        input_nodes: Any = None,
+        input_time: Any = None,
+        replace: bool = False,
+        subgraph_type: Any = "directional",
+        disjoint: bool = False,
+        temporal_strategy: str = "uniform",
+        time_attr: str | None = None,
+        weight_attr: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        transform_sampler_output: Any = None,
+        is_sorted: bool = False,
+        filter_per_worker: bool | None = None,
+        neighbor_sampler: Any = None,
+        directed: bool = True,
+        *,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        num_workers: int = 0,
+        seed: int = 0,
+        edge_ids: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        distributed: bool = False,
+        servers: Sequence[str] | str | None = None,
+        cache_dir: PathLike | None = None,
+        cache_limit: int = 1 << 40,
+        progress: bool | None = None,
+        **others: Any,
+    ) -> None:
+        if input_time is not None and time_attr is None:
+            raise InvalidError("input_time is given and time_attr is not; name the attribute that tells times")
+
+        def start_of(graph: Graph) -> dict[str, Any]:
+            number, seeds = arguments.seeds(self.data, input_nodes, graph.node_keys, graph.num_nodes)
+            start: dict[str, Any] = {"node_type": graph.node_names[number], **seeds}
+            if input_time is not None:
+                start["seed_times"] = as_array("input_time", input_time, np.int64, 1)
+                count = len(seeds["seeds"]) if "seeds" in seeds else int(seeds["seed_mask"].sum())
+                if len(start["seed_times"]) != count:
+                    raise InvalidError(f"input_time has {len(start['seed_times'])} times; there are {count} input_nodes")
+            return start
+
+        others |= {"transform_sampler_output": transform_sampler_output, "neighbor_sampler": neighbor_sampler}
+        others |= {"is_sorted": is_sorted, "filter_per_worker": filter_per_worker}
+        super().__init__(
+            data,
+            num_neighbors=num_neighbors,
+            sampling={"replace": replace, "disjoint": disjoint, "temporal_strategy": temporal_strategy, "seed": seed},
+            weight_attr=weight_attr,
+            time_attr=time_attr,
+            subgraph_type=subgraph_type,
+            directed=directed,
+            extra={},
+            start_of=start_of,
+            transform=transform,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            num_workers=num_workers,
+            edge_ids=edge_ids,
+            servers=servers,
+            cache_dir=cache_dir,
+            cache_limit=cache_limit,
+            progress=progress,
+            rank=rank,
+            world_size=world_size,
+            distributed=distributed,
+            others=others,
+        )
