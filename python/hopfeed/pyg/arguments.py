@@ -128,13 +128,8 @@ def _type_number(name: str, node_types: Sequence[NodeType | None]) -> int:
 
 def links(edge_label_index: Any, edge_types: Sequence[EdgeType | None], all_edges: Any) -> tuple[int, np.ndarray[Any, Any]]:
     """edge_label_index as (number of the edge type, int64 [P, 2]). ``all_edges(number)`` gives [2, E]."""
-    number, pairs = 0, edge_label_index
-    if isinstance(pairs, str) or isinstance(pairs, (tuple, list)) and pairs and all(isinstance(part, str) for part in pairs):
-        number, pairs = _edge_type_number(pairs, edge_types), None
-    elif isinstance(pairs, (tuple, list)) and len(pairs) == 2 and isinstance(pairs[0], (tuple, list, str)) and _names(pairs[0]):
-        number, pairs = _edge_type_number(pairs[0], edge_types), pairs[1]
-    elif len(edge_types) > 1:
-        raise InvalidError(f"edge_label_index names no edge type; give (type, links), a type of {list(edge_types)}")
+    number = edge_type_number(edge_label_index, edge_types)
+    pairs = _links_alone(edge_label_index)
     if pairs is None:
         pairs = all_edges(number)
     if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and isinstance(pairs[0], Tensor):
@@ -145,20 +140,37 @@ def links(edge_label_index: Any, edge_types: Sequence[EdgeType | None], all_edge
     return number, np.ascontiguousarray(array.T)
 
 
-def _names(key: Any) -> bool:
-    return isinstance(key, str) or all(isinstance(part, str) for part in key)
-
-
-def _edge_type_number(key: Any, edge_types: Sequence[EdgeType | None]) -> int:
-    """Of (src, rel, dst), of (src, dst) or of the relation alone where one type has it, as PyG reads them."""
+def edge_type_number(edge_label_index: Any, edge_types: Sequence[EdgeType | None]) -> int:
+    """Number of the edge type that edge_label_index is of; named by (src, rel, dst), by (src, dst) or by the relation
+    alone where one type has it, as PyG reads them."""
+    if _is_name(edge_label_index):
+        key = edge_label_index
+    elif isinstance(edge_label_index, (tuple, list)) and len(edge_label_index) == 2 and _is_name(edge_label_index[0]):
+        key = edge_label_index[0]
+    elif len(edge_types) > 1:
+        raise InvalidError(f"edge_label_index names no edge type; give (type, links), a type of {list(edge_types)}")
+    else:
+        return 0
     found = [
         number
         for number, edge in enumerate(edge_types)
-        if edge is not None and (tuple(key) in (edge, (edge[0], edge[2])) if not isinstance(key, str) else key in (edge[1], "__".join(edge)))
+        if edge is not None and (key in (edge[1], "__".join(edge)) if isinstance(key, str) else tuple(key) in (edge, (edge[0], edge[2])))
     ]
     if len(found) != 1:
         raise InvalidError(f"edge_label_index names the edge type {key!r}; there are {list(edge_types)}")
     return found[0]
+
+
+def _is_name(key: Any) -> bool:
+    return isinstance(key, str) or isinstance(key, (tuple, list)) and bool(key) and all(isinstance(part, str) for part in key)
+
+
+def _links_alone(edge_label_index: Any) -> Any:
+    if _is_name(edge_label_index):
+        return None
+    if isinstance(edge_label_index, (tuple, list)) and len(edge_label_index) == 2 and _is_name(edge_label_index[0]):
+        return edge_label_index[1]
+    return edge_label_index
 
 
 def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,7 @@ class LinkNeighborLoader(PygLoader):
         negatives = arguments.negatives(neg_sampling, neg_sampling_ratio)
         if edge_label is not None and negatives is not None and negatives.is_triplet():
             raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
+        data = _with_type_of(edge_label_index, data)
         self._labels: Tensor | None = None
         self._binary = negatives is not None and negatives.is_binary()
         extra, weights = _negative_weights(data, edge_label_index, negatives)
@@ -139,6 +141,21 @@ class LinkNeighborLoader(PygLoader):
         return out
 
 
+def _with_type_of(edge_label_index: Any, data: Any) -> Any:
+    """Links may be of a type that has no edges yet: the graph with that type, empty."""
+    if not isinstance(data, HeteroData) or not isinstance(edge_label_index, (tuple, list)) or len(edge_label_index) != 2:
+        return data
+    key = edge_label_index[0]
+    if not isinstance(key, tuple) or len(key) not in (2, 3) or key[0] not in data.node_types or key[-1] not in data.node_types:
+        return data
+    key = key if len(key) == 3 else (key[0], "to", key[1])
+    if any((edge[0], edge[2]) == (key[0], key[2]) for edge in data.edge_types):
+        return data
+    data = copy.copy(data)
+    data[key].edge_index = torch.empty(2, 0, dtype=torch.int64)
+    return data
+
+
 def _of_links(name: str, values: Any, count: int) -> Any:
     if len(values) != count:
         raise InvalidError(f"{name} has {len(values)} entries; there are {count} links")
@@ -149,6 +166,8 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
     """(attributes to store beside those of the graph, options of the stream)."""
     given = {name: getattr(negatives, name, None) for name in _WEIGHTS}
     given = {name: value for name, value in given.items() if value is not None}
+    if negatives is not None and negatives.is_triplet():
+        given.pop("src_weight", None)  # triplets draw no sources, and PyG does not read it either
     if not given:
         return {}, {}
     if all(isinstance(value, str) for value in given.values()):  # names of attributes, as hopfeed has them
@@ -157,7 +176,7 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
         raise InvalidError(f"{next(iter(given))} is a tensor, and data is no graph in memory; name a node attribute of the dataset")
     ends: tuple[Any, Any] = (None, None)
     if isinstance(data, HeteroData):
-        key = edge_label_index if len(edge_label_index) == 3 else edge_label_index[0]
+        key = data.edge_types[arguments.edge_type_number(edge_label_index, data.edge_types)]
         ends = (key[0], key[2])
     extra, options = {}, {}
     for (name, attr), end in zip(_WEIGHTS.items(), ends):
