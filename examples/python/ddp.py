@@ -57,7 +57,7 @@ def main() -> None:
             loss = F.cross_entropy(model(batch), batch.y[: batch.batch_size])
             loss.backward()
             optimizer.step()
-            total, steps = total + float(loss), steps + 1
+            total, steps = total + loss.item(), steps + 1
         if rank == 0:
             print(f"epoch {epoch + 1}: loss {total / steps:.4f} of {steps} steps of each trainer", flush=True)
             if arguments.checkpoint:

@@ -45,7 +45,7 @@ def train_epoch(model: Sage, loader: NeighborLoader, optimizer: torch.optim.Opti
         loss = F.cross_entropy(model(batch), batch.y[: batch.batch_size])
         loss.backward()
         optimizer.step()
-        total += float(loss) * batch.batch_size
+        total += loss.item() * batch.batch_size
         seeds += batch.batch_size
     return total / seeds
 
