@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +17,7 @@ import pytest
 import hopfeed
 from hopfeed.programs import program
 
+SAMPLE = os.environ.get("HOPFEED_SAMPLE", "hopfeed-sample")
 ARGUMENTS = dict(fanouts=[4, 3], batch_size=20, seed=3, edge_ids=True)
 
 
@@ -94,3 +97,18 @@ def test_what_a_server_lacks_is_said(small: Path, address: str) -> None:
             hopfeed.Loader(servers=[address], split="nothing")
         with pytest.raises(hopfeed.InvalidError, match="cache"):
             hopfeed.Loader(servers=[address], cache="lots")
+
+
+@pytest.mark.skipif(shutil.which(SAMPLE) is None, reason="hopfeed-sample is not at hand (HOPFEED_SAMPLE names it)")
+def test_digests_are_those_of_the_cpp_programs(small: Path) -> None:
+    """The key and the digest of each batch, as hopfeed-sample prints them."""
+    done = subprocess.run(
+        [SAMPLE, small, "--fanouts", "4,3", "--batch-size", "20", "--seed", "3", "--num-workers", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    with hopfeed.Loader(small, num_workers=2, **(ARGUMENTS | {"edge_ids": False})) as loader:
+        got = [(*map(str, batch.key), f"{batch.digest():016x}") for batch in loader]
+    assert got == [(*line[:3], line[-1]) for line in lines] and len(got) == 25

@@ -6,6 +6,7 @@ results=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 mkdir -p "$results/gtest"
 cases=''
+export HOPFEED_SAMPLE=$PWD/build/release/bin/hopfeed-sample   # of the part release, where that was built
 
 # note NAME STATUS: run or fail.
 note() { cases+="<testcase name=\"$1\" status=\"$2\"/>"; }
