@@ -130,6 +130,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
+  a.from_line.add_gpu_cache(line);
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
@@ -164,7 +165,10 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   std::vector<std::string> titles;
   for (const ModelRun& run : models) titles.push_back(title_of(run));
   const torch::Device device = device_of(arguments.process);
-  for (ModelRun& run : models) compute_on(device, arguments.process, run.training);
+  for (ModelRun& run : models) {
+    compute_on(device, arguments.process, run.training);
+    arguments.from_line.take_gpu_cache(run.training.loader.execution);
+  }
   const std::filesystem::path& out = arguments.training.out;
   LoaderOptions placed = arguments.training.loader;
   const cpu_set_t all_cores = place_on_cores(arguments.process.cores, placed);

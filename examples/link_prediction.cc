@@ -61,6 +61,7 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
+  a.from_line.add_gpu_cache(line);
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
@@ -155,6 +156,7 @@ void run(Arguments& a) {
   if (!a.test_links.empty()) training.test_pairs = read_links(a.test_links);
 
   compute_on(device_of(a.process), a.process, training);
+  a.from_line.take_gpu_cache(training.loader.execution);
   place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));

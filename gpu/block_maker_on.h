@@ -47,8 +47,7 @@ class BlockMakerOn final : public BlockMaker {
     const typename Backend::Scope scope(this->backend());
     memory_ = std::make_unique<Memory>(this->backend());
     for (int t = 0; t < dataset.num_node_types(); ++t) place_ids(t);
-    for (std::size_t i = 0; engine_ != nullptr && i < parts_.features.size(); ++i)
-      place_rows(parts_.features.name(i), device);
+    if (engine_ != nullptr) place_all_rows(device);
     this->backend().wait();
   }
 
@@ -167,7 +166,19 @@ class BlockMakerOn final : public BlockMaker {
         engine_->place()));
   }
 
-  void place_rows(const FeatureName& name, const DeviceBlockOptions& device) {
+  void place_all_rows(const DeviceBlockOptions& device) {
+    std::vector<BudgetedRows> of_nodes;
+    for (std::size_t i = 0; i < parts_.features.size(); ++i) {
+      const FeatureName& name = parts_.features.name(i);
+      if (name.store != Store::kNode) continue;
+      const AttrView attr = dataset_.attr(name.type, name.name);
+      of_nodes.push_back({.partition_offsets = attr.partition_offsets, .row_bytes = attr.row_bytes});
+    }
+    if (device.cache.any()) held_ = fit_share(device.cache, of_nodes, device.free_bytes);
+    for (std::size_t i = 0; i < parts_.features.size(); ++i) place_rows(parts_.features.name(i));
+  }
+
+  void place_rows(const FeatureName& name) {
     const AttrView attr = name.store == Store::kNode ? dataset_.attr(name.type, name.name)
                                                      : dataset_.edge_attr(name.type, name.name);
     RowsPlan plan{
@@ -179,7 +190,7 @@ class BlockMakerOn final : public BlockMaker {
                  .elements = attr.row_elements},
         .held = {},
         .place = GraphPlace::kHost};
-    if (name.store == Store::kNode) plan.held = held_rows(device.held, attr.partition_offsets);
+    if (name.store == Store::kNode) plan.held = held_rows(held_, attr.partition_offsets);
     memory_->rows.push_back(std::make_unique<DeviceRows<Backend>>(backend(), plan));
   }
 
@@ -309,6 +320,7 @@ class BlockMakerOn final : public BlockMaker {
   DeviceSampler sampler_;
   std::unique_ptr<Backend> own_backend_;  // where there is no engine
   const int node_bits_;
+  HeldShare held_;  // rows of each node attribute, on the device
   std::unique_ptr<Memory> memory_;
 
   // The batch under way.

@@ -1,4 +1,4 @@
-// See device_memory_budget.h.
+// See device_memory_cache.h.
 #include "gpu/device_memory_budget.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,9 @@
 namespace hopfeed::gpu {
 namespace {
 
-constexpr std::int64_t kPartAlignment = 128;  // DeviceRows begins each partition at a multiple
+constexpr const char* kOption = "--gpu-cache";  // what errors name
+constexpr std::size_t kAutomaticShare = 4;      // of the free memory; the rest is the trainer's
+constexpr std::int64_t kPartAlignment = 128;    // DeviceRows begins each partition at a multiple
 
 /// None where it would be less than a row.
 HeldShare largest_share(std::span<const BudgetedRows> attrs, std::size_t bytes) {
@@ -44,32 +46,31 @@ std::size_t held_bytes(HeldShare share, std::span<const BudgetedRows> attrs) {
   return static_cast<std::size_t>(bytes);
 }
 
-HeldShare fit_share(const DeviceMemoryBudget& budget, std::span<const BudgetedRows> attrs, std::size_t free) {
-  require_valid(
-      budget.ratio >= 0 && budget.ratio <= 1,
-      fmt::format("{} is {}; give a share from 0 to 1, a size (4G) or auto", budget.option, budget.ratio));
-  if (budget.automatic) return largest_share(attrs, free / kAutomaticShare);
-  if (budget.bytes == 0) {
+HeldShare fit_share(const GpuCache& cache, std::span<const BudgetedRows> attrs, std::size_t free) {
+  require_valid(cache.ratio >= 0 && cache.ratio <= 1,
+                fmt::format("{} is {}; give a share from 0 to 1, a size (4G) or auto", kOption, cache.ratio));
+  if (cache.automatic) return largest_share(attrs, free / kAutomaticShare);
+  if (cache.bytes == 0) {
     const HeldShare share{.millionths = static_cast<std::uint32_t>(
-                              std::lround(budget.ratio * static_cast<double>(HeldShare::kAll)))};
+                              std::lround(cache.ratio * static_cast<double>(HeldShare::kAll)))};
     const std::size_t needed = held_bytes(share, attrs);
     if (needed > free)
       throw Error(ErrorCode::kNoSpace,
                   fmt::format("{} is {}, which takes {} of the GPU's memory, and {} of it are free; give a "
                               "smaller share, a size (4G) or auto",
-                              budget.option, budget.ratio, format_bytes(needed), format_bytes(free)));
+                              kOption, cache.ratio, format_bytes(needed), format_bytes(free)));
     return share;
   }
-  if (budget.bytes > free)
+  if (cache.bytes > free)
     throw Error(ErrorCode::kNoSpace,
                 fmt::format("{} is {}, and {} of the GPU's memory are free; give less, a share (0.2) or auto",
-                            budget.option, format_bytes(budget.bytes), format_bytes(free)));
-  const HeldShare share = largest_share(attrs, budget.bytes);
+                            kOption, format_bytes(cache.bytes), format_bytes(free)));
+  const HeldShare share = largest_share(attrs, cache.bytes);
   if (!share.any() && held_bytes({.millionths = HeldShare::kAll}, attrs) > 0)
     throw Error(ErrorCode::kNoSpace,
                 fmt::format("{} is {}, which has no room for one row of each partition; give more, or 0 to "
                             "hold none",
-                            budget.option, format_bytes(budget.bytes)));
+                            kOption, format_bytes(cache.bytes)));
   return share;
 }
 

@@ -1,5 +1,6 @@
 // DeviceRoom over a backend (host_backend.h says what one is).
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,7 +35,10 @@ class DeviceRoomOn : public DeviceRoom {
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
                                     const BatchOptions& options, const DeviceBlockOptions& device,
                                     ChannelMemory& slots) override {
-    return std::make_unique<BlockMakerOn<Backend>>(dataset, source, options, device,
+    DeviceBlockOptions sized = device;
+    sized.free_bytes =
+        available().bytes / static_cast<std::size_t>(std::max<std::int64_t>(device.sharers, 1));
+    return std::make_unique<BlockMakerOn<Backend>>(dataset, source, options, sized,
                                                    dynamic_cast<SlotsOn<Backend>&>(slots), backend_);
   }
 

@@ -223,6 +223,11 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.from_line.add_fanouts(line, "Seeds");
   a.from_line.add_pages(line);
   a.from_line.add_graph_mode(line);
+  line.flag(
+      "--device-batches", a.loader.execution.device_batches,
+      "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
+      "program shows of them");
+  a.from_line.add_gpu_cache(line);
   a.from_line.add_features_from(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--seed", o.seed, "Seed of all random numbers");
@@ -269,6 +274,7 @@ int main(int argc, char** argv) {
   line.action([&] {
     arguments.servers.check(arguments.loader.dataset);
     arguments.from_line.take();
+    arguments.from_line.take_gpu_cache(arguments.loader.execution);
     const BatchOptions& batch = arguments.loader.batch;
     if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)
       throw Error(ErrorCode::kInvalid,

@@ -44,7 +44,7 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
   maker_ = room_->maker(*dataset_, *source_, options.batch,
                         {.place = options.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                                    : gpu::GraphPlace::kHost,
-                         .held = options.execution.device_rows},
+                         .cache = options.execution.gpu_cache},
                         host()->memory());
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
   host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));

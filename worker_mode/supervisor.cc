@@ -39,6 +39,15 @@ std::chrono::milliseconds backoff(int deaths_in_a_row) {
   return std::min(kMaxBackoff, 10ms * (1 << std::min(deaths_in_a_row - 2, 7)));
 }
 
+/// Of `workers`, which have `devices` in turn (none: all have the same one).
+std::int64_t workers_on(int device, const std::vector<int>& devices, std::int64_t workers) {
+  if (devices.empty()) return workers;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < workers; ++i)
+    count += devices[static_cast<std::size_t>(i) % devices.size()] == device;
+  return count;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(std::shared_ptr<ChannelHost> host, SupervisorOptions options)
@@ -129,8 +138,10 @@ void Supervisor::start(std::size_t number) {
   const DeviceSide* const device = host_->device_side();
   const int device_fd = device == nullptr ? -1 : device->shared_fd();
   const std::vector<int>& devices = config.execution.worker_devices;
-  if (device != nullptr)
+  if (device != nullptr) {
     config.device = devices.empty() ? device->device() : devices[number % devices.size()];
+    config.gpu_cache_sharers = workers_on(config.device, devices, std::ssize(workers_));
+  }
   if (options_.row_cache_fd >= 0) config.row_cache_fd = next_fd++;
   if (device_fd >= 0) config.device_fd = next_fd++;
   const std::string json = config.to_json();

@@ -20,7 +20,10 @@ std::string WorkerConfig::to_json() const {
                       {"row_cache_fd", row_cache_fd},
                       {"device_room", device_room},
                       {"device", device},
-                      {"device_rows", execution.device_rows.millionths},
+                      {"gpu_cache_auto", execution.gpu_cache.automatic},
+                      {"gpu_cache_ratio", execution.gpu_cache.ratio},
+                      {"gpu_cache_bytes", execution.gpu_cache.bytes},
+                      {"gpu_cache_sharers", gpu_cache_sharers},
                       {"device_fd", device_fd},
                       {"check_finite", execution.check_finite},
                       {"batch_deadline", execution.batch_deadline.count()},
@@ -63,7 +66,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("row_cache_fd").get_to(config.row_cache_fd);
     json.at("device_room").get_to(config.device_room);
     json.at("device").get_to(config.device);
-    json.at("device_rows").get_to(execution.device_rows.millionths);
+    json.at("gpu_cache_auto").get_to(execution.gpu_cache.automatic);
+    json.at("gpu_cache_ratio").get_to(execution.gpu_cache.ratio);
+    json.at("gpu_cache_bytes").get_to(execution.gpu_cache.bytes);
+    json.at("gpu_cache_sharers").get_to(config.gpu_cache_sharers);
     json.at("device_fd").get_to(config.device_fd);
     json.at("check_finite").get_to(execution.check_finite);
     execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());

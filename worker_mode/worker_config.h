@@ -39,8 +39,9 @@ struct WorkerConfig {
   int row_cache_fd = -1;         // inherited, of what make_dynamic_cache() made; -1: none, or jobs bring it
   std::string device_room = {};  // gpu/worker_room.h: batches lie on that device; empty: on the host
   int device = 0;                // its number, as CUDA counts
-  int device_fd = -1;            // inherited, of the channel's part there
-  std::size_t max_scratch = 0;   // bytes that makers of several jobs may hold; 0: any
+  std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
+  int device_fd = -1;                  // inherited, of the channel's part there
+  std::size_t max_scratch = 0;         // bytes that makers of several jobs may hold; 0: any
 
   std::string to_json() const;
   /// Throws kCorrupt.

@@ -122,7 +122,8 @@ class DeviceSlots {
         slots_(room_->import_slots(memory, config.device_fd, config.worker)),
         options_{.place = config.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                           : gpu::GraphPlace::kHost,
-                 .held = config.execution.device_rows} {}
+                 .cache = config.execution.gpu_cache,
+                 .sharers = config.gpu_cache_sharers} {}
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
                                     const BatchOptions& batch) {
     return room_->maker(dataset, source, batch, options_, *slots_);

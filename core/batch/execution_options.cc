@@ -54,8 +54,10 @@ void ExecutionOptions::validate() const {
         "batches in a GPU's memory have features from memory, and they are to come from files; leave one of "
         "the two out");
   }
-  require_valid(device_batches || !device_rows.any(),
-                "device_rows are of batches that stay in a GPU's memory (device_batches), and these do not");
+  require_valid(device_batches || !gpu_cache.any(),
+                "gpu_cache is of batches that stay in a GPU's memory (device_batches), and these do not");
+  require_valid(gpu_cache.ratio >= 0 && gpu_cache.ratio <= 1,
+                fmt::format("gpu_cache has the ratio {}; give a share from 0 to 1", gpu_cache.ratio));
   require_valid(worker_devices.empty() || (device_batches && num_workers > 0),
                 "worker_devices are of workers (num_workers) that make batches in a GPU's memory "
                 "(device_batches), and there are none");

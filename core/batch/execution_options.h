@@ -9,7 +9,7 @@
 
 #include "core/base/huge_pages.h"
 #include "core/batch/feature_tiers.h"
-#include "core/batch/held_share.h"
+#include "core/batch/gpu_cache.h"
 
 namespace hopfeed {
 
@@ -43,8 +43,7 @@ struct ExecutionOptions {
   /// Batches stay in the GPU's memory, for a trainer on it (Batch::device_form): with num_workers 0 a thread
   /// of this process makes them, else the workers do, in memory of this process's. graph_mode is uva or cuda.
   bool device_batches = false;
-  HeldShare device_rows =
-      {};  // of each node attribute, the share that lies in the GPU's memory; of those batches
+  GpuCache gpu_cache = {};  // rows of node attributes in the GPU's memory; of those batches
   /// GPUs of the workers in turn, as CUDA counts, where workers make those batches; empty: the trainer's. One
   /// that is another than the trainer's writes to the memory of that.
   std::vector<int> worker_devices = {};

@@ -39,6 +39,7 @@ class Batch:
     num_sampled_nodes   int64 [h+1] new nodes of each hop
     num_sampled_edges   int64 [h]   edges of each hop
     input_id            int64 [B]   positions of the seeds in the list that was given
+    batch_size          int         distinct seeds (of nodes)
     ==================  ==========  ==================================================================
 
     Arrays are views of the slot that the batch lies in. The slot is used again when the last of them is gone, so keep
@@ -52,7 +53,7 @@ class Batch:
         self._typed = len(names.node_types) > 1 or len(names.edge_types) > 1
         self._stores: dict[StoreKey, Store] = {key: Store() for key in (*names.node_types, *names.edge_types, None)}
         for store, number, name, array in batch.arrays(torch):
-            self._stores[names.key(store, number)][name] = array
+            self._stores[names.key(store, number)][name] = int(array) if name == "batch_size" else array
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -93,7 +94,7 @@ class Batch:
 
     def __repr__(self) -> str:
         fields = ", ".join(
-            f"{name if not self._typed else f'{key}.{name}'}={list(array.shape)}"
+            f"{name if not self._typed else f'{key}.{name}'}={array if isinstance(array, int) else list(array.shape)}"
             for key, store in self._stores.items()
             for name, array in store.items()
         )

@@ -13,6 +13,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   module.doc() = "The C++ library of hopfeed; use the package's own modules.";
+  nb::set_leak_warnings(false);  // batches that are alive when the interpreter ends are no fault of anybody
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
   hopfeed::python::bind_batch(module);

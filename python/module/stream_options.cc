@@ -120,6 +120,12 @@ void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
   given.take("pin_slots", execution.pin_slots, kFlag);
   given.take("device_batches", execution.device_batches, kFlag);
   given.take("worker_devices", execution.worker_devices, kWholes);
+  std::string cache;
+  given.take("gpu_cache", cache, "a share (\"0.2\"), a size (\"4G\") or \"auto\"");
+  if (!cache.empty()) {
+    const CacheSize size = parse_cache_size(cache, "gpu_cache");
+    execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
+  }
 }
 
 void take_execution(GivenOptions& given, ExecutionOptions& execution) {

@@ -9,7 +9,6 @@ namespace hopfeed {
 namespace {
 
 using gpu::BudgetedRows;
-using gpu::DeviceMemoryBudget;
 
 constexpr std::int64_t kOffsets[] = {0, 1'000, 1'000, 5'000};
 const BudgetedRows kFeatures{.partition_offsets = kOffsets, .row_bytes = 400};
@@ -20,12 +19,12 @@ std::size_t bytes_at(double ratio) {
   return gpu::held_bytes({.millionths = static_cast<std::uint32_t>(ratio * 1e6)}, attrs);
 }
 
-HeldShare fit(const DeviceMemoryBudget& budget, std::size_t free = 1 << 30) {
+HeldShare fit(const GpuCache& cache, std::size_t free = 1 << 30) {
   const BudgetedRows attrs[] = {kFeatures, kLabels};
-  return gpu::fit_share(budget, attrs, free);
+  return gpu::fit_share(cache, attrs, free);
 }
 
-TEST(DeviceMemoryBudget, AShareIsOfEachPartition) {
+TEST(GpuCache, AShareIsOfEachPartition) {
   const HeldShare share = fit({.ratio = 0.25});
   EXPECT_EQ(share.ratio(), 0.25);
   EXPECT_EQ(gpu::held_rows(share, kOffsets), (std::vector<std::int64_t>{250, 0, 1'000}));
@@ -34,7 +33,7 @@ TEST(DeviceMemoryBudget, AShareIsOfEachPartition) {
   EXPECT_EQ(fit({.ratio = 0}), HeldShare{});
 }
 
-TEST(DeviceMemoryBudget, BytesHoldAsManyRowsAsTheyTake) {
+TEST(GpuCache, BytesHoldAsManyRowsAsTheyTake) {
   const HeldShare share = fit({.bytes = 1'000'000});
   const BudgetedRows attrs[] = {kFeatures, kLabels};
   EXPECT_LE(gpu::held_bytes(share, attrs), 1'000'000u);
@@ -42,24 +41,24 @@ TEST(DeviceMemoryBudget, BytesHoldAsManyRowsAsTheyTake) {
   EXPECT_EQ(fit({.bytes = 1 << 30}).ratio(), 1);
 }
 
-TEST(DeviceMemoryBudget, AutoLeavesMostOfTheMemoryToTheTrainer) {
+TEST(GpuCache, AutoLeavesMostOfTheMemoryToTheTrainer) {
   const HeldShare share = fit({.automatic = true}, 4'000'000);
   EXPECT_EQ(share, fit({.bytes = 1'000'000}));
   EXPECT_EQ(fit({.automatic = true}, 0), HeldShare{});
   EXPECT_EQ(fit({.automatic = true}).ratio(), 1);
 }
 
-TEST(DeviceMemoryBudget, WhatDoesNotFitIsOneLineThatNamesTheOption) {
-  expect_refused([] { fit({.option = "--gpu-cache", .ratio = 0.5}, 1'000'000); },
+TEST(GpuCache, WhatDoesNotFitIsOneLineThatNamesTheOption) {
+  expect_refused([] { fit({.ratio = 0.5}, 1'000'000); },
                  "--gpu-cache is 0.5, which takes ", ErrorCode::kNoSpace);
-  expect_refused([] { fit({.option = "--gpu-cache", .bytes = 30 << 20}, 20 << 20); },
+  expect_refused([] { fit({.bytes = 30 << 20}, 20 << 20); },
                  "--gpu-cache is 30 MiB, and 20 MiB of the GPU's memory are free", ErrorCode::kNoSpace);
-  expect_refused([] { fit({.option = "--gpu-cache", .bytes = 100}); },
+  expect_refused([] { fit({.bytes = 100}); },
                  "--gpu-cache is 100 bytes, which has no room for one row", ErrorCode::kNoSpace);
-  expect_refused([] { fit({.option = "--x", .ratio = 1.5}); }, "--x is 1.5; give a share from 0 to 1");
+  expect_refused([] { fit({.ratio = 1.5}); }, "--gpu-cache is 1.5; give a share from 0 to 1");
 }
 
-TEST(DeviceMemoryBudget, OfNoRowsOrFarTooMany_DoesNotWrap) {
+TEST(GpuCache, OfNoRowsOrFarTooMany_DoesNotWrap) {
   const std::int64_t none[] = {0, 0}, many[] = {0, std::int64_t{1} << 40};
   const BudgetedRows nothing[] = {{.partition_offsets = none, .row_bytes = 400}},
                      huge[] = {{.partition_offsets = many, .row_bytes = std::int64_t{1} << 40}};

@@ -27,7 +27,7 @@ struct Device {
 std::unique_ptr<BatchStream> open_on(const Device& device, LoaderOptions options) {
   options.execution.graph_mode = device.mode;
   options.execution.device_batches = true;
-  options.execution.device_rows = {device.held_millionths};
+  options.execution.gpu_cache.ratio = HeldShare{device.held_millionths}.ratio();
   options.deal.validate();
   options.execution.validate();
   return WorkerStream::open(options, gpu::make_fake_room(device.name, device.available));

@@ -24,7 +24,7 @@ std::unique_ptr<BatchStream> open_on(LoaderOptions options, std::shared_ptr<gpu:
   options.execution.num_workers = 0;
   options.execution.graph_mode = mode;
   options.execution.device_batches = true;
-  options.execution.device_rows = {held_millionths};
+  options.execution.gpu_cache.ratio = HeldShare{held_millionths}.ratio();
   options.deal.validate();
   options.execution.validate();
   return DeviceStream::open(options, std::move(room));
@@ -71,6 +71,33 @@ TEST_F(DeviceBatches, DeviceHasTheBlock_AndTheHeadItsSizes) {
     ++batches;
   }
   EXPECT_EQ(batches, stream->steps());
+}
+
+TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
+  LoaderOptions o = options(2);
+  o.execution.num_workers = 0;
+  o.execution.graph_mode = GraphMode::kUva;
+  o.execution.device_batches = true;
+  const auto device_rows = [&o](GpuCache cache, std::uint64_t free) {
+    o.execution.gpu_cache = cache;
+    const std::unique_ptr<BatchStream> stream = DeviceStream::open(
+        o, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(gpu::SerialBackend::Options{}, [free] {
+          return AvailableMemory{free, "a test"};
+        }));
+    stream->begin_epoch(0);
+    while (stream->next()) {
+    }
+    return stream->stats().tiers.device_rows;
+  };
+  constexpr std::uint64_t kPlenty = std::uint64_t{1} << 40, kSome = std::uint64_t{1} << 28;
+  EXPECT_EQ(device_rows({}, kPlenty), 0);
+  const std::int64_t all = device_rows({.automatic = true}, kPlenty);
+  EXPECT_EQ(device_rows({.ratio = 1}, kPlenty), all);
+  const std::int64_t some = device_rows({.ratio = 1, .bytes = 1 << 13}, kPlenty);
+  EXPECT_GT(some, 0);
+  EXPECT_LT(some, all);
+  EXPECT_NE(error_of([&] { device_rows({.ratio = 1, .bytes = kSome + 1}, kSome); }).find("--gpu-cache is"),
+            std::string::npos);
 }
 
 TEST_F(DeviceBatches, RowsAreCountedByWhoseMemoryTheyCameFrom) {
@@ -142,8 +169,8 @@ TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
             std::string::npos);
   EXPECT_NE(error([](ExecutionOptions& e) {
               e.device_batches = false;
-              e.device_rows = {5};
-            }).find("device_rows"),
+              e.gpu_cache.automatic = true;
+            }).find("gpu_cache"),
             std::string::npos);
 }
 

@@ -59,7 +59,7 @@ TEST_F(CopiedBatches, OfABatchOnADevice_AreViewsOfItsMemory) {
   const auto on_host = std::make_unique<Loader>(options);
   options.execution.graph_mode = GraphMode::kUva;
   options.execution.device_batches = true;
-  options.execution.device_rows = {500'000};
+  options.execution.gpu_cache.ratio = 0.5;
   const auto on_device = DeviceStream::open(options, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(
                                                          gpu::SerialBackend::Options{}, plenty));
   on_host->begin_epoch(0);

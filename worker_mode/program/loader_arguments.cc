@@ -9,6 +9,7 @@
 #include "cache/file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/program/parse_option.h"
 #include "gpu/auto_graph_mode.h"
 #include "worker_mode/seed_files.h"
 
@@ -155,6 +156,24 @@ void LoaderArguments::add_pages(CommandLine& line) {
 
 void LoaderArguments::add_graph_mode(CommandLine& line) {
   hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu_device);
+}
+
+void LoaderArguments::add_gpu_cache(CommandLine& line) {
+  line.option("--gpu-cache", gpu_cache_,
+              "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
+              "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default)");
+}
+
+void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
+  if (!execution.device_batches) {
+    require_valid(gpu_cache_.empty(),
+                  fmt::format("--gpu-cache is {}, and batches do not stay in a GPU's memory; choose "
+                              "--graph-mode uva or cuda and a GPU to compute on, or leave it out",
+                              gpu_cache_));
+    return;
+  }
+  const CacheSize size = parse_cache_size(gpu_cache_.empty() ? "auto" : gpu_cache_, "--gpu-cache");
+  execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
 }
 
 void LoaderArguments::add_features_from(CommandLine& line) {

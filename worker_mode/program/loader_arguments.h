@@ -44,6 +44,11 @@ class LoaderArguments {
   void add_pages(CommandLine& line);
   /// --graph-mode and --gpu-device.
   void add_graph_mode(CommandLine& line);
+  /// --gpu-cache, of programs whose batches may stay on a GPU.
+  void add_gpu_cache(CommandLine& line);
+  /// What --gpu-cache says of batches that stay there; as many rows as fit where it was not given. Throws
+  /// kInvalid for text that is no size, and where it was given and batches do not stay there.
+  void take_gpu_cache(ExecutionOptions& execution) const;
   /// --features-from, --row-cache and --window.
   void add_features_from(CommandLine& line);
   /// --check-finite.
@@ -61,6 +66,7 @@ class LoaderArguments {
   LoaderOptions& options_;
   std::string fanouts_, edge_fanouts_, huge_pages_, graph_mode_, features_from_, subgraph_,
       temporal_strategy_, attrs_ = "all", edge_attrs_, metapath_, plugin_;
+  std::string gpu_cache_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;
