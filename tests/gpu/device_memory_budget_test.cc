@@ -49,12 +49,12 @@ TEST(GpuCache, AutoLeavesMostOfTheMemoryToTheTrainer) {
 }
 
 TEST(GpuCache, WhatDoesNotFitIsOneLineThatNamesTheOption) {
-  expect_refused([] { fit({.ratio = 0.5}, 1'000'000); },
-                 "--gpu-cache is 0.5, which takes ", ErrorCode::kNoSpace);
+  expect_refused([] { fit({.ratio = 0.5}, 1'000'000); }, "--gpu-cache is 0.5, which takes ",
+                 ErrorCode::kNoSpace);
   expect_refused([] { fit({.bytes = 30 << 20}, 20 << 20); },
                  "--gpu-cache is 30 MiB, and 20 MiB of the GPU's memory are free", ErrorCode::kNoSpace);
-  expect_refused([] { fit({.bytes = 100}); },
-                 "--gpu-cache is 100 bytes, which has no room for one row", ErrorCode::kNoSpace);
+  expect_refused([] { fit({.bytes = 100}); }, "--gpu-cache is 100 bytes, which has no room for one row",
+                 ErrorCode::kNoSpace);
   expect_refused([] { fit({.ratio = 1.5}); }, "--gpu-cache is 1.5; give a share from 0 to 1");
 }
 
