@@ -31,7 +31,9 @@ TEST(HotPrefix, IsAsLongAsTheBytesAllow) {
     const gpu::EnginePlan plan = plan_of(rows, bytes);
     const HeldShare share = gpu::hot_share(plan);
     EXPECT_LE(gpu::hot_bytes(plan, share), bytes);
-    if (bytes == 10'000) EXPECT_GT(gpu::hot_bytes(plan, share), 9'900U);
+    if (bytes == 10'000) {
+      EXPECT_GT(gpu::hot_bytes(plan, share), 9'900U);
+    }
   }
   const HeldShare all = gpu::hot_share(plan_of(rows, 1 << 20));
   const gpu::HotPrefix hot = gpu::HotPrefix::of(plan_of(rows, 0).edge_types[0].parts[0], all);
