@@ -125,8 +125,9 @@ struct WorkerRecord {
   std::atomic<std::uint32_t>
       heartbeat;  // grows with each look for a claim, at least ten times a second where it waits
   std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
-  std::atomic<std::int64_t> tiers[TierCounts::kNumbers];  // of its batches
-  std::byte reserved[88];
+  std::atomic<std::int64_t> tiers[TierCounts::kNumbers];            // of its batches
+  std::atomic<std::int64_t> gpu_context, gpu_copying, gpu_pinning;  // nanoseconds (gpu_setup.h); 0: no GPU
+  std::byte reserved[64];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

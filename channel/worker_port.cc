@@ -49,6 +49,14 @@ void WorkerPort::note_pages(const PageUse& dataset) {
   record.dataset_huge.store(dataset.huge);
 }
 
+void WorkerPort::note_gpu_setup(const GpuSetup& setup) {
+  constexpr double kNanoseconds = 1e9;
+  WorkerRecord& record = view_.worker(worker_);
+  record.gpu_context.store(static_cast<std::int64_t>(setup.context * kNanoseconds));
+  record.gpu_copying.store(static_cast<std::int64_t>(setup.copying * kNanoseconds));
+  record.gpu_pinning.store(static_cast<std::int64_t>(setup.pinning * kNanoseconds));
+}
+
 void WorkerPort::report_failure(ErrorCode code, std::string_view message) {
   WorkerRecord& record = view_.worker(worker_);
   record.error_code = 1 + static_cast<std::uint32_t>(code);

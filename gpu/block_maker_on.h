@@ -132,6 +132,7 @@ class BlockMakerOn final : public BlockMaker {
                   return engine;
                 },
             .most_uncounted_edges = device.most_uncounted_edges,
+            .hot_bytes = device.free_bytes / kHotShare,
             .results_on_device = true};
   }
   Backend& backend() { return engine_ != nullptr ? engine_->backend() : *own_backend_; }

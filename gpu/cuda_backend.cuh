@@ -15,6 +15,7 @@
 #include "gpu/hop_engine.h"
 #include "gpu/pinned_dataset.h"
 #include "gpu/registered_memory.h"
+#include "gpu/setup_times.h"
 
 namespace hopfeed::gpu {
 
@@ -49,6 +50,7 @@ class CudaBackend {
   };
 
   explicit CudaBackend(const Options& options) : device_(options.device), backing_(options.device) {
+    const SetupTimer timer(Setup::kContext);  // the first call of a process makes it
     const Scope scope(*this);
     HOPFEED_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
@@ -90,6 +92,7 @@ class CudaBackend {
       registered_.push_back(array);
       return on_device;
     }
+    const SetupTimer timer(Setup::kCopying);
     graph_.reserve(graph_.size() + 1);
     void* copy = allocate(bytes, Where::kDevice);
     graph_.push_back(copy);

@@ -100,14 +100,6 @@ UsableGpu usable_gpu(int device) {
   return {device, properties.name, properties.totalGlobalMem};
 }
 
-std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
-  const std::string why = why_no_gpu(plan.device);
-  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
-  CudaBackend::Options options;
-  options.device = plan.device;
-  return std::make_unique<HopEngineOn<CudaBackend>>(plan, options);
-}
-
 namespace {
 
 AvailableMemory free_device_memory(int device) {
@@ -118,6 +110,17 @@ AvailableMemory free_device_memory(int device) {
 }
 
 }  // namespace
+
+std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
+  const std::string why = why_no_gpu(plan.device);
+  if (!why.empty()) throw Error(ErrorCode::kNotFound, why);
+  CudaBackend::Options options;
+  options.device = plan.device;
+  EnginePlan sized = plan;
+  if (sized.hot_bytes == EnginePlan::kAutomaticHot)
+    sized.hot_bytes = free_device_memory(plan.device).bytes / kHotShare;
+  return std::make_unique<HopEngineOn<CudaBackend>>(sized, options);
+}
 
 void pin_memory(void* at, std::size_t bytes) {
   const std::string why = why_no_gpu();

@@ -90,6 +90,7 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
   plan.last = options_.temporal_strategy == TemporalStrategy::kLast;
   plan.node_bits = node_bits_;
   plan.place = device.place;
+  plan.hot_bytes = device.hot_bytes;
   plan.results_on_device = device.results_on_device;
   plan.device = device.device;
   plan.most_uncounted_edges = device.most_uncounted_edges;

@@ -35,6 +35,11 @@ HOPFEED_HOST_DEVICE inline int partition_of(const std::int64_t* offsets, int par
   return lo;
 }
 
+HOPFEED_HOST_DEVICE inline std::int64_t read_int(const void* base, int bytes, std::uint64_t i) {
+  return bytes == 4 ? std::int64_t{static_cast<const std::int32_t*>(base)[i]}
+                    : static_cast<const std::int64_t*>(base)[i];
+}
+
 /// The rows of one partition of one edge type (graph_view.h).
 struct DevicePart {
   const RowRecord* rows = nullptr;
@@ -46,6 +51,20 @@ struct DevicePart {
   const unsigned char* aliases = nullptr;  // entry of the first edge; null: draws are uniform
   std::int64_t num_edges = 0;
   std::int64_t first_edge = 0;
+  // Copies on the device of the first rows and of their neighbours (hot_prefix.h).
+  const RowRecord* hot_rows = nullptr;  // [num_hot_rows + 1]
+  const void* hot_indices = nullptr;    // [num_hot_edges]
+  std::int64_t num_hot_rows = 0;
+  std::uint64_t num_hot_edges = 0;
+
+  /// Of row i, and behind it the next one's.
+  HOPFEED_HOST_DEVICE const RowRecord* record(std::int64_t i) const {
+    return (i < num_hot_rows ? hot_rows : rows) + i;
+  }
+  /// The source of the edge at this position.
+  HOPFEED_HOST_DEVICE std::int64_t source(std::uint64_t position, int index_bytes) const {
+    return read_int(position < num_hot_edges ? hot_indices : indices, index_bytes, position);
+  }
 };
 
 /// One edge type over all partitions.
@@ -88,11 +107,6 @@ struct EdgePlace {
   HOPFEED_HOST_DEVICE static int part(std::uint64_t place) { return static_cast<int>(place >> kPartShift); }
   HOPFEED_HOST_DEVICE static std::uint64_t position(std::uint64_t place) { return place & kMask; }
 };
-
-HOPFEED_HOST_DEVICE inline std::int64_t read_int(const void* base, int bytes, std::uint64_t i) {
-  return bytes == 4 ? std::int64_t{static_cast<const std::int32_t*>(base)[i]}
-                    : static_cast<const std::int64_t*>(base)[i];
-}
 
 /// The numbers of a batch that kernels read and write: how many nodes and edges there are, and the flag. One
 /// array, so that the host has all of them by one copy.

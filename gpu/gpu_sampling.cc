@@ -32,7 +32,8 @@ std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOpt
               execution.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
           .device = execution.gpu_device,
           .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
-          .warm = true});
+          .warm = true,
+          .hot_bytes = gpu::EnginePlan::kAutomaticHot});
 }
 
 }  // namespace

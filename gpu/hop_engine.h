@@ -42,6 +42,9 @@ struct EdgePlan {
 
 /// Whether the device reads the graph where it lies, or has a copy.
 enum class GraphPlace { kHost, kDevice };
+/// Of a device's free memory, what the hottest rows of the graph may take where nobody says how much; the
+/// rest is for feature rows and for the trainer.
+inline constexpr std::size_t kHotShare = 16;
 
 struct EnginePlan {
   std::vector<std::int64_t> num_nodes;  // of each type
@@ -53,6 +56,10 @@ struct EnginePlan {
   bool last = false;  // of temporal draws: the latest
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
+  /// Of the device's memory, for the hottest rows and their neighbours of a graph that is read in place
+  /// (hot_prefix.h); 0: none. kAutomaticHot: the engine takes a sixteenth of what is free.
+  std::size_t hot_bytes = 0;
+  static constexpr std::size_t kAutomaticHot = SIZE_MAX;
   std::shared_ptr<const void> keeps = nullptr;  // what the arrays' pinned copies live by
   /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are
   /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.

@@ -24,6 +24,7 @@
 #include "gpu/engine_results.h"
 #include "gpu/hop_bounds.h"
 #include "gpu/hop_engine.h"
+#include "gpu/hot_prefix.h"
 #include "gpu/local_id_kernels.h"
 #include "gpu/row_kernels.h"
 
@@ -36,6 +37,7 @@ class HopEngineOn : public HopEngine {
   HopEngineOn(const EnginePlan& plan, const typename Backend::Options& options)
       : plan_(plan), bounds_(plan_), backend_(options), memory_(backend_) {
     const typename Backend::Scope scope(backend_);
+    hot_ = hot_share(plan_);
     for (std::size_t t = 0; t < plan_.num_nodes.size(); ++t) nodes_.emplace_back(backend_);
     for (const EdgePlan& edges : plan_.edge_types) {
       edges_.emplace_back(backend_);
@@ -121,6 +123,7 @@ class HopEngineOn : public HopEngine {
       view.codes = static_cast<const std::int16_t*>(graph(part.codes, count * sizeof(std::int16_t)));
       view.times = static_cast<const std::int64_t*>(graph(part.times, count * sizeof(std::int64_t)));
       view.order = static_cast<const std::uint32_t*>(graph(part.order, count * sizeof(std::uint32_t)));
+      place_hot(backend_, part, {.share = hot_, .index_bytes = plan.index_bytes}, view);
       view.num_edges = part.num_edges;
       view.first_edge = part.first_edge;
       edges.host_parts.push_back(view);
@@ -424,6 +427,7 @@ class HopEngineOn : public HopEngine {
   }
 
   const EnginePlan plan_;
+  HeldShare hot_;  // of the rows of each partition
   HopBounds bounds_;
   Backend backend_;
   Memory memory_;

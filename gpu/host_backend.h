@@ -58,6 +58,7 @@
 #include "core/base/owned_fd.h"
 #include "gpu/device_array.h"
 #include "gpu/hop_engine.h"
+#include "gpu/setup_times.h"
 #include "gpu/shared_range.h"
 
 namespace hopfeed::gpu {
@@ -97,6 +98,7 @@ class HostMemory {
   void release(void* memory, Where /*where*/) { std::free(memory); }
   const void* place_graph(const void* array, std::size_t bytes, GraphPlace place) {
     if (place == GraphPlace::kHost || bytes == 0) return array;
+    const SetupTimer timer(Setup::kCopying);
     void* copy = allocate(bytes, Where::kDevice);
     graph_.push_back(copy);
     std::memcpy(copy, array, bytes);

@@ -116,7 +116,7 @@ struct ReadEdges {
   HOPFEED_HOST_DEVICE std::int64_t source_of(const DevicePart& part, std::uint64_t e,
                                              std::uint64_t position) const {
     constexpr int kEntry = static_cast<int>(sizeof(AliasEntry));
-    if (rows.edges.alias_bytes <= kEntry) return read_int(part.indices, rows.edges.index_bytes, position);
+    if (rows.edges.alias_bytes <= kEntry) return part.source(position, rows.edges.index_bytes);
     const std::uint64_t column = rows.source_places[e] / 2, alias = rows.source_places[e] % 2;
     return read_int(part.aliases + column * static_cast<std::uint64_t>(rows.edges.alias_bytes) + kEntry,
                     rows.edges.index_bytes, alias);

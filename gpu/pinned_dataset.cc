@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
 #include "core/base/memory_limits.h"
+#include "gpu/setup_times.h"
 
 namespace hopfeed::gpu {
 namespace {
@@ -63,6 +64,7 @@ Known& known() {
 
 OwnedFd PinnedDataset::copy(const Dataset& dataset) {
   constexpr const char* what = "cannot create memory for the dataset's pinned copy";
+  const SetupTimer timer(Setup::kCopying);
   const std::vector<std::span<const std::byte>> arrays = dataset.arrays();
   const std::size_t bytes = bytes_of(arrays);
   require_memory(bytes, available_memory(),
@@ -104,6 +106,7 @@ PinnedDataset::PinnedDataset(const Dataset& dataset, int fd, Pin pin)
   data_ = map(fd, bytes_);
   const auto begin = std::chrono::steady_clock::now();
   try {
+    const SetupTimer timer(Setup::kPinning);
     pin_.pin(data_, bytes_);
   } catch (...) {
     munmap(data_, bytes_);

@@ -114,7 +114,7 @@ struct LookAtRows {
     const auto node = static_cast<std::int64_t>(step.id_of(i) & step.node_mask());
     const int p = step.edges.partition_of(node);
     const DevicePart& part = step.edges.parts[p];
-    const RowRecord* record = part.rows + (node - step.edges.partition_offsets[p]);
+    const RowRecord* record = part.record(node - step.edges.partition_offsets[p]);
     const auto begin = static_cast<std::uint64_t>(record[0].offset),
                end = static_cast<std::uint64_t>(record[1].offset);
     if (begin > end || end > static_cast<std::uint64_t>(part.num_edges)) {  // it must never become an address
@@ -157,7 +157,7 @@ struct LookAtRows {
     if (sources.count == 0) return;
     const std::uint64_t begin = EdgePlace::position(row.place);
     for (std::uint64_t j = 0; j < row.degree; ++j)
-      row.population -= sources.has(read_int(part.indices, step.edges.index_bytes, begin + j));
+      row.population -= sources.has(part.source(begin + j, step.edges.index_bytes));
   }
 
   /// A row gives none where all of it weighs nothing, and of all its edges those that weigh something.
@@ -257,11 +257,11 @@ class RowDraw {
   HOPFEED_HOST_DEVICE void step_over_excluded(std::uint64_t* places, bool all) const {
     const auto node = static_cast<std::int64_t>(step_.id_of(i_) & step_.node_mask());
     const ExcludedSources sources = ExcludedSources::of(step_.excluded, node);
-    const void* indices = step_.edges.parts[EdgePlace::part(row_.place)].indices;
+    const DevicePart& part = step_.edges.parts[EdgePlace::part(row_.place)];
     const std::uint64_t begin = EdgePlace::position(row_.place);
     std::uint64_t left = 0;
     for (std::uint64_t j = 0; j < row_.degree; ++j) {
-      const bool excluded = sources.has(read_int(indices, step_.edges.index_bytes, begin + j));
+      const bool excluded = sources.has(part.source(begin + j, step_.edges.index_bytes));
       if (all && !excluded) places[left] = row_.place + j;
       for (std::uint32_t d = 0; !all && excluded && d < count_; ++d) places[d] += picks_[d] >= left;
       left += !excluded;

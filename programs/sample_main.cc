@@ -212,6 +212,10 @@ void sample_epochs(const SampleArguments& arguments) {
                       {"cache_hit_rate", stats.tiers.cache_hit_rate()},
                       {"tiers", tiers_json(stats.tiers)},
                       {"epoch_rows", totals.epoch_rows}};
+  if (stats.gpu_setup.total() > 0)
+    told["gpu_setup_seconds"] = {{"context", stats.gpu_setup.context},
+                                 {"copying", stats.gpu_setup.copying},
+                                 {"pinning", stats.gpu_setup.pinning}};
   if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
   report.write(told);
 }

@@ -8,6 +8,7 @@
 #include "channel/quiet_thread.h"
 #include "core/base/error.h"
 #include "core/sampler/sampler_plugin.h"
+#include "gpu/setup_times.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/slot_fillers.h"
@@ -66,6 +67,7 @@ void DeviceStream::fill(const LoaderOptions& options) {
   try {
     WorkerPort port(host()->view(), 0, /*doorbell=*/-1);
     BatchFiller filler(port, *maker_, {.seed = options.seed, .check_finite = options.execution.check_finite});
+    port.note_gpu_setup(gpu::setup_times());
     port.report_ready();
     while (!port.terminating()) {
       host()->service();

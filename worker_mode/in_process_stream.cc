@@ -8,6 +8,7 @@
 
 #include "cache/partition_features.h"
 #include "core/sampler/sampler_plugin.h"
+#include "gpu/setup_times.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/shared_row_cache.h"
 #include "worker_mode/slot_keeper.h"
@@ -62,7 +63,9 @@ void InProcessStream::work() {
   host()->service();  // grants
   filler_->try_finish();
   // Asking the kernel takes milliseconds, so it is asked ever more seldom.
-  if (std::has_single_bit(++batches_)) port_->note_pages(dataset_->page_use());
+  if (!std::has_single_bit(++batches_)) return;
+  port_->note_pages(dataset_->page_use());
+  port_->note_gpu_setup(gpu::setup_times());
 }
 
 }  // namespace hopfeed

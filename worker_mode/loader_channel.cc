@@ -199,10 +199,15 @@ StreamStats LoaderChannel::stats() const {
   const MutexLock lock(host_->mutex);
   const ChannelView& view = host_->view();
   PageUse pages;
+  GpuSetup setup;
   for (std::uint32_t i = 0; i < view.shape().num_workers; ++i) {
     const WorkerRecord& worker = view.worker(i);
     if (worker.dataset_resident.load() > pages.resident)
       pages = {.resident = worker.dataset_resident.load(), .huge = worker.dataset_huge.load()};
+    const GpuSetup told{.context = seconds(worker.gpu_context.load()),
+                        .copying = seconds(worker.gpu_copying.load()),
+                        .pinning = seconds(worker.gpu_pinning.load())};
+    if (told.total() > setup.total()) setup = told;
   }
   return {.batches = view.control().loader.batches.load(),
           .workers = options_.workers,
@@ -211,6 +216,7 @@ StreamStats LoaderChannel::stats() const {
           .waits = wait_times(view),
           .dataset_pages = pages,
           .channel_bytes = ChannelView::fixed_bytes(view.shape()) + host_->pool().granted(),
+          .gpu_setup = setup,
           .tiers = tiers_of(view)};
 }
 

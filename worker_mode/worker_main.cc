@@ -39,6 +39,7 @@
 #include "core/program/bus_error.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
+#include "gpu/setup_times.h"
 #include "gpu/worker_room.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/batch_window.h"
@@ -177,6 +178,7 @@ void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, P
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.
     if (!window.step() || !std::has_single_bit(++batches)) continue;
     if (const Dataset* dataset = makers.dataset()) port.note_pages(dataset->page_use());
+    port.note_gpu_setup(gpu::setup_times());
   }
 }
 

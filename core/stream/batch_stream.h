@@ -17,6 +17,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_spec.h"
 #include "core/stream/batch.h"
+#include "core/stream/gpu_setup.h"
 #include "core/stream/wait_times.h"
 
 namespace hopfeed {
@@ -40,6 +41,8 @@ struct StreamStats {
   std::size_t pinned_bytes = 0;
   double pinning_seconds = 0;
   std::string why_not_pinned = {};
+  /// Of the worker (of this process, where there are none) that took longest to bring its GPU up.
+  GpuSetup gpu_setup;
   /// Where the workers of this machine read the rows of the batches that they made.
   TierCounts tiers;
 };

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopfeed.batch import EdgeType, NodeType
-from hopfeed.errors import DeadlineError, InvalidError, UnsupportedError
+from hopfeed.errors import DeadlineError, Error, InvalidError, UnsupportedError
 from hopfeed.tool import PathLike, import_numpy
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _wait_for(lock: int, kind: int, path: Path, deadline: float) -> None:
 def _evict(cache: Path, limit: int, keep: str) -> None:
     """Removes what was used longest ago, until the cache fits; folders in use stay."""
     entries = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
-    sizes = {path.stem: _size(cache / path.stem) for path in entries}
+    sizes = {path.stem: _size(cache / path.stem) + _size(cache / f".{path.stem}.arrays") for path in entries}
     total = sum(sizes.values())
     for path in entries:
         if total <= limit:
@@ -231,6 +231,7 @@ def _evict(cache: Path, limit: int, keep: str) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(cache / path.stem, ignore_errors=True)
+            shutil.rmtree(cache / f".{path.stem}.arrays", ignore_errors=True)  # of a process that was killed
             total -= sizes[path.stem]
         except BlockingIOError:
             pass  # in use
@@ -269,27 +270,41 @@ def _add_tensor(digest: Any, add: Any, name: object, value: Tensor) -> None:
 
 def _write(planned: Plan, folder: PathLike, *, overwrite: bool, progress: bool | None) -> dict[str, Any]:
     Path(folder).parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".hopfeed-", dir=Path(folder).parent) as scratch:
-        files = _Files(Path(scratch))
+    with _scratch_beside(Path(folder)) as scratch:
+        files = _Files(scratch)
         graph = {"name": "pyg", "nodes": [], "edges": []}
         for key, name in planned.node_names.items():
             graph["nodes"].append(_node_entry(planned, key, name, files))
         for key in planned.edge_names:
             graph["edges"].append(_edge_entry(planned, key, files))
-        path = Path(scratch) / "graph.json"
+        path = scratch / "graph.json"
         path.write_text(json.dumps(graph))
-        return import_numpy(folder, hetero=path, overwrite=overwrite, progress=progress)
+        try:
+            return import_numpy(folder, hetero=path, overwrite=overwrite, progress=progress)
+        except Error as error:  # files of ours, which nobody can look at
+            raise type(error)(str(error).replace(f"{scratch}/", "").replace(".npy", "")) from None
+
+
+@contextmanager
+def _scratch_beside(folder: Path) -> Iterator[Path]:
+    """A folder of one name for each dataset, so that what a killed process left goes with the next one."""
+    scratch = folder.parent / f".{folder.name}.arrays"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Files:
-    """Arrays as .npy files with numbers for names."""
+    """Arrays as .npy files whose names tell what they are."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._count = folder, 0
+        self._folder = folder
 
-    def add(self, value: Any) -> str:
-        self._count += 1
-        name = f"{self._count}.npy"
+    def add(self, of: str, attr: str, value: Any) -> str:
+        name = f"{of}.{attr}.npy"
         np.save(self._folder / name, np.ascontiguousarray(value))
         return name
 
@@ -299,18 +314,19 @@ def _node_entry(planned: Plan, key: NodeType | None, name: str, files: _Files) -
     for attr, value in planned.node_attrs[key].items():
         array = value.numpy()
         if attr in ("x", "y"):
-            entry["features" if attr == "x" else "labels"] = files.add(array)
+            entry["features" if attr == "x" else "labels"] = files.add(name, attr, array)
             continue
         if attr in _SPLITS and array.dtype == np.bool_ and array.ndim == 1:
-            entry["splits"][_SPLITS[attr]] = files.add(array)
-        entry["attrs"][attr] = files.add(array)
+            entry["splits"][_SPLITS[attr]] = files.add(name, f"split.{attr}", array)
+        entry["attrs"][attr] = files.add(name, attr, array)
     return entry
 
 
 def _edge_entry(planned: Plan, key: EdgeType | None, files: _Files) -> dict[str, Any]:
     src, rel, dst = planned.edge_names[key]
-    attrs = {attr: files.add(value.numpy()) for attr, value in planned.edge_attrs[key].items()}
-    entry = {"src": src, "rel": rel, "dst": dst, "index": files.add(planned.edges[key].numpy()), "attrs": attrs}
+    name = f"{src}__{rel}__{dst}"
+    attrs = {attr: files.add(name, attr, value.numpy()) for attr, value in planned.edge_attrs[key].items()}
+    entry = {"src": src, "rel": rel, "dst": dst, "index": files.add(name, "edge_index", planned.edges[key].numpy()), "attrs": attrs}
     entry["weights"] = [name for name in planned.weights if name in attrs]
     of_source = planned.node_attrs[None if key is None else key[0]]
     entry["times"] = [name for name in planned.times if name in attrs or name in of_source]

@@ -47,9 +47,11 @@ def run(command: Sequence[object], *, progress: bool | None = None, **options: A
     return told
 
 
-def generate(folder: PathLike, *, nodes: int, edges: int, seed: int = 0, **options: Any) -> dict[str, Any]:
+def generate(
+    folder: PathLike, *, nodes: int, edges: int, features: int = 16, classes: int = 8, seed: int = 0, **options: Any
+) -> dict[str, Any]:
     """Makes up a graph: power-law degrees, planted classes, features with some signal."""
-    return run(["generate", folder], nodes=nodes, edges=edges, seed=seed, **options)
+    return run(["generate", folder], nodes=nodes, edges=edges, features=features, classes=classes, seed=seed, **options)
 
 
 def import_numpy(folder: PathLike, **options: Any) -> dict[str, Any]:

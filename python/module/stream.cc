@@ -58,6 +58,13 @@ nb::dict stats_of(const StreamStats& stats) {
   told["held_bytes"] = stats.held_bytes;
   told["waited_seconds"] = waits_of(stats.waits);
   told["rows"] = tiers_of(stats.tiers);
+  if (stats.gpu_setup.total() > 0) {
+    nb::dict setup;
+    setup["context"] = stats.gpu_setup.context;
+    setup["copying"] = stats.gpu_setup.copying;
+    setup["pinning"] = stats.gpu_setup.pinning;
+    told["gpu_setup_seconds"] = setup;
+  }
   return told;
 }
 

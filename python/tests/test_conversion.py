@@ -102,6 +102,25 @@ def test_who_waits_too_long_for_the_lock_is_told_which(tmp_path: Path) -> None:
             conversion.convert(planned, tmp_path, deadline=0.2)
 
 
+def test_an_attribute_that_cannot_be_is_named(tmp_path: Path) -> None:
+    data = graph()
+    data.mass = torch.ones(data.num_edges)
+    data.mass[7] = float("nan")
+    with pytest.raises(hopfeed.InvalidError, match="node__to__node.mass: weight 'mass' of edge 7") as raised:
+        NeighborLoader(data, [2], weight_attr="mass", cache_dir=tmp_path)
+    assert str(tmp_path) not in str(raised.value)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_what_a_killed_process_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    planned = conversion.plan(graph())
+    left = tmp_path / f".{conversion._fingerprint(planned)}.arrays"
+    left.mkdir()
+    (left / "half.npy").write_bytes(b"?")
+    conversion.convert(planned, tmp_path)
+    assert not left.exists() and len(list(tmp_path.glob("*/meta.json"))) == 1
+
+
 def test_temporary_folders_go_with_their_loaders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     loader = NeighborLoader(graph(seed=9), [2])

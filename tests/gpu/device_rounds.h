@@ -183,7 +183,8 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
       DeviceSampler device(dataset, options,
                            {.place = rounds.below(2) ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
                             .make_engine = run.engine(rounds),
-                            .most_uncounted_edges = bounds[rounds.below(4)]});
+                            .most_uncounted_edges = bounds[rounds.below(4)],
+                            .hot_bytes = rounds.below(3) == 0 ? 0 : std::size_t{1} << rounds.below(20)});
       NeighborSampler cpu(dataset, options);
       std::vector<SeedCount> most_seeds;  // of all batches
       for (int t = 0; t < dataset.num_node_types(); ++t) most_seeds.push_back({.node_type = t, .count = 0});

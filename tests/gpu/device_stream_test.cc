@@ -100,6 +100,13 @@ TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
             std::string::npos);
 }
 
+TEST_F(DeviceBatches, WhatCopyingTheGraphTookIsTold) {
+  const std::unique_ptr<BatchStream> stream =
+      open_on(options(2), room_of<gpu::SerialBackend>({}), 0, GraphMode::kCuda);
+  EXPECT_GT(stream->stats().gpu_setup.copying, 0);
+  EXPECT_EQ(stream->stats().gpu_setup.pinning, 0) << "nothing is pinned on hosts";
+}
+
 TEST_F(DeviceBatches, RowsAreCountedByWhoseMemoryTheyCameFrom) {
   const LoaderOptions o = options(2);
   for (const std::uint32_t held : {0U, 400'000U, HeldShare::kAll}) {
