@@ -189,7 +189,7 @@ class Rows:
         if isinstance(ids, slice):
             ids = np.arange(len(self))[ids]
         wanted = _checked(ids, len(self))
-        rows = np.atleast_1d(np.asarray(self._new_ids[wanted]))
+        rows = np.asarray(self._new_ids[wanted]).reshape(-1)
         partition = np.searchsorted(self._offsets, rows, side="right") - 1
         out = np.empty((rows.size, self._elements), self.dtype)
         for part, stored in enumerate(self._parts):
@@ -204,8 +204,10 @@ def _checked(ids: Any, count: int) -> Array:
     array = np.asarray(ids)
     if array.dtype.kind == "b" and array.shape == (count,):
         return np.flatnonzero(array)
+    if array.size == 0:
+        return array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise InvalidError(f"ids are {array.dtype.name}; give whole numbers, or a mask of {count} bools")
-    if array.size and not (0 <= int(array.min()) and int(array.max()) < count):
+    if not (0 <= int(array.min()) and int(array.max()) < count):
         raise InvalidError(f"ids has {int(array.min() if array.min() < 0 else array.max())}; nodes are from 0 to {count - 1}")
     return array

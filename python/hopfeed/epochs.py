@@ -42,6 +42,8 @@ class EpochIterable(Generic[T]):
         self._options = {name: value for name, value in options.items() if value is not None}
         self._process = os.getpid()
         self._generation = 0  # of iterators
+        if isinstance(epoch, bool) or not isinstance(epoch, int):
+            raise InvalidError(f"epoch is {epoch!r} ({type(epoch).__name__}); give a whole number")
         self._next_epoch = epoch
         self._running: int | None = None  # the epoch that has begun
         self._resume_at = 0  # the position at which the next epoch begins
@@ -86,26 +88,7 @@ class EpochIterable(Generic[T]):
         self._running, start = self._next_epoch, self._resume_at
         stream.begin_epoch(self._running, start)
         self._next_epoch, self._resume_at = self._running + 1, 0
-        return self._batches(self._generation)
-
-    def _batches(self, generation: int) -> Iterator[T]:
-        while True:
-            if generation != self._generation:
-                raise InvalidError(
-                    "another iteration of this loader has begun since; use one iterator at a time, or two loaders"
-                )
-            batch = self.stream.next()
-            if batch is None:
-                self._running = None
-                return
-            if batch.is_copy and not self._told_of_copies:
-                self._told_of_copies = True
-                warnings.warn(
-                    "so many batches are held that this one was copied, as the following ones will be; drop them, or "
-                    "raise num_slots and channel_size",
-                    stacklevel=2,
-                )
-            yield self._convert(batch)
+        return _Batches(self, self._generation)
 
     def __len__(self) -> int:
         """Batches of a whole epoch for this rank."""
@@ -193,6 +176,35 @@ class EpochIterable(Generic[T]):
             f"{type(self).__name__} cannot be pickled: its workers and slots belong to this process; make a loader in "
             "each process"
         )
+
+
+class _Batches(Iterator[T]):
+    """The rest of an epoch. No generator, since what is raised within one ends it: here the iteration can go on."""
+
+    def __init__(self, loader: EpochIterable[T], generation: int) -> None:
+        self._loader, self._generation = loader, generation
+        self._pending: _core.Batch | None = None  # taken, and not given yet
+
+    def __next__(self) -> T:
+        loader = self._loader
+        if self._generation != loader._generation:
+            raise InvalidError("another iteration of this loader has begun since; use one iterator at a time, or two loaders")
+        if self._pending is None:
+            if loader._running is None:
+                raise StopIteration
+            self._pending = loader.stream.next()
+        if self._pending is None:
+            loader._running = None
+            raise StopIteration
+        if self._pending.is_copy and not loader._told_of_copies:
+            loader._told_of_copies = True
+            warnings.warn(
+                "so many batches are held that this one was copied, as the following ones will be; drop them, or raise "
+                "num_slots and channel_size",
+                stacklevel=2,
+            )
+        batch, self._pending = self._pending, None
+        return loader._convert(batch)
 
 
 def _differences(saved: object, present: object, name: str = "") -> list[str]:

@@ -139,6 +139,10 @@ def loader_options(
     """
     if isinstance(servers, str):
         servers = servers.split(",")
+    if servers is not None and not isinstance(servers, (list, tuple)):
+        raise InvalidError(f"servers is {servers!r} ({type(servers).__name__}); give a list of addresses")
+    if edge_fanouts is not None and not isinstance(edge_fanouts, Mapping):
+        raise InvalidError(f"edge_fanouts is {edge_fanouts!r}; give a dict from edge types to lists of whole numbers")
     if dataset is None and servers is None:
         raise InvalidError("dataset is missing; give a dataset folder, or servers")
     if distributed:

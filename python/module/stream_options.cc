@@ -104,6 +104,8 @@ void take_links(GivenOptions& given, LoaderOptions& options) {
   }
   if (auto labels = take_array<std::int64_t>(given, "link_labels")) links.labels = *std::move(labels);
   if (auto times = take_array<std::int64_t>(given, "link_times")) links.times = *std::move(times);
+  require_valid(link.on() || (!links.pairs && links.labels.empty() && links.times.empty()),
+                "links are given without edge_type; name the edge type that they are of");
   if (link.on()) options.links = std::move(links);
 }
 

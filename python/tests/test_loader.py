@@ -101,6 +101,22 @@ def test_who_holds_all_batches_gets_copies_and_is_told_once(small: Path, workers
             assert (batch.x == value).all()
 
 
+def test_what_is_raised_between_batches_loses_none(small: Path) -> None:
+    """A warning that is an error, as any exception of the caller's own, leaves the iteration as it was."""
+    with hopfeed.Loader(small, fanouts=[2], batch_size=20, num_workers=0) as loader:
+        expected = digests(loader)
+    with hopfeed.Loader(small, fanouts=[2], batch_size=20, num_workers=0) as loader, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batches, held, raised = iter(loader), [], 0
+        while len(held) < 25:
+            try:
+                held.append(next(batches))
+            except UserWarning:
+                raised += 1
+        assert raised == 1 and [batch.digest() for batch in held] == expected
+        assert next(batches, None) is None and next(batches, None) is None
+
+
 def test_types_have_stores_of_their_own(typed: Path) -> None:
     with hopfeed.Loader(
         typed, fanouts=[3, 2], edge_fanouts={("user", "likes", "item"): [2, 2]}, node_type="item", seeds=np.arange(40),
@@ -152,6 +168,9 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
         ({"distributed": True, "rank": 0, "world_size": 1}, "distributed"),
         ({"links": [[1, 2, 3]], "edge_type": "to"}, "links"),
         ({"edge_type": "from"}, "from"),
+        ({"links": [[1, 2]]}, "without edge_type"),
+        ({"edge_fanouts": 5}, "edge_fanouts is 5"),
+        ({"epoch": "first"}, "epoch is 'first'"),
         ({"subgraph": "half"}, "half"),
         ({"batch_deadline": "soon"}, "batch_deadline"),
         ({"graph_mode": "tpu"}, "tpu"),
@@ -190,5 +209,7 @@ def test_a_dataset_reads_rows_splits_and_partitions(small: Path, tmp_path: Path)
     assert set(three.partition_of(ids)) == {0, 1, 2}
     with pytest.raises(hopfeed.NotFoundError, match="'w'"):
         one.attr("w")
+    assert one.attr("x")[[[1, 2], [3, 4]]].shape == (2, 2, 8) and one.attr("x")[7].shape == (8,)
+    assert one.attr("x")[[]].shape == (0, 8) and one.attr("y")[ids < 3].shape == (3,)
     with pytest.raises(hopfeed.InvalidError, match="2000"):
         one.attr("x")[[2000]]
