@@ -86,6 +86,11 @@ TEST_F(GraphModePrograms, OptionsThatExcludeEachOther_AreOneLine) {
                  "--graph-mode is uva, and servers sample where theirs says");
 }
 
+TEST_F(GraphModePrograms, RowsOnAGpuAreOfBatchesThatStayThere) {
+  expect_refused(sample({"--gpu-cache", "0.5"}), "--gpu-cache is 0.5, and batches do not stay in a GPU's");
+  expect_refused(sample({"--device-batches"}), "choose graph mode uva or cuda");
+}
+
 TEST_F(GraphModePrograms, AServerWithAuto_Serves) {
   testing::BackgroundProgram program(server({"--graph-mode", "auto"}));
   EXPECT_EQ(program.read_line(), "listening on unix:" + (folder_.path() / "socket").string());
