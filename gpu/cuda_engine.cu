@@ -7,6 +7,7 @@
 #include "gpu/cuda_backend.cuh"
 #include "gpu/device_room_on.h"
 #include "gpu/hop_engine_on.h"
+#include "gpu/near_gpu.h"
 #include "gpu/worker_room.h"
 
 namespace hopfeed::gpu {
@@ -130,6 +131,14 @@ void pin_memory(void* at, std::size_t bytes) {
 }
 void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
 
+std::optional<int> memory_node_of_gpu(int device) {
+  constexpr int kAddressBytes = 32;
+  char address[kAddressBytes] = {};
+  if (!why_no_gpu(device).empty() || cudaDeviceGetPCIBusId(address, kAddressBytes, device) != cudaSuccess)
+    return {};
+  return memory_node_of(address);
+}
+
 namespace {
 
 /// Makers read the machine's pinned copy of the dataset, and keep it.
@@ -140,7 +149,9 @@ class CudaRoom final : public DeviceRoomOn<CudaBackend> {
                                     const BatchOptions& options, const DeviceBlockOptions& device,
                                     ChannelMemory& slots) override {
     DeviceBlockOptions pinned = device;
-    pinned.keeps = pinned_on_machine(dataset, {.pin = pin_memory, .unpin = unpin_memory});
+    pinned.keeps = pinned_on_machine(
+        dataset,
+        {.pin = pin_memory, .unpin = unpin_memory, .memory_node = memory_node_of_gpu(backend_.device)});
     return DeviceRoomOn<CudaBackend>::maker(dataset, source, options, pinned, slots);
   }
 };

@@ -19,7 +19,9 @@ void require_gpu(const ExecutionOptions& execution) {
 
 std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EnginePlan plan) {
   if (plan.place == gpu::GraphPlace::kHost)
-    plan.keeps = gpu::pinned_on_machine(dataset, {.pin = gpu::pin_memory, .unpin = gpu::unpin_memory});
+    plan.keeps = gpu::pinned_on_machine(dataset, {.pin = gpu::pin_memory,
+                                                  .unpin = gpu::unpin_memory,
+                                                  .memory_node = gpu::memory_node_of_gpu(plan.device)});
   return gpu::make_cuda_engine(plan);
 }
 

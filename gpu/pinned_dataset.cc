@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
 #include "core/base/memory_limits.h"
+#include "gpu/near_gpu.h"
 #include "gpu/setup_times.h"
 
 namespace hopfeed::gpu {
@@ -62,7 +63,7 @@ Known& known() {
 
 }  // namespace
 
-OwnedFd PinnedDataset::copy(const Dataset& dataset) {
+OwnedFd PinnedDataset::copy(const Dataset& dataset, std::optional<int> memory_node) {
   constexpr const char* what = "cannot create memory for the dataset's pinned copy";
   const SetupTimer timer(Setup::kCopying);
   const std::vector<std::span<const std::byte>> arrays = dataset.arrays();
@@ -74,6 +75,11 @@ OwnedFd PinnedDataset::copy(const Dataset& dataset) {
   OwnedFd fd = out_of_the_way(
       OwnedFd(memfd_create("hopfeed-pinned-dataset", MFD_CLOEXEC | MFD_ALLOW_SEALING), what), what);
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw_errno(what, errno);
+  if (memory_node && bytes > 0) {  // the file keeps the wish
+    std::byte* const at = map(fd.get(), bytes);
+    prefer_memory_node(at, bytes, *memory_node);
+    munmap(at, bytes);
+  }
   int error = EINTR;  // taken now, so that a lack of memory is an error here and no signal while it is filled
   while (error == EINTR) error = posix_fallocate(fd.get(), 0, static_cast<off_t>(std::max(bytes, kPage)));
   if (error != 0)
@@ -147,7 +153,7 @@ std::shared_ptr<const PinnedDataset> pinned_on_machine(const Dataset& dataset, c
     Held(const Dataset& dataset, const Pin& pin)
         : memory(fmt::format("pinned dataset {:016x} {}", manifest_hash(dataset.meta()),
                              std::filesystem::canonical(dataset.folder()).string()),
-                 [&] { return PinnedDataset::copy(dataset); }),
+                 [&] { return PinnedDataset::copy(dataset, pin.memory_node); }),
           pinned(dataset, memory.fd(), pin) {}
   };
   const auto held = std::make_shared<const Held>(dataset, pin);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,14 @@ namespace hopfeed::gpu {
 struct Pin {
   std::function<void(void* at, std::size_t bytes)> pin;  // throws Error where the system refuses
   std::function<void(void* at)> unpin;
+  std::optional<int> memory_node = {};  // near_gpu.h: of a new copy; nothing: wherever there is memory
 };
 
 class PinnedDataset {
  public:
-  /// A new copy. Throws kNoSpace with figures where the machine's memory does not suffice.
-  static OwnedFd copy(const Dataset& dataset);
+  /// A new copy, on a memory node where one is named. Throws kNoSpace with figures where the machine's memory
+  /// does not suffice.
+  static OwnedFd copy(const Dataset& dataset, std::optional<int> memory_node = {});
   /// Maps and pins the copy `fd` of the same dataset, which must outlive this; until its end pinned_copy()
   /// knows the arrays. Throws what `pin` throws, kCorrupt for what is no such copy.
   PinnedDataset(const Dataset& dataset, int fd, Pin pin);

@@ -2,6 +2,7 @@
 // many samplers read it.
 #pragma once
 #include <cstddef>
+#include <optional>
 
 namespace hopfeed::gpu {
 
@@ -15,5 +16,8 @@ void unregister_memory(const void* array) noexcept;
 void pin_memory(void* at, std::size_t bytes);
 /// The inverse, of a whole range.
 void unpin_memory(void* at) noexcept;
+
+/// The memory node near a GPU (near_gpu.h); nothing where there is no such GPU.
+std::optional<int> memory_node_of_gpu(int device);
 
 }  // namespace hopfeed::gpu
