@@ -28,6 +28,8 @@ struct BenchOptions {
   std::string kind = "uniform";            // sampler: how neighbours are drawn
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
+  bool host = false;                       // made-graph: by the twin of the card's backend
+  std::int64_t hot_bytes = -1;             // made-graph: of the card's memory for the hottest rows; -1: auto
   bool gpu = false;                        // limits, gather: of the card instead of the host
   std::int64_t row_bytes = 0;  // limits, gather --gpu, cache: of a row; 0: the command's own choice
   double held = 0.2;           // cache: share of the rows that it has room for
@@ -41,6 +43,7 @@ using Report = nlohmann::json;
 Report bench_limits(const BenchOptions& options);
 Report bench_sampler(const BenchOptions& options);
 Report bench_gather(const BenchOptions& options);
+Report bench_made_graph(const BenchOptions& options);
 Report bench_file(const BenchOptions& options);
 Report bench_cache(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);

@@ -98,6 +98,9 @@ run_all() {
     measured "one-seed-$kind" "$bin/hopfeed-bench" sampler --data "$data" --graph-mode "$kind" --batch-size 1 --seconds "$seconds"
   done
   measured gather "$bin/hopfeed-bench" gather --gpu
+  for kind in uva cuda; do
+    measured "made-graph-$kind" "$bin/hopfeed-bench" made-graph --graph-mode "$kind" --verify --seconds "$seconds"
+  done
   if command -v compute-sanitizer >/dev/null; then
     for kind in memcheck racecheck initcheck synccheck; do
       measured "sanitizer-$kind" compute-sanitizer --tool "$kind" --error-exitcode 9 "$bin/gpu_device_test" --gtest_filter='*Uniform*:*Rows*'

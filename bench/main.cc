@@ -30,6 +30,10 @@ int main(int argc, char** argv) {
        bench_limits},
       {"sampler", "Sampled edges per second and their share of the limit", bench_sampler},
       {"gather", "Feature rows gathered per second and their share of the limit", bench_gather},
+      {"made-graph",
+       "Neighbours sampled on the CUDA card, of a graph of ogbn-papers100M's size that a kernel makes in "
+       "pinned memory",
+       bench_made_graph},
       {"file", "Feature rows read from a file per second, and their share of what fio reads of it",
        bench_file},
       {"cache", "Hits of the dynamic cache against Belady's and a static prefix's, and what a row costs",
@@ -73,6 +77,13 @@ int main(int argc, char** argv) {
       sub.option("--labor-batches", options.labor_batches,
                  "With --kind labor: so many batches in a row take the same neighbours where they can",
                  {.min = 1, .max = 1 << 20});
+      from_line.add_graph_mode(sub);
+    }
+    if (command.run == bench_made_graph) {
+      sub.flag("--host", options.host, "Without a card, by the host's twin of its backend: to try it");
+      sub.option(
+          "--hot-bytes", options.hot_bytes,
+          "With --graph-mode uva: of the card's memory for the hottest rows; default: a sixteenth of it");
       from_line.add_graph_mode(sub);
     }
     if (command.run == bench_server) {

@@ -137,6 +137,12 @@ class Bench(unittest.TestCase):
         for key in ("bytes_per_s", "fraction_of_limit", "ms_per_batch"):
             self.assertGreater(report[key], 0, key)
 
+    def test_a_graph_made_by_a_kernel_is_sampled_alike_whatever_of_it_is_on_the_card(self):
+        verified = {self.report("made-graph", "--host", "--verify", "--hot-bytes", hot)["verified_edges"] for hot in ("0", "5000", "100000000")}
+        self.assertEqual(len(verified), 1)
+        self.assertGreater(verified.pop(), 1000)
+        self.assertIn("--nodes and --edges", self.refusal("made-graph", "--host", "--nodes", "10", "--edges", "9"))
+
     def test_a_card_that_is_not_there_is_one_line(self):
         for command in ("limits", "gather"):
             result = self.run_bench(command, "--gpu")
