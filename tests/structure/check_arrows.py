@@ -9,7 +9,7 @@ import re
 import sys
 
 # The rooms of the core, lowest first: each may include those before it.
-ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "sampler", "seeds", "maker", "stream")
+ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "partition", "sampler", "seeds", "owner", "maker", "stream")
 # Folder -> folders it may include. Who may use the core may use all of its rooms.
 ARROWS = {
     "core": set(),
