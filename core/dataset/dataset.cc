@@ -71,7 +71,18 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
 void Dataset::choose_partitions() {
   const auto count = static_cast<std::size_t>(meta_.partitions);
   here_.assign(count, true);
-  if (!options_.some_partitions) return;
+  if (!options_.some_partitions) {
+    std::error_code unknown;
+    for (int p = 0; p < meta_.partitions; ++p)
+      if (meta_.partitions > 1 && !std::filesystem::exists(folder_ / part_folder(p), unknown))
+        throw Error(
+            ErrorCode::kNotFound,
+            fmt::format(
+                "{} of {} is not on this machine: name the machines that serve the partitions that are "
+                "not (peers), or push it here (hopfeed-partition push)",
+                part_folder(p), folder_.string()));
+    return;
+  }
   here_.assign(count, false);
   for (const int p : options_.partitions) {
     if (p < 0 || p >= meta_.partitions)
