@@ -19,7 +19,11 @@ using wire::FrameType;
 namespace asio = wire::asio;
 
 constexpr std::chrono::milliseconds kFirstPause = 50ms, kLongestPause = 1'000ms;
-constexpr std::chrono::seconds kAnswerDeadline{30};
+
+/// Of a frame and of the first answer: a server that hangs in the middle of one leaves time to ask another.
+std::chrono::milliseconds patience(const PeerCaller& caller) {
+  return std::clamp<std::chrono::milliseconds>(caller.deadline / 4, 500ms, 30'000ms);
+}
 /// A process that was stopped for longer has not looked, which is no sign of the server's death.
 constexpr std::chrono::milliseconds kAsleep = 2'000ms;
 
@@ -79,7 +83,7 @@ asio::awaitable<void> PeerLink::connect() {
   options.side = wire::Side::kClient;
   options.peer = "server " + address_.to_text();
   options.login_deadline = caller_.connect_timeout;
-  options.frame_deadline = caller_.deadline;
+  options.frame_deadline = patience(caller_);
   connection_ =
       co_await wire::Connection::connect(address_, caller_.tls, caller_.connect_timeout, std::move(options));
   const wire::Offer offer = co_await wire::login_as_client(*connection_, caller_.token, caller_.name);
@@ -93,7 +97,7 @@ asio::awaitable<void> PeerLink::ask_partitions() {
   const wire::Bytes question = wire::to_bytes(std::string_view(caller_.fingerprint));
   connection_->send(FrameType::kGetPartitions, 1, question);
   for (;;) {
-    const wire::FrameHeader header = co_await connection_->read_header(kAnswerDeadline);
+    const wire::FrameHeader header = co_await connection_->read_header(patience(caller_));
     const wire::Bytes payload = co_await connection_->read_payload(header);
     if (header.type == FrameType::kPing) connection_->send(FrameType::kPong, header.request, payload);
     if (header.type == FrameType::kPing || header.type == FrameType::kPong ||
@@ -126,7 +130,7 @@ asio::awaitable<void> PeerLink::read() {
     wire::Bytes payload = co_await connection_->read_payload(header);
     switch (header.type) {
       case FrameType::kAnswer: {
-        wire::take_checksum(payload, connection_->peer().c_str());
+        wire::take_checksum(payload, header.request, connection_->peer().c_str());
         if (outstanding_.erase(header.request) > 0)
           events_.answer(*this, header.request,
                          std::make_shared<const std::vector<std::byte>>(std::move(payload)));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -75,10 +76,11 @@ struct PeerNetwork::Impl {
   std::vector<Ticket> waiting;                   // of questions that no server was there for
   std::size_t next_replica = 0;
 
+  std::atomic<Ticket> last{0};
+
   mutable std::mutex mutex;  // guards all below
   std::condition_variable changed;
   std::unordered_map<Ticket, Asked> asked;
-  Ticket last = 0;
   Counts counts;
   std::uint64_t news = 0;  // grows where a link has come or gone
   std::vector<std::string> said;
@@ -304,11 +306,10 @@ PartitionPeers::Ticket PeerNetwork::ask(int partition, std::vector<std::byte> qu
         fmt::format("a question of {} bytes to another machine is too large; use smaller batches or fanouts",
                     question.size()));
   const std::size_t bytes = question.size();
-  wire::add_checksum(question);
-  Ticket ticket = 0;
+  const Ticket ticket = ++s.last;
+  wire::add_checksum(question, ticket);
   {
     const std::lock_guard lock(s.mutex);
-    ticket = ++s.last;
     ++s.counts.questions;
     s.counts.bytes_out += bytes;
     s.asked.emplace(

@@ -25,21 +25,20 @@ wire::Partitions PeerAnswers::partitions_of(const ServedDataset& served) {
           .here = served.dataset->partitions()};
 }
 
-void PeerAnswers::answer(const ServedDataset& dataset, wire::Bytes question, const std::string& peer,
+void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question,
                          Done done) {
   PartitionOwner& owner = *owners_.at(&dataset);
-  boost::asio::post(threads_, [this, &owner, question = std::move(question), peer,
+  boost::asio::post(threads_, [this, &owner, request, question = std::move(question),
                                done = std::move(done)]() mutable {
     std::shared_ptr<wire::Bytes> answer;
     std::optional<Error> error;
     try {
       FAILPOINT("server.answer");
-      wire::take_checksum(question, peer.c_str());
       answer = std::make_shared<wire::Bytes>(owner.answer(question));
       ++counts_.questions;
       counts_.question_bytes += static_cast<std::int64_t>(question.size());
       counts_.answer_bytes += static_cast<std::int64_t>(answer->size());
-      wire::add_checksum(*answer);
+      wire::add_checksum(*answer, request);
     } catch (const Error& thrown) {
       error = thrown;
     } catch (const std::bad_alloc&) {

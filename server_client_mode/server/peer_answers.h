@@ -32,8 +32,9 @@ class PeerAnswers {
 
   using Done =
       std::function<void(std::shared_ptr<const wire::Bytes> answer, const std::optional<Error>& error)>;
-  /// Answers a question of the dataset, checksums at both ends; `done` is called by the loop's thread.
-  void answer(const ServedDataset& dataset, wire::Bytes question, const std::string& peer, Done done);
+  /// Answers a question of the dataset, with a checksum behind the answer; `done` is called by the loop's
+  /// thread.
+  void answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question, Done done);
 
   struct Counts {
     std::atomic<std::int64_t> questions{0}, refused{0}, question_bytes{0}, answer_bytes{0};

@@ -16,6 +16,7 @@
 #include "core/base/limits.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/cluster_sampler.h"
+#include "server_client_mode/wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {
@@ -399,8 +400,10 @@ wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const
 void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
   if (asked_of_ == nullptr)
     throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
+  wire::take_checksum(payload, question,
+                      connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
   ++answering_;
-  server_.peers.answer(*asked_of_, std::move(payload), connection_->peer(),
+  server_.peers.answer(*asked_of_, question, std::move(payload),
                        [self = shared_from_this(), question](std::shared_ptr<const wire::Bytes> answer,
                                                              const std::optional<Error>& error) {
                          --self->answering_;

@@ -4,20 +4,29 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 
 #include "core/base/error.h"
 #include "server_client_mode/wire/crc32c.h"
 
 namespace hopfeed::wire {
 
-void add_checksum(std::vector<std::byte>& bytes) {
-  const std::uint32_t tail[2] = {crc32c(0, bytes), 0};
+namespace {
+
+std::uint32_t checksum_of(std::uint64_t request, std::span<const std::byte> bytes) {
+  return crc32c(crc32c(0, std::as_bytes(std::span(&request, 1))), bytes);
+}
+
+}  // namespace
+
+void add_checksum(std::vector<std::byte>& bytes, std::uint64_t request) {
+  const std::uint32_t tail[2] = {checksum_of(request, bytes), 0};
   const std::size_t at = bytes.size();
   bytes.resize(at + kCheckedTail);
   std::memcpy(bytes.data() + at, tail, kCheckedTail);
 }
 
-void take_checksum(std::vector<std::byte>& bytes, const char* peer) {
+void take_checksum(std::vector<std::byte>& bytes, std::uint64_t request, const char* peer) {
   if (bytes.size() < kCheckedTail)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has sent {} bytes, too few for a checksum", peer, bytes.size()));
@@ -25,7 +34,7 @@ void take_checksum(std::vector<std::byte>& bytes, const char* peer) {
   const std::size_t at = bytes.size() - kCheckedTail;
   std::memcpy(tail, bytes.data() + at, kCheckedTail);
   bytes.resize(at);
-  const std::uint32_t found = crc32c(0, bytes);
+  const std::uint32_t found = checksum_of(request, bytes);
   if (found == tail[0] && tail[1] == 0) return;
   throw Error(ErrorCode::kCorrupt,
               fmt::format("the bytes that {} has sent have checksum {:08x}, and it says {:08x}; "

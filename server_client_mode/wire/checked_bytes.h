@@ -2,14 +2,15 @@
 // before it, and four zeros, so that their length stays a multiple of 8.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace hopfeed::wire {
 
 inline constexpr std::size_t kCheckedTail = 8;
 
-void add_checksum(std::vector<std::byte>& bytes);
+void add_checksum(std::vector<std::byte>& bytes, std::uint64_t request);
 /// Takes it off. Throws kCorrupt naming `peer` where it is not that of the bytes.
-void take_checksum(std::vector<std::byte>& bytes, const char* peer);
+void take_checksum(std::vector<std::byte>& bytes, std::uint64_t request, const char* peer);
 
 }  // namespace hopfeed::wire

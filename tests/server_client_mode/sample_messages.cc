@@ -126,7 +126,7 @@ std::vector<SampleFrame> sample_frames() {
   add("partitions", FrameType::kPartitions, 8,
       to_bytes(Partitions{.count = 4, .manifest = 0x0123456789abcdef, .here = {0, 2}}));
   Bytes question = to_bytes(std::string_view("a question, as peer_questions.h has it. "));
-  add_checksum(question);
+  add_checksum(question, 9);
   add("ask", FrameType::kAsk, 9, question, 0);
   add("answer", FrameType::kAnswer, 9, question, 0);
   return samples;

@@ -270,7 +270,7 @@ TEST_P(StreamConformance, Observer_HearsOfEachBatchOnceWithAllSevenTimes) {
     EXPECT_EQ(r.epoch, 3);
     EXPECT_EQ(r.first, handed_out[i].first);
     EXPECT_EQ(r.count, handed_out[i].count);
-    EXPECT_LT(r.worker, 3U);
+    EXPECT_LT(r.worker % 65'536, 3U) << "of its server";
     EXPECT_GT(r.bytes, 0U);
     const double in_order[] = {r.times.planned,   r.times.claimed, r.times.sampled, r.times.gathered,
                                r.times.published, r.times.taken,   r.times.released};
@@ -309,7 +309,7 @@ TEST_P(StreamConformance, ChannelOfAlmostNothing_GivesTheSameBytesWithinOneBatch
   for (const std::string& line : want) {
     const auto batch = loader->next();
     EXPECT_EQ(line_of(batch->view()), line);
-    EXPECT_LE(loader->stats().channel_bytes, worst + 4096 + 4096 + 1024 * 20);
+    EXPECT_LE(loader->stats().channel_bytes, worst + 4096 + 4096 + 1024 * 64);
   }
   EXPECT_FALSE(loader->next());
 }

@@ -1,0 +1,202 @@
+// Machines that ask each other, and what goes wrong between them: a server that is killed and comes back, or
+// does not; a second one that takes over; a network that is slow, cut, or turns bits over; and machines that
+// do not fit together.
+#include <fstream>
+#include <thread>
+
+#include "tests/peers/machines_fixture.h"
+#include "tests/server_client_mode/proxy.h"
+#include "tests/server_client_mode/remote_fixture.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Proxy;
+
+class PeerFaults : public LoaderTestWithin<240> {
+ protected:
+  static LoaderOptions options_of(const PartitionOptions& machine, int parts = 2) {
+    LoaderOptions o = options(parts);
+    o.execution.partitions = machine;
+    return o;
+  }
+  static std::vector<std::string> epoch_of(BatchStream& stream, std::int64_t epoch,
+                                           const std::function<void(std::size_t)>& each = {}) {
+    std::vector<std::string> got;
+    stream.begin_epoch(epoch);
+    while (const std::optional<Batch> batch = stream.next()) {
+      got.push_back(line_of(batch->view()));
+      if (each) each(got.size());
+    }
+    return got;
+  }
+  static void expect_part(const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+  /// hopfeed-server with a partition, for machines that name it alone.
+  static std::vector<std::string> with_partition(int p) { return {"--partitions", std::to_string(p)}; }
+  static PartitionOptions machine(int own, std::vector<std::string> peers) {
+    PartitionOptions options;
+    options.own = {own};
+    options.peers = std::move(peers);
+    options.token = kTestToken;
+    return options;
+  }
+};
+
+TEST_F(PeerFaults, ServerStopsAndComesBackAgainAndAgain_TheBytesStay) {
+  PeerServers servers(path(2).string());
+  for (const std::int64_t workers : {0, 2}) {
+    LoaderOptions o = options_of(servers.machine(0));
+    o.execution.num_workers = workers;
+    Loader loader(o);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      EXPECT_EQ(epoch_of(loader, epoch,
+                         [&](std::size_t batches) {
+                           if (batches % 4 != 0) return;
+                           servers.stop(1);
+                           servers.start(1);
+                         }),
+                expected(options(), {.epoch = epoch}))
+          << workers << " workers";
+    }
+  }
+}
+
+TEST_F(PeerFaults, ServerProcessIsKilledWhileItIsAsked_TheBytesStay) {
+  ServerProcess other(path(2).string(), with_partition(1));
+  LoaderOptions o = options_of(machine(0, {other.address().to_text()}));
+  Loader loader(o);
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    std::thread killer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * epoch));
+      other.kill();
+      std::this_thread::sleep_for(200ms);
+      other.restart();
+    });
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
+    killer.join();
+  }
+}
+
+TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
+  PeerServers servers(path(2).string());
+  PartitionOptions machine = servers.machine(0);
+  machine.deadline = 1'500ms;
+  Loader loader(options_of(machine));
+  EXPECT_EQ(epoch_of(loader, 0), expected(options()));
+  servers.stop(1);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string error = error_of([&] { epoch_of(loader, 1); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+  expect_part(error, "partition 1 gave no answer within 1500 ms");
+  expect_part(error, servers.addresses()[1]);
+  servers.start(1);  // and after its restart they go on
+  EXPECT_EQ(epoch_of(loader, 2), expected(options(), {.epoch = 2}));
+}
+
+TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
+  PeerServers servers(path(2).string());
+  ServerProcess second(path(2).string(), with_partition(1));
+  PartitionOptions machine = servers.machine(0);
+  machine.peers.push_back(second.address().to_text());
+  expect_part(error_of([&] { Loader loader(options_of(machine)); }),
+              "partition 1 is served by 2 machines of those named (peers)");
+  machine.replicas = 2;
+  machine.deadline = 20'000ms;
+  Loader loader(options_of(machine));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(epoch_of(loader, epoch,
+                       [&](std::size_t batches) {
+                         if (epoch == 1 && batches == 3) servers.stop(1);
+                       }),
+              expected(options(), {.epoch = epoch}));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "nobody is waited for";
+  }
+}
+
+TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
+  ServerProcess other(path(2).string(), with_partition(1));
+  const testing::ProxyOptions networks[] = {
+      {.to_server = {.most_at_once = 1}, .to_client = {.most_at_once = 61}},
+      {.seed = 3, .to_server = {.replay = 0.3, .reorder = 0.3}, .to_client = {.replay = 0.3, .reorder = 0.3}},
+      {.to_client = {.cut_after = 30'000}},
+      {.to_server = {.cut_after = 9'001}},
+      {.to_client = {.flip_at = 20'011}},
+      {.to_server = {.flip_at = 3'001}},
+      {.to_server = {.delay = 2ms, .jitter = 2ms}, .to_client = {.delay = 2ms, .jitter = 2ms}}};
+  for (std::size_t i = 0; i < std::size(networks); ++i) {
+    Proxy proxy(other.address(), networks[i]);
+    PartitionOptions through = machine(0, {proxy.address().to_text()});
+    through.deadline = 20'000ms;
+    LoaderOptions o = options_of(through);
+    o.execution.num_workers = 1;
+    Loader loader(o);
+    for (int epoch = 0; epoch < 2; ++epoch)
+      EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch})) << "network " << i;
+  }
+}
+
+TEST_F(PeerFaults, ConnectionsCutAndStalledAtRandom_TheBytesStay) {
+  ServerProcess other(path(2).string(), with_partition(1));
+  Proxy proxy(other.address());
+  Loader loader(options_of(machine(0, {proxy.address().to_text()})));
+  for (int epoch = 0; epoch < 3; ++epoch)
+    EXPECT_EQ(epoch_of(loader, epoch,
+                       [&](std::size_t batches) {
+                         if (batches % 3 == 0) proxy.cut();
+                         if (batches % 5 == 0) proxy.stall(50ms);
+                       }),
+              expected(options(), {.epoch = epoch}));
+  EXPECT_GE(proxy.connections(), 6);
+}
+
+TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
+  ServerProcess second(path(2).string(), with_partition(1));
+  const std::string address = second.address().to_text();
+  const auto error = [&](const PartitionOptions& machine, int parts = 2) {
+    PartitionOptions quick = machine;
+    quick.connect_timeout = 1'000ms;
+    return error_of([&] { Loader loader(options_of(quick, parts)); });
+  };
+  expect_part(error(machine(1, {address})),
+              "partition 0 is neither on this machine nor served by one of those named (peers)");
+  expect_part(error(machine(0, {"127.0.0.1:1"})), "nobody serves partition 1 within 1000 ms (127.0.0.1:1: ");
+  expect_part(error(machine(0, {address, address})), "is named twice (peers)");
+  expect_part(error(machine(0, {"no-port"})), "no-port");
+  expect_part(error(machine(7, {address})), "there is no partition 7");
+  expect_part(error(machine(0, {address}), 3), "has another cut of the dataset (2 partitions");
+  PartitionOptions without_token = machine(0, {address});
+  without_token.token = {};
+  expect_part(error(without_token), "token");
+  // Another graph by the same name.
+  const std::filesystem::path other_graph = folder() / "other";
+  const testing::TinyGraph graph =
+      testing::random_graph({.num_nodes = 50, .num_edges = 90, .x_width = 9, .num_train = 20, .seed = 9});
+  testing::write_tiny_dataset(other_graph, graph, testing::random_cut(graph, 2, 5));
+  LoaderOptions o = options_of(machine(0, {address}));
+  o.dataset = other_graph.string();
+  expect_part(error_of([&] { Loader loader(o); }), "the server has no dataset of fingerprint");
+}
+
+TEST_F(PeerFaults, FolderWithSomePartitions_IsOneLineWithoutPeers) {
+  const std::filesystem::path some = folder() / "some";
+  std::filesystem::copy(path(2), some, std::filesystem::copy_options::recursive);
+  std::filesystem::remove_all(some / "part-0001");
+  LoaderOptions o = options();
+  o.dataset = some.string();
+  expect_part(error_of([&] { Loader loader(o); }),
+              "part-0001 of " + some.string() + " is not on this machine");
+  ServerProcess second(path(2).string(), with_partition(1));
+  o.execution.partitions.peers = {second.address().to_text()};  // what is here is found by itself
+  o.execution.partitions.token = kTestToken;
+  Loader loader(o);
+  EXPECT_EQ(epoch_of(loader, 0), expected(options()));
+  std::filesystem::remove_all(some / "part-0000");
+  expect_part(error_of([&] { Loader other(o); }), "has no folder of a partition");
+}
+
+}  // namespace
+}  // namespace hopfeed
