@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <string_view>
 
@@ -42,6 +43,21 @@ std::string said(const std::string& err) {
 /// "rsync --itemize-changes" of a file that is sent: '<' or '>', 'f', nine more, a space, the path.
 bool is_sent_file(const std::string& line) {
   return line.size() > 12 && (line[0] == '<' || line[0] == '>') && line[1] == 'f' && line[11] == ' ';
+}
+
+/// "Permission denied (publickey)" is ssh's; "Permission denied (13)" rsync's, of a file.
+bool is_login_refused(std::string_view text) {
+  constexpr std::string_view kDenied = "Permission denied (";
+  const std::size_t at = text.find(kDenied);
+  return has(text, "Host key verification failed") || has(text, "Too many authentication failures") ||
+         (at != std::string_view::npos && at + kDenied.size() < text.size() &&
+          std::isalpha(static_cast<unsigned char>(text[at + kDenied.size()])) != 0);
+}
+
+bool is_cut_off(const ChildResult& result) {
+  return result.exit_code == 10 || result.exit_code == 12 || result.exit_code == 20 ||
+         result.exit_code >= 128 || has(result.err, "Broken pipe") || has(result.err, "Connection reset") ||
+         has(result.err, "connection unexpectedly closed");
 }
 
 [[noreturn]] void fail(ErrorCode code, const std::string& message) { throw Error(code, message); }
@@ -93,14 +109,13 @@ void Rsync::complain(const ChildResult& result, std::int64_t waited) const {
   if (has(result.err, "Failed to exec") || has(result.err, "rsh command not found"))
     fail(ErrorCode::kUnsupported,
          fmt::format("cannot start '{}' ({}); install it, or name another with --ssh", options_.ssh, text));
-  if (has(result.err, "Permission denied (") || has(result.err, "Host key verification failed") ||
-      has(result.err, "Too many authentication failures"))
+  if (is_login_refused(result.err))
     fail(ErrorCode::kIo, fmt::format("{} lets nobody in: {}; make `{} {}` work without a question (keys, "
                                      "known_hosts), nobody answers one here",
                                      host, text, options_.ssh, target_.host));
   if (result.silent || result.exit_code == 30 || result.exit_code == 35)
     fail(ErrorCode::kTimeout, fmt::format("{} said nothing for {} s (--timeout); {}", place, waited, again));
-  if (result.exit_code == 255)
+  if (result.exit_code == 255 || has(result.err, "ssh: "))
     fail(ErrorCode::kIo, fmt::format("{} does not answer: {}; see that `{} {}` works, then {}", host, text,
                                      options_.ssh, target_.host, again));
   if (has(result.err, "mkdir") && has(result.err, "No such file or directory"))
@@ -112,7 +127,7 @@ void Rsync::complain(const ChildResult& result, std::int64_t waited) const {
     fail(ErrorCode::kInvalid, fmt::format("{} is no folder there: {}", place, text));
   if (has(result.err, "Permission denied"))
     fail(ErrorCode::kIo, fmt::format("{} may not be written or read: {}", place, text));
-  if (result.exit_code == 10 || result.exit_code == 12 || result.exit_code >= 128 || result.exit_code == 20)
+  if (is_cut_off(result))
     fail(ErrorCode::kIo, fmt::format("{}: the copy ended early (rsync's exit code {}): {}; {}", place,
                                      result.exit_code, text, again));
   if (result.exit_code == 24)
