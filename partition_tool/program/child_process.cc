@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,8 +42,9 @@ struct Pipe {
   explicit Pipe(const std::string& program) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot make a pipe for " + program, errno);
-    in = OwnedFd(ends[0]);
-    out = OwnedFd(ends[1]);
+    const OwnedFd reading(ends[0]), writing(ends[1]);
+    in = out_of_the_way(reading, "cannot make a pipe");
+    out = out_of_the_way(writing, "cannot make a pipe");
     fcntl(in.get(), F_SETFL, O_NONBLOCK);
   }
   OwnedFd in, out;
@@ -55,21 +55,6 @@ class Child {
  public:
   Child(const std::vector<std::string>& arguments, const Pipe& out, const Pipe& err) {
     const std::string& program = arguments.front();
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    check_start(posix_spawn_file_actions_init(&actions), program);
-    check_start(posix_spawnattr_init(&attributes), program);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out.out.get(), STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, err.out.get(), STDERR_FILENO);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     std::vector<char*> words, environment;
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
@@ -78,11 +63,18 @@ class Child {
       if (std::strncmp(*at, "LC_ALL=", 7) != 0) environment.push_back(*at);
     environment.push_back(locale.data());
     environment.push_back(nullptr);
-    const int spawned =
-        posix_spawnp(&pid_, program.c_str(), &actions, &attributes, words.data(), environment.data());
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    check_start(spawned, program);
+    Pipe failure(program);
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) throw_errno("cannot start " + program, errno);
+    if (pid_ == 0) become(words.data(), environment.data(), parent, out, err, failure);
+    setpgid(pid_, 0);  // both do, so that it is so whoever comes first
+    const int error = what_failed(failure);
+    if (error == 0) return;
+    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    ended_ = true;
+    check_start(error, program);
   }
   ~Child() { end(); }
   Child(const Child&) = delete;
@@ -109,6 +101,37 @@ class Child {
   }
 
  private:
+  /// In the new process: only what is allowed between fork and exec. Without us nobody would wait for it, and
+  /// a second one may come to write where it writes, so it ends with us.
+  [[noreturn]] static void become(char** words, char** environment, pid_t parent, const Pipe& out,
+                                  const Pipe& err, const Pipe& failure) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+    const int nothing = open("/dev/null", O_RDONLY);
+    int error = getppid() == parent ? 0 : ESRCH;
+    if (error == 0 && (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+                       dup2(out.out.get(), STDOUT_FILENO) < 0 || dup2(err.out.get(), STDERR_FILENO) < 0))
+      error = errno;
+    if (error == 0) {
+      execvpe(words[0], words, environment);
+      error = errno;
+    }
+    [[maybe_unused]] const ssize_t told = write(failure.out.get(), &error, sizeof(error));
+    _exit(127);
+  }
+  /// 0 once it has become its program.
+  static int what_failed(Pipe& failure) {
+    failure.out = OwnedFd();
+    pollfd told{failure.in.get(), POLLIN, 0};
+    while (poll(&told, 1, -1) < 0 && errno == EINTR) {
+    }
+    int error = 0;
+    return read(failure.in.get(), &error, sizeof(error)) == sizeof(error) ? error : 0;
+  }
   /// What it has started and left behind ends with it; until it is waited for, the group's number is its own.
   void reap() {
     siginfo_t info{};

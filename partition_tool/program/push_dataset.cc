@@ -2,9 +2,10 @@
 #include "partition_tool/program/push_dataset.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/mapped_file.h"
+#include "core/base/temporary_owner.h"
 #include "core/program/stop_signals.h"
 #include "partition_tool/program/push_plan.h"
 #include "partition_tool/program/rsync.h"
@@ -38,9 +40,10 @@ constexpr std::uint64_t kCompareSteps = 50;
 class PushScratch {
  public:
   PushScratch() {
-    std::string name = (fs::temp_directory_path() / "hopfeed-push-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw_errno("cannot make a folder " + name, errno);
-    path_ = name;
+    const fs::path target = fs::temp_directory_path() / "hopfeed-push";
+    sweep_abandoned(target);
+    path_ = temporary_beside(target);
+    if (mkdir(path_.c_str(), 0700) != 0) throw_errno("cannot make the folder " + path_.string(), errno);
   }
   ~PushScratch() {
     std::error_code error;

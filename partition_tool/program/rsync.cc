@@ -173,7 +173,8 @@ std::vector<std::string> Rsync::different(const std::string& folder, const std::
 
 void Rsync::send(const std::string& folder, const std::string& list_file, bool by_bytes,
                  std::uint64_t largest, const std::function<void(std::uint64_t done)>& progress) const {
-  Call call{.arguments = {"--times", "--partial", "--info=progress2"}, .quiet_bytes = largest};
+  // In place: what a receiver that was killed has of a file is used, and no temporary file stays behind.
+  Call call{.arguments = {"--times", "--partial", "--inplace", "--info=progress2"}, .quiet_bytes = largest};
   if (by_bytes) call.arguments.emplace_back("--checksum");
   if (options_.bandwidth > 0)  // in KiB
     call.arguments.push_back(

@@ -1,14 +1,15 @@
 // hopfeed-partition push on one machine: what lands where, what is refused, and that an interrupted push goes
 // on. push_ssh_test.cc has the same over ssh.
 #include <gtest/gtest.h>
-#include <utime.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 
 #include "core/base/json_text.h"
 #include "tests/partition_tool/program_fixture.h"
 #include "tests/support/dataset_files.h"
+#include "tests/support/processes.h"
 
 namespace hopfeed {
 namespace {
@@ -154,6 +155,29 @@ TEST_F(PushProgram, AnInterruptedPush_IsNoDatasetAndGoesOn) {
   EXPECT_EQ(files("there"), files("large"));
   const nlohmann::json machine = read_json("report.json")["machines"][0];
   EXPECT_LT(machine["sent_files"], machine["files"]);
+}
+
+TEST_F(PushProgram, AFullDisk_IsOneLineAndThePushGoesOnWhenThereIsRoom) {
+  const std::string disk = "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=2M tmpfs disk && ";
+  fs::create_directory(work() / "disk");
+  if (shell(disk + "true'").exit_code != 0)
+    GTEST_SKIP() << "needs the right to mount a small tmpfs (unshare)";
+  succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
+  refuse_shell(disk + "{} push large --to 0=disk/there'", "disk/there is full: ", 1);
+  const ToolResult gone_on =
+      shell(disk + "(" + "{} push large --to 0=disk/there || mount -o remount,size=40M disk" +
+            "; exec {} push large --to 0=disk/there)'");
+  EXPECT_EQ(gone_on.exit_code, 0) << gone_on.err;
+}
+
+TEST_F(PushProgram, AKilledPush_TakesItsRsyncWithIt) {
+  succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
+  const std::string mark = testing::new_mark();
+  shell(mark + " timeout -s KILL 1 {} push large --to 0=there --bandwidth 1M");
+  EXPECT_TRUE(testing::none_marked(mark, std::chrono::seconds(20)));
+  EXPECT_FALSE(fs::exists(work() / "there/meta.json"));
+  succeed("push large --to 0=there");
+  EXPECT_EQ(files("there"), files("large"));
 }
 
 TEST_F(PushProgram, WhatAKilledRsyncLeft_IsSweptByTheNextPush) {
