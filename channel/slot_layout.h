@@ -44,7 +44,7 @@
 namespace hopfeed {
 
 inline constexpr std::uint64_t kChannelMagic = 0x314E484350464F48;  // "HOFPCHN1"
-inline constexpr std::uint32_t kChannelVersion = 7;
+inline constexpr std::uint32_t kChannelVersion = 8;
 
 enum class SlotState : std::uint32_t { kFree = 0, kPlanned = 1, kFilling = 2, kReady = 3, kHeld = 4 };
 
@@ -100,7 +100,6 @@ struct SlotRecord {
   std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
   std::byte reserved0[4];
   std::int64_t tiers[TierCounts::kNumbers];  // worker: rows of the batch by where they were read
-  std::byte reserved[16];
   char error[768];  // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
@@ -127,7 +126,7 @@ struct WorkerRecord {
   std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
   std::atomic<std::int64_t> tiers[TierCounts::kNumbers];            // of its batches
   std::atomic<std::int64_t> gpu_context, gpu_copying, gpu_pinning;  // nanoseconds (gpu_setup.h); 0: no GPU
-  std::byte reserved[64];
+  std::byte reserved[48];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

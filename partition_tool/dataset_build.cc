@@ -139,6 +139,14 @@ void Builder::write_node_files(int type) {
   const NodeOrder& order = orders_[type];
   std::visit([&](const auto& ids) { writer_.write(new_ids_path(node), std::span(ids), {node.count}); },
              order.new_ids);
+  // For machines that have some of the partitions: row records name the original ids of their own alone.
+  if (partitions() > 1)
+    std::visit(
+        [&]<class Id>(const std::vector<Id>&) {
+          const std::vector<Id> ids(order.original.begin(), order.original.end());
+          writer_.write(all_original_ids_path(node), std::span<const Id>(ids), {node.count});
+        },
+        order.new_ids);
   for (const auto& [name, ids] : graph_.nodes[type].splits) {
     writer_.write(split_path(node, name), std::span(ids), {std::ssize(ids)});
     fingerprints_[0].add_split(type, name, ids);

@@ -33,6 +33,7 @@
 #include "core/program/progress_bar.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/gpu_sampling.h"
+#include "peers/open_partitions.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "worker_mode/loader.h"
@@ -85,7 +86,9 @@ void sample_one(const SampleArguments& arguments) {
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
   offer_gpu_sampling();
-  const Dataset dataset(o.dataset, {.huge_pages = o.execution.huge_pages});
+  const std::unique_ptr<const Dataset> opened =
+      open_partitions(o.dataset, o.execution.partitions, PeersAt::kKnown, o.execution.huge_pages);
+  const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
   BatchMaker maker = source->maker(dataset, o.batch, o.execution, tier_sources(o.execution.features));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
@@ -233,6 +236,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
       "program shows of them");
   a.from_line.add_gpu_cache(line);
   a.from_line.add_features_from(line);
+  a.from_line.add_partitions(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--seed", o.seed, "Seed of all random numbers");
   a.from_line.add_seeds(line);

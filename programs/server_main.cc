@@ -27,6 +27,7 @@
 #include "server_client_mode/program/server_arguments.h"
 #include "server_client_mode/server/server.h"
 #include "worker_mode/program/loader_arguments.h"
+#include "worker_mode/program/partition_arguments.h"
 
 namespace hopfeed {
 namespace {
@@ -35,6 +36,7 @@ using namespace std::chrono_literals;
 
 struct ServeArguments {
   ServerOptions options;
+  PartitionArguments partitions;
   std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory",
                     graph_mode = "cpu";
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
@@ -93,6 +95,7 @@ void take(ServeArguments& arguments) {
   options.graph_mode =
       take_graph_mode(arguments.graph_mode, options.gpu_device, options.datasets, options.num_workers);
   options.features.from = features_from(arguments.features);
+  options.partitions = arguments.partitions.take();
   tell_how_features_are_read(options.features.from);
   options.log = print_event;
 }
@@ -184,6 +187,9 @@ void add_options(CommandLine& line, ServeArguments& a) {
                    "available");
   add_graph_mode(line, a.graph_mode, o.gpu_device);
   add_features_from(line, a.features, o.features);
+  a.partitions.add(line);
+  line.option("--peer-threads", o.peer_threads, "Threads that answer machines which have other partitions",
+              {.min = 1, .max = kMaxWorkers});
   line.repeatable_option("--plugin", "FILE",
                          "Shared library with a sampler that clients may name; may be given again",
                          [&o](const std::string& file) { o.plugins.push_back(file); });

@@ -51,7 +51,21 @@ void BatchFiller::begin(const Claim& claim) {
   claim_ = claim;
   asked_ = false;
   port_.note_working(claim);
-  publish_what_it_throws([&] { sample(); });
+  if (options_.samples_in_background) return background_.start([this] { sample(); });
+  publish_what_it_throws([&] {
+    sample();
+    port_.note_sampled(*claim_);
+  });
+}
+
+bool BatchFiller::await_sample(std::chrono::milliseconds limit) {
+  if (!under_way() || !background_.under_way()) return true;
+  bool ended = false;
+  publish_what_it_throws([&] {
+    ended = background_.finish(limit);
+    if (ended) port_.note_sampled(*claim_);
+  });
+  return ended || !under_way();
 }
 
 void BatchFiller::sample() {
@@ -61,7 +75,6 @@ void BatchFiller::sample() {
   const PlannedBatch& batch = claim_->batch;
   bytes_ = maker_.sample(
       {.seed = options_.seed, .epoch = batch.epoch, .first = batch.first, .count = batch.count}, batch.held);
-  port_.note_sampled(*claim_);
   FAILPOINT("worker.after_sample");
 }
 

@@ -3,12 +3,14 @@
 // loader without workers. What goes wrong with a batch is published in its place, for next() to throw when
 // its turn comes.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "channel/worker_port.h"
 #include "core/maker/block_maker.h"
+#include "worker_mode/background_work.h"
 
 namespace hopfeed {
 
@@ -17,6 +19,8 @@ struct FillerOptions {
   bool check_finite = false;  // an error in place of a batch with NaN or infinity among its features
   /// BrokenProcess is thrown and not published: the process ends of it, and another makes the batch.
   bool ends_when_broken = false;
+  /// begin() returns at once, and a thread of the filler's own samples: where that waits for other machines.
+  bool samples_in_background = false;
 };
 
 class BatchFiller {
@@ -25,11 +29,13 @@ class BatchFiller {
   BatchFiller(WorkerPort& port, BlockMaker& maker, FillerOptions options)
       : port_(port), maker_(maker), options_(options) {}
 
-  /// Samples the claimed batch; only with nothing under way.
+  /// Samples the claimed batch, or begins to; only with nothing under way.
   void begin(const Claim& claim);
+  /// Whether the batch under way is sampled; waits `limit` at most.
+  bool await_sample(std::chrono::milliseconds limit);
   /// Whether a batch was begun that is not published yet.
   bool under_way() const { return claim_.has_value(); }
-  /// Asks for the memory of the batch under way, where that was not done.
+  /// Asks for the memory of the batch under way, which is sampled, where that was not done.
   void ask();
   /// Bytes of that batch.
   std::size_t bytes() const { return bytes_; }
@@ -54,6 +60,7 @@ class BatchFiller {
   std::size_t bytes_ = 0;
   bool asked_ = false;
   TierCounts told_;
+  BackgroundWork background_;
 };
 
 }  // namespace hopfeed

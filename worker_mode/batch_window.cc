@@ -36,6 +36,12 @@ void BatchWindow::begin(const Claim& claim) {
 
 bool BatchWindow::finish_lowest() {
   BatchFiller* const lowest = under_way_.front();
+  // Its sample may be another thread's work: meanwhile further batches may be planned.
+  while (!lowest->await_sample(options_.nap)) {
+    if (options_.leaving()) return false;
+    fill();
+    if (under_way_.front() != lowest) return false;
+  }
   lowest->ask();
   while (!lowest->try_finish()) {
     port_.await_grant(lowest->claim(), lowest->bytes(), options_.nap);

@@ -33,7 +33,7 @@ ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const Si
   const std::int64_t num_workers =
       std::max<std::int64_t>(options.num_workers, 1);  // the calling thread is one
   const bool ahead = options.num_workers > 0;          // which samples none ahead
-  const std::int64_t window = ahead ? options.features.window_for(input.batch_size, options.num_workers) : 0;
+  const std::int64_t window = ahead ? options.batches_ahead(input.batch_size) : 0;
   const std::int64_t slots = options.num_slots != 0
                                  ? options.num_slots
                                  : std::min(kMaxSlots, (2 + window) * options.num_workers + 2);

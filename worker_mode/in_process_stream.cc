@@ -9,6 +9,7 @@
 #include "cache/partition_features.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/setup_times.h"
+#include "peers/open_partitions.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/shared_row_cache.h"
 #include "worker_mode/slot_keeper.h"
@@ -18,8 +19,8 @@ namespace hopfeed {
 std::unique_ptr<InProcessStream> InProcessStream::open(const LoaderOptions& options) {
   for (const std::string& plugin : options.execution.plugins) load_sampler_plugin(plugin);
   check_batch_options(options.batch);
-  auto dataset = std::make_unique<const Dataset>(options.dataset,
-                                                 DatasetOptions{.huge_pages = options.execution.huge_pages});
+  std::unique_ptr<const Dataset> dataset = open_partitions(options.dataset, options.execution.partitions,
+                                                           PeersAt::kKnown, options.execution.huge_pages);
   auto source = loader_source(options, *dataset);
   return std::unique_ptr<InProcessStream>(
       new InProcessStream(options, std::move(dataset), std::move(source)));

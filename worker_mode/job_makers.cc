@@ -18,6 +18,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
 #include "gpu/gpu_sampling.h"
+#include "peers/open_partitions.h"
 
 namespace hopfeed {
 namespace {
@@ -65,11 +66,12 @@ std::string text_of_memfd(int fd, const char* what) {
 }
 
 struct JobMakers::OpenDataset {
-  Dataset dataset;
+  const std::unique_ptr<const Dataset> opened;
+  const Dataset& dataset = *opened;
   std::unique_ptr<DynamicCache> row_cache;  // null: none
 
-  OpenDataset(const std::string& folder, HugePages huge_pages, int row_cache_fd)
-      : dataset(folder, DatasetOptions{.huge_pages = huge_pages}),
+  OpenDataset(const std::string& folder, const ExecutionOptions& execution, int row_cache_fd)
+      : opened(open_partitions(folder, execution.partitions, PeersAt::kSoon, execution.huge_pages)),
         row_cache(row_cache_fd < 0 ? nullptr : std::make_unique<DynamicCache>(row_cache_fd)) {}
 };
 
@@ -85,7 +87,8 @@ struct JobMakers::Job {
           filler(job.port, *maker,
                  {.seed = job.description.spec.seed,
                   .check_finite = job.description.check_finite,
-                  .ends_when_broken = true}) {}
+                  .ends_when_broken = true,
+                  .samples_in_background = !job.open->dataset.whole()}) {}
 
    private:
     std::unique_ptr<BlockMaker> make(const Job& job) {
@@ -145,7 +148,7 @@ std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::s
   std::weak_ptr<const OpenDataset>& known = datasets_[folder];
   std::shared_ptr<const OpenDataset> open = known.lock();
   if (!open) {
-    open = std::make_shared<const OpenDataset>(folder, options_.execution.huge_pages, row_cache_fd);
+    open = std::make_shared<const OpenDataset>(folder, options_.execution, row_cache_fd);
     known = open;
   }
   return open;

@@ -7,7 +7,8 @@
 
 namespace hopfeed {
 
-LocalStreams::LocalStreams(std::string folder) : folder_(std::move(folder)), meta_(Dataset(folder_).meta()) {}
+LocalStreams::LocalStreams(std::string folder)
+    : folder_(std::move(folder)), meta_(Dataset(folder_, {.some_partitions = true}).meta()) {}
 
 std::unique_ptr<BatchStream> LocalStreams::open(const LoaderOptions& options) const {
   LoaderOptions local = options;

@@ -7,33 +7,44 @@
 namespace hopfeed {
 
 std::string WorkerConfig::to_json() const {
-  nlohmann::json json{{"num_workers", execution.num_workers},
-                      {"channel_size", execution.channel_size},
-                      {"num_slots", execution.num_slots},
-                      {"huge_pages", to_string(execution.huge_pages)},
-                      {"graph_mode", to_string(execution.graph_mode)},
-                      {"gpu_device", execution.gpu_device},
-                      {"features", to_string(execution.features.from)},
-                      {"row_cache_bytes", execution.features.row_cache_bytes},
-                      {"window", execution.features.window},
-                      {"local_partition", execution.features.local_partition},
-                      {"row_cache_fd", row_cache_fd},
-                      {"device_room", device_room},
-                      {"device", device},
-                      {"gpu_cache_auto", execution.gpu_cache.automatic},
-                      {"gpu_cache_ratio", execution.gpu_cache.ratio},
-                      {"gpu_cache_bytes", execution.gpu_cache.bytes},
-                      {"gpu_cache_sharers", gpu_cache_sharers},
-                      {"device_fd", device_fd},
-                      {"check_finite", execution.check_finite},
-                      {"batch_deadline", execution.batch_deadline.count()},
-                      {"start_deadline", execution.start_deadline.count()},
-                      {"max_worker_restarts", execution.max_worker_restarts},
-                      {"worker", worker},
-                      {"parent", parent},
-                      {"cores", cores},
-                      {"asks_for_jobs", asks_for_jobs},
-                      {"max_scratch", max_scratch}};
+  nlohmann::json json{
+      {"num_workers", execution.num_workers},
+      {"channel_size", execution.channel_size},
+      {"num_slots", execution.num_slots},
+      {"huge_pages", to_string(execution.huge_pages)},
+      {"graph_mode", to_string(execution.graph_mode)},
+      {"gpu_device", execution.gpu_device},
+      {"features", to_string(execution.features.from)},
+      {"row_cache_bytes", execution.features.row_cache_bytes},
+      {"window", execution.features.window},
+      {"local_partition", execution.features.local_partition},
+      {"partitions", execution.partitions.own},
+      {"peers", execution.partitions.peers},
+      {"replicas", execution.partitions.replicas},
+      {"peer_token", execution.partitions.token},
+      {"peer_tls", execution.partitions.tls},
+      {"peer_tls_files",
+       {execution.partitions.tls_ca, execution.partitions.tls_cert, execution.partitions.tls_key}},
+      {"peer_connect_timeout", execution.partitions.connect_timeout.count()},
+      {"peer_deadline", execution.partitions.deadline.count()},
+      {"worker_concurrency", execution.partitions.concurrency},
+      {"row_cache_fd", row_cache_fd},
+      {"device_room", device_room},
+      {"device", device},
+      {"gpu_cache_auto", execution.gpu_cache.automatic},
+      {"gpu_cache_ratio", execution.gpu_cache.ratio},
+      {"gpu_cache_bytes", execution.gpu_cache.bytes},
+      {"gpu_cache_sharers", gpu_cache_sharers},
+      {"device_fd", device_fd},
+      {"check_finite", execution.check_finite},
+      {"batch_deadline", execution.batch_deadline.count()},
+      {"start_deadline", execution.start_deadline.count()},
+      {"max_worker_restarts", execution.max_worker_restarts},
+      {"worker", worker},
+      {"parent", parent},
+      {"cores", cores},
+      {"asks_for_jobs", asks_for_jobs},
+      {"max_scratch", max_scratch}};
   if (!asks_for_jobs) {
     json["dataset"] = dataset;
     json["manifest"] = manifest;
@@ -63,6 +74,19 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);
     json.at("local_partition").get_to(execution.features.local_partition);
+    PartitionOptions& partitions = execution.partitions;
+    json.at("partitions").get_to(partitions.own);
+    json.at("peers").get_to(partitions.peers);
+    json.at("replicas").get_to(partitions.replicas);
+    json.at("peer_token").get_to(partitions.token);
+    json.at("peer_tls").get_to(partitions.tls);
+    json.at("peer_tls_files").at(0).get_to(partitions.tls_ca);
+    json.at("peer_tls_files").at(1).get_to(partitions.tls_cert);
+    json.at("peer_tls_files").at(2).get_to(partitions.tls_key);
+    partitions.connect_timeout =
+        std::chrono::milliseconds(json.at("peer_connect_timeout").get<std::int64_t>());
+    partitions.deadline = std::chrono::milliseconds(json.at("peer_deadline").get<std::int64_t>());
+    json.at("worker_concurrency").get_to(partitions.concurrency);
     json.at("row_cache_fd").get_to(config.row_cache_fd);
     json.at("device_room").get_to(config.device_room);
     json.at("device").get_to(config.device);

@@ -165,14 +165,11 @@ void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, P
                given_seeds(config.spec), config.row_cache_fd);
   port.report_ready();
   const auto leaving = [&] { return port.terminating() || !parent.alive(); };
-  BatchWindow window(port, {.filler = [&](const Claim& claim) { return filler_of(makers, port, claim); },
-                            .ahead =
-                                [&](const PlannedBatch& batch) {
-                                  return config.execution.features.window_for(batch.count,
-                                                                              config.execution.num_workers);
-                                },
-                            .leaving = leaving,
-                            .nap = kNap});
+  BatchWindow window(
+      port, {.filler = [&](const Claim& claim) { return filler_of(makers, port, claim); },
+             .ahead = [&](const PlannedBatch& batch) { return config.execution.batches_ahead(batch.count); },
+             .leaving = leaving,
+             .nap = kNap});
   for (std::uint64_t batches = 0; !leaving();) {
     makers.drop_gone();
     // Asking the kernel takes milliseconds, so it is asked ever more seldom.

@@ -6,6 +6,7 @@
 
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
+#include "peers/open_partitions.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/shared_row_cache.h"
@@ -42,7 +43,10 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
     load_sampler_plugin(plugin);
   }
   check_batch_options(options.batch);
-  const Dataset dataset(options.dataset);
+  // Every partition has a server, or the stream is not opened. Workers wait for those that are lost later.
+  const std::unique_ptr<const Dataset> opened =
+      open_partitions(options.dataset, execution.partitions, PeersAt::kKnown);
+  const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
   std::unique_ptr<WorkerStream> stream(new WorkerStream(options, dataset, *source));
   WorkerConfig config = stream->worker_config(options, dataset);

@@ -2,7 +2,9 @@
 #include "core/batch/execution_options.h"
 
 #include <fmt/format.h>
+
 #include <sched.h>
+#include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -37,6 +39,11 @@ void check_gpu_device(int gpu_device, GraphMode mode) {
                   gpu_device));
 }
 
+std::int64_t ExecutionOptions::batches_ahead(std::int64_t seeds) const {
+  const std::int64_t window = features.window_for(seeds, num_workers);
+  return partitions.on() ? std::max(window, partitions.concurrency - 1) : window;
+}
+
 void ExecutionOptions::validate() const {
   require_valid(num_workers >= 0 && num_workers <= kMaxWorkers,
                 fmt::format("num_workers is {}; choose 0 (batches are made in the calling thread) to {}",
@@ -45,7 +52,11 @@ void ExecutionOptions::validate() const {
                 fmt::format("num_slots is {}; choose 1 to {}, or 0 for as many as the workers need",
                             num_slots, kMaxSlots));
   check_gpu_device(gpu_device, graph_mode);
-  features.validate();
+  partitions.validate();
+  require_valid(
+      !partitions.on() || graph_mode == GraphMode::kCpu,
+      "a GPU samples where all partitions are on one machine; take graph mode cpu, or leave peers out");
+  features.validate(partitions.on());
   if (device_batches) {
     require_valid(graph_mode != GraphMode::kCpu,
                   "batches in a GPU's memory are made there: choose graph mode uva or cuda (it is cpu)");

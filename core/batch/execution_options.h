@@ -10,6 +10,7 @@
 #include "core/base/huge_pages.h"
 #include "core/batch/feature_tiers.h"
 #include "core/batch/gpu_cache.h"
+#include "core/batch/partition_options.h"
 
 namespace hopfeed {
 
@@ -47,7 +48,8 @@ struct ExecutionOptions {
   /// GPUs of the workers in turn, as CUDA counts, where workers make those batches; empty: the trainer's. One
   /// that is another than the trainer's writes to the memory of that.
   std::vector<int> worker_devices = {};
-  FeatureTiers features = {};  // where rows of features are read from
+  FeatureTiers features = {};        // where rows of features are read from
+  PartitionOptions partitions = {};  // where this machine has some partitions of the dataset only
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;
@@ -62,6 +64,9 @@ struct ExecutionOptions {
   /// Empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH.
   std::string worker_program = {};
 
+  /// Batches of `seeds` that a worker samples ahead of the one that it writes: for the row cache, and where
+  /// answers of other machines are waited for.
+  std::int64_t batches_ahead(std::int64_t seeds) const;
   /// Throws kInvalid naming the option.
   void validate() const;
 };

@@ -25,10 +25,15 @@ FeaturesFrom features_from(const std::string& name) {
               fmt::format("features from '{}' cannot be had; choose memory or file", name));
 }
 
-void FeatureTiers::validate() const {
-  require_valid(row_cache_bytes == 0 || from == FeaturesFrom::kFile,
-                "a row cache (row_cache_bytes) holds rows that are read from files; take features from file, "
-                "or leave it out");
+void FeatureTiers::validate(bool some_partitions) const {
+  require_valid(
+      !some_partitions || (from == FeaturesFrom::kMemory && local_partition < 0),
+      "where this machine has some partitions, their rows are in memory and others are asked for; take "
+      "features from memory, and leave local_partition out");
+  require_valid(
+      row_cache_bytes == 0 || from == FeaturesFrom::kFile || some_partitions,
+      "a row cache (row_cache_bytes) holds rows that are read from files, or of other machines; take "
+      "features from file, or leave it out");
   require_valid(local_partition >= -1,
                 fmt::format("local_partition is {}; choose a partition of the dataset", local_partition));
   require_valid(

@@ -19,7 +19,8 @@ FeaturesFrom features_from(const std::string& name);
 struct FeatureTiers {
   FeaturesFrom from = FeaturesFrom::kMemory;
   /// Bytes of memory, shared by all workers, for rows that were read from files (cache/dynamic_cache.h), its
-  /// bookkeeping included; 0: none. Only with kFile.
+  /// bookkeeping included; 0: none. Only with kFile, or where partitions lie on other machines, for rows of
+  /// these.
   std::size_t row_cache_bytes = 0;
   /// Batches that a worker samples ahead of the one that it gathers, so that the row cache knows which rows
   /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds or a partition is at hand.
@@ -30,8 +31,9 @@ struct FeatureTiers {
   /// (cache/partition_features.h). -1: no partition is. Only with kFile.
   std::int64_t local_partition = -1;
 
-  /// Throws kInvalid naming the option.
-  void validate() const;
+  /// Throws kInvalid naming the option. `some_partitions`: others lie on other machines, whose rows the row
+  /// cache is for.
+  void validate(bool some_partitions = false) const;
   /// Batches of `seeds` that each of the workers samples ahead. All workers together tell the cache of no
   /// more than it can know at a time.
   std::int64_t window_for(std::int64_t seeds, std::int64_t num_workers) const;

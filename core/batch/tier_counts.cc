@@ -16,9 +16,15 @@ std::string TierCounts::text() const {
   if (slow_rows() == 0)
     return fmt::format("{} rows: {:.1f}% from the GPU's memory, {:.1f}% from the host's", rows,
                        percent(device_rows), percent(memory_rows));
-  return fmt::format("{} rows: {:.1f}% from memory, {:.1f}% from the row cache, {:.1f}% from files ({} read)",
-                     rows, percent(memory_rows), percent(cache_rows), percent(file_rows),
-                     format_bytes(static_cast<std::size_t>(read_bytes)));
+  std::string text = fmt::format("{} rows: {:.1f}% from memory, {:.1f}% from the row cache", rows,
+                                 percent(memory_rows), percent(cache_rows));
+  if (peer_rows > 0)
+    text += fmt::format(", {:.1f}% from other machines ({})", percent(peer_rows),
+                        format_bytes(static_cast<std::size_t>(peer_bytes)));
+  if (file_rows > 0 || peer_rows == 0)
+    text += fmt::format(", {:.1f}% from files ({} read)", percent(file_rows),
+                        format_bytes(static_cast<std::size_t>(read_bytes)));
+  return text;
 }
 
 }  // namespace hopfeed

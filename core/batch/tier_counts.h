@@ -13,16 +13,17 @@ struct TierCounts {
   std::int64_t file_rows = 0, file_bytes = 0;      // of files, the rows' own bytes
   std::int64_t reads = 0, read_bytes = 0;          // of files: reads, and whole pages
   std::int64_t device_rows = 0, device_bytes = 0;  // of a GPU's memory
+  std::int64_t peer_rows = 0, peer_bytes = 0;      // of other machines
 
-  static constexpr std::size_t kNumbers = 10;
+  static constexpr std::size_t kNumbers = 12;
   using Numbers = std::array<std::int64_t, kNumbers>;
   /// Names of the numbers, as reports have them.
   static constexpr std::array<const char*, kNumbers> kNames{
-      "memory_rows", "memory_bytes", "cache_rows", "cache_bytes", "file_rows",
-      "file_bytes",  "reads",        "read_bytes", "device_rows", "device_bytes"};
+      "memory_rows", "memory_bytes", "cache_rows",  "cache_bytes",  "file_rows", "file_bytes",
+      "reads",       "read_bytes",   "device_rows", "device_bytes", "peer_rows", "peer_bytes"};
   Numbers numbers() const {
-    return {memory_rows, memory_bytes, cache_rows, cache_bytes, file_rows,
-            file_bytes,  reads,        read_bytes, device_rows, device_bytes};
+    return {memory_rows, memory_bytes, cache_rows,  cache_bytes,  file_rows, file_bytes,
+            reads,       read_bytes,   device_rows, device_bytes, peer_rows, peer_bytes};
   }
   static TierCounts of(const Numbers& n) {
     return {.memory_rows = n[0],
@@ -34,7 +35,9 @@ struct TierCounts {
             .reads = n[6],
             .read_bytes = n[7],
             .device_rows = n[8],
-            .device_bytes = n[9]};
+            .device_bytes = n[9],
+            .peer_rows = n[10],
+            .peer_bytes = n[11]};
   }
   TierCounts& operator+=(const TierCounts& other) {
     Numbers sum = numbers();
@@ -50,7 +53,7 @@ struct TierCounts {
   }
   friend bool operator==(const TierCounts&, const TierCounts&) = default;
 
-  std::int64_t slow_rows() const { return cache_rows + file_rows; }
+  std::int64_t slow_rows() const { return cache_rows + file_rows + peer_rows; }
   /// Of the rows that are not mapped: those that the cache had. 0 where there were none.
   double cache_hit_rate() const {
     return slow_rows() > 0 ? static_cast<double>(cache_rows) / static_cast<double>(slow_rows()) : 0.0;

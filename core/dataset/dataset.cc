@@ -60,11 +60,76 @@ Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
                     " has no meta.json, so it is no hopfeed dataset; make one with hopfeed-partition import");
   }
   meta_ = parse_meta(read_text_file(meta_path, kMaxMetaBytes), meta_path.string());
+  choose_partitions();
   nodes_.resize(meta_.node_types.size());
   edges_.resize(meta_.edge_types.size());
   edge_type_into_.assign(meta_.node_types.size(), -1);
   for (int t = 0; t < num_node_types(); ++t) open_nodes(t);
   for (int t = 0; t < num_edge_types(); ++t) open_edges(t);
+}
+
+void Dataset::choose_partitions() {
+  const auto count = static_cast<std::size_t>(meta_.partitions);
+  here_.assign(count, true);
+  if (!options_.some_partitions) {
+    std::error_code unknown;
+    for (int p = 0; p < meta_.partitions; ++p)
+      if (meta_.partitions > 1 && !std::filesystem::exists(folder_ / part_folder(p), unknown))
+        throw Error(
+            ErrorCode::kNotFound,
+            fmt::format(
+                "{} of {} is not on this machine: name the machines that serve the partitions that are "
+                "not (peers), or push it here (hopfeed-partition push)",
+                part_folder(p), folder_.string()));
+    return;
+  }
+  here_.assign(count, false);
+  for (const int p : options_.partitions) {
+    if (p < 0 || p >= meta_.partitions)
+      throw Error(ErrorCode::kInvalid, fmt::format("there is no partition {}: {} has {}, from 0 to {}", p,
+                                                   folder_.string(), count, count - 1));
+    here_[static_cast<std::size_t>(p)] = true;
+  }
+  std::error_code error;
+  if (options_.partitions.empty())
+    for (int p = 0; p < meta_.partitions; ++p)
+      here_[static_cast<std::size_t>(p)] = std::filesystem::is_directory(folder_ / part_folder(p), error);
+  if (std::ranges::count(here_, 1) == 0)
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{} has no folder of a partition ({}); push one there (hopfeed-partition push)",
+                            folder_.string(), part_folder(0)));
+  whole_ = std::ranges::count(here_, 0) == 0;
+  if (!whole_ && !meta_.has_original_ids())
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} was cut by an earlier release, without the original ids of all nodes that a "
+                            "machine with some of its partitions needs; cut it again (hopfeed-partition "
+                            "partition)",
+                            folder_.string()));
+}
+
+std::vector<int> Dataset::partitions() const {
+  std::vector<int> list;
+  for (int p = 0; p < meta_.partitions; ++p)
+    if (has_partition(p)) list.push_back(p);
+  return list;
+}
+
+void Dataset::require_whole(const std::string& what) const {
+  if (whole_) return;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{} reads the whole graph, and {} of {} partitions are on this machine; do it where "
+                  "all are",
+                  what, std::ranges::count(here_, 1), meta_.partitions));
+}
+
+PartitionPeers& Dataset::require_peers(int partition) const {
+  if (peers_) return *peers_;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("partition {} of {} is not on this machine, and nobody is named who has it; name the "
+                  "machines that serve the others (peers)",
+                  partition, folder_.string()));
 }
 
 NpyArray Dataset::open_array(const std::string& relative) const {
@@ -90,6 +155,11 @@ void Dataset::open_nodes(int node_type) {
   files.new_ids = open_array(new_ids_path(node));
   files.new_ids.require_descr(npy_descr(node.new_id_type));
   require_shape(files.new_ids, {node.count});
+  if (!whole_) {
+    files.all_original_ids = open_array(all_original_ids_path(node));
+    files.all_original_ids.require_descr(npy_descr(node.new_id_type));
+    require_shape(files.all_original_ids, {node.count});
+  }
   for (const auto& [name, count] : node.splits) {
     files.splits.push_back(open_array(split_path(node, name)));
     files.splits.back().require_descr(npy_descr(ElementType::kInt64));
@@ -99,6 +169,12 @@ void Dataset::open_nodes(int node_type) {
   files.attr_parts.resize(node.attrs.size());
   for (int p = 0; p < meta_.partitions; ++p) {
     const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
+    if (!has_partition(p)) {
+      for (std::vector<const std::byte*>& parts : files.attr_parts) parts.push_back(nullptr);
+      for (std::vector<NpyArray>& arrays : files.attrs) arrays.emplace_back();
+      for (auto* arrays : {&files.original_ids, &files.hotness, &files.remote_rows}) arrays->emplace_back();
+      continue;
+    }
     for (std::size_t a = 0; a < node.attrs.size(); ++a) {
       files.attrs[a].push_back(open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
       files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
@@ -128,6 +204,15 @@ void Dataset::open_edges(int edge_type) {
     part.num_rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
     part.num_edges = edge.partition_edges[p];
     part.first_edge = p == 0 ? 0 : files.parts.back().first_edge + files.parts.back().num_edges;
+    if (!has_partition(p)) {
+      files.parts.push_back(part);
+      files.partition_offsets.push_back(part.first_edge + part.num_edges);
+      for (auto* arrays : {&files.rows, &files.indices, &files.edge_ids, &files.by_id})
+        arrays->emplace_back();
+      files.by_id_parts.resize(edge.has_by_id ? files.by_id.size() : 0);
+      skip_edge_extras(edge_type);
+      continue;
+    }
     files.rows.push_back(open_array(rows_path(p, edge)));
     require_shape(files.rows.back(), {part.num_rows + 1});
     part.rows = files.rows.back().as<RowRecord>().data();
@@ -232,6 +317,26 @@ void Dataset::open_edge_extras(int edge_type, int p) {
     files.time_order_parts[t].push_back(files.time_orders[t].back().as<std::uint32_t>().data());
     files.time_parts[t].push_back(files.times[t].back().as<std::int64_t>().data());
   }
+}
+
+// Keeps a place for a partition that is not opened in every list that has one for each.
+void Dataset::skip_edge_extras(int edge_type) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  EdgeFiles& files = edges_[edge_type];
+  const auto skip = [](auto& lists, std::size_t count) {
+    lists.resize(count);
+    for (auto& list : lists) list.emplace_back();
+  };
+  skip(files.attrs, edge.attrs.size());
+  skip(files.attr_parts, edge.attrs.size());
+  skip(files.aliases, edge.weights.size());
+  skip(files.alias_parts, edge.weights.size());
+  for (auto* lists : {&files.time_orders, &files.times, &files.time_codes, &files.time_indices})
+    skip(*lists, edge.times.size());
+  skip(files.time_order_parts, edge.times.size());
+  skip(files.time_parts, edge.times.size());
+  skip(files.time_code_parts, edge.times.size());
+  skip(files.time_index_parts, edge.times.size());
 }
 
 CscView Dataset::csc(int edge_type) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/graph_view.h"
 #include "core/dataset/npy.h"
+#include "core/dataset/partition_peers.h"
 
 namespace hopfeed {
 
@@ -38,12 +40,18 @@ struct RankedRows {
 
 struct DatasetOptions {
   HugePages huge_pages = HugePages::kAuto;  // of every mapped array
+  /// Opens some partitions alone, as on a machine that has these; the others need not be in the folder. The
+  /// dataset must have the original ids of all its nodes beside (has_original_ids), as those have that were
+  /// cut into several partitions.
+  bool some_partitions = false;
+  /// Which; empty: those whose folders are there. Only with some_partitions.
+  std::vector<int> partitions = {};
 };
 
 class Dataset {
  public:
   /// Throws kNotFound, kCorrupt or kVersion naming the file and the field; kUnsupported where
-  /// HugePages::kAlways cannot be had.
+  /// HugePages::kAlways cannot be had; kInvalid or kNotFound for a partition that is not there.
   explicit Dataset(const std::filesystem::path& folder, DatasetOptions options = {});
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
@@ -53,6 +61,22 @@ class Dataset {
   int num_node_types() const { return static_cast<int>(meta_.node_types.size()); }
   int num_edge_types() const { return static_cast<int>(meta_.edge_types.size()); }
   std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
+
+  /// Whether the partition was opened. Views of others have null in its place (CscPart::rows, AttrView::parts
+  /// and the like).
+  bool has_partition(int partition) const { return here_[static_cast<std::size_t>(partition)]; }
+  /// Whether all were.
+  bool whole() const { return whole_; }
+  /// Those that were, rising.
+  std::vector<int> partitions() const;
+  /// Throws kUnsupported, "WHAT reads the whole graph, ...", unless it is whole.
+  void require_whole(const std::string& what) const;
+  /// Whoever answers for the other partitions; null: nobody does.
+  PartitionPeers* peers() const { return peers_.get(); }
+  /// Before anything reads rows of other partitions.
+  void set_peers(std::shared_ptr<PartitionPeers> peers) { peers_ = std::move(peers); }
+  /// The same where nobody does: throws kUnsupported, naming the partition.
+  PartitionPeers& require_peers(int partition) const;
 
   CscView csc(int edge_type) const;
   /// Throws kNotFound naming the attributes that exist.
@@ -91,7 +115,7 @@ class Dataset {
   /// out[i] = original id of dataset_ids[i], which are in range.
   void original_ids(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
 
-  /// All of a partition.
+  /// All of a partition that was opened.
   OriginalIds original_ids(int node_type, int partition) const;
 
   /// How the mapped arrays lie in memory, as the kernel tells it now.
@@ -107,7 +131,8 @@ class Dataset {
  private:
   struct NodeFiles {
     NpyArray new_ids;
-    std::vector<std::vector<NpyArray>> attrs;               // [attr][partition]
+    NpyArray all_original_ids;                 // [N] the inverse; opened with some partitions only
+    std::vector<std::vector<NpyArray>> attrs;  // [attr][partition]
     std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
     std::vector<NpyArray> splits;                           // in the order of meta's map
     std::vector<NpyArray> hotness;                          // [partition]
@@ -137,12 +162,19 @@ class Dataset {
   void open_nodes(int node_type);
   void open_edges(int edge_type);
   void open_edge_extras(int edge_type, int partition);
+  void skip_edge_extras(int edge_type);
   void open_links(int edge_type);
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
   NpyArray open_array(const std::string& relative) const;
 
+  void choose_partitions();
+  void original_ids_of_all(int node_type, std::span<const std::int64_t> dataset_ids, std::int64_t* out) const;
+
   std::filesystem::path folder_;
   DatasetOptions options_;
+  std::vector<char> here_;  // [P]
+  bool whole_ = true;
+  std::shared_ptr<PartitionPeers> peers_;
   DatasetMeta meta_;
   std::vector<NodeFiles> nodes_;
   std::vector<EdgeFiles> edges_;

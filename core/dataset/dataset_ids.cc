@@ -52,6 +52,11 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
   const std::int64_t id = original_id(node_type, dataset_id);
   if (id >= 0 && id < node.count) return id;
   const int p = partition_of(node.partition_offsets, dataset_id), edge_type = edge_type_into_[node_type];
+  if (!whole_)
+    corrupt_file(folder_ / all_original_ids_path(node),
+                 fmt::format("entry {} is {}, but there are {} nodes; run hopfeed-partition verify where all "
+                             "partitions are",
+                             dataset_id, id, node.count));
   corrupt_file(
       folder_ / (edge_type >= 0 ? rows_path(p, meta_.edge_types[edge_type]) : original_ids_path(p, node)),
       fmt::format("row {} has original id {}, but node type '{}' has {} nodes; run hopfeed-partition "
@@ -61,6 +66,7 @@ std::int64_t Dataset::checked_original_id(int node_type, std::int64_t dataset_id
 
 void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_ids,
                            std::int64_t* out) const {
+  if (!whole_) return original_ids_of_all(node_type, dataset_ids, out);
   const std::vector<std::int64_t>& offsets = meta_.node_types[node_type].partition_offsets;
   if (const int edge_type = edge_type_into_[node_type]; edge_type >= 0)
     return gather_original_ids(csc(edge_type), dataset_ids, out);
@@ -69,6 +75,23 @@ void Dataset::original_ids(int node_type, std::span<const std::int64_t> dataset_
     const auto* ids = reinterpret_cast<const std::int64_t*>(nodes_[node_type].original_ids[p].bytes().data());
     out[i] = ids[dataset_ids[i] - offsets[p]];  // checked when it was opened
   }
+}
+
+// Unchecked as the row records are.
+void Dataset::original_ids_of_all(int node_type, std::span<const std::int64_t> dataset_ids,
+                                  std::int64_t* out) const {
+  constexpr std::size_t kAhead = 16;
+  const auto look_up = [&]<class Id>(const Id* ids) {
+    for (std::size_t i = 0; i < dataset_ids.size(); ++i) {
+      if (i + kAhead < dataset_ids.size()) prefetch_line(ids + dataset_ids[i + kAhead]);
+      out[i] = ids[dataset_ids[i]];
+    }
+  };
+  const std::byte* ids = nodes_[node_type].all_original_ids.bytes().data();
+  if (meta_.node_types[node_type].new_id_type == ElementType::kInt32)  // checked when it was opened
+    look_up(reinterpret_cast<const std::int32_t*>(ids));
+  else
+    look_up(reinterpret_cast<const std::int64_t*>(ids));
 }
 
 OriginalIds Dataset::original_ids(int node_type, int partition) const {

@@ -93,6 +93,11 @@ int DatasetMeta::version() const {
   return version;
 }
 
+bool DatasetMeta::has_original_ids() const {
+  return std::ranges::all_of(
+      node_types, [&](const NodeTypeMeta& node) { return files.contains(all_original_ids_path(node)); });
+}
+
 bool DatasetMeta::has_rows(const NodeTypeMeta& node) const {
   return std::any_of(edge_types.begin(), edge_types.end(),
                      [&](const EdgeTypeMeta& edge) { return edge.dst == node.name; });

@@ -2,9 +2,10 @@
 //
 //   meta.json                                       written last; without it the folder is no dataset
 //   nodes/<type>/new_ids.npy                        [N]    int32|int64   original id -> dataset id
-//   splits/<type>/<split>.npy                       [S]    int64         original ids, in the imported order
-//   edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source, destination},
-//   original ids edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
+//   nodes/<type>/original_ids.npy                   [N]    the same      the inverse, of datasets in several
+//   partitions splits/<type>/<split>.npy                       [S]    int64         original ids, in the
+//   imported order edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source,
+//   destination}, original ids edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
 //   edge_splits/<...>/<split>/times.npy             [P]    int64         optional
 //   time_bounds/<src>__<rel>__<dst>/<attr>.npy      [B]    int64         what the codes of times count
 //   (time_codes.h) part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
@@ -136,6 +137,9 @@ struct DatasetMeta {
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
   /// Whether an edge type ends at the node type, so that row records name its original ids.
   bool has_rows(const NodeTypeMeta& node) const;
+  /// Whether the original ids of all nodes lie beside the partitions, so that a machine needs some of these
+  /// only.
+  bool has_original_ids() const;
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
 };
@@ -173,6 +177,7 @@ std::string attr_path(int partition, const NodeTypeMeta& node, const std::string
 std::string hotness_path(int partition, const NodeTypeMeta& node);
 std::string remote_rows_path(int partition, const NodeTypeMeta& node);
 std::string new_ids_path(const NodeTypeMeta& node);
+std::string all_original_ids_path(const NodeTypeMeta& node);
 std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);

@@ -60,6 +60,9 @@ std::string remote_rows_path(int partition, const NodeTypeMeta& node) {  // no a
   return part_folder(partition) + "/remote_rows/" + node.name + ".npy";
 }
 std::string new_ids_path(const NodeTypeMeta& node) { return "nodes/" + node.name + "/new_ids.npy"; }
+std::string all_original_ids_path(const NodeTypeMeta& node) {
+  return "nodes/" + node.name + "/original_ids.npy";
+}
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";
 }

@@ -104,6 +104,28 @@ class Verifier {
       originals[id] = original;
     }
     advance_file(new_ids_path(node));
+    check_all_original_ids(node, originals);
+  }
+
+  // What machines read that have some partitions only.
+  void check_all_original_ids(const NodeTypeMeta& node, const std::vector<std::int64_t>& originals) {
+    const std::string file = all_original_ids_path(node);
+    if (!meta_.files.contains(file)) return;
+    const NpyArray array(path(file), HugePages::kNever);
+    array.require_descr(npy_descr(node.new_id_type));
+    const std::size_t width = element_bytes(node.new_id_type);
+    if (array.bytes().size() != originals.size() * width)
+      damaged(path(file), fmt::format("it has {} ids, and there are {} nodes", array.bytes().size() / width,
+                                      originals.size()));
+    for (std::size_t i = 0; i < originals.size(); ++i) {
+      const std::byte* at = array.bytes().data() + i * width;
+      const std::int64_t id = width == sizeof(std::int32_t) ? *reinterpret_cast<const std::int32_t*>(at)
+                                                            : *reinterpret_cast<const std::int64_t*>(at);
+      if (id != originals[i])
+        damaged(path(file),
+                fmt::format("entry {} says original id {}, new_ids says {}", i, id, originals[i]));
+    }
+    advance_file(file);
   }
 
   void check_splits(int t) {

@@ -12,7 +12,8 @@
 
 namespace hopfeed {
 
-/// The rows of one partition. `indices` are source nodes as dataset ids (global over all partitions).
+/// The rows of one partition; null where it is not on this machine (Dataset::has_partition). `indices` are
+/// source nodes as dataset ids (global over all partitions).
 struct CscPart {
   const RowRecord* rows = nullptr;  // [num_rows + 1]
   const void* indices = nullptr;    // [num_edges] int32 or int64 (CscView::index_type)

@@ -2,6 +2,7 @@
 #include "core/maker/mapped_features.h"
 
 #include "core/dataset/row_gather.h"
+#include "core/maker/partitioned_features.h"
 
 namespace hopfeed {
 
@@ -18,6 +19,7 @@ void MappedFeatures::gather(std::size_t rows, std::byte* out) {
 }
 
 std::unique_ptr<FeatureSource> mapped_features(const Dataset& dataset, const FeatureName& feature) {
+  if (!dataset.whole()) return std::make_unique<PartitionedFeatures>(dataset, feature);
   return std::make_unique<MappedFeatures>(feature.store == Store::kNode
                                               ? dataset.attr(feature.type, feature.name)
                                               : dataset.edge_attr(feature.type, feature.name));

@@ -23,9 +23,9 @@ std::string types_with(const DatasetMeta& meta, const std::string& attribute) {
 }  // namespace
 
 ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::string& attribute)
-    : attr_(dataset.attr(node_type, attribute)) {
+    : attr_(dataset, node_type, attribute) {
   const std::string& type = dataset.meta().node_types[node_type].name;
-  if (attr_.type != ElementType::kInt64 || !is_scalar(attr_))
+  if (attr_.view().type != ElementType::kInt64 || !is_scalar(attr_.view()))
     throw Error(
         ErrorCode::kInvalid,
         fmt::format("attribute '{}' of node type '{}' numbers no clusters: it is not one int64 per node",
@@ -57,7 +57,7 @@ ClusterIndex::ClusterIndex(const Dataset& dataset, int node_type, const std::str
 }
 
 std::int64_t ClusterIndex::cluster_of(std::int64_t dataset_id) const {
-  return attr_value<std::int64_t>(attr_, dataset_id);
+  return attr_value<std::int64_t>(attr_.view(), dataset_id);
 }
 
 std::int64_t ClusterIndex::largest(std::int64_t count) const {

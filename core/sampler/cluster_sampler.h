@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/partition/peer_rows.h"
 #include "core/sampler/custom_sampler.h"
 
 namespace hopfeed {
@@ -32,7 +33,7 @@ class ClusterIndex {
   std::int64_t largest(std::int64_t count) const;
 
  private:
-  AttrView attr_;
+  WholeNodeAttr attr_;
   std::vector<std::int64_t> begin_;  // [clusters + 1]
   std::vector<std::int64_t> nodes_;
 };

@@ -14,12 +14,14 @@
 #include "core/pickers/uniform_picker.h"
 #include "core/pickers/weighted_picker.h"
 #include "core/relabel/one_tree_relabel.h"
+#include "core/relabel/raw_sources.h"
 #include "core/relabel/relabel_table.h"
 #include "core/sampler/row_pipeline.h"
 
 namespace hopfeed {
 
-using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel>;
+/// RawSources: for another machine (row_drawer.h).
+using SamplerRelabel = std::variant<DirectRelabel, HashRelabel, TreeRelabel, OneTreeRelabel, RawSources>;
 
 /// Destinations with local ids [lo, hi).
 struct HopRows {

@@ -23,6 +23,7 @@ InducedSubgraph::InducedSubgraph(std::unique_ptr<Sampler> nodes, const Dataset& 
   for (int t = 0; t < dataset.num_node_types(); ++t)
     nodes_.push_back({.relabel = make_relabel(dataset.num_nodes(t)), .local = {}});
   for (int e = 0; e < dataset.num_edge_types(); ++e) {
+    readers_.emplace_back(dataset, e);
     Edges edges;
     edges.csc = dataset.csc(e);
     if (edge_ids_ && !edges.csc.has_edge_ids)
@@ -77,6 +78,7 @@ void InducedSubgraph::index_nodes(std::size_t type, std::span<const std::int64_t
 
 void InducedSubgraph::take_edges(Edges& edges, int type, const ExcludedEdges* excluded) {
   constexpr std::uint32_t kAhead = 8;
+  constexpr std::uint32_t kFetched = 4'096;  // rows that are asked of other machines together
   const LocalNodes& dst = nodes_[edges.csc.dst_type].local;
   const CscView& csc = edges.csc;
   edges.count = 0;
@@ -86,20 +88,25 @@ void InducedSubgraph::take_edges(Edges& edges, int type, const ExcludedEdges* ex
     const int part = partition_of(csc.partition_offsets, dst.ids[i]);
     return std::pair(part, dst.ids[i] - csc.partition_offsets[part]);
   };
+  const RowReader& reader = readers_[static_cast<std::size_t>(type)];
   std::visit(
       [&](auto& table) {
         for (std::uint32_t i = 0; i < dst.count; ++i) {
+          if (i % kFetched == 0)
+            reader.fetch({dst.ids.data() + i, std::min<std::size_t>(kFetched, dst.count - i)});
           if (i + 2 * kAhead < dst.count) {  // first the row record, then what it points to
             const auto [part, row] = place_of(i + 2 * kAhead);
             prefetch_line(csc.parts[part].rows + row);
           }
           if (i + kAhead < dst.count) {
             const auto [part, row] = place_of(i + kAhead);
-            const auto offset =
-                static_cast<std::uint64_t>(csc.parts[part].rows[row].offset);  // not checked yet
-            prefetch_line(
-                reinterpret_cast<const void*>(reinterpret_cast<std::uint64_t>(csc.parts[part].indices) +
-                                              offset * element_bytes(csc.index_type)));
+            if (csc.parts[part].rows != nullptr) {
+              const auto offset =
+                  static_cast<std::uint64_t>(csc.parts[part].rows[row].offset);  // not checked yet
+              prefetch_line(
+                  reinterpret_cast<const void*>(reinterpret_cast<std::uint64_t>(csc.parts[part].indices) +
+                                                offset * element_bytes(csc.index_type)));
+            }
           }
           const auto [part, row] = place_of(i);
           const std::size_t before = edges.count;
@@ -107,7 +114,9 @@ void InducedSubgraph::take_edges(Edges& edges, int type, const ExcludedEdges* ex
                             .row = row,
                             .excluded = excludes ? excluded->sources_of(type, dst.ids[i])
                                                  : std::span<const std::int64_t>()};
-          if (csc.index_type == ElementType::kInt32)
+          if (csc.parts[part].rows == nullptr)
+            take_fetched(edges, table, reader.row(dst.ids[i]), place);
+          else if (csc.index_type == ElementType::kInt32)
             take_row<std::int32_t>(edges, table, place);
           else
             take_row<std::int64_t>(edges, table, place);
@@ -147,6 +156,26 @@ void InducedSubgraph::take_row(Edges& edges, Table& table, const Place& place) {
       if (edges.positions) edges.edge_positions[edges.count] = part.first_edge + at;
       ++edges.count;
     }
+  }
+}
+
+// Of a row that another machine has.
+template <class Table>
+void InducedSubgraph::take_fetched(Edges& edges, Table& table, const Row& row, const Place& place) {
+  const auto num_src = static_cast<std::uint64_t>(edges.csc.num_src_nodes);
+  edges.sources.reserve(edges.count + row.degree);
+  if (edge_ids_) edges.edge_ids.reserve(edges.count + row.degree);
+  if (edges.positions) edges.edge_positions.reserve(edges.count + row.degree);
+  for (std::uint64_t i = 0; i < row.degree; ++i) {
+    const std::int64_t source = row.neighbor(i);
+    if (static_cast<std::uint64_t>(source) >= num_src)
+      throw DamagedRow{DamagedRow::What::kSource, 0, 0, source};
+    const std::uint32_t local = table.find(static_cast<std::uint64_t>(source));
+    if (local == kAbsent || std::ranges::binary_search(place.excluded, source)) continue;
+    edges.sources[edges.count] = local;
+    if (edge_ids_) edges.edge_ids[edges.count] = row.edge_id(i);
+    if (edges.positions) edges.edge_positions[edges.count] = row.position(i);
+    ++edges.count;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/dataset/dataset.h"
 #include "core/relabel/any_relabel.h"
 #include "core/relabel/relabel_table.h"
+#include "core/sampler/row_reader.h"
 #include "core/sampler/sampler.h"
 
 namespace hopfeed {
@@ -50,12 +51,15 @@ class InducedSubgraph : public Sampler {
   void take_edges(Edges& edges, int type, const ExcludedEdges* excluded);
   template <class Index, class Table>
   void take_row(Edges& edges, Table& table, const Place& place);
+  template <class Table>
+  void take_fetched(Edges& edges, Table& table, const Row& row, const Place& place);
 
   std::unique_ptr<Sampler> sampler_;
   const Dataset& dataset_;
   const bool edge_ids_;
   std::vector<Nodes> nodes_;
   std::vector<Edges> edges_;
+  std::vector<RowReader> readers_;  // by edge type; of rows on other machines
   ScratchArray<std::uint32_t> locals_;
   Sample result_;
 };

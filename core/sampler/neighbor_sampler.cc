@@ -6,19 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <optional>
 #include <variant>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/draws/keyed_random.h"
-#include "core/pickers/excluded_rows.h"
-#include "core/pickers/labor_memory.h"
-#include "core/pickers/seed_places.h"
 #include "core/relabel/any_relabel.h"
 #include "core/sampler/edge_type_plan.h"
-#include "core/sampler/expand_hop.h"
-#include "core/sampler/row_reader.h"
+#include "core/sampler/hop_draws.h"
+#include "core/sampler/hop_over_partitions.h"
 
 namespace hopfeed {
 namespace {
@@ -51,34 +46,31 @@ struct NeighborSampler::Impl {
   const Dataset& dataset;
   const BatchOptions options;
   const bool trees;
-  int node_bits = 0;  // of an id in a disjoint batch: tree << node_bits | node
-  std::vector<EdgeTypePlan> types;
+  const int node_bits;  // of an id in a disjoint batch: tree << node_bits | node
+  HopDraws draws;
   std::vector<NodeScratch> nodes;
   std::vector<EdgeScratch> edges;
   std::vector<std::vector<std::int64_t>> edges_per_hop;
-  ExpandScratch expand_scratch;
   ScratchArray<std::uint32_t> seed_index;
   ScratchArray<std::int64_t> seed_times;  // of each tree
   std::size_t num_seeds = 0;
-  std::vector<SeedPlaces> time_places;  // by edge type
-  std::optional<LaborMemory> labor;
-  ExcludedRows excluded;
   std::vector<std::uint32_t> frontier_end;
+  std::unique_ptr<HopOverPartitions> partitions;  // where some lie on other machines
+  std::vector<HopOverPartitions::Frontier> frontiers;
   Sample result;
 
-  Impl(const Dataset& data, const BatchOptions& opts) : dataset(data), options(opts), trees(opts.trees()) {
-    options.validate();
-    for (int t = 0; t < data.num_node_types(); ++t)
-      node_bits = std::max(node_bits,
-                           static_cast<int>(std::bit_width(static_cast<std::uint64_t>(data.num_nodes(t)))));
+  Impl(const Dataset& data, const BatchOptions& opts)
+      : dataset(data),
+        options(opts),
+        trees(opts.trees()),
+        node_bits(node_bits_of(data)),
+        draws((options.validate(), data), options) {
     for (int t = 0; t < data.num_node_types(); ++t) nodes.emplace_back(relabel_for(data.num_nodes(t)));
-    types = plan_edge_types(data, options);
-    if (options.labor) labor.emplace(types.size(), options.fanouts.size());
-    edges.resize(types.size());
-    time_places.resize(types.size());
-    edges_per_hop.resize(types.size());
+    edges.resize(draws.num_types());
+    edges_per_hop.resize(draws.num_types());
     result.nodes.resize(nodes.size());
-    result.edges.resize(types.size());
+    result.edges.resize(draws.num_types());
+    if (!data.whole()) partitions = std::make_unique<HopOverPartitions>(data, options);
   }
 
   SamplerRelabel relabel_for(std::int64_t num_nodes) const {
@@ -104,7 +96,6 @@ struct NeighborSampler::Impl {
       type.per_hop.clear();
       std::visit([&](auto& relabel) { relabel.begin_batch(type.local); }, type.relabel);
     }
-    excluded.begin(request.excluded);
     for (EdgeScratch& type : edges) type.num_edges = 0;
     for (auto& list : edges_per_hop) list.clear();
     seed_index.reserve(num_seeds);
@@ -114,13 +105,12 @@ struct NeighborSampler::Impl {
       before += entry.ids.size();
     }
     for (NodeScratch& t : nodes) t.per_hop.push_back(t.local.count);
-    if (options.time.empty()) return;
-    seed_times.reserve(num_seeds);
-    std::int64_t* times = seed_times.data();
-    for (const TypedSeeds& entry : request.seeds) times = std::ranges::copy(entry.times, times).out;
-    for (std::size_t t = 0; t < types.size(); ++t)
-      if (types[t].time)
-        time_places[t].find(types[t].time->bounds, {seed_times.data(), num_seeds}, options.time_window);
+    if (!options.time.empty()) {
+      seed_times.reserve(num_seeds);
+      std::int64_t* times = seed_times.data();
+      for (const TypedSeeds& entry : request.seeds) times = std::ranges::copy(entry.times, times).out;
+    }
+    draws.begin(request.excluded, {seed_times.data(), options.time.empty() ? 0 : num_seeds});
   }
 
   // The first of them is seed `number` of the batch, whose trees count so.
@@ -151,9 +141,10 @@ struct NeighborSampler::Impl {
     // Frontiers are fixed before any edge type adds to them.
     frontier_end.clear();
     for (const NodeScratch& type : nodes) frontier_end.push_back(type.local.count);
-    for (std::size_t e = 0; e < types.size(); ++e) {
+    if (partitions) draw_over_partitions(request, hop);
+    for (std::size_t e = 0; e < draws.num_types(); ++e) {
       const std::size_t before = edges[e].num_edges;
-      expand(request, hop, e);
+      partitions ? place(e) : expand(request, hop, e);
       edges_per_hop[e].push_back(static_cast<std::int64_t>(edges[e].num_edges - before));
     }
     for (std::size_t t = 0; t < nodes.size(); ++t) {
@@ -162,115 +153,67 @@ struct NeighborSampler::Impl {
     }
   }
 
-  NodeStream stream_of(const SampleRequest& request, std::size_t hop, std::size_t edge_type) const {
-    const std::int64_t first = request.key.first;
-    return node_stream({.purpose = options.labor ? Purpose::kLabor : Purpose::kNeighbors,
-                        .seed = request.key.seed,
-                        .epoch = request.key.epoch,
-                        .first = options.labor_seeds > 0 ? first / options.labor_seeds : first,
-                        .hop = static_cast<std::uint32_t>(options.labor ? hop / kLaborHops : hop),
-                        .edge_type = static_cast<std::uint32_t>(edge_type)});
+  void expand(const SampleRequest& request, std::size_t hop, std::size_t e) {
+    const CscView& csc = draws.type(e).csc;
+    NodeScratch &dst = nodes[csc.dst_type], &src = nodes[csc.src_type];
+    draws.expand({.key = request.key, .number = hop, .edge_type = e},
+                 {.ends = {.csc = csc,
+                           .dst = dst.local,
+                           .dst_original_ids = dst.original_ids,
+                           .src = src.local,
+                           .edges = edges[e]},
+                  .relabel = src.relabel,
+                  .lo = dst.expanded,
+                  .hi = frontier_end[csc.dst_type]});
   }
 
-  void expand(const SampleRequest& request, std::size_t hop, std::size_t edge_type) {
-    const EdgeTypePlan& type = types[edge_type];
-    const PickOptions pick{.fanout = type.fanouts[hop],
-                           .replace = options.replace,
-                           .stream = stream_of(request, hop, edge_type)};
-    PickScratch& scratch = expand_scratch.picks;
-    try {
-      if (options.labor) {
-        expand_with(edge_type, LaborPicker(pick, static_cast<std::uint32_t>(hop), dataset, type.csc,
-                                           labor_tables(request, hop, edge_type, pick), scratch));
-      } else if (type.weight) {
-        expand_with(edge_type,
-                    WeightedPicker(pick, *type.weight, element_bytes(type.csc.index_type), scratch));
-      } else if (type.time) {
-        const SeedPlaces& places = time_places[edge_type];
-        expand_with(edge_type, TemporalPicker(pick,
-                                              {.time = *type.time,
-                                               .ends = places.ends(),
-                                               .begins = places.begins(),
-                                               .strategy = options.temporal_strategy,
-                                               .index_bytes = element_bytes(type.csc.index_type),
-                                               .positions = options.edge_ids || type.positions},
-                                              scratch));
-      } else {
-        expand_with(edge_type, UniformPicker(pick, scratch));
-      }
-    } catch (const DamagedRow& damage) {
-      throw damage_error(dataset, static_cast<int>(edge_type), damage);
+  void draw_over_partitions(const SampleRequest& request, std::size_t hop) {
+    frontiers.clear();
+    for (std::size_t e = 0; e < draws.num_types(); ++e) {
+      const EdgeTypePlan& type = draws.type(e);
+      const NodeScratch& dst = nodes[type.csc.dst_type];
+      const std::size_t count = frontier_end[type.csc.dst_type] - dst.expanded;
+      frontiers.emplace_back(dst.local.ids.data() + dst.expanded, type.fanouts[hop] == 0 ? 0 : count);
     }
+    partitions->draw({.key = request.key,
+                      .excluded = request.excluded,
+                      .seed_times = {seed_times.data(), options.time.empty() ? 0 : num_seeds}},
+                     hop, frontiers);
   }
 
-  LaborTables labor_tables(const SampleRequest& request, std::size_t hop, std::size_t edge_type,
-                           const PickOptions& pick) {
-    if (pick.fanout <= 0) return {};  // nothing is drawn
-    const CscView& csc = types[edge_type].csc;
-    // The seeds' rows are their own batch's, and a row with excluded edges takes others in each batch.
-    const bool keep =
-        options.labor_seeds > request.key.count && hop > 0 && !excluded.any(static_cast<int>(edge_type));
-    return labor->of(dataset, csc,
-                     {.edge_type = edge_type,
-                      .number = hop,
-                      .key = pick.stream.key,
-                      .looks = neighbors_up_to(LaborMemory::looks_that_matter(csc), edge_type),
-                      .keep = keep});
-  }
-
-  /// Of the rows to expand; not counted on from where they are as many as `enough`.
-  std::uint64_t neighbors_up_to(std::uint64_t enough, std::size_t edge_type) const {
-    const int dst = types[edge_type].csc.dst_type;
-    const RowReader reader(dataset, static_cast<int>(edge_type));
-    const std::int64_t* ids = nodes[dst].local.ids.data();
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = nodes[dst].expanded; i < frontier_end[dst] && sum < enough; ++i)
-      sum += reader.row(ids[i]).degree;
-    return sum;
-  }
-
-  template <class Picker>
-  void expand_with(std::size_t edge_type, const Picker& picker) {
-    const EdgeTypePlan& type = types[edge_type];
-    NodeScratch &dst = nodes[type.csc.dst_type], &src = nodes[type.csc.src_type];
-    const ExpandEnds ends{.csc = type.csc,
-                          .dst = dst.local,
-                          .dst_original_ids = dst.original_ids,
-                          .src = src.local,
-                          .edges = edges[edge_type]};
-    const ExpandOptions expand_options{
-        .edge_ids = options.edge_ids, .positions = type.positions, .node_bits = node_bits};
-    const HopRows rows{.ends = ends,
-                       .options = expand_options,
-                       .relabel = src.relabel,
-                       .scratch = expand_scratch,
-                       .lo = dst.expanded,
-                       .hi = frontier_end[type.csc.dst_type]};
-    if (excluded.any(static_cast<int>(edge_type)))
-      expand_hop(rows, ExcludingPicker<Picker>(picker, {.rows = excluded,
-                                                        .edge_type = static_cast<int>(edge_type),
-                                                        .index_type = type.csc.index_type,
-                                                        .weights = type.weights ? &*type.weights : nullptr}));
-    else
-      expand_hop(rows, picker);
+  void place(std::size_t e) {
+    const CscView& csc = draws.type(e).csc;
+    NodeScratch &dst = nodes[csc.dst_type], &src = nodes[csc.src_type];
+    if (frontiers[e].empty()) {
+      edges[e].per_dst.reserve(frontier_end[csc.dst_type]);
+      std::fill_n(edges[e].per_dst.data() + dst.expanded, frontier_end[csc.dst_type] - dst.expanded, 0u);
+      return;
+    }
+    partitions->place(e, {.src = src.local,
+                          .relabel = src.relabel,
+                          .edges = edges[e],
+                          .first = dst.expanded,
+                          .edge_ids = options.edge_ids,
+                          .positions = draws.type(e).positions});
   }
 
   const Sample& finish() {
     for (std::size_t t = 0; t < nodes.size(); ++t) {
       NodeScratch& type = nodes[t];
       if (trees) take_ids_apart(type);
-      result.nodes[t] = {.dataset_ids = {trees ? type.nodes.data() : type.local.ids.data(), type.local.count},
-                         .original_ids = {type.original_ids.data(), has_rows(t) ? type.expanded : 0},
-                         .per_hop = type.per_hop,
-                         .trees = {type.trees.data(), trees ? type.local.count : 0}};
+      result.nodes[t] = {
+          .dataset_ids = {trees ? type.nodes.data() : type.local.ids.data(), type.local.count},
+          .original_ids = {type.original_ids.data(), has_rows(t) && !partitions ? type.expanded : 0},
+          .per_hop = type.per_hop,
+          .trees = {type.trees.data(), trees ? type.local.count : 0}};
     }
-    for (std::size_t e = 0; e < types.size(); ++e) {
+    for (std::size_t e = 0; e < draws.num_types(); ++e) {
       result.edges[e] = {
           .sources = {edges[e].sources.data(), edges[e].num_edges},
-          .per_dst = {edges[e].per_dst.data(), nodes[types[e].csc.dst_type].expanded},
+          .per_dst = {edges[e].per_dst.data(), nodes[draws.type(e).csc.dst_type].expanded},
           .targets = {},
           .edge_ids = {edges[e].edge_ids.data(), options.edge_ids ? edges[e].num_edges : 0},
-          .positions = {edges[e].positions.data(), types[e].positions ? edges[e].num_edges : 0},
+          .positions = {edges[e].positions.data(), draws.type(e).positions ? edges[e].num_edges : 0},
           .per_hop = edges_per_hop[e]};
     }
     result.num_seeds = 0;
@@ -288,31 +231,6 @@ struct NeighborSampler::Impl {
       type.nodes[i] = type.local.ids[i] & mask;
       type.trees[i] = type.local.ids[i] >> node_bits;
     }
-  }
-
-  // Edges of one type that destinations expanded together give at most, of `all` in a batch. Layer-dependent
-  // draws look at rows from end to end.
-  std::size_t most_in_group(std::size_t e, std::size_t all) const {
-    const std::vector<std::int64_t>& fanouts = types[e].fanouts;
-    if (fanouts.empty()) return 0;
-    const auto [least, most] = std::ranges::minmax(fanouts);
-    std::size_t row = static_cast<std::size_t>(std::max<std::int64_t>(most, 0));
-    if (least < 0 || options.labor)
-      row = std::max(row, RowReader(dataset, static_cast<int>(e)).greatest_degree());
-    return std::min(DrawnGroup::kRows * row, all);
-  }
-
-  // What the picker of expand() takes.
-  PickScratch::Most most_of_picker(std::size_t e, std::size_t group) const {
-    PickBounds bounds{.group = group, .fanout = 0, .replace = options.replace, .longest_row = [this, e] {
-                        return RowReader(dataset, static_cast<int>(e)).greatest_degree();
-                      }};
-    for (const std::int64_t fanout : types[e].fanouts)
-      if (fanout > 0) bounds.fanout = std::max(bounds.fanout, static_cast<std::size_t>(fanout));
-    if (options.labor) return LaborPicker::most_scratch(bounds);
-    if (types[e].weight) return WeightedPicker::most_scratch(bounds);
-    if (types[e].time) return TemporalPicker::most_scratch(bounds);
-    return UniformPicker::most_scratch(bounds);
   }
 
   // Node types that no edge ends at are expanded without rows, so nothing read their original ids.
@@ -334,18 +252,13 @@ const Sample& NeighborSampler::sample(const SampleRequest& request) {
 std::size_t NeighborSampler::scratch_bytes() const {
   const Impl& s = *impl_;
   std::size_t bytes = s.seed_index.bytes() + s.seed_times.bytes();
-  for (const SeedPlaces& places : s.time_places) bytes += places.bytes();
-  if (s.labor) bytes += s.labor->scratch_bytes();
-  bytes += s.expand_scratch.bytes() + s.excluded.bytes();
+  bytes += s.draws.scratch_bytes() + (s.partitions ? s.partitions->scratch_bytes() : 0);
   for (const EdgeScratch& edge : s.edges) bytes += edge.bytes();
   for (const NodeScratch& node : s.nodes) bytes += node.bytes();
   return bytes;
 }
 
-std::size_t NeighborSampler::later_table_bytes() const {
-  const Impl& s = *impl_;
-  return s.labor ? LaborMemory::max_scratch_bytes(s.dataset, num_hops(), s.options.labor_seeds > 0) : 0;
-}
+std::size_t NeighborSampler::later_table_bytes() const { return impl_->draws.later_table_bytes(); }
 
 std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
   const SampleBounds bounds = this->bounds(seeds);
@@ -353,28 +266,16 @@ std::size_t NeighborSampler::max_scratch_bytes(SeedCounts seeds) const {
   const auto num_seeds = static_cast<std::size_t>(bounds.seeds);
   std::size_t bytes = decltype(s.seed_index)::max_bytes(num_seeds) +
                       decltype(s.seed_times)::max_bytes(num_seeds) + later_table_bytes();
-  std::size_t largest_group = 0;  // edges of destinations that are expanded together
-  ExpandOptions of_any{.edge_ids = s.options.edge_ids};
-  PickScratch::Most picks;
   for (std::size_t e = 0; e < s.edges.size(); ++e) {
-    const auto edges = static_cast<std::size_t>(bounds.edges[e]);
-    const auto destinations = static_cast<std::size_t>(bounds.nodes[s.types[e].csc.dst_type]);
-    const std::size_t group = s.most_in_group(e, edges);
-    largest_group = std::max(largest_group, group);
-    picks.cover(s.most_of_picker(e, group));
-    of_any.positions |= s.types[e].positions;
-    bytes += EdgeScratch::max_bytes(edges, destinations,
-                                    {.edge_ids = s.options.edge_ids, .positions = s.types[e].positions});
-    if (s.types[e].time) bytes += SeedPlaces::max_bytes(num_seeds, s.options.time_window);
+    const EdgeTypePlan& type = s.draws.type(e);
+    bytes += EdgeScratch::max_bytes(static_cast<std::size_t>(bounds.edges[e]),
+                                    static_cast<std::size_t>(bounds.nodes[type.csc.dst_type]),
+                                    {.edge_ids = s.options.edge_ids, .positions = type.positions});
   }
-  bytes += ExpandScratch::max_bytes(largest_group, of_any, s.trees, picks);
-  if (s.options.link.excludes()) {
-    ExcludedRows::Most most = most_excluded(s.dataset, num_seeds, DrawnGroup::kRows);
-    most.weighted = !s.options.weight.empty();
-    bytes += ExcludedRows::max_bytes(most);
-  }
+  const HopDraws::Most most = s.draws.most(bounds.edges, num_seeds);
+  bytes += most.bytes;
   for (std::size_t t = 0; t < s.nodes.size(); ++t)
-    bytes += s.nodes[t].max_bytes(static_cast<std::size_t>(bounds.nodes[t]), largest_group, s.trees);
+    bytes += s.nodes[t].max_bytes(static_cast<std::size_t>(bounds.nodes[t]), most.group, s.trees);
   return bytes;
 }
 
@@ -390,14 +291,14 @@ SampleBounds NeighborSampler::bounds(SeedCounts seeds) const {
   for (const auto& [type, count] : seeds)
     frontier[type] = std::min(saturating_sum(frontier[type], count), all_nodes(type));
   SampleBounds bounds{.nodes = frontier,
-                      .edges = std::vector<std::int64_t>(s.types.size(), 0),
+                      .edges = std::vector<std::int64_t>(s.draws.num_types(), 0),
                       .seeds = total_of(seeds),
                       .arrays = {}};
   for (std::size_t hop = 0; hop < s.options.fanouts.size(); ++hop) {
     std::vector<std::int64_t> next(frontier.size(), 0);
-    for (std::size_t e = 0; e < s.types.size(); ++e) {
-      const CscView& csc = s.types[e].csc;
-      const std::int64_t fanout = s.types[e].fanouts[hop],
+    for (std::size_t e = 0; e < s.draws.num_types(); ++e) {
+      const CscView& csc = s.draws.type(e).csc;
+      const std::int64_t fanout = s.draws.type(e).fanouts[hop],
                          all_edges = saturating_product(csc.num_edges, trees);
       std::int64_t edges = all_edges;
       if (fanout == 0) edges = 0;
@@ -416,6 +317,6 @@ SampleBounds NeighborSampler::bounds(SeedCounts seeds) const {
   return bounds;
 }
 
-std::uint64_t NeighborSampler::rows_summed() const { return impl_->expand_scratch.picks.rows_summed; }
+std::uint64_t NeighborSampler::rows_summed() const { return impl_->draws.rows_summed(); }
 
 }  // namespace hopfeed

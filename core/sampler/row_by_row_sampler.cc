@@ -10,6 +10,11 @@
 #include "core/base/limits.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::size_t kFetched = 4'096;  // rows that are asked of other machines together
+
+}  // namespace
 
 RowByRowSampler::RowByRowSampler(const Dataset& dataset, std::vector<std::int64_t> most)
     : most_(std::move(most)) {
@@ -47,6 +52,8 @@ void RowByRowSampler::expand(const SampleRequest& request, std::size_t hop, cons
   const int src = reader.csc().src_type, dst = reader.csc().dst_type;
   const auto most = static_cast<std::uint64_t>(most_[hop]);
   for (std::uint32_t target = begin_[dst]; target < end_[dst]; ++target) {
+    if ((target - begin_[dst]) % kFetched == 0)
+      reader.fetch(out.nodes(dst).subspan(target, std::min<std::size_t>(kFetched, end_[dst] - target)));
     excluded_.make_room();
     const Row row = reader.row(out.nodes(dst)[target], excluded_);
     if (row.degree == 0) continue;

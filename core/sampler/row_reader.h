@@ -3,11 +3,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "core/base/prefetch.h"
 #include "core/dataset/damaged_row.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/graph_view.h"
+#include "core/partition/fetched_rows.h"
 #include "core/pickers/excluded_rows.h"
 #include "core/pickers/left_out.h"
 
@@ -51,18 +54,26 @@ class RowReader {
  public:
   /// `dataset` must outlive the reader.
   RowReader(const Dataset& dataset, int edge_type)
-      : dataset_(&dataset), edge_type_(edge_type), csc_(dataset.csc(edge_type)) {}
+      : dataset_(&dataset), edge_type_(edge_type), csc_(dataset.csc(edge_type)) {
+    if (!dataset.whole()) fetched_ = std::make_shared<FetchedRows>(dataset, edge_type);
+  }
 
   const CscView& csc() const { return csc_; }
   int edge_type() const { return edge_type_; }
+  /// These rows will be read soon: those on other machines are asked for together. Good for some thousand.
+  void fetch(std::span<const std::int64_t> nodes) const {
+    if (fetched_) fetched_->fetch(nodes);
+  }
   void prefetch(std::int64_t node) const {
     const int p = partition(node);
     prefetch_line(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
-  /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged.
+  /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged, and
+  /// what PartitionPeers throws of a row on another machine.
   Row row(std::int64_t node) const {
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
+    if (part.rows == nullptr) return fetched_row(node);
     const std::int64_t r = node - csc_.partition_offsets[p];
     const std::int64_t begin = part.rows[r].offset, end = part.rows[r + 1].offset;
     if (begin < 0 || begin > end || end > part.num_edges)
@@ -101,12 +112,13 @@ class RowReader {
     return node;
   }
 
-  /// Of all rows: a bound for what a sampler keeps of one. Reads every row record (0.1 s for 25 million
-  /// nodes), so it is for those who plan memory, not for each worker. Damaged rows do not count: row()
-  /// refuses them.
+  /// Of all rows on this machine: a bound for what a sampler keeps of one. Reads every row record (0.1 s for
+  /// 25 million nodes), so it is for those who plan memory, not for each worker. Damaged rows do not count:
+  /// row() refuses them.
   std::size_t greatest_degree() const {
     std::uint64_t greatest = 0;
     for (const CscPart& part : csc_.parts) {
+      if (part.rows == nullptr) continue;
       const auto edges = static_cast<std::uint64_t>(part.num_edges);
       for (std::int64_t r = 0; r < part.num_rows; ++r) {
         const auto begin = static_cast<std::uint64_t>(part.rows[r].offset),
@@ -118,12 +130,27 @@ class RowReader {
   }
 
  private:
+  Row fetched_row(std::int64_t node) const {
+    const FetchedRows::Row fetched = fetched_->row(node);
+    Row row;
+    row.degree = fetched.degree;
+    row.original_id = fetched.original_id;
+    row.edge_type = edge_type_;
+    row.node = node;
+    row.neighbors_ = fetched.neighbors;
+    row.neighbor_bytes_ = fetched.neighbor_bytes;
+    row.edge_ids_ = fetched.edge_ids;
+    row.edge_id_bytes_ = fetched.edge_id_bytes;
+    row.first_edge_ = fetched.first_edge;
+    return row;
+  }
   int partition(std::int64_t node) const {
     return csc_.parts.size() == 1 ? 0 : partition_of(csc_.partition_offsets, node);
   }
   const Dataset* dataset_;
   int edge_type_;
   CscView csc_;
+  std::shared_ptr<FetchedRows> fetched_;  // of other partitions, where there are some
 };
 
 /// What finding excluded edges may take of samples with so many pairs, where so many rows are in use

@@ -139,6 +139,17 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   }
 }
 
+// Of a walk that is biased, the row that it came from too: it was read a step ago, but may be forgotten.
+void WalkSampler::fetch_rows(const RowReader& reader, std::size_t walks) {
+  to_fetch_.clear();
+  for (std::size_t w = 0; w < walks; ++w) {
+    if (at_[w] < 0) continue;
+    to_fetch_.push_back(at_[w]);
+    if (biased_ && before_[w] >= 0) to_fetch_.push_back(before_[w]);
+  }
+  reader.fetch(to_fetch_);
+}
+
 void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::span<std::int64_t> ways,
                            SampleBuilder& out) {
   const RowReader& reader = readers_[steps_[step]];
@@ -149,6 +160,7 @@ void WalkSampler::run_step(const SampleRequest& request, std::size_t step, std::
                                         .first = request.key.first,
                                         .hop = static_cast<std::uint32_t>(step),
                                         .edge_type = static_cast<std::uint32_t>(steps_[step])});
+  fetch_rows(reader, walks);
   for (std::size_t begin = 0; begin < walks; begin += kGroup) {
     const std::size_t end = std::min(walks, begin + kGroup);
     excluded_.make_room();

@@ -42,6 +42,7 @@ class WalkSampler : public CustomSampler {
 
  private:
   void require_start(int seed_type) const;
+  void fetch_rows(const RowReader& reader, std::size_t walks);
   void run_step(const SampleRequest& request, std::size_t step, std::span<std::int64_t> ways,
                 SampleBuilder& out);
   std::uint64_t pick(const RowReader& reader, const Step& step);
@@ -59,6 +60,7 @@ class WalkSampler : public CustomSampler {
   bool biased_ = false;
   std::uint64_t back_ = 0, near_ = 0, far_ = 0;  // weights of 1/p, 1 and 1/q, the largest 2^32
   ScratchArray<std::int64_t> at_, before_;       // [walks] dataset ids; -1: has ended; where it came from
+  std::vector<std::int64_t> to_fetch_;
   // The neighbours of a node that many walks came from, in order: sorted_of_; and the one that may be the
   // next, by its votes.
   ScratchArray<std::int64_t> sorted_;

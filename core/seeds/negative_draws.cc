@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/draws/negative_rule.h"
+#include "core/seeds/edge_lookup.h"
 
 namespace hopfeed {
 namespace {
@@ -69,36 +71,91 @@ void NegativeDraws::draw(const Links& links, Negatives& out) {
   out.sources.resize(binary() ? static_cast<std::size_t>(count) : 0);
   out.destinations.resize(static_cast<std::size_t>(count));
   out.retries = 0;
-  const NodeStream sources = negative_stream(links.key, edge_type_, LinkEnd::kSource),
-                   destinations = negative_stream(links.key, edge_type_, LinkEnd::kDestination);
+  if (options_.strict && !dataset_.whole()) return draw_together(links, out);
   for (std::int64_t j = 0; j < count; ++j) {
-    const std::int64_t i = j % positives, position = links.key.first + i;
-    const auto number = static_cast<std::uint32_t>(j / positives);
-    const auto link = static_cast<std::size_t>(i);
-    Draw draw{.source = sources.of(static_cast<std::uint64_t>(position), number),
-              .destination = destinations.of(static_cast<std::uint64_t>(position), number),
-              .time = {},
-              .link = links.input_id[link]};
-    if (!links.times.empty()) draw.time = links.times[link];
-    draw.sources = src_.existing(draw.time);
-    draw.destinations = dst_.existing(draw.time);
-    const Pair pair = draw_one(draw, {.source = links.sources[link]}, out.retries);
+    const Draw draw = draw_of(links, j);
+    const Pair pair =
+        draw_one(draw, {.source = links.sources[static_cast<std::size_t>(j % positives)]}, out.retries);
     if (binary()) out.sources[static_cast<std::size_t>(j)] = pair.source;
     out.destinations[static_cast<std::size_t>(j)] = pair.destination;
   }
 }
 
-NegativeDraws::Pair NegativeDraws::draw_one(const Draw& draw, Pair pair, std::int64_t& retries) {
+// Negative `number` of the batch.
+NegativeDraws::Draw NegativeDraws::draw_of(const Links& links, std::int64_t number) const {
+  const std::int64_t i = number % links.key.count;
+  const auto position = static_cast<std::uint64_t>(links.key.first + i);
+  const auto round = static_cast<std::uint32_t>(number / links.key.count);
+  const auto link = static_cast<std::size_t>(i);
+  Draw draw{.source = negative_stream(links.key, edge_type_, LinkEnd::kSource).of(position, round),
+            .destination = negative_stream(links.key, edge_type_, LinkEnd::kDestination).of(position, round),
+            .time = {},
+            .link = links.input_id[link]};
+  if (!links.times.empty()) draw.time = links.times[link];
+  draw.sources = src_.existing(draw.time);
+  draw.destinations = dst_.existing(draw.time);
   if (binary()) require_nodes(draw, src_, draw.sources);
   require_nodes(draw, dst_, draw.destinations);
-  for (std::uint32_t attempt = 0; attempt <= kMaxNegativeRetries; ++attempt) {
-    if (binary()) pair.source = src_.draw(draw.source, attempt, draw.sources);
-    pair.destination = dst_.draw(draw.destination, attempt, draw.destinations);
+  return draw;
+}
+
+NegativeDraws::Pair NegativeDraws::attempt(const Draw& draw, Pair pair, std::uint32_t number) const {
+  if (binary()) pair.source = src_.draw(draw.source, number, draw.sources);
+  pair.destination = dst_.draw(draw.destination, number, draw.destinations);
+  return pair;
+}
+
+NegativeDraws::Pair NegativeDraws::draw_one(const Draw& draw, Pair pair, std::int64_t& retries) {
+  for (std::uint32_t number = 0; number <= kMaxNegativeRetries; ++number) {
+    pair = attempt(draw, pair, number);
     if (!options_.strict || !taken(pair)) return pair;
     ++retries;
   }
   if (binary()) return scan_pairs(draw);
   return {.source = pair.source, .destination = scan_destinations(draw, pair.source)};
+}
+
+void NegativeDraws::draw_together(const Links& links, Negatives& out) {
+  std::vector<std::int64_t> left(out.destinations.size());
+  std::iota(left.begin(), left.end(), 0);
+  std::vector<Pair> pairs;
+  for (std::uint32_t number = 0; !left.empty(); ++number) {
+    if (number > kMaxNegativeRetries) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("link {} found no strict negative in {} draws, and to look through all nodes reads the "
+                      "whole graph, of which this machine has some partitions; leave strict out, or sample "
+                      "where all partitions are",
+                      links.input_id[static_cast<std::size_t>(left[0] % links.key.count)],
+                      kMaxNegativeRetries + 1));
+    }
+    pairs.clear();
+    for (const std::int64_t j : left)
+      pairs.push_back(attempt(draw_of(links, j),
+                              {.source = links.sources[static_cast<std::size_t>(j % links.key.count)]},
+                              number));
+    const std::vector<char> is_taken = taken(pairs);
+    std::size_t again = 0;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const std::int64_t j = left[i];
+      if (binary()) out.sources[static_cast<std::size_t>(j)] = pairs[i].source;
+      out.destinations[static_cast<std::size_t>(j)] = pairs[i].destination;
+      if (is_taken[i]) left[again++] = j;
+    }
+    left.resize(again);
+    out.retries += static_cast<std::int64_t>(again);
+  }
+}
+
+std::vector<char> NegativeDraws::taken(std::span<const Pair> pairs) const {
+  std::vector<EdgeLookup::Edge> edges;
+  for (const Pair& pair : pairs)
+    edges.push_back({.source = dataset_.dataset_id(src_type_, pair.source),
+                     .destination = dataset_.dataset_id(dst_type_, pair.destination)});
+  std::vector<char> result = EdgeLookup(dataset_, *edges_).contain(edges);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    result[i] = result[i] || links_.contains(pairs[i].source, pairs[i].destination);
+  return result;
 }
 
 bool NegativeDraws::taken(const Pair& pair) const {

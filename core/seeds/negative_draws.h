@@ -60,7 +60,15 @@ class NegativeDraws {
   };
   bool binary() const { return options_.mode == NegativeMode::kBinary; }
   void require_nodes(const Draw& draw, const NegativeNodes& end, std::int64_t existing) const;
+  Draw draw_of(const Links& links, std::int64_t number) const;
   Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries);
+  /// One attempt, taken or not.
+  Pair attempt(const Draw& draw, Pair pair, std::uint32_t number) const;
+  /// The same of all negatives of a batch whose edges lie on several machines: attempt by attempt, so that
+  /// each asks all of them together.
+  void draw_together(const Links& links, Negatives& out);
+  /// Of each pair whether it is taken.
+  std::vector<char> taken(std::span<const Pair> pairs) const;
   /// Whether it is an edge or a link, which strict negatives must not be.
   bool taken(const Pair& pair) const;
   Pair scan_pairs(const Draw& draw);

@@ -10,13 +10,15 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/attr_value.h"
 #include "core/draws/negative_rule.h"
+#include "core/partition/peer_rows.h"
 
 namespace hopfeed {
 namespace {
 
 /// Of every node, by original id.
 std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const std::string& name) {
-  const AttrView attr = dataset.attr(node_type, name);
+  const WholeNodeAttr whole(dataset, node_type, name);
+  const AttrView& attr = whole.view();
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalid, fmt::format("negatives cannot be drawn by attribute '{}' of node type "
                                                  "'{}': {}",

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
-#include "core/dataset/row_gather.h"
+#include "core/partition/peer_rows.h"
 #include "core/seeds/nodes_by_time.h"
 
 namespace hopfeed {
@@ -26,7 +26,10 @@ NodeFields::NodeFields(const Dataset& dataset, const NodeList& list, const Batch
         fmt::format("seeds of type '{}' have no attribute '{}' that is their time; name another of theirs "
                     "(seed_time), or give the time of each (seed_times)",
                     type.name, seed_time));
-  if (timed_ && !list.has_times()) time_ = node_times(dataset, list.node_type(), seed_time);
+  if (timed_ && !list.has_times()) {
+    node_times(dataset, list.node_type(), seed_time);  // throws where it is none
+    time_ = seed_time;
+  }
   if (!timed_ && list.has_times())
     throw Error(ErrorCode::kInvalid, "seed times are given, but no time to sample by (time)");
   if (list.has_times() && !options.seed_time.empty())
@@ -40,9 +43,10 @@ std::span<const TypedSeeds> NodeFields::seeds(const BatchKey& key) {
   dataset_.dataset_ids(list_.node_type(), positions_.original_id, ids_);
   if (list_.has_times()) {
     times_ = positions_.times;
-  } else if (time_) {
+  } else if (!time_.empty()) {
     times_.resize(ids_.size());
-    gather_rows(*time_, ids_, reinterpret_cast<std::byte*>(times_.data()));
+    gather_rows_of_all(dataset_, Store::kNode, list_.node_type(), time_, ids_,
+                       reinterpret_cast<std::byte*>(times_.data()));
   }
   seeds_ = {.node_type = list_.node_type(), .ids = ids_, .times = times_};
   return {&seeds_, 1};

@@ -32,8 +32,8 @@ class NodeFields : public SeedFields {
  private:
   const Dataset& dataset_;
   const NodeList& list_;
-  const bool timed_;              // the options name a time
-  std::optional<AttrView> time_;  // of the seeds' type, where the list brings no times of its own
+  const bool timed_;  // the options name a time
+  std::string time_;  // attribute of the seeds' type, where the list brings no times of its own
   NodeList::Positions positions_;
   std::vector<std::int64_t> ids_, times_;
   TypedSeeds seeds_;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/dataset/attr_value.h"
@@ -33,17 +36,20 @@ AttrView node_times(const Dataset& dataset, int node_type, const std::string& ti
 }
 
 // Front to back in the dataset's order, which nothing has to look up.
-NodesByTime::NodesByTime(const Dataset& dataset, int node_type, const AttrView& times)
-    : dataset_(dataset), node_type_(node_type), times_(times) {
+NodesByTime::NodesByTime(const Dataset& dataset, int node_type, const std::string& time)
+    : dataset_(dataset), node_type_(node_type), times_(dataset, node_type, time) {
+  constexpr std::int64_t kChunk = 4'096;
   const std::int64_t count = dataset.num_nodes(node_type);
   nodes_.reserve(static_cast<std::size_t>(count));
-  for (std::size_t p = 0; p < times.parts.size(); ++p) {
-    const OriginalIds ids = dataset.original_ids(node_type, static_cast<int>(p));
-    for (std::int64_t i = 0; i < ids.count; ++i) {
-      const std::int64_t node = times.partition_offsets[p] + i;
-      std::int64_t id = ids.first[i * ids.stride];
-      if (id < 0 || id >= count) id = dataset.checked_original_id(node_type, node);  // throws
-      nodes_.push_back({.time = attr_value<std::int64_t>(times, node), .id = id});
+  std::vector<std::int64_t> ids(kChunk), originals(kChunk);
+  for (std::int64_t begin = 0; begin < count; begin += kChunk) {
+    const auto some = static_cast<std::size_t>(std::min(kChunk, count - begin));
+    std::iota(ids.begin(), ids.end(), begin);
+    dataset.original_ids(node_type, std::span(ids).first(some), originals.data());
+    for (std::size_t i = 0; i < some; ++i) {
+      std::int64_t id = originals[i];
+      if (id < 0 || id >= count) id = dataset.checked_original_id(node_type, ids[i]);  // throws
+      nodes_.push_back({.time = attr_value<std::int64_t>(times_.view(), ids[i]), .id = id});
     }
   }
   std::ranges::sort(nodes_);
@@ -54,7 +60,7 @@ std::int64_t NodesByTime::count_until(std::int64_t time) const {
 }
 
 bool NodesByTime::exists(std::int64_t node, std::int64_t time) const {
-  return attr_value<std::int64_t>(times_, dataset_.dataset_id(node_type_, node)) <= time;
+  return attr_value<std::int64_t>(times_.view(), dataset_.dataset_id(node_type_, node)) <= time;
 }
 
 std::shared_ptr<const NodesByTime> nodes_by_time(const Dataset& dataset, int node_type,
@@ -62,7 +68,8 @@ std::shared_ptr<const NodesByTime> nodes_by_time(const Dataset& dataset, int nod
   const NodeTypeMeta& node = dataset.meta().node_types[static_cast<std::size_t>(node_type)];
   if (time.empty() || !find_attr(node.attrs, time) || is_time_of_edges(dataset.meta(), node_type, time))
     return {};
-  return std::make_shared<const NodesByTime>(dataset, node_type, node_times(dataset, node_type, time));
+  node_times(dataset, node_type, time);  // throws where it is none
+  return std::make_shared<const NodesByTime>(dataset, node_type, time);
 }
 
 }  // namespace hopfeed

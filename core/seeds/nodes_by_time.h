@@ -10,6 +10,7 @@
 
 #include "core/dataset/dataset.h"
 #include "core/dataset/graph_view.h"
+#include "core/partition/peer_rows.h"
 
 namespace hopfeed {
 
@@ -18,9 +19,9 @@ AttrView node_times(const Dataset& dataset, int node_type, const std::string& ti
 
 class NodesByTime {
  public:
-  /// By what node_times() gave of the type. `dataset` must outlive it. Throws kCorrupt naming file and row of
-  /// an original id that is none.
-  NodesByTime(const Dataset& dataset, int node_type, const AttrView& times);
+  /// By an attribute that node_times() takes. `dataset` must outlive it. Throws kCorrupt naming file and row
+  /// of an original id that is none, and what WholeNodeAttr throws.
+  NodesByTime(const Dataset& dataset, int node_type, const std::string& time);
 
   /// How many exist at `time`: those whose time is no later.
   std::int64_t count_until(std::int64_t time) const;
@@ -28,7 +29,7 @@ class NodesByTime {
   std::int64_t node(std::int64_t i) const { return nodes_[static_cast<std::size_t>(i)].id; }
   /// Whether a node (original id) exists at `time`.
   bool exists(std::int64_t node, std::int64_t time) const;
-  std::size_t bytes() const { return nodes_.capacity() * sizeof(Node); }
+  std::size_t bytes() const { return nodes_.capacity() * sizeof(Node) + times_.bytes(); }
 
  private:
   struct Node {
@@ -37,7 +38,7 @@ class NodesByTime {
   };
   const Dataset& dataset_;
   const int node_type_;
-  const AttrView times_;
+  const WholeNodeAttr times_;
   std::vector<Node> nodes_;  // [N]
 };
 

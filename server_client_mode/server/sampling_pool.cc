@@ -68,6 +68,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.config.execution.graph_mode = options.graph_mode;
   supervision.config.execution.gpu_device = options.gpu_device;
   supervision.config.execution.features = options.features;
+  supervision.config.execution.partitions = options.partitions;
   supervision.config.execution.batch_deadline = options.batch_deadline;
   supervision.config.execution.start_deadline = options.start_deadline;
   supervision.cores = plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;

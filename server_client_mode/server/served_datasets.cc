@@ -7,16 +7,18 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "peers/open_partitions.h"
 #include "worker_mode/shared_row_cache.h"
 
 namespace hopfeed {
 
-ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers) {
+ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers,
+                               const PartitionOptions& partitions) {
   require_valid(!folders.empty(), "the server has no dataset to serve; name its folder (--data)");
   for (const std::string& folder : folders) {
     ServedDataset served{.folder = std::filesystem::absolute(folder).string(),
                          .meta_text = {},
-                         .dataset = std::make_unique<const Dataset>(folder)};
+                         .dataset = open_partitions(folder, partitions, PeersAt::kSoon)};
     served.meta_text = format_meta(served.meta());
     for (const ServedDataset& other : datasets_) {
       require_valid(other.meta().fingerprint != served.meta().fingerprint,

@@ -17,6 +17,7 @@
 #include "server_client_mode/server/event_log.h"
 #include "server_client_mode/server/job_openers.h"
 #include "server_client_mode/server/job_table.h"
+#include "server_client_mode/server/peer_answers.h"
 #include "server_client_mode/server/sampling_pool.h"
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
@@ -43,6 +44,7 @@ struct ServerContext {
   /// For what would hold up the loop: hashing seeds, clusters.
   boost::asio::thread_pool& beside;
   JobOpeners& openers;
+  PeerAnswers& peers;
   wire::Offer offer = {};
   bool draining = false;
   std::int64_t clients = 0;    // that are logged in

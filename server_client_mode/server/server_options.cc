@@ -56,7 +56,10 @@ void ServerOptions::validate() const {
   require_valid(max_worker_deaths >= 0,
                 fmt::format("max_worker_deaths is {}; at least 0", max_worker_deaths));
   check_gpu_device(gpu_device, graph_mode);
-  features.validate();
+  features.validate(partitions.on());
+  partitions.validate();
+  require_valid(peer_threads >= 1 && peer_threads <= kMaxWorkers,
+                fmt::format("peer_threads is {}; between 1 and {}", peer_threads, kMaxWorkers));
   check_deadline("batch_deadline", batch_deadline);
   check_deadline("start_deadline", start_deadline);
   check_deadline("send_deadline", send_deadline);

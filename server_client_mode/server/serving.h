@@ -92,6 +92,7 @@ class Serving {
   std::optional<wire::Listener> metrics_listener_;
   boost::asio::thread_pool beside_{2};
   JobOpeners openers_;
+  PeerAnswers peers_;
   SeedStore seeds_;
   JobTable jobs_;  // before the pool, whose thread asks it
   SamplingPool pool_;

@@ -69,6 +69,7 @@ SamplingPoolOptions Serving::pool_options() {
   pool.graph_mode = options_.graph_mode;
   pool.gpu_device = options_.gpu_device;
   pool.features = options_.features;
+  pool.partitions = options_.partitions;
   pool.worker_program = plugins_.worker_program;
   pool.plugins = plugins_.paths;
   pool.max_memory = max_memory_;
@@ -105,9 +106,10 @@ Serving::Serving(const ServerOptions& options)
       log_(options.log),
       plugins_(load_plugins(options)),
       max_memory_(memory_of(options)),
-      datasets_(options.datasets, options.features),
+      datasets_(options.datasets, options.features, options.partitions),
       tls_(options.tls.cert.empty() ? nullptr : wire::TlsContext::server(options.tls)),
       listener_(loop_.get_executor(), options.listen),
+      peers_(datasets_, loop_.get_executor(), static_cast<std::size_t>(options.peer_threads)),
       seeds_({.max_bytes = max_memory_ / 4, .kept = options.seeds_kept}),
       jobs_(datasets_,
             {.largest_block = plan_sampling_pool(options.num_workers, max_memory_).shape.slot_stride,
@@ -123,7 +125,8 @@ Serving::Serving(const ServerOptions& options)
                .jobs = jobs_,
                .pool = pool_,
                .beside = beside_,
-               .openers = openers_},
+               .openers = openers_,
+               .peers = peers_},
       doorbell_(loop_, duplicate(pool_.doorbell())) {
   context_.offer = make_offer();
   context_.status = [this] { return recent_status(); };

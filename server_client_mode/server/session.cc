@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -22,6 +25,7 @@ using wire::FrameType;
 
 constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
 constexpr std::size_t kDiscardBytes = 64 << 10;
+constexpr std::int64_t kMaxPeerAsks = 64;                                  // under way at a time
 constexpr std::uint64_t kFirstOfSeeds = 64 << 10, kStepOfSeeds = 4 << 20;  // memory for them, as they come
 
 Error too_many_clients(std::int64_t clients) {
@@ -46,6 +50,7 @@ wire::asio::awaitable<void> Session::run() {
     for (;;) {
       // Who asks and does not read waits with its questions.
       if (connection_->queued_frames() > kMaxQueuedAnswers) co_await connection_->flush();
+      if (answering_ >= kMaxPeerAsks) co_await wait_for_answers();
       const wire::FrameHeader header = co_await connection_->read_header(kForEver);
       co_await handle(header);
     }
@@ -217,8 +222,12 @@ wire::asio::awaitable<void> Session::answer(const wire::FrameHeader& header) {
     case FrameType::kCloseJob:
       close_job(static_cast<std::uint32_t>(wire::from_bytes<std::uint64_t>(payload)));
       break;
+    case FrameType::kAsk:
+      answer_peer(header.request, payload);
+      break;
     case FrameType::kGetMeta:
     case FrameType::kOpen:
+    case FrameType::kGetPartitions:
     case FrameType::kGetClusters:
     case FrameType::kGetRows:
       try {
@@ -248,6 +257,12 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
     std::shared_ptr<const wire::Bytes>& meta = server_.metas[&dataset];
     if (!meta) meta = std::make_shared<const wire::Bytes>(wire::to_bytes(dataset.meta_text));
     connection_->send(FrameType::kMeta, header.request, meta);
+  } else if (header.type == FrameType::kGetPartitions) {
+    const auto fingerprint = wire::from_bytes<std::string>(payload);
+    understood = true;
+    asked_of_ = &server_.peers.dataset(fingerprint);
+    connection_->send(FrameType::kPartitions, header.request,
+                      wire::to_bytes(PeerAnswers::partitions_of(*asked_of_)));
   } else if (header.type == FrameType::kOpen) {
     const auto open = wire::from_bytes<wire::Open>(payload);
     understood = true;
@@ -380,9 +395,41 @@ wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const
   connection_->send(FrameType::kIds, question, std::as_bytes(std::span(ids)));
 }
 
+/// Answers come in any order; the request tells them apart.
+void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
+  if (asked_of_ == nullptr)
+    throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
+  ++answering_;
+  server_.peers.answer(*asked_of_, std::move(payload), connection_->peer(),
+                       [self = shared_from_this(), question](std::shared_ptr<const wire::Bytes> answer,
+                                                             const std::optional<Error>& error) {
+                         --self->answering_;
+                         if (self->answered_) self->answered_->cancel();
+                         if (self->connection_->closed()) return;
+                         if (error)
+                           return self->connection_->send_refusal(FrameType::kRefused, question, *error);
+                         self->connection_->send(FrameType::kAnswer, question, std::move(answer));
+                       });
+}
+
+/// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
+wire::asio::awaitable<void> Session::wait_for_answers() {
+  at_work_ = true;
+  if (!answered_)
+    answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
+  while (answering_ >= kMaxPeerAsks) {
+    boost::system::error_code cancelled;
+    answered_->expires_after(1s);
+    co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));
+  }
+  at_work_ = false;
+  last_life_ = Clock::now();
+}
+
 wire::asio::awaitable<void> Session::send_rows(std::uint64_t question, const wire::GetRows& asked) {
   const Dataset& dataset = *server_.datasets.by_fingerprint(asked.fingerprint).dataset;
   const int type = dataset.meta().node_type(asked.node_type);
+  dataset.require_whole("to hold rows of features");
   const AttrView attr = dataset.attr(type, asked.attr);
   const std::int64_t rows = dataset.num_nodes(type);
   require_valid(

@@ -2,6 +2,7 @@
 // loop's thread; one coroutine reads, whatever is sent is queued.
 #pragma once
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -91,6 +92,9 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
   wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
+  // Of machines that have other partitions.
+  void answer_peer(std::uint64_t question, wire::Bytes payload);
+  wire::asio::awaitable<void> wait_for_answers();
   void count_as_customer();
   void close_job(std::uint32_t number);
   // Batches.
@@ -117,6 +121,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<std::uint32_t, OpenJob> jobs_;  // by the client's number
   std::unordered_map<std::uint64_t, Request> requests_;
   std::int64_t batches_ = 0, waits_ = 0;
+  const ServedDataset* asked_of_ = nullptr;              // the dataset of its questions about partitions
+  std::int64_t answering_ = 0;                           // of these, under way
+  std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;
   Clock::time_point turn_began_;

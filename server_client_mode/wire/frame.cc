@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "server_client_mode/wire/checked_bytes.h"
 #include "server_client_mode/wire/messages.h"
 #include "server_client_mode/wire/wire_text.h"
 
@@ -56,10 +57,14 @@ constexpr TypeRule kTypes[] = {
     {FrameType::kStatus, "STATUS", no, S, Phase::kOpen, kMaxStatusBytes},
     {FrameType::kGetRows, "GET_ROWS", C, no, Phase::kOpen, kMaxSmallBytes},
     {FrameType::kRows, "ROWS", no, S, Phase::kOpen, kMaxRowsBytes},
+    {FrameType::kGetPartitions, "GET_PARTITIONS", C, no, Phase::kOpen, kMaxSmallBytes},
+    {FrameType::kPartitions, "PARTITIONS", no, S, Phase::kOpen, kMaxSmallBytes},
+    {FrameType::kAsk, "ASK", C, no, Phase::kOpen, kMaxPeerQuestion + kCheckedTail},
+    {FrameType::kAnswer, "ANSWER", no, S, Phase::kOpen, kMaxPeerAnswer + kCheckedTail},
 };
 
 /// By number, since each small frame looks here.
-constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kRows);
+constexpr std::size_t kLastType = static_cast<std::size_t>(FrameType::kAnswer);
 constexpr auto kRules = [] {
   std::array<const TypeRule*, kLastType + 1> rules{};
   for (const TypeRule& rule : kTypes) rules[static_cast<std::size_t>(rule.type)] = &rule;

@@ -57,6 +57,11 @@ enum class FrameType : std::uint16_t {
   // rows of features, for a client that holds some; questions as those above
   kGetRows = 40,  // C  JSON: dataset, node type, attribute, first row and how many
   kRows = 41,     // S  the rows, tightly packed
+  // partitions, between machines (core/partition/peer_questions.h)
+  kGetPartitions = 50,  // C  fingerprint of a dataset
+  kPartitions = 51,     // S  JSON: how it is cut, and which of its partitions are here
+  kAsk = 52,            // C  a question of the dataset that was named last, and its checksum
+  kAnswer = 53,         // S  its answer, and the checksum
 };
 /// "BATCH", ... ; nothing for a number that is no type.
 std::string_view name_of(FrameType type);

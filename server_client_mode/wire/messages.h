@@ -77,6 +77,12 @@ struct GetRows {
   std::string fingerprint, node_type, attr;
   std::int64_t first = 0, count = 1;
 };
+/// Of a dataset, the partitions that a server has.
+struct Partitions {
+  int count = 1;               // of the dataset
+  std::uint64_t manifest = 0;  // of its cut (manifest_hash)
+  std::vector<int> here;
+};
 struct GetClusters {
   std::string fingerprint, node_type, attr;
 };
@@ -106,10 +112,11 @@ Bytes to_bytes(const Open& message);
 Bytes to_bytes(const Opened& message);
 Bytes to_bytes(const GetClusters& message);
 Bytes to_bytes(const GetRows& message);
+Bytes to_bytes(const Partitions& message);
 Bytes to_bytes(const BatchAsked& message);
 Bytes to_bytes(const BlockHead& message);
 Bytes to_bytes(std::uint64_t number);   // kSize, kGrant, kCloseJob
-Bytes to_bytes(std::string_view text);  // kGetMeta, kMeta, kStatus
+Bytes to_bytes(std::string_view text);  // kGetMeta, kMeta, kStatus, kGetPartitions
 
 /// Message from_bytes<Message>(payload). Throws kCorrupt, kVersion or kInvalid naming the field. Of the
 /// messages above, std::uint64_t and std::string (UTF-8, of any number of lines).
@@ -134,6 +141,8 @@ template <>
 GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload);
 template <>
 GetRows from_bytes<GetRows>(std::span<const std::byte> payload);
+template <>
+Partitions from_bytes<Partitions>(std::span<const std::byte> payload);
 template <>
 BatchAsked from_bytes<BatchAsked>(std::span<const std::byte> payload);
 template <>

@@ -200,6 +200,26 @@ GetClusters from_bytes<GetClusters>(std::span<const std::byte> payload) {
           .attr = asked.text(asked.whole(), "attr", kMaxTextBytes)};
 }
 
+Bytes to_bytes(const Partitions& message) {
+  return bytes_of({{"count", message.count},
+                   {"manifest", fmt::format("{:016x}", message.manifest)},
+                   {"here", message.here}});
+}
+
+template <>
+Partitions from_bytes<Partitions>(std::span<const std::byte> payload) {
+  const JsonMessage told = read_json(payload, "PARTITIONS", kMaxSmallBytes);
+  Partitions message{.count = static_cast<int>(told.number("count", 1, kMaxPartitions)),
+                     .manifest = told.hex("manifest"),
+                     .here = {}};
+  for (const json& entry : told.list("here")) {
+    const bool is_one = entry.is_number_integer() && entry >= 0 && entry < message.count;
+    if (!is_one) throw Error(ErrorCode::kCorrupt, "PARTITIONS cannot be read: its here names no partition");
+    message.here.push_back(entry.get<int>());
+  }
+  return message;
+}
+
 Bytes to_bytes(const GetRows& message) {
   return bytes_of({{"fingerprint", message.fingerprint},
                    {"node_type", message.node_type},

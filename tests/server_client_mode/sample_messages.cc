@@ -1,6 +1,8 @@
 // See sample_messages.h.
 #include "tests/server_client_mode/sample_messages.h"
 
+#include "server_client_mode/wire/checked_bytes.h"
+
 #include <cstddef>
 
 #include "core/base/error.h"
@@ -120,6 +122,13 @@ std::vector<SampleFrame> sample_frames() {
                        .first = 4'096,
                        .count = 1'024}));
   add("rows", FrameType::kRows, 7, to_bytes(std::string_view("rows of features")), 0);
+  add("get_partitions", FrameType::kGetPartitions, 8, to_bytes(std::string_view(std::string(32, 'f'))), 0);
+  add("partitions", FrameType::kPartitions, 8,
+      to_bytes(Partitions{.count = 4, .manifest = 0x0123456789abcdef, .here = {0, 2}}));
+  Bytes question = to_bytes(std::string_view("a question, as peer_questions.h has it. "));
+  add_checksum(question);
+  add("ask", FrameType::kAsk, 9, question, 0);
+  add("answer", FrameType::kAnswer, 9, question, 0);
   return samples;
 }
 
@@ -168,8 +177,12 @@ void read_payload_of(FrameType type, const Bytes& payload) {
     case FrameType::kCloseJob:
       from_bytes<std::uint64_t>(payload);
       break;
+    case FrameType::kPartitions:
+      from_bytes<Partitions>(payload);
+      break;
     case FrameType::kGetMeta:
     case FrameType::kMeta:
+    case FrameType::kGetPartitions:
     case FrameType::kStatus:
       from_bytes<std::string>(payload);
       break;
@@ -187,6 +200,8 @@ void read_payload_of(FrameType type, const Bytes& payload) {
     case FrameType::kSeeds:
     case FrameType::kIds:
     case FrameType::kRows:
+    case FrameType::kAsk:
+    case FrameType::kAnswer:
     case FrameType::kPing:
     case FrameType::kPong:
       break;

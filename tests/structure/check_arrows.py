@@ -9,7 +9,7 @@ import re
 import sys
 
 # The rooms of the core, lowest first: each may include those before it.
-ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "sampler", "seeds", "maker", "stream")
+ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "partition", "sampler", "seeds", "owner", "maker", "stream")
 # Folder -> folders it may include. Who may use the core may use all of its rooms.
 ARROWS = {
     "core": set(),
@@ -17,9 +17,10 @@ ARROWS = {
     "cache": {"core"},
     "channel": {"core"},
     "partition_tool": {"core", "cache"},
-    "worker_mode": {"core", "gpu", "cache", "channel"},
     "server_client_mode/wire": {"core"},
-    "server_client_mode/server": {"core", "gpu", "cache", "channel", "worker_mode", "server_client_mode/wire"},
+    "peers": {"core", "cache", "server_client_mode/wire"},
+    "worker_mode": {"core", "gpu", "cache", "channel", "peers"},
+    "server_client_mode/server": {"core", "gpu", "cache", "channel", "peers", "worker_mode", "server_client_mode/wire"},
     "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
     "trainer": {"core", "worker_mode", "server_client_mode/client"},
 }

@@ -168,6 +168,7 @@ void write_tiny_dataset(const std::filesystem::path& folder, const TinyGraph& gr
   DatasetWriter writer(folder);
   Fingerprint fingerprint;
   write_ids(writer, new_ids_path(node), order.new_id, cut.wide_ids);
+  if (meta.partitions > 1) write_ids(writer, all_original_ids_path(node), order.original, cut.wide_ids);
   for (const auto& [name, ids] : graph.splits) {
     writer.write<std::int64_t>(split_path(node, name), ids, {std::ssize(ids)});
     fingerprint.add_split(0, name, ids);

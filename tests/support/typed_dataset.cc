@@ -154,6 +154,7 @@ class Builder {
     const TypedNodes& nodes = graph_.nodes[t];
     const NodeTypeMeta node = meta_.node_types[t];
     write_ids(new_ids_path(node), orders_[t].new_id);
+    if (meta_.partitions > 1) write_ids(all_original_ids_path(node), orders_[t].original);
     for (const auto& [name, ids] : nodes.splits) {
       writer_.write<std::int64_t>(split_path(node, name), ids, {std::ssize(ids)});
       fingerprint_.add_split(static_cast<int>(t), name, ids);

@@ -176,6 +176,8 @@ void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
   execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
 }
 
+void LoaderArguments::add_partitions(CommandLine& line) { partitions_.add(line); }
+
 void LoaderArguments::add_features_from(CommandLine& line) {
   hopfeed::add_features_from(line, features_from_, options_.execution.features);
 }
@@ -186,6 +188,7 @@ void LoaderArguments::add_check_finite(CommandLine& line) {
 }
 
 void LoaderArguments::take() {
+  options_.execution.partitions = partitions_.take();
   options_.batch.fanouts = parse_fanouts(fanouts_);
   if (!edge_fanouts_.empty()) options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);
   take_draws();

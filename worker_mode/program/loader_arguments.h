@@ -8,6 +8,7 @@
 
 #include "core/program/command_line.h"
 #include "worker_mode/loader.h"
+#include "worker_mode/program/partition_arguments.h"
 
 namespace hopfeed {
 
@@ -49,6 +50,8 @@ class LoaderArguments {
   /// What --gpu-cache says of batches that stay there; as many rows as fit where it was not given. Throws
   /// kInvalid for text that is no size, and where it was given and batches do not stay there.
   void take_gpu_cache(ExecutionOptions& execution) const;
+  /// --partitions, --peers and what goes with them.
+  void add_partitions(CommandLine& line);
   /// --features-from, --row-cache and --window.
   void add_features_from(CommandLine& line);
   /// --check-finite.
@@ -67,6 +70,7 @@ class LoaderArguments {
   std::string fanouts_, edge_fanouts_, huge_pages_, graph_mode_, features_from_, subgraph_,
       temporal_strategy_, attrs_ = "all", edge_attrs_, metapath_, plugin_;
   std::string gpu_cache_;
+  PartitionArguments partitions_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;

@@ -1,0 +1,47 @@
+// Features of a machine that has some partitions, with a cache in front of the others (dynamic_cache.h): own
+// rows are copied from the mapped array, rows of others from the cache, and those that are not there are
+// asked of the machines that have them, as soon as the batch is sampled. What came is offered to the cache
+// once the batch is whole.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cache/dynamic_cache.h"
+#include "core/maker/feature_source.h"
+#include "core/partition/peer_rows.h"
+
+namespace hopfeed {
+
+class CachedPartitions final : public FeatureSource {
+ public:
+  /// `dataset`, which has peers, must outlive it. `cache`: of this attribute. Throws kNotFound naming the
+  /// attributes that exist.
+  CachedPartitions(const Dataset& dataset, const FeatureName& feature, std::unique_ptr<CachedRows> cache);
+
+  /// Throws what PartitionPeers throws, as gather() does.
+  std::size_t prepare(std::span<const std::int64_t> ids) override;
+  void gather(std::size_t rows, std::byte* out) override;
+  void drop() override;
+  TierCounts counts() const override { return counts_; }
+
+ private:
+  void take_all();
+  void keep_hits_of_later_rows(std::size_t until);
+
+  const AttrView attr_;
+  const std::unique_ptr<CachedRows> cache_;
+  PeerRows peers_;
+  std::vector<const std::byte*> rows_;  // of the batch; those of others null until they are taken
+  std::vector<std::int64_t> others_;    // ids of these
+  std::vector<std::size_t> at_;         // where they are in the batch
+  std::vector<char> asked_;             // [others] of its owner; else the cache has it
+  std::vector<std::byte> later_;        // hits of rows that a later call writes
+  bool taken_ = false;
+  std::size_t given_ = 0;
+  TierCounts counts_;
+};
+
+}  // namespace hopfeed

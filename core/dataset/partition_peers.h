@@ -1,0 +1,30 @@
+// Whoever answers for the partitions of a dataset that are not on this machine: their owners, on others. A
+// dataset that was opened with some partitions has one (Dataset::set_peers). What is asked and answered is
+// bytes here; core/partition/peer_questions.h says what they mean, core/partition/partition_owner.h answers
+// them, and folder `peers` carries them from machine to machine.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace hopfeed {
+
+/// An answer, for as long as somebody keeps it.
+using PeerAnswer = std::shared_ptr<const std::vector<std::byte>>;
+
+class PartitionPeers {
+ public:
+  using Ticket = std::uint64_t;
+  virtual ~PartitionPeers() = default;
+  /// Asks the owner of a partition, and does not wait. Any thread. Throws kNotFound where nobody has it.
+  virtual Ticket ask(int partition, std::vector<std::byte> question) = 0;
+  /// The answer to a question, each once. An owner that has died is waited for, or a replica asked, up to a
+  /// deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what the owner refused.
+  virtual PeerAnswer wait(Ticket ticket) = 0;
+  /// Nobody waits for it any more.
+  virtual void drop(Ticket ticket) noexcept = 0;
+};
+
+}  // namespace hopfeed

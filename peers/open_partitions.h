@@ -1,0 +1,25 @@
+// Opens a dataset as a machine has it: as a whole, or some partitions with whoever answers for the others.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/base/huge_pages.h"
+#include "core/batch/partition_options.h"
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+/// Whether to wait until all partitions have a server. Who only goes on with what others have checked does
+/// not: its questions wait by themselves.
+enum class PeersAt { kKnown, kSoon };
+
+/// Throws what Dataset and PeerNetwork throw.
+std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PartitionOptions& options,
+                                         PeersAt when, HugePages huge_pages = HugePages::kAuto);
+
+/// The token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws kInvalid,
+/// kNotFound or kIo naming the file.
+std::string peer_token(const std::string& file);
+
+}  // namespace hopfeed

@@ -1,0 +1,86 @@
+// One server of partitions, seen from a machine that asks it: connects, asks what it has, sends questions and
+// hands out answers, until it is told to end; connects anew whenever the connection is lost. All in the
+// thread of peer_network.h.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/batch/partition_options.h"
+#include "core/dataset/partition_peers.h"
+#include "server_client_mode/wire/connection.h"
+
+namespace hopfeed {
+
+/// What all links of a network share.
+struct PeerCaller {
+  std::string fingerprint;  // of the dataset
+  std::uint64_t manifest = 0;
+  int num_partitions = 1;
+  std::string token, name;
+  std::shared_ptr<wire::TlsContext> tls;  // null: plain
+  std::chrono::milliseconds connect_timeout{}, deadline{};
+};
+
+class PeerLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Events {
+    std::function<void(PeerLink&)> ready;  // its partitions are known; anew after each connect
+    std::function<void(PeerLink&)> lost;   // with what was outstanding; refusal() says why it was never ready
+    std::function<void(PeerLink&, PartitionPeers::Ticket, PeerAnswer)> answer;
+    std::function<void(PeerLink&, PartitionPeers::Ticket, const Error&)> refused;
+  };
+  PeerLink(boost::asio::io_context& context, wire::Address address, const PeerCaller& caller, Events events);
+
+  /// Until end(). Never throws.
+  wire::asio::awaitable<void> run();
+  void end();
+  /// Only where ready().
+  void send(PartitionPeers::Ticket ticket, std::shared_ptr<const std::vector<std::byte>> question);
+  /// Pings and deadlines; now and then.
+  void tick(Clock::time_point now);
+
+  bool ready() const { return ready_; }
+  /// Whether it has been asked for once, whatever came of it.
+  bool tried() const { return tried_; }
+  const std::vector<int>& partitions() const { return partitions_; }
+  std::size_t outstanding() const { return outstanding_.size(); }
+  /// Empties the list of what was sent and not answered.
+  std::set<PartitionPeers::Ticket> take_outstanding() { return std::exchange(outstanding_, {}); }
+  std::string address_text() const { return address_.to_text(); }
+  /// Why there is no connection; empty: there is, or was none tried.
+  const std::string& last_words() const { return last_words_; }
+  ErrorCode last_code() const { return last_code_; }
+  /// The server is there, and has said that it is not the right one.
+  bool was_refused() const { return refused_; }
+
+ private:
+  wire::asio::awaitable<void> connect();
+  wire::asio::awaitable<void> ask_partitions();
+  wire::asio::awaitable<void> read();
+  wire::asio::awaitable<void> pause(std::chrono::milliseconds time);
+
+  boost::asio::steady_timer timer_;
+  const wire::Address address_;
+  const PeerCaller& caller_;
+  const Events events_;
+  std::unique_ptr<wire::Connection> connection_;
+  std::vector<int> partitions_;
+  std::set<PartitionPeers::Ticket> outstanding_;
+  bool ready_ = false, tried_ = false, ending_ = false, refused_ = false;
+  std::string last_words_;
+  ErrorCode last_code_ = ErrorCode::kPeerDied;
+  std::uint64_t seen_ = 0;
+  Clock::time_point last_sign_, last_ping_, last_tick_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,48 @@
+// Questions to the machines that have the partitions of a dataset which are not on this one: PartitionPeers
+// over sockets. A thread of its own keeps a connection to each server, connects anew where one is lost, and
+// sends what is outstanding to a replica, or to the same server once it is back. Answers are the same whoever
+// gives them, so nothing but time is lost.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/batch/partition_options.h"
+#include "core/dataset/dataset_meta.h"
+#include "core/dataset/partition_peers.h"
+
+namespace hopfeed {
+
+class PeerNetwork final : public PartitionPeers {
+ public:
+  /// Begins to connect; `own` are the partitions on this machine. Throws kInvalid for addresses and files
+  /// that cannot be.
+  PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PartitionOptions& options);
+  /// Nobody waits for an answer any more.
+  ~PeerNetwork() override;
+
+  /// Waits until each partition that is not on this machine has a server. Throws after connect_timeout,
+  /// naming the partition that nobody serves and what each server said: kNotFound; kTimeout where some do not
+  /// answer; kInvalid where more than `replicas` serve one; what a server refused, of another dataset or cut.
+  void wait_until_known();
+
+  Ticket ask(int partition, std::vector<std::byte> question) override;
+  PeerAnswer wait(Ticket ticket) override;
+  void drop(Ticket ticket) noexcept override;
+
+  struct Counts {
+    std::int64_t questions = 0, answers = 0;
+    std::int64_t asked_again = 0;               // of another server, or of the same after it was lost
+    std::uint64_t bytes_out = 0, bytes_in = 0;  // payloads, without headers
+  };
+  Counts counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,51 @@
+// What a server answers to machines that have other partitions of its datasets: on threads of its own, from
+// its own partitions alone, beside all that it does for clients.
+#pragma once
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/owner/partition_owner.h"
+#include "server_client_mode/server/served_datasets.h"
+#include "server_client_mode/wire/messages.h"
+
+namespace hopfeed {
+
+class PeerAnswers {
+ public:
+  /// `datasets` must outlive it; `loop` is where answers are handed out.
+  PeerAnswers(const ServedDatasets& datasets, boost::asio::any_io_executor loop, std::size_t num_threads);
+  ~PeerAnswers();
+
+  /// Of a dataset by its fingerprint. Throws kNotFound telling what there is.
+  const ServedDataset& dataset(const std::string& fingerprint) const {
+    return datasets_.by_fingerprint(fingerprint);
+  }
+  static wire::Partitions partitions_of(const ServedDataset& dataset);
+
+  using Done =
+      std::function<void(std::shared_ptr<const wire::Bytes> answer, const std::optional<Error>& error)>;
+  /// Answers a question of the dataset, checksums at both ends; `done` is called by the loop's thread.
+  void answer(const ServedDataset& dataset, wire::Bytes question, const std::string& peer, Done done);
+
+  struct Counts {
+    std::atomic<std::int64_t> questions{0}, refused{0}, question_bytes{0}, answer_bytes{0};
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  const ServedDatasets& datasets_;
+  boost::asio::any_io_executor loop_;
+  std::map<const ServedDataset*, std::unique_ptr<PartitionOwner>> owners_;
+  Counts counts_;
+  boost::asio::thread_pool threads_;
+};
+
+}  // namespace hopfeed

@@ -1,0 +1,67 @@
+// See partition_arguments.h.
+#include "worker_mode/program/partition_arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+#include "core/batch/batch_options.h"
+#include "peers/open_partitions.h"
+
+namespace hopfeed {
+namespace {
+
+std::vector<int> parse_partitions(const std::string& text) {
+  std::vector<int> list;
+  for (const std::string& name : parse_names(text, "partitions")) {
+    int number = 0;
+    const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+    require_valid(read.ec == std::errc() && read.ptr == name.data() + name.size() && number >= 0,
+                  fmt::format("--partitions: '{}' is no number of a partition", name));
+    list.push_back(number);
+  }
+  return list;
+}
+
+}  // namespace
+
+void PartitionArguments::add(CommandLine& line) {
+  line.option("--partitions", own_,
+              "Partitions of the dataset that this machine has (0,1); default, with --peers: those that are "
+              "in the folder");
+  line.option("--peers", peers_,
+              "HOST:PORT,... of the servers (hopfeed-server) that have the other partitions; this machine's "
+              "own may be "
+              "among them");
+  line.option("--replicas", options_.replicas, "Servers that a partition may have; they share the questions",
+              {.min = 1, .max = kMaxPartitions});
+  line.option("--worker-concurrency", options_.concurrency,
+              "Batches that a worker has under way at a time, while other machines answer",
+              {.min = 1, .max = kMaxPeerConcurrency});
+  line.option("--peer-deadline", deadline_,
+              "Seconds after which a question that no server has answered is an error",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--peer-token-file", token_file_,
+              "The token that these servers want is in this file; default: that of HOPFEED_TOKEN, else none");
+  line.option("--peer-ca", options_.tls_ca,
+              "They talk TLS, and their certificates are signed by this one (PEM)");
+  line.option("--peer-cert", options_.tls_cert, "Certificate of this machine, where they want one");
+  line.option("--peer-key", options_.tls_key, "Its key");
+}
+
+PartitionOptions PartitionArguments::take() const {
+  PartitionOptions options = options_;
+  options.own = parse_partitions(own_);
+  if (!peers_.empty()) {
+    options.peers = parse_names(peers_, "peers");
+    options.token = peer_token(token_file_);
+  }
+  options.tls = !options.tls_ca.empty();
+  options.deadline = std::chrono::seconds(deadline_);
+  return options;
+}
+
+}  // namespace hopfeed
