@@ -282,6 +282,15 @@ void push_dataset(const PushOptions& options) {
   if (!plan.left_out.empty())
     fmt::print(stderr, "hopfeed-partition: warning: {} of {} {} pushed nowhere\n",
                partitions_text(plan.left_out), plan.name, plan.left_out.size() == 1 ? "is" : "are");
+  const auto has_all = [&](const PushTarget& target) {
+    return target.partitions.size() == static_cast<std::size_t>(plan.meta.partitions);
+  };
+  if (!plan.meta.has_original_ids() && !std::ranges::all_of(plan.targets, has_all))
+    fmt::print(
+        stderr,
+        "hopfeed-partition: warning: {} was cut by an earlier release, without what a machine that has "
+        "some partitions alone needs; cut it again (hopfeed-partition partition)\n",
+        plan.name);
   const PushScratch scratch;
   std::vector<std::unique_ptr<Push>> pushes;
   for (const PushTarget& target : plan.targets) {

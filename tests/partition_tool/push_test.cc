@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/json_text.h"
+#include "core/dataset/dataset.h"
 #include "tests/partition_tool/program_fixture.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/processes.h"
@@ -67,6 +68,25 @@ TEST_F(PushProgram, EachMachineGetsItsPartitionsAndWhatAllNeed) {
   EXPECT_EQ(report["machines"][0]["sent_files"], share("cut", {'0', '2'}).size() - 1);
   EXPECT_EQ(report["machines"][1]["partitions"], nlohmann::json::array({1}));
   EXPECT_EQ(report["pushed_nowhere"], nlohmann::json::array());
+}
+
+TEST_F(PushProgram, AFolderWithSomePartitions_OpensAsThat) {
+  succeed("push cut --to 0,2=first --to 1=second");
+  const Dataset some(work() / "first", {.some_partitions = true});
+  EXPECT_EQ(some.partitions(), (std::vector<int>{0, 2}));
+}
+
+TEST_F(PushProgram, ADatasetOfAnEarlierRelease_IsAWarningWhereAMachineGetsSomePartitions) {
+  std::string meta = testing::file_bytes(work() / "cut/meta.json");
+  const std::string name = "\"nodes/node/original_ids.npy\": {";
+  const std::size_t at = meta.find(name);
+  ASSERT_NE(at, std::string::npos);
+  meta.erase(at, meta.find("},", at) + 2 - at);
+  fs::remove(work() / "cut/nodes/node/original_ids.npy");
+  write("cut/meta.json", seal_meta(meta));
+  succeed("push cut --to 0-2=all");
+  EXPECT_NE(run("push cut --to 0-1=some --to 2=other").complaint().find("cut by an earlier release"),
+            std::string::npos);
 }
 
 TEST_F(PushProgram, AllPartitionsInOneFolder_AreTheDataset) {
