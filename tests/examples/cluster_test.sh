@@ -8,7 +8,12 @@ source "${BASH_SOURCE[0]%/*}/../structure/script_checks.sh"
 bin=$(cd "$1" && pwd)
 cluster=$source_root/examples/cluster
 
+# What a made-up srun has started and a script has not ended, ends here.
+end_tasks() { cat "$sandbox"/step-* 2>/dev/null | xargs -r kill 2>/dev/null; }
+trap 'end_tasks; rm -rf "$sandbox"' EXIT
+
 new_case() {
+  end_tasks
   rm -rf "${sandbox:?}"/*
   mkdir -p "$sandbox/bin"
   local tool
