@@ -19,6 +19,7 @@
 #include "partition_tool/program/hotness_command.h"
 #include "partition_tool/program/make_dataset.h"
 #include "partition_tool/program/partition_dataset.h"
+#include "partition_tool/program/push_command.h"
 #include "partition_tool/program/show_dataset.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/program/tune_command.h"
@@ -43,6 +44,7 @@ struct Choices {
   OrderOptions order;
   ShowOptions show;
   TuneChoices tune;
+  PushOptions push;
 };
 
 void add_threads_option(CommandLine& command, int& threads) {
@@ -350,7 +352,7 @@ int main(int argc, char** argv) {
       choices.change.where.command_line = choices.make.command_line;
   hopfeed::CommandLine line(
       "hopfeed-partition",
-      "Makes, changes, clusters, partitions, inspects and verifies hopfeed datasets.\n\n"
+      "Makes, changes, clusters, partitions, pushes, inspects and verifies hopfeed datasets.\n\n"
       "Example: hopfeed-partition import debian imported\n"
       "         hopfeed-partition partition imported dataset --parts 2");
   hopfeed::add_import(line, choices);
@@ -363,6 +365,7 @@ int main(int argc, char** argv) {
                                  hopfeed::add_write_options(command, "OUT", options, {});
                                });
   hopfeed::add_tune_command(line, choices.tune);
+  hopfeed::add_push_command(line, choices.push);
   hopfeed::add_inspect(line, choices);
   hopfeed::add_verify(line, choices);
   hopfeed::stop_on_signals();
