@@ -15,6 +15,7 @@
 #include "examples/classification_report.h"
 #include "examples/epoch_report.h"
 #include "trainer/layerwise_inference.h"
+#include "trainer/peer_addresses.h"
 #include "trainer/world.h"
 #include "worker_mode/torchrun_environment.h"
 
@@ -32,7 +33,7 @@ std::string title_of(const ModelRun& run) {
   return model_title(run.training, LocalStreams(run.training.loader.dataset).meta());
 }
 
-/// Sampled: of the validation behind each epoch.
+/// Sampled: of the validation behind each epoch, where this machine does not have the whole graph.
 ModelReport report_of(const ModelRun& run, const TrainingResult& result) {
   return {.title = title_of(run),
           .prefix = run.prefix,
@@ -131,6 +132,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
   a.from_line.add_gpu_cache(line);
+  a.from_line.add_partitions(line);
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
@@ -174,6 +176,7 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   const cpu_set_t all_cores = place_on_cores(arguments.process.cores, placed);
   at::set_num_threads(arguments.process.threads);
   World world(world_options(arguments.process, device));
+  for (ModelRun& run : models) share_peers(world, run.training.loader.execution.partitions);
   Summary summary(out, arguments.process, world);
 
   const std::unique_ptr<TraceFile> trace = open_trace(arguments.trace, world);
@@ -193,13 +196,14 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
   sched_setaffinity(0, sizeof all_cores, &all_cores);  // the others are done: inference may use the machine
   at::set_num_threads(CPU_COUNT(&all_cores));
   const TrainingOptions& main = models.back().training;
-  const bool remote = arguments.servers.remote();
-  RunReport report{.dataset = remote ? main.streams->meta().name : Dataset(main.loader.dataset).meta().name,
-                   .trainers = world.size(),
-                   .options = options_json(arguments, main),
-                   .models = {}};
+  const bool here = !arguments.servers.remote() && !main.loader.execution.partitions.on();
+  RunReport report{
+      .dataset = main.streams ? main.streams->meta().name : LocalStreams(main.loader.dataset).meta().name,
+      .trainers = world.size(),
+      .options = options_json(arguments, main),
+      .models = {}};
   for (std::size_t i = 0; i < models.size(); ++i)
-    report.models.push_back(remote ? report_of(models[i], results[i]) : evaluate(models[i], results[i]));
+    report.models.push_back(here ? evaluate(models[i], results[i]) : report_of(models[i], results[i]));
   summary.write(to_json(report));
   std::fputs(to_table(report).c_str(), stdout);
 }

@@ -65,7 +65,7 @@ ModelRun homogeneous_run(const Arguments& a, TrainingOptions training) {
 ModelRun run_without(const Arguments& a, TrainingOptions training) {
   BatchOptions& batch = training.loader.batch;
   const DatasetMeta typed =
-      training.streams ? training.streams->meta() : Dataset(training.loader.dataset).meta();
+      training.streams ? training.streams->meta() : LocalStreams(training.loader.dataset).meta();
   std::string title = "without";
   for (const std::string& name : parse_names(a.without)) {
     const int type = typed.edge_type(name);

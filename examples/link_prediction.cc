@@ -13,6 +13,7 @@
 #include "examples/training_process.h"
 #include "server_client_mode/program/server_arguments.h"
 #include "trainer/link_trainer.h"
+#include "trainer/peer_addresses.h"
 #include "worker_mode/program/loader_arguments.h"
 
 namespace hopfeed {
@@ -62,6 +63,7 @@ void add_options(CommandLine& line, Arguments& a) {
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
   a.from_line.add_gpu_cache(line);
+  a.from_line.add_partitions(line);
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer", {.min = 1, .max = 1024});
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the classifier without the graph");
@@ -160,6 +162,7 @@ void run(Arguments& a) {
   place_on_cores(a.process.cores, training.loader);
   at::set_num_threads(a.process.threads);
   World world(world_options(a.process, training.device));
+  share_peers(world, training.loader.execution.partitions);
   Summary summary(training.out, a.process, world);
 
   LinkRunReport report{.dataset = meta.name,

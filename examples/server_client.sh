@@ -119,26 +119,6 @@ run .venv/bin/torchrun --standalone --no-python --nproc-per-node=2 "$bin/node_cl
 
 # --- 4. the proof -----------------------------------------------------------------------------------------------------
 step "4. Compare with worker mode"
-python3 - "$folder/summary.json" "$worker_mode/summary.json" <<'COMPARE' || die "the losses differ from worker mode's"
-import json
-import sys
-
-here, there = (json.load(open(path, encoding="utf-8")) for path in sys.argv[1:])
-same = True
-for rows in ("epoch_rows", "baseline_epoch_rows"):
-    for mine, other in zip(here[rows], there[rows], strict=True):
-        for figure in ("loss", "sampled_valid_accuracy"):
-            if mine[figure] != other[figure]:
-                same = False
-                print(f"{rows}, epoch {mine['epoch']}: {figure} {mine[figure]!r}, in worker mode {other[figure]!r}")
-best = here["epoch_rows"][here["best_epoch"]]
-if same:
-    print(f"Valid accuracy {best['sampled_valid_accuracy']:.3f} (sampled) after {here['epochs']} epochs. All losses of both models are "
-          "worker mode's, to the last bit.")
-    print(f"{here['epoch_seconds']:.2f} s per epoch, {here['batches_per_s']:.1f} batches/s, waited "
-          f"{100 * here['trainer_wait_fraction']:.0f}% of the time; worker mode: {there['epoch_seconds']:.2f} s, "
-          f"{there['batches_per_s']:.1f} batches/s, {100 * there['trainer_wait_fraction']:.0f}%.")
-sys.exit(not same)
-COMPARE
+scripts/same_losses.py "$folder/summary.json" "$worker_mode/summary.json" "worker mode" || die "the losses differ from worker mode's"
 [[ -z $kill_every ]] || say "Servers were killed $(wc -l <"$folder/killed.out") times meanwhile."
 say "The model is $folder/model.pt, every figure is in $folder/summary.json, what the servers said in $folder/server-*.log."

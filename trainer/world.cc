@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -68,13 +69,22 @@ c10::intrusive_ptr<c10d::Store> connect_store(const TorchrunEnvironment& env,
   }
 }
 
+/// What trainers reach each other by. Gloo has no authentication, so within one machine it is the loopback;
+/// between machines the interface of GLOO_SOCKET_IFNAME, as PyTorch has it, else the one that this machine's
+/// name stands for.
+std::shared_ptr<::gloo::transport::Device> gloo_device(const TorchrunEnvironment& env) {
+  if (env.one_machine()) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface != nullptr && *interface != '\0')
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                             const TorchrunEnvironment& env,
                                             std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  // Gloo has no authentication: trainers of one machine talk over the loopback alone.
-  options->devices.push_back(env.one_machine() ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                               : c10d::ProcessGroupGloo::createDefaultDevice());
+  options->devices.push_back(gloo_device(env));
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, env.rank, env.world_size, options);
 }
 
