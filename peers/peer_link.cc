@@ -127,15 +127,12 @@ asio::awaitable<void> PeerLink::read() {
   constexpr std::chrono::milliseconds for_ever{0};  // tick() looks for signs of life
   while (!ending_) {
     const wire::FrameHeader header = co_await connection_->read_header(for_ever);
-    wire::Bytes payload = co_await connection_->read_payload(header);
+    if (header.type == FrameType::kAnswer) {
+      co_await read_answer(header);
+      continue;
+    }
+    const wire::Bytes payload = co_await connection_->read_payload(header);
     switch (header.type) {
-      case FrameType::kAnswer: {
-        wire::take_checksum(payload, header.request, connection_->peer().c_str());
-        if (outstanding_.erase(header.request) > 0)
-          events_.answer(*this, header.request,
-                         std::make_shared<const std::vector<std::byte>>(std::move(payload)));
-        break;
-      }
       case FrameType::kRefused: {
         const auto refusal = wire::from_bytes<wire::Refusal>(payload);
         const Error error(refusal.code, fmt::format("{}: {}", connection_->peer(), refusal.text));
@@ -158,9 +155,19 @@ asio::awaitable<void> PeerLink::read() {
   }
 }
 
-void PeerLink::send(PartitionPeers::Ticket ticket, std::shared_ptr<const std::vector<std::byte>> question) {
+/// Straight into where it stays.
+asio::awaitable<void> PeerLink::read_answer(wire::FrameHeader header) {
+  PeerBytes answer(header.bytes);
+  co_await connection_->read(answer);
+  wire::take_checksum(answer, header.request, connection_->peer().c_str());
+  if (outstanding_.erase(header.request) > 0)
+    events_.answer(*this, header.request, std::make_shared<const PeerBytes>(std::move(answer)));
+}
+
+void PeerLink::send(PartitionPeers::Ticket ticket, std::shared_ptr<const PeerBytes> question) {
   outstanding_.insert(ticket);
-  connection_->send(FrameType::kAsk, ticket, std::move(question));
+  const std::span<const std::byte> bytes(*question);
+  connection_->send(FrameType::kAsk, ticket, bytes, std::move(question));
 }
 
 void PeerLink::tick(Clock::time_point now) {

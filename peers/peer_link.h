@@ -45,7 +45,7 @@ class PeerLink {
   wire::asio::awaitable<void> run();
   void end();
   /// Only where ready().
-  void send(PartitionPeers::Ticket ticket, std::shared_ptr<const std::vector<std::byte>> question);
+  void send(PartitionPeers::Ticket ticket, std::shared_ptr<const PeerBytes> question);
   /// Pings and deadlines; now and then.
   void tick(Clock::time_point now);
 
@@ -67,6 +67,7 @@ class PeerLink {
   wire::asio::awaitable<void> connect();
   wire::asio::awaitable<void> ask_partitions();
   wire::asio::awaitable<void> read();
+  wire::asio::awaitable<void> read_answer(wire::FrameHeader header);
   wire::asio::awaitable<void> pause(std::chrono::milliseconds time);
 
   boost::asio::steady_timer timer_;

@@ -60,7 +60,7 @@ struct PeerNetwork::Impl {
   /// A question that somebody waits for.
   struct Asked {
     int partition = 0;
-    std::shared_ptr<const std::vector<std::byte>> question;
+    std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
     PeerAnswer answer;
     std::optional<Error> error;
@@ -200,7 +200,7 @@ struct PeerNetwork::Impl {
 
   /// Sends a question to the server of its partition that has the fewest, or keeps it until there is one.
   void dispatch(Ticket ticket) {
-    std::shared_ptr<const std::vector<std::byte>> question;
+    std::shared_ptr<const PeerBytes> question;
     int partition = 0;
     {
       const std::lock_guard lock(mutex);
@@ -298,7 +298,7 @@ void PeerNetwork::wait_until_known() {
   s.check_replicas();
 }
 
-PartitionPeers::Ticket PeerNetwork::ask(int partition, std::vector<std::byte> question) {
+PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
   Impl& s = *impl_;
   if (question.size() > kMaxPeerQuestion)
     throw Error(
@@ -312,12 +312,11 @@ PartitionPeers::Ticket PeerNetwork::ask(int partition, std::vector<std::byte> qu
     const std::lock_guard lock(s.mutex);
     ++s.counts.questions;
     s.counts.bytes_out += bytes;
-    s.asked.emplace(
-        ticket, Impl::Asked{.partition = partition,
-                            .question = std::make_shared<const std::vector<std::byte>>(std::move(question)),
-                            .since = Clock::now(),
-                            .answer = {},
-                            .error = {}});
+    s.asked.emplace(ticket, Impl::Asked{.partition = partition,
+                                        .question = std::make_shared<const PeerBytes>(std::move(question)),
+                                        .since = Clock::now(),
+                                        .answer = {},
+                                        .error = {}});
   }
   asio::post(s.context, [&s, ticket] { s.dispatch(ticket); });
   return ticket;

@@ -29,7 +29,7 @@ class PeerNetwork final : public PartitionPeers {
   /// answer; kInvalid where more than `replicas` serve one; what a server refused, of another dataset or cut.
   void wait_until_known();
 
-  Ticket ask(int partition, std::vector<std::byte> question) override;
+  Ticket ask(int partition, PeerBytes question) override;
   PeerAnswer wait(Ticket ticket) override;
   void drop(Ticket ticket) noexcept override;
 

@@ -9,17 +9,20 @@
 #include <span>
 #include <vector>
 
+#include "core/base/recycled_bytes.h"
+
 namespace hopfeed {
 
 /// An answer, for as long as somebody keeps it.
-using PeerAnswer = std::shared_ptr<const std::vector<std::byte>>;
+using PeerBytes = RecycledBytes;
+using PeerAnswer = std::shared_ptr<const PeerBytes>;
 
 class PartitionPeers {
  public:
   using Ticket = std::uint64_t;
   virtual ~PartitionPeers() = default;
   /// Asks the owner of a partition, and does not wait. Any thread. Throws kNotFound where nobody has it.
-  virtual Ticket ask(int partition, std::vector<std::byte> question) = 0;
+  virtual Ticket ask(int partition, PeerBytes question) = 0;
   /// The answer to a question, each once. An owner that has died is waited for, or a replica asked, up to a
   /// deadline; then it throws kPeerDied or kTimeout naming the machine. Throws what the owner refused.
   virtual PeerAnswer wait(Ticket ticket) = 0;

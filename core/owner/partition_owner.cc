@@ -78,6 +78,15 @@ PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
   refuse(fmt::format("number {}", static_cast<std::uint32_t>(head.ask)));
 }
 
+PartitionOwner::Counts PartitionOwner::counts() const {
+  return {.drawn_rows = drawn_rows_,
+          .drawn_edges = drawn_edges_,
+          .whole_rows = whole_rows_,
+          .whole_row_edges = whole_row_edges_,
+          .feature_rows = feature_rows_,
+          .edges_looked_up = edges_looked_up_};
+}
+
 void PartitionOwner::keep_job(std::uint64_t job, std::string text) {
   BatchOptions options = BatchOptions::from_json(text);
   if (options.hash() != job) refuse("options by another hash than theirs");
@@ -113,15 +122,17 @@ bool PartitionOwner::draw(const PeerQuestionHead& head, PeerReader& in, PeerByte
     }
   }
   if (!drawer) drawer = std::make_unique<RowDrawer>(dataset_, options);
-  drawer->answer(head.partition, question, out);
+  const RowDrawer::Drawn drawn = drawer->answer(head.partition, question, out);
   check_size(out.size());
+  drawn_rows_ += drawn.rows;
+  drawn_edges_ += drawn.edges;
   const MutexLock lock(mutex_);
   if (const auto job = jobs_.find(head.job); job != jobs_.end())
     job->second.idle.push_back(std::move(drawer));
   return true;
 }
 
-void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {
+void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
   const PeerRowsHead head = in.record<PeerRowsHead>();
   const std::span<const std::uint32_t> asked = in.array<std::uint32_t>(head.rows);
   in.end();
@@ -141,6 +152,9 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
   }
   const std::size_t source_bytes = element_bytes(csc.index_type), id_bytes = element_bytes(csc.edge_id_type);
   check_size(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16);
+  whole_rows_ += std::ssize(nodes);
+  whole_row_edges_ += static_cast<std::int64_t>(edges);
+  out.reserve(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16 + 64);
   out.record(PeerRowsAnswer{.edges = edges,
                             .source_bytes = static_cast<std::uint8_t>(source_bytes),
                             .edge_id_bytes = static_cast<std::uint8_t>(csc.has_edge_ids ? id_bytes : 0),
@@ -162,7 +176,7 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
   out.array(std::span<const std::int64_t>(begins));
 }
 
-void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {
+void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
   const PeerEdgesHead head = in.record<PeerEdgesHead>();
   const std::span<const std::uint32_t> rows = in.array<std::uint32_t>(head.pairs);
   const std::span<const std::int64_t> sources = in.array<std::int64_t>(head.pairs);
@@ -173,6 +187,7 @@ void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& 
   const CscView& csc = membership.reader().csc();
   const std::vector<std::int64_t> nodes =
       ids_of(rows, csc.partition_offsets[partition], csc.parts[partition].num_rows);
+  edges_looked_up_ += std::ssize(nodes);
   std::byte* to = out.room(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (sources[i] < 0 || sources[i] >= csc.num_src_nodes) refuse(fmt::format("source {}", sources[i]));
@@ -192,7 +207,7 @@ void PartitionOwner::degrees(std::uint32_t partition, PeerReader& in, PeerWriter
   out.array(std::span<const std::int64_t>(degrees_of_all(dataset_, static_cast<int>(head.edge_type), nodes)));
 }
 
-void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {
+void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWriter& out) {
   const PeerFeaturesHead head = in.record<PeerFeaturesHead>();
   const std::size_t types =
       static_cast<std::size_t>(head.is_edge ? dataset_.num_edge_types() : dataset_.num_node_types());
@@ -212,6 +227,8 @@ void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWrite
   in.end();
   const std::size_t bytes = ids.size() * static_cast<std::size_t>(attr.row_bytes);
   check_size(bytes);
+  feature_rows_ += std::ssize(ids);
+  out.reserve(bytes);
   gather_rows(attr, ids, out.room(bytes));
 }
 

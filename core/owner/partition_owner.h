@@ -1,6 +1,7 @@
 // Answers what other machines ask of partitions that are on this one (core/partition/peer_questions.h). From
 // these alone: an owner never asks anybody, so owners cannot wait for each other in a circle.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -25,6 +26,13 @@ class PartitionOwner {
   /// is not there; kUnsupported for a partition that is not here, kNoSpace for an answer larger than
   /// kMaxPeerAnswer, and what the dataset throws where it is damaged.
   PeerBytes answer(std::span<const std::byte> question);
+  /// Since it was made.
+  struct Counts {
+    std::int64_t drawn_rows = 0, drawn_edges = 0;      // rows of hops, and what they gave
+    std::int64_t whole_rows = 0, whole_row_edges = 0;  // rows that were asked for as they are
+    std::int64_t feature_rows = 0, edges_looked_up = 0;
+  };
+  Counts counts() const;
 
  private:
   /// Options that were told, and drawers that nobody uses just now: as many as there were questions at a
@@ -37,12 +45,14 @@ class PartitionOwner {
   };
   void keep_job(std::uint64_t job, std::string options);
   bool draw(const PeerQuestionHead& head, PeerReader& in, PeerBytes& out);
-  void rows(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
-  void edges(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
+  void rows(std::uint32_t partition, PeerReader& in, PeerWriter& out);
+  void edges(std::uint32_t partition, PeerReader& in, PeerWriter& out);
   void degrees(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
-  void features(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
+  void features(std::uint32_t partition, PeerReader& in, PeerWriter& out);
 
   const Dataset& dataset_;
+  std::atomic<std::int64_t> drawn_rows_{0}, drawn_edges_{0}, whole_rows_{0}, whole_row_edges_{0},
+      feature_rows_{0}, edges_looked_up_{0};
   Mutex mutex_;
   std::map<std::uint64_t, Job> jobs_ GUARDED_BY(mutex_);
   std::uint64_t uses_ GUARDED_BY(mutex_) = 0;

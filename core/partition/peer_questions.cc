@@ -35,8 +35,8 @@ PeerBytes write_draw(const PeerQuestionHead& head, const PeerDrawQuestion& quest
   for (const PeerDrawRows& rows : question.sections)
     expected += sizeof(PeerDrawSection) + rows.rows.size_bytes() + rows.trees.size_bytes() +
                 rows.excluded.size_bytes() + 16;
-  bytes.reserve(expected);
   PeerWriter out(bytes);
+  out.reserve(expected);
   out.record(head);
   out.record(PeerDrawHead{.seed = question.key.seed,
                           .epoch = question.key.epoch,

@@ -11,6 +11,7 @@
 // Rows are numbers within their partition, of 4 bytes. Numbers are little-endian; arrays begin at multiples
 // of 8.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,8 +43,6 @@ struct PeerQuestionHead {
   std::uint32_t partition = 0;
   std::uint64_t job = 0;  // BatchOptions::hash(); of kJob and kDraw
 };
-
-using PeerBytes = std::vector<std::byte>;
 
 // ---- arrays in bytes
 
@@ -92,6 +91,12 @@ inline int narrow_width(std::uint64_t most) {
 class PeerWriter {
  public:
   explicit PeerWriter(PeerBytes& out) : out_(out) {}
+  /// Room for so many bytes more, and for a checksum behind them (server_client_mode/wire).
+  void reserve(std::size_t more) {
+    constexpr std::size_t kTail = 16;
+    if (out_.capacity() < out_.size() + more + kTail)
+      out_.reserve(std::max(out_.size() + more + kTail, out_.size() * 2));
+  }
   template <class Record>
   void record(const Record& record) {
     static_assert(sizeof(Record) % 8 == 0 && std::is_trivially_copyable_v<Record>);
@@ -233,8 +238,8 @@ template <class Head, class... Numbers>
 PeerBytes write_question(const PeerQuestionHead& head, const Head& of_kind,
                          std::span<const Numbers>... arrays) {
   PeerBytes bytes;
-  bytes.reserve(sizeof head + sizeof of_kind + ((arrays.size_bytes() + 8) + ...));
   PeerWriter out(bytes);
+  out.reserve(sizeof head + sizeof of_kind + ((arrays.size_bytes() + 8) + ...));
   out.record(head);
   out.record(of_kind);
   (out.array(arrays), ...);

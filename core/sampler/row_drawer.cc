@@ -89,6 +89,8 @@ struct RowDrawer::Impl {
       head.edge_id_bytes = static_cast<std::uint8_t>(element_bytes(type.csc.edge_id_type));
     if (type.positions)
       head.position_bytes = static_cast<std::uint8_t>(part.num_edges > INT64_C(0xFFFFFFFF) ? 8 : 4);
+    const std::size_t of_edge = std::size_t{head.source_bytes} + head.edge_id_bytes + head.position_bytes;
+    out.reserve(sizeof head + n * head.count_bytes + sources.size() * of_edge + 64);
     out.record(head);
     out.narrow(counts, head.count_bytes);
     out.narrow(sources, head.source_bytes);
@@ -108,14 +110,19 @@ RowDrawer::RowDrawer(const Dataset& dataset, const BatchOptions& options)
     : impl_(std::make_unique<Impl>(dataset, options)) {}
 RowDrawer::~RowDrawer() = default;
 
-void RowDrawer::answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out) {
+RowDrawer::Drawn RowDrawer::answer(std::uint32_t partition, const PeerDrawQuestion& question,
+                                   PeerBytes& out) {
   PeerWriter writer(out);
   writer.record(static_cast<std::uint64_t>(PeerSays::kHere));
   impl_->begin(partition, question);
+  Drawn drawn;
   for (const PeerDrawRows& section : question.sections) {
     impl_->draw(partition, question, section);
     impl_->write(partition, section, writer);
+    drawn.rows += std::ssize(section.rows);
+    drawn.edges += static_cast<std::int64_t>(impl_->edges.num_edges);
   }
+  return drawn;
 }
 
 }  // namespace hopfeed

@@ -16,7 +16,10 @@ class RowDrawer {
   ~RowDrawer();
   /// Appends an answer to `out`. Throws kCorrupt for a question that cannot be, naming what is wrong, and
   /// where the graph is damaged; kUnsupported for a partition that is not here.
-  void answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out);
+  struct Drawn {
+    std::int64_t rows = 0, edges = 0;
+  };
+  Drawn answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out);
 
  private:
   struct Impl;

@@ -19,6 +19,20 @@ PeerAnswers::PeerAnswers(const ServedDatasets& datasets, boost::asio::any_io_exe
 
 PeerAnswers::~PeerAnswers() { threads_.join(); }
 
+PartitionOwner::Counts PeerAnswers::owner_counts() const {
+  PartitionOwner::Counts sum;
+  for (const auto& [dataset, owner] : owners_) {
+    const PartitionOwner::Counts counts = owner->counts();
+    sum.drawn_rows += counts.drawn_rows;
+    sum.drawn_edges += counts.drawn_edges;
+    sum.whole_rows += counts.whole_rows;
+    sum.whole_row_edges += counts.whole_row_edges;
+    sum.feature_rows += counts.feature_rows;
+    sum.edges_looked_up += counts.edges_looked_up;
+  }
+  return sum;
+}
+
 wire::Partitions PeerAnswers::partitions_of(const ServedDataset& served) {
   return {.count = served.meta().partitions,
           .manifest = manifest_hash(served.meta()),
@@ -30,11 +44,11 @@ void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wi
   PartitionOwner& owner = *owners_.at(&dataset);
   boost::asio::post(threads_, [this, &owner, request, question = std::move(question),
                                done = std::move(done)]() mutable {
-    std::shared_ptr<wire::Bytes> answer;
+    std::shared_ptr<PeerBytes> answer;
     std::optional<Error> error;
     try {
       FAILPOINT("server.answer");
-      answer = std::make_shared<wire::Bytes>(owner.answer(question));
+      answer = std::make_shared<PeerBytes>(owner.answer(question));
       ++counts_.questions;
       counts_.question_bytes += static_cast<std::int64_t>(question.size());
       counts_.answer_bytes += static_cast<std::int64_t>(answer->size());

@@ -30,8 +30,7 @@ class PeerAnswers {
   }
   static wire::Partitions partitions_of(const ServedDataset& dataset);
 
-  using Done =
-      std::function<void(std::shared_ptr<const wire::Bytes> answer, const std::optional<Error>& error)>;
+  using Done = std::function<void(PeerAnswer answer, const std::optional<Error>& error)>;
   /// Answers a question of the dataset, with a checksum behind the answer; `done` is called by the loop's
   /// thread.
   void answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question, Done done);
@@ -40,6 +39,8 @@ class PeerAnswers {
     std::atomic<std::int64_t> questions{0}, refused{0}, question_bytes{0}, answer_bytes{0};
   };
   const Counts& counts() const { return counts_; }
+  /// Of all datasets.
+  PartitionOwner::Counts owner_counts() const;
 
  private:
   const ServedDatasets& datasets_;

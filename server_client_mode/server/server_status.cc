@@ -52,6 +52,14 @@ nlohmann::json workers_json(const LoaderSnapshot& channel) {
   return list;
 }
 
+nlohmann::json peers_json(const ServerStatus::Peers& peers) {
+  return {{"questions", peers.questions},           {"refused", peers.refused},
+          {"question_bytes", peers.question_bytes}, {"answer_bytes", peers.answer_bytes},
+          {"drawn_rows", peers.of.drawn_rows},      {"drawn_edges", peers.of.drawn_edges},
+          {"whole_rows", peers.of.whole_rows},      {"whole_row_edges", peers.of.whole_row_edges},
+          {"feature_rows", peers.of.feature_rows},  {"edges_looked_up", peers.of.edges_looked_up}};
+}
+
 nlohmann::json totals_json(const ServerTotals& totals) {
   return {{"connections", totals.connections},
           {"refused_connections", totals.refused_connections},
@@ -132,6 +140,7 @@ Family rows_of_tiers(const TierCounts& tiers) {
   add("memory", tiers.memory_rows);
   add("cache", tiers.cache_rows);
   add("file", tiers.file_rows);
+  add("peer", tiers.peer_rows);
   return rows;
 }
 
@@ -160,6 +169,7 @@ std::string status_json(const ServerStatus& status) {
                       {"worker_deaths", status.load.deaths},
                       {"batches_remade", status.load.remade},
                       {"accept_pauses", status.accept_pauses},
+                      {"peers", peers_json(status.peers)},
                       {"totals", totals_json(status.totals)}};
   if (status.failure) json["failure"] = *status.failure;
   return json_text(json);
@@ -195,6 +205,12 @@ std::string metrics_text(const ServerStatus& status) {
               number(totals.refused_connections));
   all.counter("accept_pauses_total", "Times that no connection could be accepted, for lack of descriptors",
               number(status.accept_pauses));
+  all.counter("peer_questions_total", "Questions of machines that have other partitions",
+              number(status.peers.questions));
+  all.counter("peer_questions_refused_total", "Of these, those that could not be answered",
+              number(status.peers.refused));
+  all.counter("peer_question_bytes_total", "Bytes of these questions", number(status.peers.question_bytes));
+  all.counter("peer_answer_bytes_total", "Bytes of the answers", number(status.peers.answer_bytes));
   all.counter("logins_failed_total", "Connections that did not log in", number(totals.failed_logins));
   return all.text();
 }

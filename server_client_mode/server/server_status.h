@@ -25,6 +25,11 @@ struct ServerStatus {
   LoaderSnapshot channel;  // slots and workers
   ServerTotals totals;
   std::uint64_t accept_pauses = 0;  // for lack of descriptors
+  /// To machines that have other partitions; bytes without headers.
+  struct Peers {
+    std::int64_t questions = 0, refused = 0, question_bytes = 0, answer_bytes = 0;
+    PartitionOwner::Counts of;
+  } peers = {};
 };
 
 std::string status_json(const ServerStatus& status);

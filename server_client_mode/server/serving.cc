@@ -277,7 +277,12 @@ ServerStatus Serving::status() const {
                       .load = pool_.load(),
                       .channel = snapshot(pool_.view()),
                       .totals = context_.totals,
-                      .accept_pauses = listener_.pauses()};
+                      .accept_pauses = listener_.pauses(),
+                      .peers = {.questions = peers_.counts().questions,
+                                .refused = peers_.counts().refused,
+                                .question_bytes = peers_.counts().question_bytes,
+                                .answer_bytes = peers_.counts().answer_bytes,
+                                .of = peers_.owner_counts()}};
   if (const std::optional<Error> failure = pool_.failure()) status.failure = failure->what();
   for (const auto& [id, session] : sessions_) {
     if (session->logged_in()) status.clients.push_back(session->status());

@@ -403,16 +403,16 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
   wire::take_checksum(payload, question,
                       connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
   ++answering_;
-  server_.peers.answer(*asked_of_, question, std::move(payload),
-                       [self = shared_from_this(), question](std::shared_ptr<const wire::Bytes> answer,
-                                                             const std::optional<Error>& error) {
-                         --self->answering_;
-                         if (self->answered_) self->answered_->cancel();
-                         if (self->connection_->closed()) return;
-                         if (error)
-                           return self->connection_->send_refusal(FrameType::kRefused, question, *error);
-                         self->connection_->send(FrameType::kAnswer, question, std::move(answer));
-                       });
+  server_.peers.answer(
+      *asked_of_, question, std::move(payload),
+      [self = shared_from_this(), question](PeerAnswer answer, const std::optional<Error>& error) {
+        --self->answering_;
+        if (self->answered_) self->answered_->cancel();
+        if (self->connection_->closed()) return;
+        if (error) return self->connection_->send_refusal(FrameType::kRefused, question, *error);
+        const std::span<const std::byte> bytes(*answer);
+        self->connection_->send(FrameType::kAnswer, question, bytes, std::move(answer));
+      });
 }
 
 /// Who asks faster than it is answered waits, and is not taken for dead meanwhile.

@@ -3,38 +3,23 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <span>
-
 #include "core/base/error.h"
 #include "server_client_mode/wire/crc32c.h"
 
 namespace hopfeed::wire {
 
-namespace {
-
 std::uint32_t checksum_of(std::uint64_t request, std::span<const std::byte> bytes) {
   return crc32c(crc32c(0, std::as_bytes(std::span(&request, 1))), bytes);
 }
 
-}  // namespace
-
-void add_checksum(std::vector<std::byte>& bytes, std::uint64_t request) {
-  const std::uint32_t tail[2] = {checksum_of(request, bytes), 0};
-  const std::size_t at = bytes.size();
-  bytes.resize(at + kCheckedTail);
-  std::memcpy(bytes.data() + at, tail, kCheckedTail);
-}
-
-void take_checksum(std::vector<std::byte>& bytes, std::uint64_t request, const char* peer) {
+void require_checksum(std::span<const std::byte> bytes, std::uint64_t request, const char* peer) {
   if (bytes.size() < kCheckedTail)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} has sent {} bytes, too few for a checksum", peer, bytes.size()));
   std::uint32_t tail[2];
-  const std::size_t at = bytes.size() - kCheckedTail;
-  std::memcpy(tail, bytes.data() + at, kCheckedTail);
-  bytes.resize(at);
-  const std::uint32_t found = checksum_of(request, bytes);
+  const std::span<const std::byte> checked = bytes.first(bytes.size() - kCheckedTail);
+  std::memcpy(tail, checked.data() + checked.size(), kCheckedTail);
+  const std::uint32_t found = checksum_of(request, checked);
   if (found == tail[0] && tail[1] == 0) return;
   throw Error(ErrorCode::kCorrupt,
               fmt::format("the bytes that {} has sent have checksum {:08x}, and it says {:08x}; "

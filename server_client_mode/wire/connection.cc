@@ -140,7 +140,15 @@ void Connection::send(FrameType type, std::uint64_t request, std::span<const std
 
 void Connection::send(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload) {
   if (impl_->closed) return;
-  impl_->queue.add(type, request, std::move(payload));
+  const std::span<const std::byte> bytes(*payload);
+  impl_->queue.add(type, request, bytes, std::move(payload));
+  impl_->schedule_pump();
+}
+
+void Connection::send(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
+                      std::shared_ptr<const void> owner) {
+  if (impl_->closed) return;
+  impl_->queue.add(type, request, payload, std::move(owner));
   impl_->schedule_pump();
 }
 

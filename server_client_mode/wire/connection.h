@@ -78,6 +78,9 @@ class Connection {
   void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload = {});
   /// The same without a copy: it keeps its share of `payload` until that has left.
   void send(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload);
+  /// The same of any bytes: `owner` is kept until they have left.
+  void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
+            std::shared_ptr<const void> owner);
   /// kRefused or kFailed.
   void send_refusal(FrameType type, std::uint64_t request, const Error& error);
   /// A kBlock frame. `block` is read in place until `done(sent)` is called by the owning thread: exactly

@@ -77,18 +77,20 @@ void FrameQueue::add_raw(std::span<const std::byte> bytes) {
 
 void FrameQueue::add(FrameType type, std::uint64_t request, std::span<const std::byte> payload) {
   if (payload.size() > kJoined / 2) {
-    add(type, request, std::make_shared<const Bytes>(payload.begin(), payload.end()));
-    return;
+    const auto copy = std::make_shared<const Bytes>(payload.begin(), payload.end());
+    return add(type, request, *copy, copy);
   }
   add_header(type, request, payload.size());
   if (!payload.empty()) append(joined(payload.size()), payload);
 }
 
-void FrameQueue::add(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload) {
-  add_header(type, request, payload->size());
-  if (payload->empty()) return;
+void FrameQueue::add(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
+                     std::shared_ptr<const void> owner) {
+  add_header(type, request, payload.size());
+  if (payload.empty()) return;
   Piece piece;
-  piece.shared = std::move(payload);
+  piece.owner = std::move(owner);
+  piece.kept = payload;
   add_piece(std::move(piece));
 }
 

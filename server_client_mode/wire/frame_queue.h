@@ -25,7 +25,8 @@ class FrameQueue {
   /// Copies the payload.
   void add(FrameType type, std::uint64_t request, std::span<const std::byte> payload);
   /// Keeps its share of the payload until it has left.
-  void add(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload);
+  void add(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
+           std::shared_ptr<const void> owner);
   void add_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
                  bool checksums, Done done);
   /// Bytes that are no frame.
@@ -45,20 +46,19 @@ class FrameQueue {
 
  private:
   struct Piece {
-    Bytes own;                            // frames that were joined, or
-    std::shared_ptr<const Bytes> shared;  // one that is kept elsewhere, or
-    std::span<const std::byte> block;     // a block, and
-    bool checksums = false;               // its crc32c behind it
+    Bytes own;                          // frames that were joined, or
+    std::shared_ptr<const void> owner;  // one whose payload is kept elsewhere, or
+    std::span<const std::byte> kept;
+    std::span<const std::byte> block;  // a block, and
+    bool checksums = false;            // its crc32c behind it
     std::array<std::byte, kChecksumBytes> tail{};
     std::size_t sent = 0;
     std::size_t summed = 0;  // bytes of the block that crc holds
     std::uint32_t crc = 0;
     std::vector<Done> dones;
 
-    bool is_own() const { return !shared && block.empty(); }
-    std::span<const std::byte> body() const {
-      return is_own() ? own : shared ? std::span<const std::byte>(*shared) : block;
-    }
+    bool is_own() const { return !owner && block.empty(); }
+    std::span<const std::byte> body() const { return is_own() ? own : owner ? kept : block; }
     std::size_t size() const { return body().size() + (checksums ? kChecksumBytes : 0); }
   };
 

@@ -18,7 +18,7 @@ namespace hopfeed::testing {
 class OwnersHere final : public PartitionPeers {
  public:
   explicit OwnersHere(std::vector<PartitionOwner*> owner_of) : owner_of_(std::move(owner_of)) {}
-  Ticket ask(int partition, std::vector<std::byte> question) override {
+  Ticket ask(int partition, PeerBytes question) override {
     ++questions_;
     bytes_ += question.size();
     auto answer = std::make_shared<const PeerBytes>(
