@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/dataset/row_gather.h"
+#include "core/partition/peer_degrees.h"
 #include "core/seeds/edge_membership.h"
 
 namespace hopfeed {
@@ -68,6 +69,10 @@ PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
     case PeerAsk::kFeatures:
       here();
       features(head.partition, in, out);
+      return bytes;
+    case PeerAsk::kDegrees:
+      here();
+      degrees(head.partition, in, out);
       return bytes;
   }
   refuse(fmt::format("number {}", static_cast<std::uint32_t>(head.ask)));
@@ -173,6 +178,18 @@ void PartitionOwner::edges(std::uint32_t partition, PeerReader& in, PeerWriter& 
     if (sources[i] < 0 || sources[i] >= csc.num_src_nodes) refuse(fmt::format("source {}", sources[i]));
     to[i] = membership.contains(sources[i], nodes[i]) ? std::byte{1} : std::byte{0};
   }
+}
+
+void PartitionOwner::degrees(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {
+  const PeerRowsHead head = in.record<PeerRowsHead>();
+  const std::span<const std::uint32_t> asked = in.array<std::uint32_t>(head.rows);
+  in.end();
+  if (head.edge_type >= static_cast<std::uint32_t>(dataset_.num_edge_types()))
+    refuse(fmt::format("edge type {}", head.edge_type));
+  const CscView csc = dataset_.csc(static_cast<int>(head.edge_type));
+  const std::vector<std::int64_t> nodes =
+      ids_of(asked, csc.partition_offsets[partition], csc.parts[partition].num_rows);
+  out.array(std::span<const std::int64_t>(degrees_of_all(dataset_, static_cast<int>(head.edge_type), nodes)));
 }
 
 void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWriter& out) const {

@@ -39,6 +39,7 @@ class PartitionOwner {
   bool draw(const PeerQuestionHead& head, PeerReader& in, PeerBytes& out);
   void rows(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
   void edges(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
+  void degrees(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
   void features(std::uint32_t partition, PeerReader& in, PeerWriter& out) const;
 
   const Dataset& dataset_;

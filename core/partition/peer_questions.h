@@ -6,6 +6,7 @@
 //   rows       whole rows of one edge type
 //   edges      which of these pairs are edges
 //   features   rows of an attribute of nodes or edges
+//   degrees    how many edges of a type end at these nodes
 //
 // Rows are numbers within their partition, of 4 bytes. Numbers are little-endian; arrays begin at multiples
 // of 8.
@@ -24,7 +25,14 @@
 
 namespace hopfeed {
 
-enum class PeerAsk : std::uint32_t { kJob = 1, kDraw = 2, kRows = 3, kEdges = 4, kFeatures = 5 };
+enum class PeerAsk : std::uint32_t {
+  kJob = 1,
+  kDraw = 2,
+  kRows = 3,
+  kEdges = 4,
+  kFeatures = 5,
+  kDegrees = 6
+};
 /// The first 8 bytes of every answer.
 enum class PeerSays : std::uint64_t { kHere = 0, kUnknownJob = 1 };
 
@@ -200,9 +208,10 @@ PeerDrawn read_drawn(PeerReader& in, std::size_t rows);
 
 // ---- the others
 
-struct PeerRowsHead {  // rows u32 follow; answer: PeerSays, `edges`; degrees int64, then neighbours, edge
-                       // ids,
-  std::uint32_t edge_type = 0, rows = 0;  // and where each row begins in the partition (int64)
+/// Rows u32 follow. Answer: PeerSays, PeerRowsAnswer; degrees int64, neighbours, edge ids, and where each row
+/// begins in the partition (int64). Of kDegrees: PeerSays, degrees int64.
+struct PeerRowsHead {
+  std::uint32_t edge_type = 0, rows = 0;
 };
 struct PeerRowsAnswer {
   std::uint64_t edges = 0;
