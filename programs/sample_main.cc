@@ -150,7 +150,8 @@ void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, T
                                {"cache_hit_rate", (stream.stats().tiers - before.tiers).cache_hit_rate()}});
   const double of_workers = seconds * static_cast<double>(stream.stats().workers);
   const StreamStats after = stream.stats();
-  std::string note = to_text((after.waits - before.waits).shares_of(seconds, of_workers));
+  const WaitTimes shares = (after.waits - before.waits).shares_of(seconds, of_workers);
+  std::string note = after.workers > 0 ? to_text(shares) : own_work_text(shares);
   if (after.held_bytes > 0) note += fmt::format(", {:.1f}% of rows held", 100 * rate_of_hits);
   if (const std::string tiers = (after.tiers - before.tiers).text(); !tiers.empty()) note += ", " + tiers;
   if (totals.negative_retries > retries)
@@ -225,15 +226,21 @@ void sample_epochs(const SampleArguments& arguments) {
 
 void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
+  const auto speed = [&line](auto&& add) {
+    const CommandLine::Group group(line, "Speed and memory");
+    add();
+  };
   line.option("DIR", o.dataset, "Dataset folder");
   a.servers.add(line);
   a.from_line.add_fanouts(line, "Seeds");
   a.from_line.add_pages(line);
   a.from_line.add_graph_mode(line);
-  line.flag(
-      "--device-batches", a.loader.execution.device_batches,
-      "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
-      "program shows of them");
+  speed([&] {
+    line.flag(
+        "--device-batches", a.loader.execution.device_batches,
+        "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
+        "program shows of them");
+  });
   a.from_line.add_gpu_cache(line);
   a.from_line.add_features_from(line);
   a.from_line.add_partitions(line);
@@ -244,8 +251,10 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.from_line.add_negatives(line);
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
   a.from_line.add_workers(line);
-  line.cores_option("--cores", o.execution.cores,
-                    "Cores of the workers, dealt in turn (0,2-3); default: shared out");
+  speed([&] {
+    line.cores_option("--cores", o.execution.cores,
+                      "Cores of the workers, dealt in turn (0,2-3); default: shared out");
+  });
   a.from_line.add_edge_fanouts(line);
   a.from_line.add_draws(line);
   a.from_line.add_samplers(line);

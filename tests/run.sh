@@ -43,6 +43,14 @@ if [[ -z ${HOPFEED_OWN_SHM-} ]] && unshare -m -i mount -t tmpfs tmpfs /dev/shm 2
   HOPFEED_OWN_SHM=1 exec unshare -m -i bash -c 'mount -t tmpfs tmpfs /dev/shm && exec "$0" "$@"' "$root/tests/run.sh" "$@"
 fi
 
+# Tests that need no disk write their datasets here, where there is room (tests/support/no_disk.cc). One name in /dev/shm for the
+# whole run, so the counts of names stay as they are.
+if (($(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }') >= 2 * 1024 * 1024)) &&
+  HOPFEED_TEST_MEMORY=$(mktemp -d /dev/shm/hopfeed-tests.XXXXXX 2>/dev/null); then
+  export HOPFEED_TEST_MEMORY
+  trap 'rm -rf "$HOPFEED_TEST_MEMORY"' EXIT
+fi
+
 cd "$root" || exit
 step "Installing what is missing"
 setup_options=(--without-torch)
@@ -54,12 +62,12 @@ scripts/setup.sh "${setup_options[@]}" || exit
 without_aslr=()
 if setarch -R true 2>/dev/null; then without_aslr=(setarch -R); fi
 
-# run_tests PRESET FOLDER: builds and runs what ctest knows. Tests that start processes say so, and take two of its jobs.
+# run_tests PRESET FOLDER: builds and runs what ctest knows. A job of ctest is half a core (tests/CMakeLists.txt).
 run_tests() {
   local part=$1 folder=$2 prefix=()
   [[ $part != tsan ]] || prefix=("${without_aslr[@]}")
   build_preset "$part" || return
-  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$(nproc)" --output-junit "$folder/ctest.xml"
+  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$((2 * $(nproc)))" --output-junit "$folder/ctest.xml"
 }
 
 # compare_builds FOLDER: the table of digests. The build for this processor is also the one that shows that partition tool,

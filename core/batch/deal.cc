@@ -36,11 +36,14 @@ Deal::Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t star
     if (share) --full_rounds_;
     spread_seeds_ = rest + (share ? round : 0);
     spread_batches_ = share ? 2 * world : world;
+    require_valid(left >= world,
+                  fmt::format("{} seeds from position {} on cannot be dealt to {} trainers: each wants one; "
+                              "use at most as many trainers as seeds{}",
+                              left, start, world, start > 0 ? ", or drop_last, which leaves these out" : ""));
     require_valid(spread_seeds_ >= spread_batches_,
                   fmt::format("{} seeds from position {} on cannot be dealt to {} trainers in batches of {} "
-                              "without an empty batch; use fewer trainers{}",
-                              left, start, world, options.batch_size,
-                              left < world ? "" : ", a larger batch size or drop_last"));
+                              "without an empty batch; use fewer trainers, a larger batch size or drop_last",
+                              left, start, world, options.batch_size));
   }
   steps_ = full_rounds_ + spread_batches_ / world;
 }

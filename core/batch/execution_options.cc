@@ -78,6 +78,10 @@ void ExecutionOptions::validate() const {
   check_deadline(start_deadline, "start_deadline");
   require_valid(max_worker_restarts >= 0,
                 fmt::format("max_worker_restarts is {}; choose 0 or more", max_worker_restarts));
+  require_valid(
+      cores.empty() || num_workers > 0,
+      "cores are of workers (num_workers), and there are none: the calling thread makes the batches "
+      "where it runs; leave them out (cores)");
   for (int core : cores)
     require_valid(core >= 0 && core < CPU_SETSIZE,
                   fmt::format("core {} cannot be; choose 0 to {}", core, CPU_SETSIZE - 1));

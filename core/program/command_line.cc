@@ -134,7 +134,7 @@ void CommandLine::add(const std::string& names, const std::string& help, const c
         return true;
       },
       help);
-  option->type_name(type)->required(rules.required);
+  option->type_name(type)->required(rules.required)->group(group_);
   if (!rules.required && !shown.empty()) option->default_str(shown);
 }
 
@@ -232,7 +232,7 @@ void CommandLine::cores_option(const std::string& names, std::vector<int>& value
 
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
   note_fields(names);
-  app_->cli->add_flag(names, value, help);
+  app_->cli->add_flag(names, value, help)->group(group_);
 }
 
 void CommandLine::repeatable_option(const std::string& names, const char* type, const std::string& help,
@@ -246,7 +246,10 @@ void CommandLine::repeatable_option(const std::string& names, const char* type, 
   };
   note_fields(names);
   CLI::Option* option = app_->cli->add_option(names, take_all, help);
-  option->type_name(type)->expected(CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+  option->type_name(type)
+      ->expected(CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false)
+      ->group(group_);
 }
 
 CommandLine& CommandLine::command(const std::string& name, const std::string& description) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/option_name.h"
@@ -62,6 +63,20 @@ class CommandLine {
   void repeatable_option(const std::string& names, const char* type, const std::string& help,
                          std::function<void(const std::string& text)> take);
 
+  /// While it lives, options that are added stand under this heading of --help.
+  class Group {
+   public:
+    Group(CommandLine& line, const std::string& heading)
+        : line_(line), before_(std::exchange(line.group_, heading)) {}
+    ~Group() { line_.group_ = before_; }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+   private:
+    CommandLine& line_;
+    std::string before_;
+  };
+
   /// A command behind this one; it lives as long as this one does.
   CommandLine& command(const std::string& name, const std::string& description);
   /// What is done where this command (without commands: this program) is chosen.
@@ -90,6 +105,7 @@ class CommandLine {
     std::string name;
     std::function<std::filesystem::path()> path;  // empty: not asked for
   };
+  std::string group_ = "Options";
   std::string name_;  // "hopfeed-partition import"
   std::unique_ptr<App> app_;
   std::vector<std::unique_ptr<CommandLine>> commands_;

@@ -67,4 +67,12 @@ std::string to_text(const WaitTimes& shares) {
          workers;
 }
 
+std::string own_work_text(const WaitTimes& shares) {
+  return list("next() made the batches here:",
+              {{"sampling", shares.for_sampling},
+               {"gather", shares.for_gather},
+               {"the rest of it", shares.for_handover}},
+              "next() made the batches here, in no time");
+}
+
 }  // namespace hopfeed

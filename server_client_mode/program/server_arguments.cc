@@ -54,6 +54,7 @@ void read_cache(const std::string& text, RemoteOptions& remote) {
 }  // namespace
 
 void ServerArguments::add(CommandLine& line) {
+  const CommandLine::Group group(line, "Servers and connections");
   line.option("--servers", servers_,
               "ADDR,...: sampling servers in place of " + folder_ + " (HOST:PORT, [IPv6]:PORT or unix:PATH)");
   line.option("--dataset", dataset_,

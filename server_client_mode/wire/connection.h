@@ -35,6 +35,9 @@ inline constexpr std::chrono::seconds kDeadPeer{10};
 /// Who says nothing for kPingAfter is sent PING; who gives no sign of life for kDeadAfter is left.
 inline constexpr std::chrono::milliseconds kPingAfter{3'000}, kDeadAfter{10'000};
 
+/// How long a server keeps who has shown a wrong proof, so that nobody tries tokens by the thousand.
+inline constexpr std::chrono::milliseconds kAfterWrongProof{1'000};
+
 /// In a coroutine, give it a name before the call: g++ 12 destroys an aggregate twice that is made within a
 /// co_await expression.
 struct ConnectionOptions {
@@ -128,8 +131,9 @@ class Connection {
 asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
                                        const std::string& name);
 /// The same from a server; returns the client's name. Refuses by kRefused (after a fixed delay for a wrong
-/// proof), and throws the same.
+/// proof, whatever was wrong with it), and throws the same.
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,
-                                             const Offer& offer);
+                                             const Offer& offer,
+                                             std::chrono::milliseconds after_wrong_proof = kAfterWrongProof);
 
 }  // namespace hopfeed::wire

@@ -16,8 +16,7 @@ namespace hopfeed::wire {
 namespace {
 
 constexpr std::uint16_t kOldestVersion = 1, kNewestVersion = kProtocolVersion;
-constexpr std::chrono::milliseconds kAfterWrongProof{1'000};  // whatever was wrong with it
-constexpr std::chrono::milliseconds kLoginsOwn{0};            // the deadline of login counts
+constexpr std::chrono::milliseconds kLoginsOwn{0};  // the deadline of login counts
 
 std::string versions(int oldest, int newest) {
   return oldest == newest ? fmt::format("{}", oldest) : fmt::format("{} to {}", oldest, newest);
@@ -88,7 +87,7 @@ asio::awaitable<Offer> client_login(Connection& connection, std::string token, s
 }
 
 asio::awaitable<std::string> server_login(Connection& connection, const std::string& token,
-                                          const Offer& offer) {
+                                          const Offer& offer, std::chrono::milliseconds after_wrong_proof) {
   const Hello hello = from_bytes<Hello>(co_await expect(connection, FrameType::kHello));
   if (hello.min_version > kNewestVersion || hello.max_version < kOldestVersion)
     throw Error(
@@ -105,7 +104,7 @@ asio::awaitable<std::string> server_login(Connection& connection, const std::str
               mine = make_proof("server", token, challenge.version, hello.nonce, challenge.nonce);
   if (!same_proof(its, login.proof)) {
     boost::system::error_code ignored;
-    asio::steady_timer delay(co_await asio::this_coro::executor, kAfterWrongProof);
+    asio::steady_timer delay(co_await asio::this_coro::executor, after_wrong_proof);
     co_await delay.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     throw Error(ErrorCode::kInvalid,
                 "the token is another than this server's; give both sides the same token_file");
@@ -130,17 +129,19 @@ asio::awaitable<Offer> login_as_client(Connection& connection, const std::string
 }
 
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,
-                                             const Offer& offer) {
-  return [](Connection& connection, std::string token, Offer offer) -> asio::awaitable<std::string> {
+                                             const Offer& offer,
+                                             std::chrono::milliseconds after_wrong_proof) {
+  return [](Connection& connection, std::string token, Offer offer,
+            std::chrono::milliseconds after_wrong_proof) -> asio::awaitable<std::string> {
     std::optional<Error> refusal;
     try {
-      co_return co_await server_login(connection, token, offer);
+      co_return co_await server_login(connection, token, offer, after_wrong_proof);
     } catch (const Error& error) {
       refusal = error;
     }
     if (!connection.closed()) co_await connection.refuse(*refusal);
     throw *refusal;
-  }(connection, token, offer);
+  }(connection, token, offer, after_wrong_proof);
 }
 
 }  // namespace hopfeed::wire

@@ -69,6 +69,26 @@ struct Program {
   bool replace = false;
 };
 
+TEST(CommandLine, OptionsOfAGroup_StandUnderItsHeadingOfHelp) {
+  CommandLine line("prog", "A program");
+  int first = 0, fast = 0, last = 0;
+  line.option("--first", first, "One");
+  {
+    const CommandLine::Group group(line, "Speed");
+    line.option("--fast", fast, "Two");
+  }
+  line.option("--last", last, "Three");
+  std::string program = "prog", help = "--help";
+  char* argv[] = {program.data(), help.data()};
+  ::testing::internal::CaptureStdout();
+  EXPECT_FALSE(line.parse(2, argv));
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  const std::size_t speed = text.find("Speed:");
+  ASSERT_NE(speed, std::string::npos) << text;
+  EXPECT_GT(text.find("--fast"), speed);
+  EXPECT_LT(text.find("--last"), speed) << "without a group: " << text;
+}
+
 TEST(CommandLine, ValuesThatFit_AreTaken) {
   Program program;
   program.parse({"--threads", "1024", "--nodes=9223372036854775807", "--seed", "18446744073709551615",

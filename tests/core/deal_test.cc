@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "core/base/error.h"
@@ -63,6 +64,26 @@ TEST(Deal, ABatchThatWouldBeEmptyIsRefused) {
                Error);  // 5 seeds in two rounds of three
   EXPECT_NO_THROW(Deal({.batch_size = 1, .world_size = 3, .drop_last = true}, 5));
   EXPECT_NO_THROW(Deal({.batch_size = 1, .world_size = 3}, 6));
+}
+
+std::string refusal(const DealOptions& options, std::int64_t num_seeds, std::int64_t start = 0) {
+  try {
+    const Deal deal(options, num_seeds, start);
+    return "not refused";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Deal, FewerSeedsThanRanks_AdviceIsWhatHelps) {
+  const std::string few = refusal({.batch_size = 8, .world_size = 3}, 2);
+  EXPECT_NE(few.find("use at most as many trainers as seeds"), std::string::npos) << few;
+  EXPECT_EQ(few.find("drop_last"), std::string::npos) << "it would leave no batch: " << few;
+  EXPECT_EQ(few.find("batch size"), std::string::npos) << "it changes nothing: " << few;
+  const std::string resumed = refusal({.batch_size = 1, .world_size = 3}, 8, 6);
+  EXPECT_NE(resumed.find("or drop_last, which leaves these out"), std::string::npos) << resumed;
+  const std::string empty = refusal({.batch_size = 1, .world_size = 3}, 5);
+  EXPECT_NE(empty.find("a larger batch size or drop_last"), std::string::npos) << empty;
 }
 
 TEST(Deal, OptionsOutOfRangeAreRefused) {

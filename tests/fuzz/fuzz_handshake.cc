@@ -8,6 +8,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +36,7 @@ asio::awaitable<void> log_in(Connection& connection, bool as_server) {
   co_await connection.shake_hands();
   const Offer offer;
   if (as_server)
-    co_await login_as_server(connection, "", offer);
+    co_await login_as_server(connection, "", offer, std::chrono::milliseconds(0));
   else
     co_await login_as_client(connection, "", "fuzz");
 }

@@ -24,9 +24,6 @@
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 
-// What is written here need not survive anything, and waiting for the disk would be most of the time.
-extern "C" int fsync(int) { return 0; }
-
 namespace hopfeed {
 namespace {
 

@@ -252,6 +252,12 @@ TEST_F(SampleProgram, MessagesOfTheLibrary_NameTheOptionsAsTheyWereTyped) {
       "there is no sampler 'spaced'; there are neighbor, cluster, walk; name the plugin that brings it "
       "(--plugin)");
   expect_refused(sample({"--seed-time", "y"}), "--seed-time and --time-window need times");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--amount", "3"}, {"--strict"}})
+    expect_refused(sample(words), words.front() +
+                                      " given, but seeds are links only where their edge type is "
+                                      "named (--link)");
+  expect_refused(bare({"--num-workers", "0", "--cores", "0"}), "leave them out (--cores)");
   expect_refused(
       sample({"--link", "to", "--amount", "3"}),
       "--amount, --strict, --src-weight and --dst-weight are of negatives; choose binary or triplet "

@@ -48,6 +48,12 @@ TEST(WaitText, NamesTheStageThatBindsFirst) {
   EXPECT_EQ(to_text({.for_sampling = 0.004}), "no waiting for batches");
 }
 
+TEST(WaitText, WithoutWorkers_SpeaksOfNone) {
+  EXPECT_EQ(own_work_text({.for_sampling = 0.21, .for_gather = 0.3, .for_handover = 0.1, .for_slot = 0.4}),
+            "next() made the batches here: gather 30%, sampling 21%, the rest of it 10%");
+  EXPECT_EQ(own_work_text({}), "next() made the batches here, in no time");
+}
+
 TEST(WaitTimes, SharesAreOfTheTrainersTimeAndOfAllWorkers) {
   const WaitTimes before{.for_sampling = 1, .for_slot = 10};
   const WaitTimes after{

@@ -16,7 +16,8 @@
 namespace hopfeed {
 namespace {
 
-constexpr const char* kAuto = "auto";  // a graph mode of programs alone
+constexpr const char *kSampling = "Sampling", *kSpeed = "Speed and memory";  // headings of --help
+constexpr const char* kAuto = "auto";                                        // a graph mode of programs alone
 
 /// "15,10,5", as parse_fanouts reads it.
 std::string text_of(const std::vector<std::int64_t>& fanouts) {
@@ -37,12 +38,14 @@ LoaderArguments::LoaderArguments(LoaderOptions& options)
       exclude_(to_string(options.batch.link.exclude)) {}
 
 void LoaderArguments::add_fanouts(CommandLine& line, const std::string& seeds) {
+  const CommandLine::Group group(line, kSampling);
   line.option("--fanouts", fanouts_, "Neighbours drawn per hop, -1 for all");
   line.option("--batch-size", options_.deal.batch_size, seeds + " per batch and rank",
               {.min = 1, .max = kMaxBatchSize});
 }
 
 void LoaderArguments::add_edge_fanouts(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   line.option(
       "--edge-fanouts", edge_fanouts_,
       "Fanouts of edge types, by name or by src__name__dst (depends=15,10;recommends=5,0); others take "
@@ -50,6 +53,7 @@ void LoaderArguments::add_edge_fanouts(CommandLine& line) {
 }
 
 void LoaderArguments::add_draws(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   BatchOptions& batch = options_.batch;
   line.flag("--replace", batch.replace, "Draw with replacement");
   line.option("--weight", batch.weight, "Draw in proportion to this edge attribute");
@@ -76,6 +80,7 @@ void LoaderArguments::add_draws(CommandLine& line) {
 }
 
 void LoaderArguments::add_samplers(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   BatchOptions& batch = options_.batch;
   line.option("--sampler", batch.sampler, "Who samples: neighbor, walk, cluster, or what the plugin brings");
   line.option("--walk-length", batch.walk.length, "With --sampler walk: steps of a walk",
@@ -92,6 +97,7 @@ void LoaderArguments::add_samplers(CommandLine& line) {
 }
 
 void LoaderArguments::add_seeds(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   line.option("--split", options_.split, "Seeds: this split of the dataset");
   line.option("--node-type", options_.node_type, "Node type of the seeds; the first where not given");
   line.option("--seeds", seeds_, "FILE.npy in place of a split: original ids, or a bool for each node");
@@ -101,6 +107,7 @@ void LoaderArguments::add_seeds(CommandLine& line) {
 }
 
 void LoaderArguments::add_links(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   LinkOptions& link = options_.batch.link;
   line.option("--link", link.edge_type, "Seeds are links of this edge type, by name or by src__name__dst");
   line.option("--links", links_,
@@ -116,6 +123,7 @@ void LoaderArguments::add_links(CommandLine& line) {
 }
 
 void LoaderArguments::add_negatives(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   NegativeOptions& negatives = options_.batch.link.negatives;
   line.option("--amount", negatives.amount, "Negatives for each link");
   line.flag("--strict", negatives.strict, "No negative is an edge of the type or one of the links");
@@ -126,6 +134,7 @@ void LoaderArguments::add_negatives(CommandLine& line) {
 }
 
 void LoaderArguments::add_contents(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   line.option("--attrs", attrs_, "Node attributes to gather (x,y), or all; '' for none");
   line.option("--edge-attrs", edge_attrs_, "Edge attributes to gather (weight,time)");
   line.flag("--e-id", options_.batch.edge_ids, "Carry the original position of each edge (e_id)");
@@ -133,6 +142,7 @@ void LoaderArguments::add_contents(CommandLine& line) {
 }
 
 void LoaderArguments::add_deal(CommandLine& line) {
+  const CommandLine::Group group(line, kSampling);
   line.option("--rank", options_.deal.rank, "Which trainer's batches", {.min = 0});
   line.option("--world-size", options_.deal.world_size, "Trainers that share an epoch",
               {.min = 1, .max = kMaxWorldSize});
@@ -141,6 +151,7 @@ void LoaderArguments::add_deal(CommandLine& line) {
 }
 
 void LoaderArguments::add_workers(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
   line.option("--num-workers", options_.execution.num_workers,
               "Sampling processes of each trainer; 0: it samples itself", {.min = 0, .max = kMaxWorkers});
   line.size_option(
@@ -149,16 +160,19 @@ void LoaderArguments::add_workers(CommandLine& line) {
 }
 
 void LoaderArguments::add_pages(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
   line.option("--huge-pages", huge_pages_,
               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
               {.one_of = {"auto", "never", "always"}});
 }
 
 void LoaderArguments::add_graph_mode(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
   hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu_device);
 }
 
 void LoaderArguments::add_gpu_cache(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
   line.option("--gpu-cache", gpu_cache_,
               "Of batches that stay in a GPU's memory: the hottest feature rows lie there too: a share of "
               "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default)");
@@ -179,6 +193,7 @@ void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
 void LoaderArguments::add_partitions(CommandLine& line) { partitions_.add(line); }
 
 void LoaderArguments::add_features_from(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
   hopfeed::add_features_from(line, features_from_, options_.execution.features);
 }
 
