@@ -15,7 +15,8 @@ class RowDrawer {
   RowDrawer(const Dataset& dataset, const BatchOptions& options);
   ~RowDrawer();
   /// Appends an answer to `out`. Throws kCorrupt for a question that cannot be, naming what is wrong, and
-  /// where the graph is damaged; kUnsupported for a partition that is not here.
+  /// where the graph is damaged; kUnsupported for a partition that is not here, kNoSpace for an answer larger
+  /// than kMaxPeerAnswer, before it is made.
   void answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out);
 
  private:
