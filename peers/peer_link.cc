@@ -86,6 +86,7 @@ asio::awaitable<void> PeerLink::connect() {
   options.frame_deadline = patience(caller_);
   connection_ =
       co_await wire::Connection::connect(address_, caller_.tls, caller_.connect_timeout, std::move(options));
+  if (ending_) connection_->close();  // end() has not seen this one
   const wire::Offer offer = co_await wire::login_as_client(*connection_, caller_.token, caller_.name);
   if (offer.rules != BatchSpec::kRules)
     throw Error(ErrorCode::kVersion,
@@ -96,7 +97,10 @@ asio::awaitable<void> PeerLink::connect() {
 asio::awaitable<void> PeerLink::ask_partitions() {
   const wire::Bytes question = wire::to_bytes(std::string_view(caller_.fingerprint));
   connection_->send(FrameType::kGetPartitions, 1, question);
+  const Clock::time_point end = Clock::now() + patience(caller_);
   for (;;) {
+    if (Clock::now() > end)
+      throw Error(ErrorCode::kTimeout, fmt::format("{} does not say its partitions", connection_->peer()));
     const wire::FrameHeader header = co_await connection_->read_header(patience(caller_));
     const wire::Bytes payload = co_await connection_->read_payload(header);
     if (header.type == FrameType::kPing) connection_->send(FrameType::kPong, header.request, payload);

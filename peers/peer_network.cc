@@ -327,10 +327,11 @@ PeerAnswer PeerNetwork::wait(Ticket ticket) {
   std::unique_lock lock(s.mutex);
   const auto found = s.asked.find(ticket);
   require_valid(found != s.asked.end(), "an answer to another machine's question is taken twice");
+  Impl::Asked& question = found->second;  // stays where it is while others come and go
   // The thread gives up questions after their deadline, so this ends.
-  s.changed.wait(lock, [&] { return found->second.done(); });
-  const Impl::Asked asked = std::move(found->second);
-  s.asked.erase(found);
+  s.changed.wait(lock, [&question] { return question.done(); });
+  const Impl::Asked asked = std::move(question);
+  s.asked.erase(ticket);
   if (asked.error) throw *asked.error;
   return asked.answer;
 }

@@ -90,7 +90,14 @@ struct JobMakers::Job {
                   .ends_when_broken = true,
                   .samples_in_background = !job.open->dataset.whole()}) {}
 
+    /// While it samples in the background, what it had before.
+    std::size_t scratch_bytes() {
+      if (on_host != nullptr && !filler.samples()) known_bytes = on_host->scratch_bytes();
+      return known_bytes;
+    }
+
    private:
+    std::size_t known_bytes = 0;
     std::unique_ptr<BlockMaker> make(const Job& job) {
       const BatchOptions& batch = job.description.spec.batch;
       const ExecutionOptions& execution = job.options.execution;
@@ -132,8 +139,7 @@ struct JobMakers::Job {
   }
   std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
-    for (const std::unique_ptr<Bench>& bench : benches)
-      if (bench->on_host != nullptr) bytes += bench->on_host->scratch_bytes();
+    for (const std::unique_ptr<Bench>& bench : benches) bytes += bench->scratch_bytes();
     return bytes;
   }
 };

@@ -19,8 +19,10 @@ namespace {
   throw Error(ErrorCode::kCorrupt, fmt::format("another machine asked for {}, which cannot be", what));
 }
 
+/// Of an answer without its heads.
 void check_size(std::uint64_t bytes) {
-  if (bytes > kMaxPeerAnswer)
+  constexpr std::size_t kHeads = 64;  // and padding, at most
+  if (bytes > kMaxPeerAnswer - kHeads)
     throw Error(ErrorCode::kNoSpace,
                 fmt::format("an answer of {} bytes is too large; use smaller batches or fanouts", bytes));
 }
@@ -78,6 +80,7 @@ PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
   refuse(fmt::format("number {}", static_cast<std::uint32_t>(head.ask)));
 }
 
+<<<<<<< HEAD
 PartitionOwner::Counts PartitionOwner::counts() const {
   return {.drawn_rows = drawn_rows_,
           .drawn_edges = drawn_edges_,
@@ -89,6 +92,11 @@ PartitionOwner::Counts PartitionOwner::counts() const {
 
 void PartitionOwner::keep_job(std::uint64_t job, std::string text) {
   BatchOptions options = BatchOptions::from_json(text);
+=======
+void PartitionOwner::keep_job(std::uint64_t job, const std::string& told) {
+  BatchOptions options = BatchOptions::from_json(told);
+  std::string text = options.to_json();  // `told` may be spelled otherwise
+>>>>>>> review
   if (options.hash() != job) refuse("options by another hash than theirs");
   auto drawer = std::make_unique<RowDrawer>(dataset_, options);  // what is wrong with them is said now
   const MutexLock lock(mutex_);
@@ -101,7 +109,7 @@ void PartitionOwner::keep_job(std::uint64_t job, std::string text) {
   kept.text = std::move(text);
   kept.options = std::move(options);
   kept.last_used = ++uses_;
-  kept.idle.push_back(std::move(drawer));
+  if (kept.idle.empty()) kept.idle.push_back(std::move(drawer));  // it may be told often
 }
 
 // False: nobody told the options.
@@ -122,10 +130,14 @@ bool PartitionOwner::draw(const PeerQuestionHead& head, PeerReader& in, PeerByte
     }
   }
   if (!drawer) drawer = std::make_unique<RowDrawer>(dataset_, options);
+<<<<<<< HEAD
   const RowDrawer::Drawn drawn = drawer->answer(head.partition, question, out);
   check_size(out.size());
   drawn_rows_ += drawn.rows;
   drawn_edges_ += drawn.edges;
+=======
+  drawer->answer(head.partition, question, out);
+>>>>>>> review
   const MutexLock lock(mutex_);
   if (const auto job = jobs_.find(head.job); job != jobs_.end())
     job->second.idle.push_back(std::move(drawer));
@@ -141,6 +153,9 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
   const RowReader reader(dataset_, static_cast<int>(head.edge_type));
   const CscView& csc = reader.csc();
   const CscPart& part = csc.parts[partition];
+  const std::size_t source_bytes = element_bytes(csc.index_type), id_bytes = element_bytes(csc.edge_id_type),
+                    each = source_bytes + (csc.has_edge_ids ? id_bytes : 0);
+  check_size(asked.size() * 16);
   const std::vector<std::int64_t> nodes = ids_of(asked, csc.partition_offsets[partition], part.num_rows);
   std::vector<std::int64_t> degrees, begins;
   std::uint64_t edges = 0;
@@ -149,12 +164,16 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
     degrees.push_back(static_cast<std::int64_t>(row.degree));
     begins.push_back(row.position(0) - part.first_edge);
     edges += row.degree;
+    check_size(edges * each + asked.size() * 16);  // one by one, so that the sum stays small
   }
+<<<<<<< HEAD
   const std::size_t source_bytes = element_bytes(csc.index_type), id_bytes = element_bytes(csc.edge_id_type);
   check_size(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16);
   whole_rows_ += std::ssize(nodes);
   whole_row_edges_ += static_cast<std::int64_t>(edges);
   out.reserve(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16 + 64);
+=======
+>>>>>>> review
   out.record(PeerRowsAnswer{.edges = edges,
                             .source_bytes = static_cast<std::uint8_t>(source_bytes),
                             .edge_id_bytes = static_cast<std::uint8_t>(csc.has_edge_ids ? id_bytes : 0),
@@ -221,15 +240,20 @@ void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWrite
   const AttrView attr = head.is_edge ? dataset_.edge_attr(type, name) : dataset_.attr(type, name);
   const std::int64_t first = attr.partition_offsets[partition],
                      count = attr.partition_offsets[partition + 1] - first;
+  check_size(std::uint64_t{head.rows} * static_cast<std::uint64_t>(attr.row_bytes));
   const std::vector<std::int64_t> ids = head.is_edge
                                             ? ids_of(in.array<std::int64_t>(head.rows), first, count)
                                             : ids_of(in.array<std::uint32_t>(head.rows), first, count);
   in.end();
+<<<<<<< HEAD
   const std::size_t bytes = ids.size() * static_cast<std::size_t>(attr.row_bytes);
   check_size(bytes);
   feature_rows_ += std::ssize(ids);
   out.reserve(bytes);
   gather_rows(attr, ids, out.room(bytes));
+=======
+  gather_rows(attr, ids, out.room(ids.size() * static_cast<std::size_t>(attr.row_bytes)));
+>>>>>>> review
 }
 
 }  // namespace hopfeed

@@ -43,7 +43,7 @@ class PartitionOwner {
     std::vector<std::unique_ptr<RowDrawer>> idle;
     std::uint64_t last_used = 0;
   };
-  void keep_job(std::uint64_t job, std::string options);
+  void keep_job(std::uint64_t job, const std::string& told);
   bool draw(const PeerQuestionHead& head, PeerReader& in, PeerBytes& out);
   void rows(std::uint32_t partition, PeerReader& in, PeerWriter& out);
   void edges(std::uint32_t partition, PeerReader& in, PeerWriter& out);

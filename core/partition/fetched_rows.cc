@@ -13,6 +13,7 @@ void FetchedRows::fetch(std::span<const std::int64_t> nodes) {
   struct Question {
     std::vector<std::int64_t> nodes;
     PartitionPeers::Ticket ticket = 0;
+    bool under_way = false;
   };
   forget();
   std::vector<Question> questions(csc_.parts.size());
@@ -37,17 +38,19 @@ void FetchedRows::fetch(std::span<const std::int64_t> nodes) {
                             PeerRowsHead{.edge_type = static_cast<std::uint32_t>(edge_type_),
                                          .rows = static_cast<std::uint32_t>(rows.size())},
                             std::span<const std::uint32_t>(rows)));
+      question.under_way = true;
     }
     for (; taken < questions.size(); ++taken) {
       Question& question = questions[taken];
       if (question.nodes.empty()) continue;
       const int p = static_cast<int>(taken);
+      question.under_way = false;
       PeerAnswer answer = dataset_.require_peers(p).wait(question.ticket);
       take(p, std::move(question.nodes), std::move(answer));
     }
   } catch (...) {
-    for (std::size_t p = taken + 1; p < asked; ++p)
-      if (!questions[p].nodes.empty()) dataset_.peers()->drop(questions[p].ticket);
+    for (const Question& question : questions)
+      if (question.under_way) dataset_.peers()->drop(question.ticket);
     throw;
   }
 }
@@ -62,32 +65,51 @@ void FetchedRows::take(int p, std::vector<std::int64_t> nodes, PeerAnswer answer
       head.edge_id_bytes == 0 ? NarrowArray() : in.narrow(head.edges, head.edge_id_bytes);
   const std::span<const std::int64_t> begins = in.array<std::int64_t>(head.rows);
   in.end();
-  if (neighbors.width() < 4) in.fail("its sources are too narrow");
+  if (neighbors.width() < 4 || (head.edge_id_bytes != 0 && edge_ids.width() < 4))
+    in.fail("its sources or edge ids are too narrow");
+  if (csc_.has_edge_ids && head.edge_id_bytes == 0) in.fail("it lacks edge ids");
+  const CscPart& part = csc_.parts[static_cast<std::size_t>(p)];
+  // All of it before any of it is kept, since rows point into the answer.
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto degree = static_cast<std::uint64_t>(degrees[i]);
+    const auto degree = static_cast<std::uint64_t>(degrees[i]), begin = static_cast<std::uint64_t>(begins[i]),
+               edges = static_cast<std::uint64_t>(part.num_edges);
     if (degree > head.edges - at) in.fail("its rows have more edges than it");
+    if (begin > edges || degree > edges - begin) in.fail("its rows are not within their partition");
+    at += degree;
+  }
+  bytes_ += answer->size() + nodes.size() * 2 * sizeof(Row);
+  const std::vector<std::int64_t>& kept =
+      answers_.emplace_back(Answer{std::move(answer), std::move(nodes)}).nodes;
+  at = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto degree = static_cast<std::uint64_t>(degrees[i]);
     Row row{
         .neighbors = neighbors.as<std::byte>() + at * head.source_bytes,
         .edge_ids = head.edge_id_bytes == 0 ? nullptr : edge_ids.as<std::byte>() + at * head.edge_id_bytes,
         .neighbor_bytes = head.source_bytes,
         .edge_id_bytes = head.edge_id_bytes == 0 ? 4u : head.edge_id_bytes,
         .degree = degree,
-        .first_edge = csc_.parts[static_cast<std::size_t>(p)].first_edge + begins[i],
-        .original_id = dataset_.original_id(csc_.dst_type, nodes[i])};
+        .first_edge = part.first_edge + begins[i],
+        .original_id = dataset_.original_id(csc_.dst_type, kept[i])};
     at += degree;
-    rows_.insert_or_assign(nodes[i], row);
+    rows_.insert_or_assign(kept[i], row);
   }
-  bytes_ += answer->size() + nodes.size() * 2 * sizeof(Row);
-  answers_.push_back({std::move(answer), std::move(nodes)});
+  came_ += kept.size();
 }
 
-// Rows that are in use are among the latest.
+// Who has a row of an old answer may have got it just now, so its bytes stay a while longer than it is found.
 void FetchedRows::forget() {
+  while (!retired_.empty() && came_ - retired_.front().when >= kKept) {
+    retired_bytes_ -= retired_.front().bytes->size();
+    retired_.pop_front();
+  }
   while (bytes_ > kKeptBytes && answers_.size() > 1 &&
          rows_.size() - answers_.front().nodes.size() >= kKept) {
     for (const std::int64_t node : answers_.front().nodes) rows_.erase(node);
     bytes_ -= answers_.front().bytes->size() + answers_.front().nodes.size() * 2 * sizeof(Row);
+    retired_bytes_ += answers_.front().bytes->size();
+    retired_.push_back({std::move(answers_.front().bytes), came_});
     answers_.pop_front();
   }
 }

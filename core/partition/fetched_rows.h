@@ -29,12 +29,12 @@ class FetchedRows {
     std::int64_t original_id = 0;
   };
   /// Asks for the rows that are not here yet, in one go. Nodes of partitions on this machine are passed over.
-  /// The rows stay at least until kKept others have come after them, or the next call begins. Throws what
+  /// The rows stay at least until kKept others have come. Throws what
   /// PartitionPeers throws.
   void fetch(std::span<const std::int64_t> nodes);
-  /// Of a node in another partition; asks for it where it is not here.
+  /// Of a node in another partition; asks for it where it is not here. It stays as those of fetch() do.
   Row row(std::int64_t node);
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return bytes_ + retired_bytes_; }
 
  private:
   static constexpr std::size_t kKept = 8'192, kKeptBytes = std::size_t{64} << 20;
@@ -50,7 +50,13 @@ class FetchedRows {
   const CscView csc_;
   std::unordered_map<std::int64_t, Row> rows_;
   std::deque<Answer> answers_;  // oldest first
-  std::size_t bytes_ = 0;
+  struct Retired {
+    PeerAnswer bytes;
+    std::uint64_t when = 0;  // how many rows had come
+  };
+  std::deque<Retired> retired_;  // not found any more, but maybe in use; oldest first
+  std::uint64_t came_ = 0;       // rows, ever
+  std::size_t bytes_ = 0, retired_bytes_ = 0;
 };
 
 }  // namespace hopfeed

@@ -3,9 +3,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/base/limits.h"
 
 namespace hopfeed {
+namespace {
+
+/// How deep objects and arrays are nested, those that are not closed included.
+std::size_t json_depth(std::string_view text) {
+  std::size_t depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '{' || c == '['))
+      deepest = std::max(deepest, ++depth);
+    else if (!in_string && (c == '}' || c == ']') && depth > 0)
+      --depth;
+  }
+  return deepest;
+}
+
+}  // namespace
 
 void PeerReader::fail(const std::string& why) const {
   throw Error(ErrorCode::kCorrupt, fmt::format("{} of another machine cannot be read: {}", what_, why));
@@ -67,6 +91,7 @@ PeerDrawQuestion read_draw(PeerReader& in) {
       .first_tree = head.first_tree,
       .times = in.array<std::int64_t>(head.times),
       .sections = {}};
+  if (head.sections > static_cast<std::uint32_t>(kMaxTypes)) in.fail("it has more sections than edge types");
   for (std::uint32_t s = 0; s < head.sections; ++s) {
     const auto& section = in.record<PeerDrawSection>();
     if (section.trees != 0 && section.trees != section.rows) in.fail("its trees do not match its rows");
@@ -90,7 +115,11 @@ PeerDrawn read_drawn(PeerReader& in, std::size_t rows) {
   if (head.edge_id_bytes != 0) drawn.edge_ids = in.narrow(head.edges, head.edge_id_bytes);
   if (head.position_bytes != 0) drawn.positions = in.narrow(head.edges, head.position_bytes);
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < rows; ++i) sum += static_cast<std::uint64_t>(drawn.counts[i]);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto count = static_cast<std::uint64_t>(drawn.counts[i]);
+    if (count > head.edges - sum) in.fail("its rows have more edges than it");
+    sum += count;
+  }
   if (sum != head.edges) in.fail(fmt::format("its rows have {} edges, and it has {}", sum, head.edges));
   return drawn;
 }
@@ -106,9 +135,12 @@ PeerBytes write_job(std::uint32_t partition, std::uint64_t job, std::string_view
 
 std::string read_job(PeerReader& in) {
   const std::uint64_t size = in.record<std::uint64_t>();
+  if (size > kMaxOpenBytes) in.fail(fmt::format("its options have {} bytes", size));
   const std::span<const std::byte> text = in.bytes(size);
   in.end();
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
+  std::string options(reinterpret_cast<const char*>(text.data()), text.size());
+  if (json_depth(options) > kMaxJsonDepth) in.fail("its options are nested too deep");
+  return options;
 }
 
 PeerReply open_answer(std::span<const std::byte> answer, const char* what) {

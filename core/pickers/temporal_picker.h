@@ -25,6 +25,7 @@ struct TemporalOptions {
   // By the seed's position in the batch: neighbours are in (begin, end].
   std::span<const TimePlace> ends;    // [count] of the seeds' times
   std::span<const TimePlace> begins;  // [count], or empty: all up to the seed's time
+  std::uint32_t first_tree = 0;       // of the first of them
   TemporalStrategy strategy = TemporalStrategy::kUniform;
   std::size_t index_bytes = sizeof(std::int32_t);
   bool positions = false;  // in the row are asked for: edge ids, or attributes
@@ -47,7 +48,8 @@ class TemporalPicker {
     row.order_at = reinterpret_cast<std::uint64_t>(temporal_.time.order[part] + begin);
     row.index_at = reinterpret_cast<std::uint64_t>(temporal_.time.indices[part]) +
                    static_cast<std::uint64_t>(begin) * temporal_.index_bytes;
-    prefetch_line(codes_of(row) + TimeBracket::guess(row.degree, temporal_.ends[row.tree]));
+    prefetch_line(codes_of(row) +
+                  TimeBracket::guess(row.degree, temporal_.ends[row.tree - temporal_.first_tree]));
   }
 
   /// Leaves each row's population the place where its search begins.
@@ -56,7 +58,7 @@ class TemporalPicker {
       DrawnRow& row = group.rows[i];
       row.population = 0;
       if (row.degree == 0) continue;
-      const TimePlace& place = temporal_.ends[row.tree];
+      const TimePlace& place = temporal_.ends[row.tree - temporal_.first_tree];
       const std::int16_t* codes = codes_of(row);
       const std::uint64_t guess = TimeBracket::guess(row.degree, place);
       row.population = TimeBracket::better(row.degree, place, guess, codes[guess]);
@@ -80,7 +82,7 @@ class TemporalPicker {
     if (!temporal_.begins.empty()) {
       for (std::uint32_t i = 0; i < group.count; ++i) {
         const DrawnRow& row = group.rows[i];
-        starts[i] = TimeBracket::guess(row.degree, temporal_.begins[row.tree]);
+        starts[i] = TimeBracket::guess(row.degree, temporal_.begins[row.tree - temporal_.first_tree]);
       }
       find(group, temporal_.begins, starts, begins);
     }
@@ -143,7 +145,7 @@ class TemporalPicker {
     Searches searches;
     for (std::uint32_t i = 0; i < group.count; ++i) {
       const DrawnRow& row = group.rows[i];
-      const std::int32_t past = places[row.tree].past;
+      const std::int32_t past = places[row.tree - temporal_.first_tree].past;
       TimeBracket bracket(row.degree, starts[i]);
       bracket.widen(codes_of(row), row.degree, past);
       searches.add(codes_of(row) + bracket.begin, bracket.end - bracket.begin, past);
@@ -152,7 +154,7 @@ class TemporalPicker {
     searches.run();
     for (std::uint32_t i = 0; i < group.count; ++i) {
       const DrawnRow& row = group.rows[i];
-      const TimePlace& place = places[row.tree];
+      const TimePlace& place = places[row.tree - temporal_.first_tree];
       found[i] = before[i] + searches.result[i];
       if (timed(row).is_open(place, found[i])) found[i] = find_in_class(row, place, found[i]);
     }

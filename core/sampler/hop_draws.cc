@@ -25,8 +25,10 @@ HopDraws::HopDraws(const Dataset& dataset, const BatchOptions& options)
   if (options.labor) labor_.emplace(types_.size(), options.fanouts.size());
 }
 
-void HopDraws::begin(const ExcludedEdges* excluded, std::span<const std::int64_t> seed_times) {
+void HopDraws::begin(const ExcludedEdges* excluded, std::span<const std::int64_t> seed_times,
+                     std::uint32_t first_tree) {
   excluded_.begin(excluded);
+  first_tree_ = first_tree;
   if (options_.time.empty()) return;
   for (std::size_t t = 0; t < types_.size(); ++t)
     if (types_[t].time) time_places_[t].find(types_[t].time->bounds, seed_times, options_.time_window);
@@ -62,6 +64,7 @@ void HopDraws::expand(const Hop& hop, const Rows& rows) {
                                  {.time = *type.time,
                                   .ends = places.ends(),
                                   .begins = places.begins(),
+                                  .first_tree = first_tree_,
                                   .strategy = options_.temporal_strategy,
                                   .index_bytes = element_bytes(type.csc.index_type),
                                   .positions = options_.edge_ids || type.positions},

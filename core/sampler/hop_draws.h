@@ -32,8 +32,10 @@ class HopDraws {
   const EdgeTypePlan& type(std::size_t edge_type) const { return types_[edge_type]; }
 
   /// A batch: what it excludes (null: nothing), and the time of each tree's seed where the options name a
-  /// time. Both must outlive its last expand().
-  void begin(const ExcludedEdges* excluded, std::span<const std::int64_t> seed_times);
+  /// time; `first_tree` is the first of those, for who asks for later ones only. Both must outlive its last
+  /// expand().
+  void begin(const ExcludedEdges* excluded, std::span<const std::int64_t> seed_times,
+             std::uint32_t first_tree = 0);
 
   struct Hop {
     BatchKey key;
@@ -72,6 +74,7 @@ class HopDraws {
   const std::vector<EdgeTypePlan> types_;
   ExpandScratch scratch_;
   std::vector<SeedPlaces> time_places_;  // by edge type
+  std::uint32_t first_tree_ = 0;         // of these
   std::optional<LaborMemory> labor_;
   ExcludedRows excluded_;
 };

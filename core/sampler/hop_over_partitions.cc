@@ -26,7 +26,12 @@ HopOverPartitions::HopOverPartitions(const Dataset& dataset, const BatchOptions&
       told_(static_cast<std::size_t>(dataset.meta().partitions)),
       asked_(told_.size()),
       parts_(static_cast<std::size_t>(dataset.num_edge_types()) * told_.size()) {
-  for (int e = 0; e < dataset.num_edge_types(); ++e) csc_.push_back(dataset.csc(e));
+  for (int e = 0; e < dataset.num_edge_types(); ++e) {
+    csc_.push_back(dataset.csc(e));
+    positions_.push_back(std::ranges::any_of(
+        dataset.meta().edge_types[static_cast<std::size_t>(e)].attrs,
+        [&](const AttrMeta& attr) { return std::ranges::count(options.edge_attrs, attr.name) > 0; }));
+  }
   for (const CscView& csc : csc_)
     for (const CscPart& part : csc.parts)
       if (part.num_rows > INT64_C(0xFFFFFFFF))
@@ -106,13 +111,16 @@ PeerDrawQuestion HopOverPartitions::question(const Batch& batch, std::size_t hop
   return question;
 }
 
-void HopOverPartitions::ask(const Batch& batch, std::size_t hop, std::size_t p) {
+void HopOverPartitions::ask(const Batch& batch, std::size_t hop, std::size_t p, int tries) {
   PartitionPeers& peers = dataset_.require_peers(static_cast<int>(p));
   const auto partition = static_cast<std::uint32_t>(p);
   if (!told_[p]) {
-    const PeerAnswer answer =
-        peers.wait(peers.ask(static_cast<int>(p), write_job(partition, job_, options_.to_json())));
-    open_answer(*answer, "the answer about options");
+    // A partition may have several servers, which are asked in turn: more are told each time.
+    for (int times = 1 << tries; times > 0; --times) {
+      const PeerAnswer answer =
+          peers.wait(peers.ask(static_cast<int>(p), write_job(partition, job_, options_.to_json())));
+      open_answer(*answer, "the answer about options");
+    }
     told_[p] = true;
   }
   asked_[p].ticket = peers.ask(
@@ -132,7 +140,7 @@ void HopOverPartitions::take(const Batch& batch, std::size_t hop, std::size_t p)
       throw Error(ErrorCode::kPeerDied,
                   fmt::format("who has partition {} forgets the batches' options as often as it is told", p));
     told_[p] = false;
-    ask(batch, hop, p);
+    ask(batch, hop, p, tries + 1);
   }
   read(p, *asked_[p].answer);
 }
@@ -143,9 +151,10 @@ void HopOverPartitions::read(std::size_t p, std::span<const std::byte> answer) {
     Part& of = part(e, p);
     if (of.rows.empty()) continue;
     of.drawn = read_drawn(reply.in, of.rows.size());
-    const bool complete = (of.drawn.edge_ids.size() == of.drawn.sources.size() || !options_.edge_ids) &&
-                          of.drawn.sources.width() >= 4;
-    if (!complete) reply.in.fail("it lacks edge ids, or its sources are too narrow");
+    if (of.drawn.sources.width() < 4) reply.in.fail("its sources are too narrow");
+    const std::size_t edges = of.drawn.sources.size();
+    if (options_.edge_ids && of.drawn.edge_ids.size() != edges) reply.in.fail("it lacks edge ids");
+    if (positions_[e] && of.drawn.positions.size() != edges) reply.in.fail("it lacks positions of edges");
   }
   reply.in.end();
 }
@@ -208,8 +217,13 @@ void HopOverPartitions::place_in(std::size_t edge_type, const Place& place, Rela
     if (place.edge_ids)
       for (std::size_t j = 0; j < count; ++j) edges.edge_ids[edge + j] = from.drawn.edge_ids[from.edge + j];
     if (place.positions)
-      for (std::size_t j = 0; j < count; ++j)
-        edges.positions[edge + j] = csc.parts[p].first_edge + from.drawn.positions[from.edge + j];
+      for (std::size_t j = 0; j < count; ++j) {
+        const std::int64_t position = from.drawn.positions[from.edge + j];
+        if (position < 0 || position >= csc.parts[p].num_edges)
+          throw Error(ErrorCode::kCorrupt, fmt::format("partition {} gave an edge at {}, and it has {}", p,
+                                                       position, csc.parts[p].num_edges));
+        edges.positions[edge + j] = csc.parts[p].first_edge + position;
+      }
     from.edge += count;
     edges.num_edges += count;
     edges.per_dst[place.first + i] = static_cast<std::uint32_t>(count);

@@ -62,7 +62,8 @@ class HopOverPartitions {
 
   void route(const Batch& batch, std::size_t edge_type, Frontier frontier);
   PeerDrawQuestion question(const Batch& batch, std::size_t hop, std::size_t partition) const;
-  void ask(const Batch& batch, std::size_t hop, std::size_t partition);
+  /// `tries`: how often it was asked in vain.
+  void ask(const Batch& batch, std::size_t hop, std::size_t partition, int tries = 0);
   void take(const Batch& batch, std::size_t hop, std::size_t partition);
   void read(std::size_t partition, std::span<const std::byte> answer);
   void drop_all() noexcept;
@@ -81,6 +82,7 @@ class HopOverPartitions {
   const std::uint64_t job_;
   const int node_bits_;
   std::vector<CscView> csc_;
+  std::vector<char> positions_;  // [edge types] whether answers have them
   RowDrawer drawer_;
   std::vector<char> told_;                            // [P] whether the owner knows the job
   std::vector<Asked> asked_;                          // [P]

@@ -8,9 +8,16 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/sampler/hop_draws.h"
+#include "core/sampler/row_reader.h"
 
 namespace hopfeed {
+namespace {
+
+constexpr std::size_t kPadding = sizeof(PeerDrawnSection) + 4 * 8;  // of a section, at most
+
+}  // namespace
 
 struct RowDrawer::Impl {
   const Dataset& dataset;
@@ -23,6 +30,7 @@ struct RowDrawer::Impl {
   EdgeScratch edges;
   ExcludedEdges excluded;
   std::vector<std::int64_t> times;
+  std::uint32_t first_tree = 0;
 
   Impl(const Dataset& data, const BatchOptions& opts)
       : dataset(data),
@@ -37,18 +45,49 @@ struct RowDrawer::Impl {
     bool any = false;
     for (const PeerDrawRows& section : question.sections) {
       if (section.edge_type >= draws.num_types()) refuse(fmt::format("edge type {}", section.edge_type));
-      const std::int64_t first = draws.type(section.edge_type).csc.partition_offsets[partition];
-      for (std::size_t i = 0; i < section.excluded.size(); i += 2, any = true)
-        excluded.add(static_cast<int>(section.edge_type), section.excluded[i + 1],
-                     first + section.excluded[i]);
+      const CscView& csc = draws.type(section.edge_type).csc;
+      const std::int64_t first = csc.partition_offsets[partition], rows = csc.parts[partition].num_rows;
+      for (std::size_t i = 0; i < section.excluded.size(); i += 2, any = true) {
+        const std::int64_t row = section.excluded[i], source = section.excluded[i + 1];
+        if (row < 0 || row >= rows) refuse(fmt::format("row {}", row));
+        if (source < 0 || source >= csc.num_src_nodes) refuse(fmt::format("source {}", source));
+        excluded.add(static_cast<int>(section.edge_type), source, first + row);
+      }
     }
     excluded.finish();
-    times.assign(std::size_t{question.first_tree} + question.times.size(), 0);
-    std::ranges::copy(question.times, times.begin() + question.first_tree);
-    draws.begin(any ? &excluded : nullptr, times);
+    times.assign(question.times.begin(), question.times.end());
+    first_tree = question.first_tree;
+    draws.begin(any ? &excluded : nullptr, times, first_tree);
   }
 
-  void draw(std::uint32_t partition, const PeerDrawQuestion& question, const PeerDrawRows& section) {
+  // Before anything of that size is made: rows may come more than once, so that a short question asks for
+  // much.
+  void check_most(std::uint32_t partition, const PeerDrawQuestion& question, const PeerDrawRows& section,
+                  std::size_t room) const {
+    const EdgeTypePlan& type = draws.type(section.edge_type);
+    const std::int64_t fanout = type.fanouts[question.hop];
+    const std::size_t each = element_bytes(type.csc.index_type) +
+                             (options.edge_ids ? element_bytes(type.csc.edge_id_type) : 0) +
+                             (type.positions ? sizeof(std::int32_t) : 0),
+                      most = room / each;
+    // Layer-dependent draws take a fanout of each row in the mean only.
+    const std::uint64_t in_mean = options.labor ? 4 : 1;
+    if (fanout >= 0 && section.rows.size() * static_cast<std::uint64_t>(fanout) * in_mean <= most) return;
+    const RowReader reader(dataset, static_cast<int>(section.edge_type));
+    const std::int64_t first = type.csc.partition_offsets[partition];
+    std::uint64_t edges = 0;
+    for (std::size_t i = 0; i < section.rows.size(); ++i) {
+      const std::uint64_t degree = reader.row(first + section.rows[i]).degree;
+      const bool whole_row = fanout < 0 || options.labor;
+      edges += whole_row || degree == 0 ? degree
+               : options.replace        ? static_cast<std::uint64_t>(fanout)
+                                        : std::min(degree, static_cast<std::uint64_t>(fanout));
+      if (edges > most) too_large();
+    }
+  }
+
+  void draw(std::uint32_t partition, const PeerDrawQuestion& question, const PeerDrawRows& section,
+            std::size_t written) {
     const EdgeTypePlan& type = draws.type(section.edge_type);
     const CscPart& part = type.csc.parts[partition];
     const std::int64_t first = type.csc.partition_offsets[partition];
@@ -58,11 +97,15 @@ struct RowDrawer::Impl {
     for (std::size_t i = 0; i < section.rows.size(); ++i) {
       if (section.rows[i] >= part.num_rows) refuse(fmt::format("row {}", section.rows[i]));
       const std::uint32_t tree = trees ? section.trees[i] : 0;
-      if (type.time && tree >= times.size()) refuse(fmt::format("tree {} without a time", tree));
+      if (type.time && (tree < first_tree || tree - first_tree >= times.size()))
+        refuse(fmt::format("tree {} without a time", tree));
       if (std::bit_width(tree) + node_bits > 63) refuse(fmt::format("tree {}", tree));
       rows.ids[i] = std::int64_t{tree} << node_bits | (first + section.rows[i]);
     }
     rows.count = static_cast<std::uint32_t>(section.rows.size());
+    const std::size_t counts = section.rows.size() * sizeof(std::uint32_t) + kPadding;
+    if (written + counts > kMaxPeerAnswer) too_large();
+    check_most(partition, question, section, kMaxPeerAnswer - written - counts);
     edges.num_edges = 0;
     std::get<RawSources>(raw).begin_batch(no_nodes);
     draws.expand({.key = question.key, .number = question.hop, .edge_type = section.edge_type},
@@ -101,6 +144,11 @@ struct RowDrawer::Impl {
     out.narrow(std::span<const std::int64_t>(edges.positions.data(), sources.size()), head.position_bytes);
   }
 
+  [[noreturn]] static void too_large() {
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("an answer of more than {} bytes is too large; use smaller batches or fanouts",
+                            kMaxPeerAnswer));
+  }
   [[noreturn]] static void refuse(const std::string& what) {
     throw Error(ErrorCode::kCorrupt, fmt::format("another machine asked for {}, which cannot be", what));
   }
@@ -117,7 +165,7 @@ RowDrawer::Drawn RowDrawer::answer(std::uint32_t partition, const PeerDrawQuesti
   impl_->begin(partition, question);
   Drawn drawn;
   for (const PeerDrawRows& section : question.sections) {
-    impl_->draw(partition, question, section);
+    impl_->draw(partition, question, section, out.size());
     impl_->write(partition, section, writer);
     drawn.rows += std::ssize(section.rows);
     drawn.edges += static_cast<std::int64_t>(impl_->edges.num_edges);

@@ -1,9 +1,11 @@
 // Machines that ask each other, and what goes wrong between them: a server that is killed and comes back, or
 // does not; a second one that takes over; a network that is slow, cut, or turns bits over; and machines that
 // do not fit together.
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include "core/base/failpoint.h"
 #include "tests/peers/machines_fixture.h"
 #include "tests/server_client_mode/proxy.h"
 #include "tests/server_client_mode/remote_fixture.h"
@@ -80,6 +82,21 @@ TEST_F(PeerFaults, ServerProcessIsKilledWhileItIsAsked_TheBytesStay) {
   }
 }
 
+TEST_F(PeerFaults, ServerDiesWhileItAnswers_TheBytesStay) {
+  if (!kFailpointsEnabled) GTEST_SKIP() << "built without failpoints";
+  setenv("HOPFEED_FAIL", "server.answer=kill@20", 1);
+  ServerProcess other(path(2).string(), with_partition(1));
+  unsetenv("HOPFEED_FAIL");
+  std::thread again([&] {
+    other.wait(60s);
+    other.restart();
+  });
+  Loader loader(options_of(machine(0, {other.address().to_text()})));
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
+  again.join();
+}
+
 TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
   PeerServers servers(path(2).string());
   PartitionOptions machine = servers.machine(0);
@@ -115,6 +132,17 @@ TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
               expected(options(), {.epoch = epoch}));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "nobody is waited for";
   }
+}
+
+// One question after the other: each of them would be told the options, and the other asked for the rows.
+TEST_F(PeerFaults, TwoReplicasThatAreAskedInTurn_BothKnowTheOptions) {
+  ServerProcess first(path(2).string(), with_partition(1)), second(path(2).string(), with_partition(1));
+  LoaderOptions o = options_of(machine(0, {first.address().to_text(), second.address().to_text()}));
+  o.execution.num_workers = 0;
+  o.execution.partitions.replicas = 2;
+  Loader loader(o);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
 }
 
 TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
