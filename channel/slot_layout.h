@@ -100,7 +100,7 @@ struct SlotRecord {
   std::atomic<std::uint32_t> held;       // loader: HeldShare::millionths of its consumer
   std::byte reserved0[4];
   std::int64_t tiers[TierCounts::kNumbers];  // worker: rows of the batch by where they were read
-  char error[768];  // worker: what the error says, NUL-terminated
+  char error[768];                           // worker: what the error says, NUL-terminated
 };
 static_assert(sizeof(SlotRecord) == 1024);
 

@@ -49,9 +49,11 @@ inline constexpr std::size_t kMaxStatusBytes = 16 << 20;
 inline constexpr std::size_t kMaxSeedsBytes = std::size_t{4}
                                               << 30;   // seeds that a client gives, ids that it gets
 inline constexpr std::size_t kMaxRowsBytes = 4 << 20;  // rows of features in one answer
-inline constexpr std::size_t kMaxPeerQuestion = std::size_t{256} << 20;  // between machines that have partitions
+inline constexpr std::size_t kMaxPeerQuestion = std::size_t{256}
+                                                << 20;  // between machines that have partitions
 inline constexpr std::size_t kMaxPeerAnswer = std::size_t{1} << 30;
-inline constexpr std::size_t kMaxPeerJobs = 64;  // options of batches that an owner of partitions knows at a time
+inline constexpr std::size_t kMaxPeerJobs =
+    64;  // options of batches that an owner of partitions knows at a time
 inline constexpr std::size_t kMaxPingBytes = 64;
 inline constexpr std::size_t kMaxJsonDepth = 32;        // of JSON that came over the wire
 inline constexpr std::size_t kMaxSocketPath = 107;      // bytes; what the operating system takes

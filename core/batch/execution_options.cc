@@ -40,7 +40,9 @@ void check_gpu_device(int gpu_device, GraphMode mode) {
 }
 
 std::int64_t ExecutionOptions::batches_ahead(std::int64_t seeds) const {
-  const std::int64_t window = features.window_for(seeds, num_workers);
+  FeatureTiers tiers = features;
+  if (partitions.on()) tiers.local_partition = 0;  // its window: few rows of a batch are others'
+  const std::int64_t window = tiers.window_for(seeds, num_workers);
   return partitions.on() ? std::max(window, partitions.concurrency - 1) : window;
 }
 

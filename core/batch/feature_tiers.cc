@@ -26,10 +26,10 @@ FeaturesFrom features_from(const std::string& name) {
 }
 
 void FeatureTiers::validate(bool some_partitions) const {
-  require_valid(
-      !some_partitions || (from == FeaturesFrom::kMemory && local_partition < 0),
-      "where this machine has some partitions, their rows are in memory and others are asked for; take "
-      "features from memory, and leave local_partition out");
+  require_valid(!some_partitions || (from == FeaturesFrom::kMemory && local_partition < 0),
+                "where this machine has some partitions, their rows are in memory and others are asked for; "
+                "take features "
+                "from memory, without a local_partition");
   require_valid(
       row_cache_bytes == 0 || from == FeaturesFrom::kFile || some_partitions,
       "a row cache (row_cache_bytes) holds rows that are read from files, or of other machines; take "

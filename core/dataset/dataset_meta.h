@@ -1,32 +1,7 @@
 // What meta.json says: the manifest of a dataset folder, and the names of the files beside it.
 //
-//   meta.json                                       written last; without it the folder is no dataset
-//   nodes/<type>/new_ids.npy                        [N]    int32|int64   original id -> dataset id
-//   nodes/<type>/original_ids.npy                   [N]    the same      the inverse, of datasets in several
-//   partitions splits/<type>/<split>.npy                       [S]    int64         original ids, in the
-//   imported order edge_splits/<src>__<rel>__<dst>/<split>/pairs.npy   [P, 2] int64     links: {source,
-//   destination}, original ids edge_splits/<...>/<split>/labels.npy            [P]    int64         optional
-//   edge_splits/<...>/<split>/times.npy             [P]    int64         optional
-//   time_bounds/<src>__<rel>__<dst>/<attr>.npy      [B]    int64         what the codes of times count
-//   (time_codes.h) part-0000/edges/<src>__<rel>__<dst>/rows.npy    [n+1]  {offset, original_id}
-//   part-0000/edges/<...>/indices.npy               [e]    int32|int64   source nodes, dataset ids
-//   part-0000/edges/<...>/edge_ids.npy              [e]    int32|int64   positions of the edges in the import
-//   (optional) part-0000/edges/<...>/attrs/<attr>.npy          [e, stride / element]  one row per edge
-//   part-0000/edges/<...>/alias/<attr>.npy          [e, 4|6] uint32      {threshold, alias, their sources}:
-//   weighted draws (alias_table.h) part-0000/edges/<...>/time_order/<attr>.npy     [e]    uint32        the
-//   row's edges by rising time: positions in the row part-0000/edges/<...>/times/<attr>.npy          [e]
-//   int64         their times part-0000/edges/<...>/time_codes/<attr>.npy     [e]    int16         codes of
-//   their times part-0000/edges/<...>/time_indices/<attr>.npy   [e]    int32|int64   their source nodes:
-//   `indices` in that order part-0000/edges/<...>/by_id.npy                 [e]    uint32        the row's
-//   edges by rising original id of the source (optional) part-0000/nodes/<type>/original_ids.npy         [n]
-//   int64         only where no edge type ends at the node type part-0000/nodes/<type>/<attr>.npy [n, stride
-//   / element]  one row per node, padded to the stride part-0000/nodes/<type>/hotness.npy              [n]
-//   float64       expected reads per mini-batch (VIP), falling
-//   part-0000/remote_rows/<type>.npy                [r]    int32|int64   rows of other partitions as this
-//   one's training nodes read them: dataset ids, the hottest first
-//
 // Dataset ids number the nodes of a type in the one order: by partition, inside a partition by falling
-// hotness, ties by smaller original id. docs/formats.md has the table of meta.json.
+// hotness, ties by smaller original id. docs/formats.md has the files and the table of meta.json.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -43,8 +43,14 @@ std::vector<std::int64_t> ids_of(std::span<const Number> rows, std::int64_t firs
 }  // namespace
 
 PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
+  return answer_one(question, Nested::kNo);
+}
+
+PeerBytes PartitionOwner::answer_one(std::span<const std::byte> question, Nested nested) {
   PeerReader in(question, "a question");
   const PeerQuestionHead head = in.record<PeerQuestionHead>();
+  if (nested == Nested::kYes && head.ask != PeerAsk::kDraw)
+    refuse("options before another question than a draw");
   if (head.partition >= static_cast<std::uint32_t>(dataset_.meta().partitions))
     refuse(fmt::format("partition {}", head.partition));
   if (!dataset_.has_partition(static_cast<int>(head.partition)))
@@ -55,6 +61,7 @@ PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
   switch (head.ask) {
     case PeerAsk::kJob:
       keep_job(head.job, read_job(in));
+      if (!in.rest().empty()) return answer_one(in.rest(), Nested::kYes);
       here();
       return bytes;
     case PeerAsk::kDraw:
@@ -80,7 +87,6 @@ PeerBytes PartitionOwner::answer(std::span<const std::byte> question) {
   refuse(fmt::format("number {}", static_cast<std::uint32_t>(head.ask)));
 }
 
-<<<<<<< HEAD
 PartitionOwner::Counts PartitionOwner::counts() const {
   return {.drawn_rows = drawn_rows_,
           .drawn_edges = drawn_edges_,
@@ -90,13 +96,9 @@ PartitionOwner::Counts PartitionOwner::counts() const {
           .edges_looked_up = edges_looked_up_};
 }
 
-void PartitionOwner::keep_job(std::uint64_t job, std::string text) {
-  BatchOptions options = BatchOptions::from_json(text);
-=======
 void PartitionOwner::keep_job(std::uint64_t job, const std::string& told) {
   BatchOptions options = BatchOptions::from_json(told);
   std::string text = options.to_json();  // `told` may be spelled otherwise
->>>>>>> review
   if (options.hash() != job) refuse("options by another hash than theirs");
   auto drawer = std::make_unique<RowDrawer>(dataset_, options);  // what is wrong with them is said now
   const MutexLock lock(mutex_);
@@ -130,14 +132,10 @@ bool PartitionOwner::draw(const PeerQuestionHead& head, PeerReader& in, PeerByte
     }
   }
   if (!drawer) drawer = std::make_unique<RowDrawer>(dataset_, options);
-<<<<<<< HEAD
   const RowDrawer::Drawn drawn = drawer->answer(head.partition, question, out);
   check_size(out.size());
   drawn_rows_ += drawn.rows;
   drawn_edges_ += drawn.edges;
-=======
-  drawer->answer(head.partition, question, out);
->>>>>>> review
   const MutexLock lock(mutex_);
   if (const auto job = jobs_.find(head.job); job != jobs_.end())
     job->second.idle.push_back(std::move(drawer));
@@ -166,14 +164,9 @@ void PartitionOwner::rows(std::uint32_t partition, PeerReader& in, PeerWriter& o
     edges += row.degree;
     check_size(edges * each + asked.size() * 16);  // one by one, so that the sum stays small
   }
-<<<<<<< HEAD
-  const std::size_t source_bytes = element_bytes(csc.index_type), id_bytes = element_bytes(csc.edge_id_type);
-  check_size(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16);
   whole_rows_ += std::ssize(nodes);
   whole_row_edges_ += static_cast<std::int64_t>(edges);
-  out.reserve(edges * (source_bytes + (csc.has_edge_ids ? id_bytes : 0)) + nodes.size() * 16 + 64);
-=======
->>>>>>> review
+  out.reserve(edges * each + nodes.size() * 16 + 64);
   out.record(PeerRowsAnswer{.edges = edges,
                             .source_bytes = static_cast<std::uint8_t>(source_bytes),
                             .edge_id_bytes = static_cast<std::uint8_t>(csc.has_edge_ids ? id_bytes : 0),
@@ -245,15 +238,11 @@ void PartitionOwner::features(std::uint32_t partition, PeerReader& in, PeerWrite
                                             ? ids_of(in.array<std::int64_t>(head.rows), first, count)
                                             : ids_of(in.array<std::uint32_t>(head.rows), first, count);
   in.end();
-<<<<<<< HEAD
   const std::size_t bytes = ids.size() * static_cast<std::size_t>(attr.row_bytes);
   check_size(bytes);
   feature_rows_ += std::ssize(ids);
   out.reserve(bytes);
   gather_rows(attr, ids, out.room(bytes));
-=======
-  gather_rows(attr, ids, out.room(ids.size() * static_cast<std::size_t>(attr.row_bytes)));
->>>>>>> review
 }
 
 }  // namespace hopfeed

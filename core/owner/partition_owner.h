@@ -43,6 +43,8 @@ class PartitionOwner {
     std::vector<std::unique_ptr<RowDrawer>> idle;
     std::uint64_t last_used = 0;
   };
+  enum class Nested { kNo, kYes };
+  PeerBytes answer_one(std::span<const std::byte> question, Nested nested);
   void keep_job(std::uint64_t job, const std::string& told);
   bool draw(const PeerQuestionHead& head, PeerReader& in, PeerBytes& out);
   void rows(std::uint32_t partition, PeerReader& in, PeerWriter& out);

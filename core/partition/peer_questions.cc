@@ -137,7 +137,6 @@ std::string read_job(PeerReader& in) {
   const std::uint64_t size = in.record<std::uint64_t>();
   if (size > kMaxOpenBytes) in.fail(fmt::format("its options have {} bytes", size));
   const std::span<const std::byte> text = in.bytes(size);
-  in.end();
   std::string options(reinterpret_cast<const char*>(text.data()), text.size());
   if (json_depth(options) > kMaxJsonDepth) in.fail("its options are nested too deep");
   return options;

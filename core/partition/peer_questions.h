@@ -1,9 +1,8 @@
 // What machines that have partitions ask each other, as bytes. A question is answered from its owner's
 // partition alone, so owners never wait for each other. docs/protocol.md has every byte.
 //
-//   job        options of batches, by their hash; told once to each owner, and again where it has forgotten
-//   draw       rows of one hop: what they give, of each edge type
-//   rows       whole rows of one edge type
+//   job        options of batches, by their hash; told with the first draw, and again to an owner that knows
+//   none draw       rows of one hop: what they give, of each edge type rows       whole rows of one edge type
 //   edges      which of these pairs are edges
 //   features   rows of an attribute of nodes or edges
 //   degrees    how many edges of a type end at these nodes
@@ -245,7 +244,8 @@ PeerBytes write_question(const PeerQuestionHead& head, const Head& of_kind,
   (out.array(arrays), ...);
   return bytes;
 }
-/// kJob: the options as JSON.
+/// kJob: the options as JSON. The draw that needs them may follow in the same bytes; then its answer is the
+/// answer, so that whichever of a partition's servers is asked knows them.
 PeerBytes write_job(std::uint32_t partition, std::uint64_t job, std::string_view options);
 std::string read_job(PeerReader& in);
 

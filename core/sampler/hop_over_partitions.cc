@@ -111,36 +111,33 @@ PeerDrawQuestion HopOverPartitions::question(const Batch& batch, std::size_t hop
   return question;
 }
 
-void HopOverPartitions::ask(const Batch& batch, std::size_t hop, std::size_t p, int tries) {
-  PartitionPeers& peers = dataset_.require_peers(static_cast<int>(p));
+void HopOverPartitions::ask(const Batch& batch, std::size_t hop, std::size_t p) {
   const auto partition = static_cast<std::uint32_t>(p);
-  if (!told_[p]) {
-    // A partition may have several servers, which are asked in turn: more are told each time.
-    for (int times = 1 << tries; times > 0; --times) {
-      const PeerAnswer answer =
-          peers.wait(peers.ask(static_cast<int>(p), write_job(partition, job_, options_.to_json())));
-      open_answer(*answer, "the answer about options");
-    }
-    told_[p] = true;
-  }
-  asked_[p].ticket = peers.ask(
-      static_cast<int>(p),
-      write_draw({.ask = PeerAsk::kDraw, .partition = partition, .job = job_}, question(batch, hop, p)));
+  PeerBytes bytes;
+  if (!told_[p]) bytes = write_job(partition, job_, options_.to_json());
+  PeerBytes draw =
+      write_draw({.ask = PeerAsk::kDraw, .partition = partition, .job = job_}, question(batch, hop, p));
+  if (told_[p])
+    bytes = std::move(draw);
+  else
+    bytes.insert(bytes.end(), draw.begin(), draw.end());
+  told_[p] = true;
+  asked_[p].ticket = dataset_.require_peers(static_cast<int>(p)).ask(static_cast<int>(p), std::move(bytes));
   asked_[p].under_way = true;
 }
 
+// An owner knows no options where it was started anew, or where another server of the partition was told.
 void HopOverPartitions::take(const Batch& batch, std::size_t hop, std::size_t p) {
-  constexpr int kTries = 5;  // an owner forgets jobs where it is started anew
-  PartitionPeers& peers = dataset_.require_peers(static_cast<int>(p));
+  constexpr int kTries = 3;  // it is told with the question, so a second is rarely needed
   for (int tries = 0;; ++tries) {
     asked_[p].under_way = false;
-    asked_[p].answer = peers.wait(asked_[p].ticket);
+    asked_[p].answer = dataset_.require_peers(static_cast<int>(p)).wait(asked_[p].ticket);
     if (open_answer(*asked_[p].answer, "the answer to a hop").says == PeerSays::kHere) break;
     if (tries == kTries)
       throw Error(ErrorCode::kPeerDied,
                   fmt::format("who has partition {} forgets the batches' options as often as it is told", p));
     told_[p] = false;
-    ask(batch, hop, p, tries + 1);
+    ask(batch, hop, p);
   }
   read(p, *asked_[p].answer);
 }

@@ -1,5 +1,5 @@
 // One hop of the neighbour sampler over partitions of which some lie on other machines. The rows of each are
-// drawn by who has them: one question for each machine and hop, with the rows of all edge types, all under
+// drawn by who has them: one question for each partition and hop, with the rows of all edge types, all under
 // way while own rows are drawn. What comes is put into the order of the frontier, so that local ids come out
 // as on one machine. DistDGL and GLT ask so.
 #pragma once
@@ -63,7 +63,7 @@ class HopOverPartitions {
   void route(const Batch& batch, std::size_t edge_type, Frontier frontier);
   PeerDrawQuestion question(const Batch& batch, std::size_t hop, std::size_t partition) const;
   /// `tries`: how often it was asked in vain.
-  void ask(const Batch& batch, std::size_t hop, std::size_t partition, int tries = 0);
+  void ask(const Batch& batch, std::size_t hop, std::size_t partition);
   void take(const Batch& batch, std::size_t hop, std::size_t partition);
   void read(std::size_t partition, std::span<const std::byte> answer);
   void drop_all() noexcept;

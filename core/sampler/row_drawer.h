@@ -15,17 +15,12 @@ class RowDrawer {
   RowDrawer(const Dataset& dataset, const BatchOptions& options);
   ~RowDrawer();
   /// Appends an answer to `out`. Throws kCorrupt for a question that cannot be, naming what is wrong, and
-<<<<<<< HEAD
-  /// where the graph is damaged; kUnsupported for a partition that is not here.
+  /// where the graph is damaged; kUnsupported for a partition that is not here, kNoSpace for an answer larger
+  /// than kMaxPeerAnswer, before it is made.
   struct Drawn {
     std::int64_t rows = 0, edges = 0;
   };
   Drawn answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out);
-=======
-  /// where the graph is damaged; kUnsupported for a partition that is not here, kNoSpace for an answer larger
-  /// than kMaxPeerAnswer, before it is made.
-  void answer(std::uint32_t partition, const PeerDrawQuestion& question, PeerBytes& out);
->>>>>>> review
 
  private:
   struct Impl;

@@ -23,6 +23,9 @@ struct SplitByPartition {
 /// launchers number them, machine by machine.
 int partition_of_rank(std::int64_t rank, std::int64_t world_size, int num_partitions);
 
+/// Counts of trainers differ by one at most, so epochs may by a batch: who adds up gradients after each ends
+/// its epoch with the shortest, as of a deal with drop_last.
+///
 /// Of `nodes` (original ids) those of one trainer, in their order within each partition. Over all ranks each
 /// comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes than trainers.
 std::vector<std::int64_t> node_split(const Dataset& dataset, int node_type,

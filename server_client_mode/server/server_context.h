@@ -48,7 +48,8 @@ struct ServerContext {
   wire::Offer offer = {};
   bool draining = false;
   std::int64_t clients = 0;    // that are logged in
-  std::int64_t customers = 0;  // of these, who has opened a job, now or before
+  std::int64_t machines = 0;   // beside the clients: connections of machines that ask about partitions
+  std::int64_t customers = 0;  // of the clients, who has opened a job, now or before
   ServerTotals totals = {};
   std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;           // JSON
   std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas = {};  // that were asked for

@@ -161,7 +161,7 @@ asio::awaitable<void> Serving::accept_metrics() {
 void Serving::take(wire::Socket socket) {
   ++context_.totals.connections;
   const std::string peer = wire::peer_of(socket);
-  if (sessions_.size() >= static_cast<std::size_t>(context_.clients) + kStrangers) {
+  if (sessions_.size() >= static_cast<std::size_t>(context_.clients + context_.machines) + kStrangers) {
     ++context_.totals.refused_connections;
     return;
   }

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,7 +13,6 @@
 #include "core/base/limits.h"
 #include "core/dataset/row_gather.h"
 #include "core/sampler/cluster_sampler.h"
-#include "server_client_mode/wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {
@@ -26,7 +22,6 @@ using wire::FrameType;
 
 constexpr std::chrono::milliseconds kForEver{0};  // tick() sees to it
 constexpr std::size_t kDiscardBytes = 64 << 10;
-constexpr std::int64_t kMaxPeerAsks = 64;                                  // under way at a time
 constexpr std::uint64_t kFirstOfSeeds = 64 << 10, kStepOfSeeds = 4 << 20;  // memory for them, as they come
 
 Error too_many_clients(std::int64_t clients) {
@@ -51,7 +46,7 @@ wire::asio::awaitable<void> Session::run() {
     for (;;) {
       // Who asks and does not read waits with its questions.
       if (connection_->queued_frames() > kMaxQueuedAnswers) co_await connection_->flush();
-      if (answering_ >= kMaxPeerAsks) co_await wait_for_answers();
+      co_await wait_for_answers();
       const wire::FrameHeader header = co_await connection_->read_header(kForEver);
       co_await handle(header);
     }
@@ -112,7 +107,7 @@ wire::asio::awaitable<void> Session::log_in() {
 /// Everything is forgotten but blocks that are being sent: their memory is read until then.
 void Session::leave() {
   if (!logged_in_) return;
-  --server_.clients;
+  asked_of_ == nullptr ? --server_.clients : --server_.machines;
   if (has_opened_) --server_.customers;
   for (auto& [number, request] : requests_) {
     if (request.state == Request::State::kWaits) free_block(request);
@@ -261,7 +256,9 @@ wire::asio::awaitable<void> Session::answer_question(const wire::FrameHeader& he
   } else if (header.type == FrameType::kGetPartitions) {
     const auto fingerprint = wire::from_bytes<std::string>(payload);
     understood = true;
+    const bool first = asked_of_ == nullptr;
     asked_of_ = &server_.peers.dataset(fingerprint);
+    if (first) --server_.clients, ++server_.machines;
     connection_->send(FrameType::kPartitions, header.request,
                       wire::to_bytes(PeerAnswers::partitions_of(*asked_of_)));
   } else if (header.type == FrameType::kOpen) {
@@ -396,43 +393,10 @@ wire::asio::awaitable<void> Session::send_clusters(std::uint64_t question, const
   connection_->send(FrameType::kIds, question, std::as_bytes(std::span(ids)));
 }
 
-/// Answers come in any order; the request tells them apart.
-void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
-  if (asked_of_ == nullptr)
-    throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
-  wire::take_checksum(payload, question,
-                      connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
-  ++answering_;
-  server_.peers.answer(
-      *asked_of_, question, std::move(payload),
-      [self = shared_from_this(), question](PeerAnswer answer, const std::optional<Error>& error) {
-        --self->answering_;
-        if (self->answered_) self->answered_->cancel();
-        if (self->connection_->closed()) return;
-        if (error) return self->connection_->send_refusal(FrameType::kRefused, question, *error);
-        const std::span<const std::byte> bytes(*answer);
-        self->connection_->send(FrameType::kAnswer, question, bytes, std::move(answer));
-      });
-}
-
-/// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
-wire::asio::awaitable<void> Session::wait_for_answers() {
-  at_work_ = true;
-  if (!answered_)
-    answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
-  while (answering_ >= kMaxPeerAsks) {
-    boost::system::error_code cancelled;
-    answered_->expires_after(1s);
-    co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));
-  }
-  at_work_ = false;
-  last_life_ = Clock::now();
-}
-
 wire::asio::awaitable<void> Session::send_rows(std::uint64_t question, const wire::GetRows& asked) {
   const Dataset& dataset = *server_.datasets.by_fingerprint(asked.fingerprint).dataset;
   const int type = dataset.meta().node_type(asked.node_type);
-  dataset.require_whole("to hold rows of features");
+  dataset.require_whole("a client that holds rows (--cache)");
   const AttrView attr = dataset.attr(type, asked.attr);
   const std::int64_t rows = dataset.num_nodes(type);
   require_valid(

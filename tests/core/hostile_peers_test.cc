@@ -79,7 +79,7 @@ class Between final : public PartitionPeers {
   Between(std::shared_ptr<PartitionPeers> to, std::vector<std::pair<int, PeerBytes>>* questions,
           Damage* damage)
       : to_(std::move(to)), questions_(questions), damage_(damage) {}
-  Ticket ask(int partition, std::vector<std::byte> question) override {
+  Ticket ask(int partition, PeerBytes question) override {
     if (questions_ != nullptr) questions_->emplace_back(partition, question);
     const Ticket ticket = to_->ask(partition, std::move(question));
     ++open_;

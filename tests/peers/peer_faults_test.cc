@@ -145,6 +145,23 @@ TEST_F(PeerFaults, TwoReplicasThatAreAskedInTurn_BothKnowTheOptions) {
     EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
 }
 
+TEST_F(PeerFaults, TwoReplicasAlone_BothLearnWhatIsAskedOfThem) {
+  ServerProcess first(path(2).string(), with_partition(1)), second(path(2).string(), with_partition(1));
+  PartitionOptions two = machine(0, {first.address().to_text(), second.address().to_text()});
+  two.replicas = 2;
+  for (const std::int64_t workers : {0, 2}) {
+    LoaderOptions o = options_of(two);
+    o.execution.num_workers = workers;
+    o.batch.fanouts = {3, 2};  // nobody was told of these before
+    o.seed = static_cast<std::uint64_t>(workers);
+    Loader loader(o);
+    LoaderOptions one = options();
+    one.batch = o.batch;
+    one.seed = o.seed;
+    EXPECT_EQ(epoch_of(loader, 0), expected(one)) << workers << " workers";
+  }
+}
+
 TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
   ServerProcess other(path(2).string(), with_partition(1));
   const testing::ProxyOptions networks[] = {

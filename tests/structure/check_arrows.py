@@ -18,7 +18,7 @@ ARROWS = {
     "channel": {"core"},
     "partition_tool": {"core", "cache"},
     "server_client_mode/wire": {"core"},
-    "peers": {"core", "cache", "server_client_mode/wire"},
+    "peers": {"core", "server_client_mode/wire"},
     "worker_mode": {"core", "gpu", "cache", "channel", "peers"},
     "server_client_mode/server": {"core", "gpu", "cache", "channel", "peers", "worker_mode", "server_client_mode/wire"},
     "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},

@@ -14,6 +14,8 @@
 namespace hopfeed {
 namespace {
 
+constexpr const char* kSystemCa = "system";
+
 std::vector<int> parse_partitions(const std::string& text) {
   std::vector<int> list;
   for (const std::string& name : parse_names(text, "partitions")) {
@@ -44,10 +46,14 @@ void PartitionArguments::add(CommandLine& line) {
   line.option("--peer-deadline", deadline_,
               "Seconds after which a question that no server has answered is an error",
               {.min = 1, .max = kMaxDeadlineMs / 1000});
+  line.option("--peer-connect-timeout", connect_timeout_,
+              "Seconds that all of them have to answer at the start",
+              {.min = 1, .max = kMaxDeadlineMs / 1000});
   line.option("--peer-token-file", token_file_,
               "The token that these servers want is in this file; default: that of HOPFEED_TOKEN, else none");
   line.option("--peer-ca", options_.tls_ca,
-              "They talk TLS, and their certificates are signed by this one (PEM)");
+              "They talk TLS: file with the authority of their certificates, or 'system' for those that this "
+              "machine trusts");
   line.option("--peer-cert", options_.tls_cert, "Certificate of this machine, where they want one");
   line.option("--peer-key", options_.tls_key, "Its key");
 }
@@ -60,6 +66,10 @@ PartitionOptions PartitionArguments::take() const {
     options.token = peer_token(token_file_);
   }
   options.tls = !options.tls_ca.empty();
+  if (options.tls_ca == kSystemCa) options.tls_ca = {};
+  require_valid(options.tls || options.tls_cert.empty(),
+                fmt::format("--peer-cert is of TLS; give --peer-ca too (a file, or '{}')", kSystemCa));
+  options.connect_timeout = std::chrono::seconds(connect_timeout_);
   options.deadline = std::chrono::seconds(deadline_);
   return options;
 }

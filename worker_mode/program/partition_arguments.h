@@ -17,7 +17,7 @@ class PartitionArguments {
 
  private:
   std::string own_, peers_, token_file_;
-  std::int64_t deadline_ = 60;  // seconds
+  std::int64_t deadline_ = 60, connect_timeout_ = 30;  // seconds
   PartitionOptions options_;
 };
 

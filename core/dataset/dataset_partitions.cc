@@ -1,0 +1,75 @@
+// See dataset.h: which partitions of it are on this machine, and who answers for the others.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/dataset/dataset.h"
+
+namespace hopfeed {
+
+void Dataset::choose_partitions() {
+  const auto count = static_cast<std::size_t>(meta_.partitions);
+  here_.assign(count, true);
+  if (!options_.some_partitions) {
+    std::error_code unknown;
+    for (int p = 0; p < meta_.partitions; ++p)
+      if (meta_.partitions > 1 && !std::filesystem::exists(folder_ / part_folder(p), unknown))
+        throw Error(
+            ErrorCode::kNotFound,
+            fmt::format(
+                "{} of {} is not on this machine: name the machines that serve the partitions that are "
+                "not (peers), or push it here (hopfeed-partition push)",
+                part_folder(p), folder_.string()));
+    return;
+  }
+  here_.assign(count, false);
+  for (const int p : options_.partitions) {
+    if (p < 0 || p >= meta_.partitions)
+      throw Error(ErrorCode::kInvalid, fmt::format("there is no partition {}: {} has {}, from 0 to {}", p,
+                                                   folder_.string(), count, count - 1));
+    here_[static_cast<std::size_t>(p)] = true;
+  }
+  std::error_code error;
+  if (options_.partitions.empty())
+    for (int p = 0; p < meta_.partitions; ++p)
+      here_[static_cast<std::size_t>(p)] = std::filesystem::is_directory(folder_ / part_folder(p), error);
+  if (std::ranges::count(here_, 1) == 0)
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{} has no folder of a partition ({}); push one there (hopfeed-partition push)",
+                            folder_.string(), part_folder(0)));
+  whole_ = std::ranges::count(here_, 0) == 0;
+  if (!whole_ && !meta_.has_original_ids())
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} was cut by an earlier release, without the original ids of all nodes that a "
+                            "machine with some of its partitions needs; cut it again (hopfeed-partition "
+                            "partition)",
+                            folder_.string()));
+}
+
+std::vector<int> Dataset::partitions() const {
+  std::vector<int> list;
+  for (int p = 0; p < meta_.partitions; ++p)
+    if (has_partition(p)) list.push_back(p);
+  return list;
+}
+
+void Dataset::require_whole(const std::string& what) const {
+  if (whole_) return;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{} reads the whole graph, and {} of {} partitions are on this machine; do it where "
+                  "all are",
+                  what, std::ranges::count(here_, 1), meta_.partitions));
+}
+
+PartitionPeers& Dataset::require_peers(int partition) const {
+  if (peers_) return *peers_;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("partition {} of {} is not on this machine, and nobody is named who has it; name the "
+                  "machines that serve the others (peers)",
+                  partition, folder_.string()));
+}
+
+}  // namespace hopfeed

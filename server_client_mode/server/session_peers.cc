@@ -1,0 +1,55 @@
+// See session.h. Its answers to a machine that has other partitions.
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <utility>
+
+#include "server_client_mode/server/session.h"
+#include "server_client_mode/wire/checked_bytes.h"
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::FrameType;
+
+constexpr std::int64_t kMaxPeerAsks = 64;  // under way at a time
+
+}  // namespace
+
+/// Answers come in any order; the request tells them apart.
+void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
+  if (asked_of_ == nullptr)
+    throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
+  wire::take_checksum(payload, question,
+                      connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
+  ++answering_;
+  server_.peers.answer(
+      *asked_of_, question, std::move(payload),
+      [self = shared_from_this(), question](PeerAnswer answer, const std::optional<Error>& error) {
+        --self->answering_;
+        if (self->answered_) self->answered_->cancel();
+        if (self->connection_->closed()) return;
+        if (error) return self->connection_->send_refusal(FrameType::kRefused, question, *error);
+        const std::span<const std::byte> bytes(*answer);
+        self->connection_->send(FrameType::kAnswer, question, bytes, std::move(answer));
+      });
+}
+
+/// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
+wire::asio::awaitable<void> Session::wait_for_answers() {
+  if (answering_ < kMaxPeerAsks) co_return;
+  at_work_ = true;
+  if (!answered_)
+    answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
+  while (answering_ >= kMaxPeerAsks) {
+    boost::system::error_code cancelled;
+    answered_->expires_after(1s);
+    co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));
+  }
+  at_work_ = false;
+  last_life_ = Clock::now();
+}
+
+}  // namespace hopfeed
