@@ -51,7 +51,7 @@ wire::asio::awaitable<void> Session::run() {
     for (;;) {
       // Who asks and does not read waits with its questions.
       if (connection_->queued_frames() > kMaxQueuedAnswers) co_await connection_->flush();
-      if (answering_ >= kMaxPeerAsks) co_await wait_for_answers();
+      if (asks_too_much()) co_await wait_for_answers();
       const wire::FrameHeader header = co_await connection_->read_header(kForEver);
       co_await handle(header);
     }
@@ -402,11 +402,14 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
     throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
   wire::take_checksum(payload, question,
                       connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
+  const std::uint64_t bytes = payload.size();
   ++answering_;
+  asked_bytes_ += bytes;
   server_.peers.answer(*asked_of_, question, std::move(payload),
-                       [self = shared_from_this(), question](std::shared_ptr<const wire::Bytes> answer,
-                                                             const std::optional<Error>& error) {
+                       [self = shared_from_this(), question, bytes](std::shared_ptr<const wire::Bytes> answer,
+                                                                    const std::optional<Error>& error) {
                          --self->answering_;
+                         self->asked_bytes_ -= bytes;
                          if (self->answered_) self->answered_->cancel();
                          if (self->connection_->closed()) return;
                          if (error)
@@ -415,12 +418,15 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
                        });
 }
 
+/// Small questions by their number, large ones by their bytes.
+bool Session::asks_too_much() const { return answering_ >= kMaxPeerAsks || asked_bytes_ >= kMaxPeerQuestion; }
+
 /// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
 wire::asio::awaitable<void> Session::wait_for_answers() {
   at_work_ = true;
   if (!answered_)
     answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
-  while (answering_ >= kMaxPeerAsks) {
+  while (asks_too_much()) {
     boost::system::error_code cancelled;
     answered_->expires_after(1s);
     co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));
