@@ -54,7 +54,9 @@ class Loader(EpochIterable[Batch]):
     ``max_worker_restarts``, ``check_finite``, ``features_from``, ``row_cache_bytes``, ``window``, ``graph_mode``,
     ``gpu_device``, ``pin_slots``, ``device_batches``, ``gpu_cache`` (rows held on the GPU); of servers ``token_file``, ``tls``, ``tls_ca``, ``tls_cert``,
     ``tls_key``, ``cache`` (rows held here: ``"0.2"``, ``"4G"``, ``"auto"``), ``connect_all``, ``batches_ahead``,
-    ``connect_timeout``, ``reconnect_deadline``.
+    ``connect_timeout``, ``reconnect_deadline``; where this machine has some partitions of the dataset ``peers`` (who
+    serves the others), ``partitions``, ``replicas``, ``worker_concurrency``, ``peer_deadline``,
+    ``peer_connect_timeout``, ``peer_token_file``, ``peer_ca``, ``peer_cert``, ``peer_key``.
 
     Raises:
         InvalidError: an argument that cannot be; the message names it.

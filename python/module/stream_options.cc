@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "core/program/parse_option.h"
+#include "peers/open_partitions.h"
 #include "python/module/given_options.h"
 #include "server_client_mode/wire/address.h"
 #include "server_client_mode/wire/security.h"
@@ -130,6 +131,24 @@ void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
   }
 }
 
+/// Of a machine that has some partitions of the dataset.
+void take_partitions(GivenOptions& given, PartitionOptions& partitions) {
+  given.take("partitions", partitions.own, kWholes);
+  given.take("peers", partitions.peers,
+             "a list of addresses: HOST:PORT of the servers that have the other partitions");
+  given.take("replicas", partitions.replicas, kWhole);
+  given.take("worker_concurrency", partitions.concurrency, kWhole);
+  take_seconds(given, "peer_deadline", partitions.deadline);
+  take_seconds(given, "peer_connect_timeout", partitions.connect_timeout);
+  std::string token_file;
+  given.take("peer_token_file", token_file, "a path");
+  if (partitions.on()) partitions.token = peer_token(token_file);
+  given.take("peer_ca", partitions.tls_ca, "a path");
+  given.take("peer_cert", partitions.tls_cert, "a path");
+  given.take("peer_key", partitions.tls_key, "a path");
+  partitions.tls = !partitions.tls_ca.empty();
+}
+
 void take_execution(GivenOptions& given, ExecutionOptions& execution) {
   given.take("num_workers", execution.num_workers, kWhole);
   // Without workers the channel would have two slots, and a loop holds two batches while it asks for a third.
@@ -149,6 +168,7 @@ void take_execution(GivenOptions& given, ExecutionOptions& execution) {
   given.take("window", execution.features.window, kWhole);
   given.take("local_partition", execution.features.local_partition, kWhole);
   take_gpu(given, execution);
+  take_partitions(given, execution.partitions);
 }
 
 RemoteOptions take_servers(GivenOptions& given) {

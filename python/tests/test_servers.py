@@ -112,3 +112,22 @@ def test_digests_are_those_of_the_cpp_programs(small: Path) -> None:
     with hopfeed.Loader(small, num_workers=2, **(ARGUMENTS | {"edge_ids": False})) as loader:
         got = [(*map(str, batch.key), f"{batch.digest():016x}") for batch in loader]
     assert got == [(*line[:3], line[-1]) for line in lines] and len(got) == 25
+
+
+def test_partitions_on_two_machines_give_the_bytes_of_one(small: Path, tmp_path: Path) -> None:
+    with hopfeed.Loader(small, num_workers=2, **ARGUMENTS) as one:
+        expected = digests(one)
+    cut = tmp_path / "cut"
+    subprocess.run([program("hopfeed-partition"), "partition", small, cut, "--parts", "2"], check=True, capture_output=True)
+    address = f"unix:{tmp_path}/socket"
+    command = [program("hopfeed-server"), "--data", cut, "--partitions", "1", "--listen", address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline().startswith("listening")
+        try:
+            for workers in (0, 2):
+                with hopfeed.Loader(cut, partitions=[0], peers=[address], num_workers=workers, **ARGUMENTS) as machine:
+                    assert digests(machine) == expected
+        finally:
+            process.kill()
+    with pytest.raises(hopfeed.HopfeedError, match="nobody serves partition 1"):
+        hopfeed.Loader(cut, partitions=[0], peers=[address], peer_connect_timeout=0.3, **ARGUMENTS)

@@ -95,6 +95,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of machines that have other partitions.
   void answer_peer(std::uint64_t question, wire::Bytes payload);
   wire::asio::awaitable<void> wait_for_answers();
+  bool asks_too_much() const;
   void count_as_customer();
   void close_job(std::uint32_t number);
   // Batches.
@@ -123,6 +124,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::int64_t batches_ = 0, waits_ = 0;
   const ServedDataset* asked_of_ = nullptr;              // the dataset of its questions about partitions
   std::int64_t answering_ = 0;                           // of these, under way
+  std::uint64_t asked_bytes_ = 0;                        // of their bytes
   std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/limits.h"
 #include "server_client_mode/server/session.h"
 #include "server_client_mode/wire/checked_bytes.h"
 
@@ -24,26 +25,32 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
     throw Error(ErrorCode::kInvalid, "an ASK frame before GET_PARTITIONS has said of which dataset");
   wire::take_checksum(payload, question,
                       connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
+  const std::uint64_t bytes = payload.size();
   ++answering_;
+  asked_bytes_ += bytes;
   server_.peers.answer(
       *asked_of_, question, std::move(payload),
-      [self = shared_from_this(), question](PeerAnswer answer, const std::optional<Error>& error) {
+      [self = shared_from_this(), question, bytes](PeerAnswer answer, const std::optional<Error>& error) {
         --self->answering_;
+        self->asked_bytes_ -= bytes;
         if (self->answered_) self->answered_->cancel();
         if (self->connection_->closed()) return;
         if (error) return self->connection_->send_refusal(FrameType::kRefused, question, *error);
-        const std::span<const std::byte> bytes(*answer);
-        self->connection_->send(FrameType::kAnswer, question, bytes, std::move(answer));
+        const std::span<const std::byte> all(*answer);
+        self->connection_->send(FrameType::kAnswer, question, all, std::move(answer));
       });
 }
 
+/// Small questions by their number, large ones by their bytes.
+bool Session::asks_too_much() const { return answering_ >= kMaxPeerAsks || asked_bytes_ >= kMaxPeerQuestion; }
+
 /// Who asks faster than it is answered waits, and is not taken for dead meanwhile.
 wire::asio::awaitable<void> Session::wait_for_answers() {
-  if (answering_ < kMaxPeerAsks) co_return;
+  if (!asks_too_much()) co_return;
   at_work_ = true;
   if (!answered_)
     answered_ = std::make_unique<boost::asio::steady_timer>(co_await wire::asio::this_coro::executor);
-  while (answering_ >= kMaxPeerAsks) {
+  while (asks_too_much()) {
     boost::system::error_code cancelled;
     answered_->expires_after(1s);
     co_await answered_->async_wait(wire::asio::redirect_error(wire::asio::use_awaitable, cancelled));

@@ -87,11 +87,11 @@ TEST_F(PeerFaults, ServerDiesWhileItAnswers_TheBytesStay) {
   setenv("HOPFEED_FAIL", "server.answer=kill@20", 1);
   ServerProcess other(path(2).string(), with_partition(1));
   unsetenv("HOPFEED_FAIL");
+  Loader loader(options_of(machine(0, {other.address().to_text()})));
   std::thread again([&] {
     other.wait(60s);
     other.restart();
   });
-  Loader loader(options_of(machine(0, {other.address().to_text()})));
   for (int epoch = 0; epoch < 2; ++epoch)
     EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
   again.join();
