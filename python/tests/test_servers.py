@@ -129,5 +129,5 @@ def test_partitions_on_two_machines_give_the_bytes_of_one(small: Path, tmp_path:
                     assert digests(machine) == expected
         finally:
             process.kill()
-    with pytest.raises(hopfeed.HopfeedError, match="nobody serves partition 1"):
+    with pytest.raises(hopfeed.Error, match="nobody serves partition 1"):
         hopfeed.Loader(cut, partitions=[0], peers=[address], peer_connect_timeout=0.3, **ARGUMENTS)
