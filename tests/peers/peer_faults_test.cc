@@ -198,6 +198,23 @@ TEST_F(PeerFaults, ConnectionsCutAndStalledAtRandom_TheBytesStay) {
   EXPECT_GE(proxy.connections(), 6);
 }
 
+// Both ends stay open, and nothing comes any more: signs of life tell.
+TEST_F(PeerFaults, ConnectionGoesSilent_IsLeftAndTheQuestionAskedAnew) {
+  ServerProcess other(path(2).string(), with_partition(1));
+  Proxy proxy(other.address());
+  LoaderOptions o = options_of(machine(0, {proxy.address().to_text()}));
+  o.execution.num_workers = 1;
+  Loader loader(o);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(epoch_of(loader, 0,
+                     [&](std::size_t batches) {
+                       if (batches == 2) proxy.freeze_to_client();
+                     }),
+            expected(options()));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 40s);
+  EXPECT_GE(proxy.connections(), 3) << "the loader's, the worker's, and that after the silence";
+}
+
 TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   ServerProcess second(path(2).string(), with_partition(1));
   const std::string address = second.address().to_text();

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/batch/batch_options.h"
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
 #include "server_client_mode/client/remote_loader.h"
@@ -21,6 +22,7 @@
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/worker_mode/oracle.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed::soak {
 namespace {
@@ -33,10 +35,13 @@ constexpr std::int64_t kEpochs = 12;  // of which the oracle knows the batches
 class ServerProcess {
  public:
   explicit ServerProcess(std::string data) : data_(std::move(data)) { start(); }
+  /// Of the next start.
+  void set_options(std::vector<std::string> more) { more_ = std::move(more); }
   void start() {
-    process_ = std::make_unique<testing::BackgroundProgram>(
-        std::vector<std::string>{testing::program("hopfeed-server"), "--data", data_, "--listen",
-                                 "127.0.0.1:" + std::to_string(port_), "--num-workers", "2"});
+    std::vector<std::string> command{testing::program("hopfeed-server"),   "--data",        data_, "--listen",
+                                     "127.0.0.1:" + std::to_string(port_), "--num-workers", "2"};
+    command.insert(command.end(), more_.begin(), more_.end());
+    process_ = std::make_unique<testing::BackgroundProgram>(command);
     const std::string said = process_->read_line();
     const std::size_t colon = said.rfind(':');
     require(colon != std::string::npos, "hopfeed-server said '" + said + "' in place of its port");
@@ -62,6 +67,7 @@ class ServerProcess {
 
  private:
   const std::string data_;
+  std::vector<std::string> more_;
   int port_ = 0;
   std::unique_ptr<testing::BackgroundProgram> process_;
 };
@@ -71,7 +77,8 @@ class ServerSoak {
   explicit ServerSoak(const ServerSoakOptions& options) : options_(options), random_(options.seed) {
     const testing::TinyGraph graph =
         testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 9, .num_train = 230});
-    testing::write_tiny_dataset(data(), graph, testing::random_cut(graph, 2, 5));
+    testing::write_tiny_dataset(data(), graph,
+                                testing::random_cut(graph, options.machines ? options.servers : 2, 5));
     loader_.dataset = data();
     loader_.batch.fanouts = {8, 8};
     loader_.deal.batch_size = 16;
@@ -90,6 +97,7 @@ class ServerSoak {
         proxies_.push_back(std::make_unique<testing::Proxy>(
             servers_.back()->address(), testing::ProxyOptions{.seed = options_.seed + i}));
       }
+      if (options_.machines) part_servers();
       std::vector<std::thread> clients;
       for (int i = 0; i < options_.clients; ++i)
         clients.emplace_back([this, i] { guarded([&] { consume(i); }); });
@@ -109,6 +117,7 @@ class ServerSoak {
     return {{"seed", options_.seed},
             {"servers", options_.servers},
             {"clients", options_.clients},
+            {"machines", options_.machines},
             {"faults", faults_},
             {"batches", batches_.load()},
             {"epochs", epochs_.load()},
@@ -134,7 +143,33 @@ class ServerSoak {
     done_ = true;
   }
 
+  /// They know each other by the proxies, which exist now.
+  void part_servers() {
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      servers_[i]->kill();
+      servers_[i]->set_options({"--partitions", std::to_string(i), "--peers", peers()});
+      servers_[i]->start();
+    }
+  }
+  std::string peers() const {
+    std::string list;
+    for (const std::unique_ptr<testing::Proxy>& proxy : proxies_)
+      list += (list.empty() ? "" : ",") + proxy->address().to_text();
+    return list;
+  }
+
   // ---- clients
+
+  /// Over the servers, or with workers beside a partition.
+  std::unique_ptr<BatchStream> open(int client) const {
+    if (!options_.machines || client % 2 == 0) return std::make_unique<RemoteLoader>(remote(client), loader_);
+    LoaderOptions options = loader_;
+    options.execution.num_workers = 1;
+    options.execution.partitions.own = {client / 2 % options_.servers};
+    options.execution.partitions.peers = parse_names(peers(), "peers");
+    options.execution.partitions.connect_timeout = 60s;
+    return std::make_unique<Loader>(options);
+  }
 
   RemoteOptions remote(int client) const {
     RemoteOptions remote;
@@ -147,13 +182,13 @@ class ServerSoak {
   void consume(int client) {
     std::mt19937_64 random(options_.seed + 1 + static_cast<std::uint64_t>(client));
     while (!done_) {  // a client that comes and goes
-      RemoteLoader loader(remote(client), loader_);
+      const std::unique_ptr<BatchStream> stream = open(client);
       for (int epochs = static_cast<int>(1 + random() % 50); epochs > 0 && !done_; --epochs)
-        consume_epoch(loader, random);
+        consume_epoch(*stream, random);
     }
   }
 
-  void consume_epoch(RemoteLoader& loader, std::mt19937_64& random) {
+  void consume_epoch(BatchStream& loader, std::mt19937_64& random) {
     const auto epoch = static_cast<std::int64_t>(random() % kEpochs);
     const std::vector<std::string>& want = oracle_[static_cast<std::size_t>(epoch)];
     const std::size_t first = random() % 4 == 0 ? random() % want.size() : 0;  // a resumed epoch
@@ -269,9 +304,22 @@ class ServerSoak {
     std::string servers;
     for (const std::unique_ptr<ServerProcess>& server : servers_)
       servers += (servers.empty() ? "" : ",") + server->address().to_text();
-    testing::BackgroundProgram client({testing::program("hopfeed-sample"), "--servers", servers, "--fanouts",
-                                       "8,8", "--batch-size", "16", "--seed", "11", "--channel-size", "1M",
-                                       "--epochs", std::to_string(kEpochs)});
+    std::vector<std::string> command{testing::program("hopfeed-sample"),
+                                     "--fanouts",
+                                     "8,8",
+                                     "--batch-size",
+                                     "16",
+                                     "--seed",
+                                     "11",
+                                     "--channel-size",
+                                     "1M",
+                                     "--epochs",
+                                     std::to_string(kEpochs)};
+    if (options_.machines && random_() % 2 == 0)
+      command.insert(command.end(), {data(), "--partitions", "0", "--peers", peers()});
+    else
+      command.insert(command.end(), {"--servers", servers});
+    testing::BackgroundProgram client(command);
     sleep(random_() % 300);
     client.signal(SIGKILL);
     std::string want;

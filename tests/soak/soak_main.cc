@@ -302,6 +302,9 @@ int main(int argc, char** argv) {
               "Soak that many servers in place of workers: killed, stopped, drained, cut off, with clients "
               "that come and go",
               {.min = 1, .max = 16});
+  line.flag("--machines", servers.machines,
+            "With --servers: each has a partition of the graph and asks the others; half of the clients are "
+            "trainers beside one");
   line.option("--clients", servers.clients, "With --servers: clients", {.min = 1, .max = 64});
   line.option("--seconds", servers.seconds, "With --servers: how long", {.positive = true});
   line.option("--json", arguments.json, "Write the report to this file too", {.output = true});
