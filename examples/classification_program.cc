@@ -110,6 +110,7 @@ nlohmann::json options_json(const ClassificationArguments& a, const TrainingOpti
                          {"precision", to_string(t.precision)},
                          {"deterministic", t.deterministic},
                          {"checkpoint_every", t.checkpoint_every}};
+  if (t.local_seeds) json["deal"] = "local";
   if (!t.loader.batch.edge_fanouts.empty()) json["edge_fanouts"] = t.loader.batch.edge_fanouts;
   return json;
 }
@@ -133,6 +134,11 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   a.from_line.add_graph_mode(line);
   a.from_line.add_gpu_cache(line);
   a.from_line.add_partitions(line);
+  line.option("--deal", a.deal,
+              "Who trains on which seeds: even, each trainer a share of each round, or local, the seeds of "
+              "the partition "
+              "that it is beside (--data), so that fewer rows come from other machines",
+              {.one_of = {"even", "local"}});
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
@@ -152,6 +158,7 @@ void take_options(ClassificationArguments& a) {
   a.servers.check(a.training.loader.dataset);
   a.from_line.take();
   a.training.loader.batch.validate();
+  a.training.local_seeds = a.deal == "local";
   if (a.servers.remote()) a.training.streams = a.servers.streams(a.training.loader.dataset);
 }
 

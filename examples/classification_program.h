@@ -16,6 +16,7 @@ struct ClassificationArguments {
   TrainingOptions training = {};
   LoaderArguments from_line{training.loader};
   ServerArguments servers{"--data"};
+  std::string deal = "even";
   ProcessArguments process;
   std::string trace;
 };

@@ -7,7 +7,7 @@
 
 namespace hopfeed {
 
-DistGraph::DistGraph(const std::filesystem::path& folder, const PartitionOptions& options)
+DistGraph::DistGraph(const std::filesystem::path& folder, const PeerOptions& options)
     : dataset_(open_partitions(folder, options, PeersAt::kKnown)) {}
 
 std::int64_t DistGraph::num_edges(int edge_type) const {

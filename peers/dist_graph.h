@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {
@@ -18,7 +18,7 @@ class DistGraph {
  public:
   /// A folder with some partitions, or with all where `options` names no others. Throws what Dataset throws,
   /// and where a partition has no server (PeerNetwork::wait_until_known).
-  explicit DistGraph(const std::filesystem::path& folder, const PartitionOptions& options = {});
+  explicit DistGraph(const std::filesystem::path& folder, const PeerOptions& options = {});
 
   const DatasetMeta& meta() const { return dataset_->meta(); }
   const Dataset& dataset() const { return *dataset_; }

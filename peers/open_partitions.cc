@@ -6,7 +6,7 @@
 
 namespace hopfeed {
 
-std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PartitionOptions& options,
+std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
                                          PeersAt when, HugePages huge_pages) {
   options.validate();
   auto dataset = std::make_unique<Dataset>(

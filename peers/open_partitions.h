@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/huge_pages.h"
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {
@@ -15,7 +15,7 @@ namespace hopfeed {
 enum class PeersAt { kKnown, kSoon };
 
 /// Throws what Dataset and PeerNetwork throw.
-std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PartitionOptions& options,
+std::unique_ptr<Dataset> open_partitions(const std::filesystem::path& folder, const PeerOptions& options,
                                          PeersAt when, HugePages huge_pages = HugePages::kAuto);
 
 /// The token of a file, or of HOPFEED_TOKEN where `file` is empty; empty where neither is. Throws kInvalid,

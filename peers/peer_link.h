@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/dataset/partition_peers.h"
 #include "server_client_mode/wire/connection.h"
 

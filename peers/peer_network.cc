@@ -41,7 +41,7 @@ std::string name_of_this_process() {
   return fmt::format("{}/{} peer", host[0] == '\0' ? "machine" : host.data(), getpid()).substr(0, 48);
 }
 
-PeerCaller caller_of(const DatasetMeta& meta, const PartitionOptions& options) {
+PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options) {
   return {.fingerprint = meta.fingerprint,
           .manifest = manifest_hash(meta),
           .num_partitions = meta.partitions,
@@ -67,7 +67,7 @@ struct PeerNetwork::Impl {
     bool done() const { return answer || error; }
   };
 
-  const PartitionOptions options;
+  const PeerOptions options;
   const PeerCaller caller;
   const std::vector<int> own;
   const std::size_t num_partitions;
@@ -90,7 +90,7 @@ struct PeerNetwork::Impl {
   bool stopping = false;
   std::thread thread;
 
-  Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PartitionOptions& given)
+  Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given)
       : options(given),
         caller(caller_of(meta, given)),
         own(std::move(own_partitions)),
@@ -276,7 +276,7 @@ struct PeerNetwork::Impl {
   }
 };
 
-PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PartitionOptions& options)
+PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options)
     : impl_(std::make_unique<Impl>(meta, std::move(own), options)) {}
 PeerNetwork::~PeerNetwork() = default;
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/partition_peers.h"
 
@@ -20,7 +20,7 @@ class PeerNetwork final : public PartitionPeers {
  public:
   /// Begins to connect; `own` are the partitions on this machine. Throws kInvalid for addresses and files
   /// that cannot be.
-  PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PartitionOptions& options);
+  PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options);
   /// Nobody waits for an answer any more.
   ~PeerNetwork() override;
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMostBytes = 256;
 
 }  // namespace
 
-void share_peers(World& world, PartitionOptions& options) {
+void share_peers(World& world, PeerOptions& options) {
   const bool mine = options.peers.size() == 1 && options.peers.front().starts_with(kByStore);
   std::array<char, kMostBytes> text{};
   if (mine) {

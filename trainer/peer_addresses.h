@@ -1,7 +1,7 @@
 // Machines that have partitions, made known by the trainers to each other: none has to be named in advance,
 // nor again where a machine comes back at another address.
 #pragma once
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "trainer/world.h"
 
 namespace hopfeed {
@@ -9,6 +9,6 @@ namespace hopfeed {
 /// `peers` of "c10d=HOST:PORT" is the address of this machine's own server; all trainers call this, and
 /// `peers` becomes those of all machines, in the order of ranks. Other `peers` stay. Throws kInvalid where
 /// only some trainers say so, or an address is too long.
-void share_peers(World& world, PartitionOptions& options);
+void share_peers(World& world, PeerOptions& options);
 
 }  // namespace hopfeed

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/seeds/node_set.h"
+#include "core/seeds/split_by_partition.h"
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
@@ -51,6 +52,11 @@ void check(const TrainingOptions& options) {
   require(options.checkpoint_every >= 0, "checkpoint-every", options.checkpoint_every,
           "0 (after each epoch) or a number of steps");
   check_sampling(options.loader.batch);
+  if (options.local_seeds && options.streams)
+    throw Error(ErrorCode::kInvalid,
+                "seeds of the partition that a trainer is beside are of a dataset folder (--data), and "
+                "servers are named; "
+                "deal them evenly");
 }
 
 LoaderOptions loader_options(const TrainingOptions& options, const World& world, const std::string& split) {
@@ -60,6 +66,20 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
   loader.deal.rank = world.rank();
   loader.deal.world_size = world.size();
   if (options.trace != nullptr) loader.observer = options.trace->observer(options.name + " " + split);
+  return loader;
+}
+
+/// Of its own seeds, as a world of one.
+LoaderOptions train_loader_options(const TrainingOptions& options, const World& world) {
+  LoaderOptions loader = loader_options(options, world, options.train_split);
+  if (!options.local_seeds) return loader;
+  const Dataset dataset(loader.dataset, {.some_partitions = true});
+  const int type = seed_node_type(dataset.meta(), loader.node_type);
+  const std::vector<std::int64_t> given = loader.seeds.value_or(std::vector<std::int64_t>());
+  loader.seeds = node_split(dataset, type, loader.seeds ? given : dataset.split(type, loader.split),
+                            {.rank = world.rank(), .world_size = world.size(), .same_count = true});
+  loader.deal.rank = 0;
+  loader.deal.world_size = 1;
   return loader;
 }
 
@@ -84,13 +104,19 @@ int seed_type(const TrainingOptions& options, const DatasetMeta& dataset) {
 }
 
 /// What decides the result. Epochs, workers and ranks may change between a run and the one that goes on.
-Settings settings_of(const TrainingOptions& options, const BatchStream& stream) {
+Settings settings_of(const TrainingOptions& options, const BatchStream& stream, std::int64_t trainers) {
   Settings settings = settings_of(stream);
   settings.insert({{"valid split", options.valid_split},
                    {"hidden", to_text(options.hidden)},
                    {"dropout", to_text(options.dropout)},
                    {"lr", to_text(options.lr)},
                    {"weight-decay", to_text(options.weight_decay)}});
+  if (options.local_seeds) {  // each trainer's are others
+    for (auto& [name, value] : settings)
+      if (name.ends_with("sha256") && name.starts_with("seeds"))
+        value = "of the partition that a trainer is beside";
+    settings["trainers"] = std::to_string(trainers);
+  }
   if (options.precision != Precision::kFloat32) settings["precision"] = to_string(options.precision);
   return settings;
 }
@@ -119,8 +145,9 @@ std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const NodeClassi
   return groups;
 }
 
-EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream& stream) {
-  return {.settings = settings_of(options, stream),
+EpochLoopOptions loop_options(const TrainingOptions& options, const BatchStream& stream,
+                              std::int64_t trainers) {
+  return {.settings = settings_of(options, stream, trainers),
           .epochs = options.epochs,
           .checkpoint_every = options.checkpoint_every,
           .seed = options.seed,
@@ -144,8 +171,8 @@ class NodeTraining final : public TrainingTask {
         model_(make_model(options, streams_->meta())),
         adam_(parameter_groups(*model_, streams_->meta().node_types.size(),
                                torch::optim::AdamOptions(options.lr).weight_decay(options.weight_decay))),
-        stream_(streams_->open(loader_options(options, world, options.train_split))),
-        loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_) {
+        stream_(streams_->open(train_loader_options(options, world))),
+        loop_(world, loop_options(options, *stream_, world.size()), callbacks, *stream_, *model_, adam_) {
     const DatasetMeta& meta = streams_->meta();
     if (meta.node_types[seed_type(options, meta)].splits.contains(options.valid_split))
       valid_stream_ = streams_->open(valid_loader_options(options, world));

@@ -23,6 +23,10 @@ struct TrainingOptions {
   LoaderOptions
       loader;  // dataset, fanouts, batch size, workers; rank, world size and splits are filled in here
   std::shared_ptr<const StreamSource> streams = nullptr;  // null: of the folder loader.dataset
+  /// Each trainer trains on the seeds of the partition that it is beside (node_split, same_count), in place
+  /// of its share of all positions: fewer rows come from other machines, and batches are other ones. Of a
+  /// folder only.
+  bool local_seeds = false;
   std::string train_split = "train";
   std::string valid_split = "valid";  // where the dataset has none, the last epoch's model is the best
   std::int64_t epochs = 20;

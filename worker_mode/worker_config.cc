@@ -74,7 +74,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);
     json.at("local_partition").get_to(execution.features.local_partition);
-    PartitionOptions& partitions = execution.partitions;
+    PeerOptions& partitions = execution.partitions;
     json.at("partitions").get_to(partitions.own);
     json.at("peers").get_to(partitions.peers);
     json.at("replicas").get_to(partitions.replicas);

@@ -10,7 +10,7 @@
 #include "core/base/huge_pages.h"
 #include "core/batch/feature_tiers.h"
 #include "core/batch/gpu_cache.h"
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 
 namespace hopfeed {
 
@@ -48,8 +48,8 @@ struct ExecutionOptions {
   /// GPUs of the workers in turn, as CUDA counts, where workers make those batches; empty: the trainer's. One
   /// that is another than the trainer's writes to the memory of that.
   std::vector<int> worker_devices = {};
-  FeatureTiers features = {};        // where rows of features are read from
-  PartitionOptions partitions = {};  // where this machine has some partitions of the dataset only
+  FeatureTiers features = {};   // where rows of features are read from
+  PeerOptions partitions = {};  // where this machine has some partitions of the dataset only
   /// Each batch is looked through, and next() throws kInvalid for one whose node attributes hold NaN or
   /// infinity.
   bool check_finite = false;

@@ -25,6 +25,11 @@ std::vector<std::int64_t> split_positions(std::span<const int> partitions, int n
   require_valid(
       count >= split.world_size,
       fmt::format("{} seeds are shared by {} trainers; each needs one at least", count, split.world_size));
+  // Of each trainer, where they are evened out.
+  const auto share_of = [&](std::int64_t r) {
+    if (split.same_count) return count / split.world_size;
+    return begin_of(r + 1, count, split.world_size) - begin_of(r, count, split.world_size);
+  };
   std::vector<std::vector<std::int64_t>> of_partition(static_cast<std::size_t>(num_partitions));
   for (std::int64_t i = 0; i < count; ++i)
     of_partition[static_cast<std::size_t>(partitions[static_cast<std::size_t>(i)])].push_back(i);
@@ -41,8 +46,7 @@ std::vector<std::int64_t> split_positions(std::span<const int> partitions, int n
       const std::int64_t begin = begin_of(i, std::ssize(here), parts),
                          end = begin_of(i + 1, std::ssize(here), parts);
       const std::int64_t r = ranks[static_cast<std::size_t>(i)];
-      const std::int64_t most =
-          begin_of(r + 1, count, split.world_size) - begin_of(r, count, split.world_size);
+      const std::int64_t most = share_of(r);
       const std::int64_t kept = split.force_even ? std::min(end - begin, most) : end - begin;
       taken[static_cast<std::size_t>(r)].assign(here.begin() + begin, here.begin() + begin + kept);
       left.insert(left.end(), here.begin() + begin + kept, here.begin() + end);
@@ -52,10 +56,10 @@ std::vector<std::int64_t> split_positions(std::span<const int> partitions, int n
   std::size_t next = 0;
   for (std::int64_t r = 0; r < split.world_size; ++r) {
     std::vector<std::int64_t>& mine = taken[static_cast<std::size_t>(r)];
-    const std::int64_t wanted =
-        split.force_even ? begin_of(r + 1, count, split.world_size) - begin_of(r, count, split.world_size)
-                         : std::ssize(mine) + begin_of(r + 1, std::ssize(left), split.world_size) -
-                               begin_of(r, std::ssize(left), split.world_size);
+    const std::int64_t wanted = split.force_even
+                                    ? share_of(r)
+                                    : std::ssize(mine) + begin_of(r + 1, std::ssize(left), split.world_size) -
+                                          begin_of(r, std::ssize(left), split.world_size);
     while (std::ssize(mine) < wanted) mine.push_back(left[next++]);
   }
   return taken[static_cast<std::size_t>(split.rank)];

@@ -17,15 +17,16 @@ struct SplitByPartition {
   /// others have too many of. False: each takes all of its partition, shared evenly with the other trainers
   /// of it.
   bool force_even = true;
+  /// Exactly as many: up to world_size - 1 seeds are left out, the last of those that nobody is beside. Then
+  /// epochs have as many batches on every trainer, as those need who add up gradients after each. Only with
+  /// force_even.
+  bool same_count = false;
 };
 
 /// Which partition a trainer is beside: trainers are dealt to partitions in equal stretches of ranks, as
 /// launchers number them, machine by machine.
 int partition_of_rank(std::int64_t rank, std::int64_t world_size, int num_partitions);
 
-/// Counts of trainers differ by one at most, so epochs may by a batch: who adds up gradients after each ends
-/// its epoch with the shortest, as of a deal with drop_last.
-///
 /// Of `nodes` (original ids) those of one trainer, in their order within each partition. Over all ranks each
 /// comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes than trainers.
 std::vector<std::int64_t> node_split(const Dataset& dataset, int node_type,

@@ -132,7 +132,7 @@ void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
 }
 
 /// Of a machine that has some partitions of the dataset.
-void take_partitions(GivenOptions& given, PartitionOptions& partitions) {
+void take_partitions(GivenOptions& given, PeerOptions& partitions) {
   given.take("partitions", partitions.own, kWholes);
   given.take("peers", partitions.peers,
              "a list of addresses: HOST:PORT of the servers that have the other partitions");

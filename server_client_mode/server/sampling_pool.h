@@ -32,7 +32,7 @@ struct SamplingPoolOptions {
   GraphMode graph_mode = GraphMode::kCpu;
   int gpu_device = 0;
   FeatureTiers features = {};
-  PartitionOptions partitions = {};  // as ServerOptions
+  PeerOptions partitions = {};       // as ServerOptions
   std::string worker_program;        // path of hopfeed-worker
   std::vector<std::string> plugins;  // absolute paths
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included

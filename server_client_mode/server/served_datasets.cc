@@ -13,7 +13,7 @@
 namespace hopfeed {
 
 ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers,
-                               const PartitionOptions& partitions) {
+                               const PeerOptions& partitions) {
   require_valid(!folders.empty(), "the server has no dataset to serve; name its folder (--data)");
   for (const std::string& folder : folders) {
     ServedDataset served{.folder = std::filesystem::absolute(folder).string(),

@@ -7,7 +7,7 @@
 
 #include "channel/machine_memory.h"
 #include "core/batch/feature_tiers.h"
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
 #include "server_client_mode/wire/messages.h"
 
@@ -26,7 +26,7 @@ class ServedDatasets {
   /// Each dataset gets a row cache as `tiers` say. Throws what Dataset throws, kInvalid where two folders
   /// have the same content or there is none.
   explicit ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers = {},
-                          const PartitionOptions& partitions = {});
+                          const PeerOptions& partitions = {});
 
   /// By fingerprint. Throws kNotFound telling what there is.
   const ServedDataset& by_fingerprint(const std::string& fingerprint) const;

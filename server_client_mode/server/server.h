@@ -36,9 +36,9 @@ struct ServerOptions {
   std::string worker_program = {};         // as ExecutionOptions::worker_program
   GraphMode graph_mode = GraphMode::kCpu;  // where workers sample, and on which GPU
   int gpu_device = 0;
-  FeatureTiers features = {};        // where workers read rows of features from; each dataset has a row cache
-  PartitionOptions partitions = {};  // where this machine has some partitions of the datasets only
-  std::int64_t peer_threads = 2;     // that answer machines which have other partitions
+  FeatureTiers features = {};     // where workers read rows of features from; each dataset has a row cache
+  PeerOptions partitions = {};    // where this machine has some partitions of the datasets only
+  std::int64_t peer_threads = 2;  // that answer machines which have other partitions
   /// One line for each event, without a line end; called by the server's thread. Must not throw.
   std::function<void(const std::string& line)> log = nullptr;
 

@@ -36,8 +36,8 @@ class PeerServers {
   void stop(std::size_t partition) { servers_[partition].reset(); }
   void start(std::size_t partition) { servers_[partition] = make(partition); }
   /// What a machine with that partition tells its loader.
-  PartitionOptions machine(int partition) const {
-    PartitionOptions options;
+  PeerOptions machine(int partition) const {
+    PeerOptions options;
     options.own = {partition};
     options.peers = addresses_;
     options.token = kTestToken;

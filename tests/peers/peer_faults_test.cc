@@ -18,7 +18,7 @@ using testing::Proxy;
 
 class PeerFaults : public LoaderTestWithin<240> {
  protected:
-  static LoaderOptions options_of(const PartitionOptions& machine, int parts = 2) {
+  static LoaderOptions options_of(const PeerOptions& machine, int parts = 2) {
     LoaderOptions o = options(parts);
     o.execution.partitions = machine;
     return o;
@@ -38,8 +38,8 @@ class PeerFaults : public LoaderTestWithin<240> {
   }
   /// hopfeed-server with a partition, for machines that name it alone.
   static std::vector<std::string> with_partition(int p) { return {"--partitions", std::to_string(p)}; }
-  static PartitionOptions machine(int own, std::vector<std::string> peers) {
-    PartitionOptions options;
+  static PeerOptions machine(int own, std::vector<std::string> peers) {
+    PeerOptions options;
     options.own = {own};
     options.peers = std::move(peers);
     options.token = kTestToken;
@@ -99,7 +99,7 @@ TEST_F(PeerFaults, ServerDiesWhileItAnswers_TheBytesStay) {
 
 TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
   PeerServers servers(path(2).string());
-  PartitionOptions machine = servers.machine(0);
+  PeerOptions machine = servers.machine(0);
   machine.deadline = 1'500ms;
   Loader loader(options_of(machine));
   EXPECT_EQ(epoch_of(loader, 0), expected(options()));
@@ -116,7 +116,7 @@ TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
 TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
   PeerServers servers(path(2).string());
   ServerProcess second(path(2).string(), with_partition(1));
-  PartitionOptions machine = servers.machine(0);
+  PeerOptions machine = servers.machine(0);
   machine.peers.push_back(second.address().to_text());
   expect_part(error_of([&] { Loader loader(options_of(machine)); }),
               "partition 1 is served by 2 machines of those named (peers)");
@@ -147,7 +147,7 @@ TEST_F(PeerFaults, TwoReplicasThatAreAskedInTurn_BothKnowTheOptions) {
 
 TEST_F(PeerFaults, TwoReplicasAlone_BothLearnWhatIsAskedOfThem) {
   ServerProcess first(path(2).string(), with_partition(1)), second(path(2).string(), with_partition(1));
-  PartitionOptions two = machine(0, {first.address().to_text(), second.address().to_text()});
+  PeerOptions two = machine(0, {first.address().to_text(), second.address().to_text()});
   two.replicas = 2;
   for (const std::int64_t workers : {0, 2}) {
     LoaderOptions o = options_of(two);
@@ -174,7 +174,7 @@ TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
       {.to_server = {.delay = 2ms, .jitter = 2ms}, .to_client = {.delay = 2ms, .jitter = 2ms}}};
   for (std::size_t i = 0; i < std::size(networks); ++i) {
     Proxy proxy(other.address(), networks[i]);
-    PartitionOptions through = machine(0, {proxy.address().to_text()});
+    PeerOptions through = machine(0, {proxy.address().to_text()});
     through.deadline = 20'000ms;
     LoaderOptions o = options_of(through);
     o.execution.num_workers = 1;
@@ -218,8 +218,8 @@ TEST_F(PeerFaults, ConnectionGoesSilent_IsLeftAndTheQuestionAskedAnew) {
 TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   ServerProcess second(path(2).string(), with_partition(1));
   const std::string address = second.address().to_text();
-  const auto error = [&](const PartitionOptions& machine, int parts = 2) {
-    PartitionOptions quick = machine;
+  const auto error = [&](const PeerOptions& machine, int parts = 2) {
+    PeerOptions quick = machine;
     quick.connect_timeout = 1'000ms;
     return error_of([&] { Loader loader(options_of(quick, parts)); });
   };
@@ -230,7 +230,7 @@ TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   expect_part(error(machine(0, {"no-port"})), "no-port");
   expect_part(error(machine(7, {address})), "there is no partition 7");
   expect_part(error(machine(0, {address}), 3), "has another cut of the dataset (2 partitions");
-  PartitionOptions without_token = machine(0, {address});
+  PeerOptions without_token = machine(0, {address});
   without_token.token = {};
   expect_part(error(without_token), "token");
   // Another graph by the same name.

@@ -58,8 +58,8 @@ void PartitionArguments::add(CommandLine& line) {
   line.option("--peer-key", options_.tls_key, "Its key");
 }
 
-PartitionOptions PartitionArguments::take() const {
-  PartitionOptions options = options_;
+PeerOptions PartitionArguments::take() const {
+  PeerOptions options = options_;
   options.own = parse_partitions(own_);
   if (!peers_.empty()) {
     options.peers = parse_names(peers_, "peers");

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/batch/partition_options.h"
+#include "core/batch/peer_options.h"
 #include "core/program/command_line.h"
 
 namespace hopfeed {
@@ -13,12 +13,12 @@ class PartitionArguments {
  public:
   void add(CommandLine& line);
   /// Reads the token. Throws kInvalid, kNotFound or kIo naming option or file.
-  PartitionOptions take() const;
+  PeerOptions take() const;
 
  private:
   std::string own_, peers_, token_file_;
   std::int64_t deadline_ = 60, connect_timeout_ = 30;  // seconds
-  PartitionOptions options_;
+  PeerOptions options_;
 };
 
 }  // namespace hopfeed

@@ -1,5 +1,5 @@
-// See partition_options.h.
-#include "core/batch/partition_options.h"
+// See peer_options.h.
+#include "core/batch/peer_options.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace hopfeed {
 
-void PartitionOptions::validate() const {
+void PeerOptions::validate() const {
   require_valid(
       peers.size() <= kMaxPartitions,
       fmt::format("{} machines are named (peers), and at most {} can be", peers.size(), kMaxPartitions));

@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-struct PartitionOptions {
+struct PeerOptions {
   /// On this machine; empty, where peers are named: those whose folders are in the dataset's.
   std::vector<int> own = {};
   /// "HOST:PORT" of the servers (hopfeed-server) that have the others; this machine's own may be among them.
