@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/dataset/dataset.h"
 #include "partition_tool/inspect_dataset.h"
@@ -50,11 +51,13 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
 
 json show_edge_type(const Dataset& dataset, int number) {
   const EdgeTypeMeta& edge = dataset.meta().edge_types[number];
-  const DegreeSummary degrees = summarise_degrees(dataset, number);
+  std::optional<DegreeSummary> degrees;  // of the whole graph
+  if (dataset.whole()) degrees = summarise_degrees(dataset, number);
   fmt::print("edge type {} -> {} -> {}: {} edges{}\n", edge.src, edge.rel, edge.dst, edge.count,
              edge.has_edge_ids ? ", with edge ids" : "");
-  fmt::print("  in-degree: min {}, median {}, mean {:.1f}, max {}\n", degrees.min, degrees.median,
-             degrees.mean, degrees.max);
+  if (degrees)
+    fmt::print("  in-degree: min {}, median {}, mean {:.1f}, max {}\n", degrees->min, degrees->median,
+               degrees->mean, degrees->max);
   json attrs = show_attrs(edge.attrs);
   for (const std::string& weight : edge.weights)
     fmt::print("  weight {}: edges can be drawn by it\n", weight);
@@ -63,20 +66,22 @@ json show_edge_type(const Dataset& dataset, int number) {
   if (!edge.rev_of.empty()) fmt::print("  the reverse of {}\n", edge.rev_of);
   for (const auto& [name, count] : edge.splits) fmt::print("  edge split {}: {} links\n", name, count);
   fmt::print("  edges by partition: {}\n", fmt::join(edge.partition_edges, ", "));
-  return {{"src", edge.src},
-          {"rel", edge.rel},
-          {"dst", edge.dst},
-          {"edges", edge.count},
-          {"partition_edges", edge.partition_edges},
-          {"edge_ids", edge.has_edge_ids},
-          {"attrs", std::move(attrs)},
-          {"weights", edge.weights},
-          {"times", edge.times},
-          {"rev_of", edge.rev_of},
-          {"edge_splits", edge.splits},
-          {"by_id", edge.has_by_id},
-          {"in_degree",
-           {{"min", degrees.min}, {"median", degrees.median}, {"mean", degrees.mean}, {"max", degrees.max}}}};
+  json report{{"src", edge.src},
+              {"rel", edge.rel},
+              {"dst", edge.dst},
+              {"edges", edge.count},
+              {"partition_edges", edge.partition_edges},
+              {"edge_ids", edge.has_edge_ids},
+              {"attrs", std::move(attrs)},
+              {"weights", edge.weights},
+              {"times", edge.times},
+              {"rev_of", edge.rev_of},
+              {"edge_splits", edge.splits},
+              {"by_id", edge.has_by_id}};
+  if (degrees)
+    report["in_degree"] = {
+        {"min", degrees->min}, {"median", degrees->median}, {"mean", degrees->mean}, {"max", degrees->max}};
+  return report;
 }
 
 json show_hotness(const std::string& of, const HotnessCheck& check, std::int64_t epochs) {
@@ -111,10 +116,14 @@ json show_hotness(const Dataset& dataset, const ShowOptions& options) {
 
 void show_dataset(const ShowOptions& options) {
   JsonReport report(options.json);
-  const Dataset dataset(options.folder);
+  const Dataset dataset(options.folder, {.some_partitions = true});
+  if (options.presample > 0) dataset.require_whole("the hotness of real batches (--presample)");
   const DatasetMeta& meta = dataset.meta();
   fmt::print("{}: {}, {} partition{}, fingerprint {}\n", options.folder, meta.name, meta.partitions,
              meta.partitions == 1 ? "" : "s", meta.fingerprint);
+  if (!dataset.whole())
+    fmt::print("on this machine: partition{} {}\n", dataset.partitions().size() == 1 ? "" : "s",
+               fmt::join(dataset.partitions(), ", "));
   fmt::print("made by: {}\n", meta.made_by);
   fmt::print("cut: {}, {} edges cut; order: hotness for fanouts {} and batch size {}\n", meta.cut.method,
              meta.cut.edges_cut, fmt::join(meta.cut.fanouts, ","), meta.cut.batch_size);
@@ -125,6 +134,7 @@ void show_dataset(const ShowOptions& options) {
               {"made_by", meta.made_by},
               {"fingerprint", meta.fingerprint},
               {"partitions", meta.partitions},
+              {"partitions_here", dataset.partitions()},
               {"cut",
                {{"method", meta.cut.method},
                 {"edges_cut", meta.cut.edges_cut},
@@ -137,7 +147,8 @@ void show_dataset(const ShowOptions& options) {
   for (int t = 0; t < dataset.num_edge_types(); ++t) out["edge_types"].push_back(show_edge_type(dataset, t));
   const SizeSummary sizes = summarise_sizes(dataset);
   fmt::print(
-      "on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, weights and times {}, other {})\n",
+      "all partitions on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, weights and times {}, "
+      "other {})\n",
       megabytes(sizes.total), megabytes(sizes.rows), megabytes(sizes.indices), megabytes(sizes.edge_ids),
       megabytes(sizes.attrs), megabytes(sizes.tables), megabytes(sizes.other));
   out["bytes"] = {{"total", sizes.total},       {"rows", sizes.rows},   {"indices", sizes.indices},
