@@ -91,7 +91,7 @@ void Dataset::open_nodes(int node_type) {
   files.new_ids = open_array(new_ids_path(node));
   files.new_ids.require_descr(npy_descr(node.new_id_type));
   require_shape(files.new_ids, {node.count});
-  if (!whole_) {
+  if (meta_.files.contains(all_original_ids_path(node))) {
     files.all_original_ids = open_array(all_original_ids_path(node));
     files.all_original_ids.require_descr(npy_descr(node.new_id_type));
     require_shape(files.all_original_ids, {node.count});

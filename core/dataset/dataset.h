@@ -131,7 +131,7 @@ class Dataset {
  private:
   struct NodeFiles {
     NpyArray new_ids;
-    NpyArray all_original_ids;                 // [N] the inverse; opened with some partitions only
+    NpyArray all_original_ids;                 // [N] the inverse; read where some partitions are not here
     std::vector<std::vector<NpyArray>> attrs;  // [attr][partition]
     std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
     std::vector<NpyArray> splits;                           // in the order of meta's map
