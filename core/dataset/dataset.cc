@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
@@ -41,7 +42,7 @@ std::size_t find(const std::vector<Item>& list, const std::string& name, Missing
 }  // namespace
 
 Dataset::Dataset(const std::filesystem::path& folder, DatasetOptions options)
-    : folder_(folder), options_(options) {
+    : folder_(folder), options_(std::move(options)) {
   const std::filesystem::path meta_path = folder_ / "meta.json";
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(folder_, error);

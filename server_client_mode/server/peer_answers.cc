@@ -33,10 +33,10 @@ PartitionOwner::Counts PeerAnswers::owner_counts() const {
   return sum;
 }
 
-wire::Partitions PeerAnswers::partitions_of(const ServedDataset& served) {
-  return {.count = served.meta().partitions,
-          .manifest = manifest_hash(served.meta()),
-          .here = served.dataset->partitions()};
+wire::Partitions PeerAnswers::partitions_of(const ServedDataset& dataset) {
+  return {.count = dataset.meta().partitions,
+          .manifest = manifest_hash(dataset.meta()),
+          .here = dataset.dataset->partitions()};
 }
 
 void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wire::Bytes question,
