@@ -231,14 +231,14 @@ try:
         pass
 except hopfeed.CorruptError as error:
     assert path in str(error) and "truncated" in str(error), error
-    print("told")
+    print("told", flush=True)
 rows = hopfeed.Dataset(sys.argv[1]).attr("y")
 os.truncate(sys.argv[1] + "/part-0000/nodes/node/y.npy", 4096)
 try:
     rows[:]
     for _ in range(1000): pass
 except hopfeed.CorruptError as error:
-    print("told")
+    print("told", flush=True)
 os.kill(os.getpid(), signal.SIGBUS)  # of nobody's file: it still kills
 """
     done = run_python(text, environment, folder)
