@@ -131,12 +131,13 @@ class PeerWriter {
   /// Room for so many bytes, which the caller fills before the next call.
   std::byte* room(std::size_t bytes) {
     const std::size_t at = out_.size();
-    out_.resize((at + bytes + 7) / 8 * 8);
+    out_.resize(at + bytes);
+    pad();
     return out_.data() + at;
   }
 
  private:
-  void pad() { out_.resize((out_.size() + 7) / 8 * 8); }
+  void pad() { out_.insert(out_.end(), (8 - out_.size() % 8) % 8, std::byte{0}); }
   PeerBytes& out_;
 };
 
