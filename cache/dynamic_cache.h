@@ -30,6 +30,7 @@
 
 #include "core/base/owned_fd.h"
 #include "core/dataset/dataset.h"
+#include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
 
 namespace hopfeed {
@@ -61,32 +62,6 @@ std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share)
 /// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
 /// rows. Throws kInvalid where that is no row of each, kNoSpace.
 OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes);
-
-/// One attribute's rows, for the batches that one source makes: one at a time is under way.
-class CachedRows {
- public:
-  virtual ~CachedRows() = default;
-  /// The next batch wants these rows. A batch that was announced before and not kept is dropped. The ids need
-  /// not stay.
-  virtual void announce(std::span<const std::int64_t> ids) = 0;
-
-  /// Of the announced ids, the places of those that nobody will
-  /// have brought by take(): they are not there, and no batch that was announced before wants them. To read
-  /// them may begin at once.
-  virtual std::span<const std::size_t> absent() const = 0;
-
-  struct Hit {
-    std::size_t at = 0;              // of the ids that were announced
-    const std::byte* row = nullptr;  // row_bytes, which stay as they are until keep() or drop()
-  };
-  /// The rows of the batch that are there, pinned; by rising `at`.
-  virtual std::span<const Hit> take() = 0;
-  /// The batch is whole, and at(i) the row of the i-th id: keeps those that are worth it, and lets go of the
-  /// pins.
-  virtual void keep(const std::function<const std::byte*(std::size_t i)>& at) = 0;
-  /// The batch is given up.
-  virtual void drop() = 0;
-};
 
 class DynamicCache {
  public:

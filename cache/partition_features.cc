@@ -6,12 +6,12 @@
 #include <cstring>
 #include <utility>
 
-#include "cache/cached_partitions.h"
 #include "cache/file_features.h"
 #include "cache/remote_ranks.h"
 #include "core/base/prefetch.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/mapped_features.h"
+#include "core/maker/partitioned_features.h"
 
 namespace hopfeed {
 namespace {
@@ -87,7 +87,7 @@ FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache
     return [cache](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
       std::unique_ptr<CachedRows> rows = dataset.whole() ? nullptr : cache->open(feature);
       if (!rows) return mapped_features(dataset, feature);
-      return std::make_unique<CachedPartitions>(dataset, feature, std::move(rows));
+      return std::make_unique<PartitionedFeatures>(dataset, feature, std::move(rows));
     };
   FeatureSourceFactory sources = feature_sources(tiers.from, cache);
   return tiers.local_partition < 0 ? sources : partition_features(tiers.local_partition, std::move(sources));

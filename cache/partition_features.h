@@ -1,6 +1,6 @@
 // Features of a machine that stands in for one with one partition: its rows are in memory (mapped), those of
 // all other partitions come from their files (file_features.h, with the dynamic cache in front), as they come
-// from other machines where these have them (cached_partitions.h).
+// from other machines where these have them (core/maker/partitioned_features.h).
 //
 //   prepare(ids)    own rows: where each lies      others: told to `others`, which begins to fetch
 //   gather(n, out)  `others` writes its rows to the end of `out`, then one pass from the front puts own rows

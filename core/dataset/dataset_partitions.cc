@@ -39,6 +39,15 @@ void Dataset::choose_partitions() {
                 fmt::format("{} has no folder of a partition ({}); push one there (hopfeed-partition push)",
                             folder_.string(), part_folder(0)));
   whole_ = std::ranges::count(here_, 0) == 0;
+  for (const NodeTypeMeta& node : meta_.node_types)
+    for (std::size_t p = 0; p < count && !whole_; ++p)
+      if (node.partition_offsets[p + 1] - node.partition_offsets[p] > INT64_C(0xFFFFFFFF))
+        throw Error(
+            ErrorCode::kUnsupported,
+            fmt::format(
+                "partition {} of {} has 2^32 nodes of type '{}' or more, too many for machines to ask "
+                "each other by 4 bytes; cut it into more",
+                p, folder_.string(), node.name));
   if (!whole_ && !meta_.has_original_ids())
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} was cut by an earlier release, without the original ids of all nodes that a "

@@ -1,6 +1,7 @@
-// Features of a machine that has some partitions: its own rows are copied from the mapped array, those of
-// others are asked of the machines that have them, from prepare() on, so that they come while others of the
-// batch are sampled.
+// Features of a machine that has some partitions: own rows are copied from the mapped array, those of others
+// are asked of the machines that have them, as soon as the batch is sampled, so that they come while others
+// are. With a cache in front of them (cached_rows.h) only those are asked for that are not there, and what
+// came is offered to it once the batch is whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
 #include "core/partition/peer_rows.h"
 
@@ -15,22 +17,30 @@ namespace hopfeed {
 
 class PartitionedFeatures final : public FeatureSource {
  public:
-  /// `dataset`, which has peers, must outlive it. Throws kNotFound naming the attributes that exist.
-  PartitionedFeatures(const Dataset& dataset, const FeatureName& feature);
+  /// `dataset`, which has peers, must outlive it. `cache`: of this attribute, or null. Throws kNotFound
+  /// naming the attributes that exist.
+  PartitionedFeatures(const Dataset& dataset, const FeatureName& feature,
+                      std::unique_ptr<CachedRows> cache = nullptr);
 
   /// Throws what PartitionPeers throws, as gather() does.
   std::size_t prepare(std::span<const std::int64_t> ids) override;
   void gather(std::size_t rows, std::byte* out) override;
   void drop() override;
-  /// Own rows count as of memory, others as of machines.
+  /// Own rows count as of memory, others as of the cache or of machines.
   TierCounts counts() const override { return counts_; }
 
  private:
+  void take_all();
+  void keep_hits_of_later_rows(std::size_t until);
+
   const AttrView attr_;
-  PeerRows others_;
+  const std::unique_ptr<CachedRows> cache_;
+  PeerRows peers_;
   std::vector<const std::byte*> rows_;  // of the batch; those of others null until they are taken
-  std::vector<std::int64_t> asked_;
-  std::vector<std::size_t> at_;  // of the asked ones in the batch
+  std::vector<std::int64_t> others_;    // ids of these
+  std::vector<std::size_t> at_;         // where they are in the batch
+  std::vector<char> asked_;             // [others] of its owner; else the cache has it
+  std::vector<std::byte> later_;        // hits of rows that a later call writes
   bool taken_ = false;
   std::size_t given_ = 0;
   TierCounts counts_;

@@ -4,55 +4,39 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/partition/peer_round.h"
+
 namespace hopfeed {
 
 FetchedRows::FetchedRows(const Dataset& dataset, int edge_type)
     : dataset_(dataset), edge_type_(edge_type), csc_(dataset.csc(edge_type)) {}
 
 void FetchedRows::fetch(std::span<const std::int64_t> nodes) {
-  struct Question {
-    std::vector<std::int64_t> nodes;
-    PartitionPeers::Ticket ticket = 0;
-    bool under_way = false;
-  };
   forget();
-  std::vector<Question> questions(csc_.parts.size());
+  std::vector<std::vector<std::int64_t>> wanted(csc_.parts.size());
   for (const std::int64_t node : nodes) {
     const int p = partition_of(csc_.partition_offsets, node);
     if (!dataset_.has_partition(p) && !rows_.contains(node))
-      questions[static_cast<std::size_t>(p)].nodes.push_back(node);
+      wanted[static_cast<std::size_t>(p)].push_back(node);
   }
-  std::size_t asked = 0, taken = 0;
-  try {
-    for (; asked < questions.size(); ++asked) {
-      Question& question = questions[asked];
-      if (question.nodes.empty()) continue;
-      std::ranges::sort(question.nodes);
-      question.nodes.erase(std::unique(question.nodes.begin(), question.nodes.end()), question.nodes.end());
-      std::vector<std::uint32_t> rows;
-      for (const std::int64_t node : question.nodes)
-        rows.push_back(static_cast<std::uint32_t>(node - csc_.partition_offsets[asked]));
-      const int p = static_cast<int>(asked);
-      question.ticket = dataset_.require_peers(p).ask(
-          p, write_question({.ask = PeerAsk::kRows, .partition = static_cast<std::uint32_t>(p), .job = 0},
-                            PeerRowsHead{.edge_type = static_cast<std::uint32_t>(edge_type_),
-                                         .rows = static_cast<std::uint32_t>(rows.size())},
-                            std::span<const std::uint32_t>(rows)));
-      question.under_way = true;
-    }
-    for (; taken < questions.size(); ++taken) {
-      Question& question = questions[taken];
-      if (question.nodes.empty()) continue;
-      const int p = static_cast<int>(taken);
-      question.under_way = false;
-      PeerAnswer answer = dataset_.require_peers(p).wait(question.ticket);
-      take(p, std::move(question.nodes), std::move(answer));
-    }
-  } catch (...) {
-    for (const Question& question : questions)
-      if (question.under_way) dataset_.peers()->drop(question.ticket);
-    throw;
+  PeerRound round(dataset_);
+  for (std::size_t p = 0; p < wanted.size(); ++p) {
+    std::vector<std::int64_t>& of = wanted[p];
+    if (of.empty()) continue;
+    std::ranges::sort(of);
+    of.erase(std::unique(of.begin(), of.end()), of.end());
+    std::vector<std::uint32_t> rows;
+    for (const std::int64_t node : of)
+      rows.push_back(static_cast<std::uint32_t>(node - csc_.partition_offsets[p]));
+    round.ask(static_cast<int>(p),
+              write_question({.ask = PeerAsk::kRows, .partition = static_cast<std::uint32_t>(p), .job = 0},
+                             PeerRowsHead{.edge_type = static_cast<std::uint32_t>(edge_type_),
+                                          .rows = static_cast<std::uint32_t>(rows.size())},
+                             std::span<const std::uint32_t>(rows)));
   }
+  round.take([&](int p, const PeerAnswer& answer) {
+    take(p, std::move(wanted[static_cast<std::size_t>(p)]), answer);
+  });
 }
 
 void FetchedRows::take(int p, std::vector<std::int64_t> nodes, PeerAnswer answer) {

@@ -3,6 +3,7 @@
 
 #include "core/dataset/damaged_row.h"
 #include "core/partition/peer_questions.h"
+#include "core/partition/peer_round.h"
 
 namespace hopfeed {
 
@@ -11,8 +12,6 @@ std::vector<std::int64_t> degrees_of_all(const Dataset& dataset, int edge_type,
   struct Question {
     std::vector<std::size_t> at;
     std::vector<std::uint32_t> rows;
-    PartitionPeers::Ticket ticket = 0;
-    bool under_way = false;
   };
   const CscView csc = dataset.csc(edge_type);
   std::vector<std::int64_t> degrees(nodes.size());
@@ -30,34 +29,23 @@ std::vector<std::int64_t> degrees_of_all(const Dataset& dataset, int edge_type,
     if (degrees[i] < 0 || degrees[i] > part.num_edges)
       throw damage_error(dataset, edge_type, {DamagedRow::What::kOffsets, static_cast<int>(p), row, 0});
   }
-  try {
-    for (std::size_t p = 0; p < questions.size(); ++p) {
-      Question& question = questions[p];
-      if (question.at.empty()) continue;
-      question.ticket =
-          dataset.require_peers(static_cast<int>(p))
-              .ask(static_cast<int>(p),
-                   write_question(
-                       {.ask = PeerAsk::kDegrees, .partition = static_cast<std::uint32_t>(p), .job = 0},
-                       PeerRowsHead{.edge_type = static_cast<std::uint32_t>(edge_type),
-                                    .rows = static_cast<std::uint32_t>(question.rows.size())},
-                       std::span<const std::uint32_t>(question.rows)));
-      question.under_way = true;
-    }
-    for (Question& question : questions) {
-      if (question.at.empty()) continue;
-      question.under_way = false;
-      const PeerAnswer answer = dataset.peers()->wait(question.ticket);
-      PeerReader in = open_answer(*answer, "an answer of degrees").in;
-      const std::span<const std::int64_t> told = in.array<std::int64_t>(question.at.size());
-      in.end();
-      for (std::size_t i = 0; i < question.at.size(); ++i) degrees[question.at[i]] = told[i];
-    }
-  } catch (...) {
-    for (const Question& question : questions)
-      if (question.under_way) dataset.peers()->drop(question.ticket);
-    throw;
+  PeerRound round(dataset);
+  for (std::size_t p = 0; p < questions.size(); ++p) {
+    const std::vector<std::uint32_t>& rows = questions[p].rows;
+    if (rows.empty()) continue;
+    round.ask(static_cast<int>(p),
+              write_question({.ask = PeerAsk::kDegrees, .partition = static_cast<std::uint32_t>(p), .job = 0},
+                             PeerRowsHead{.edge_type = static_cast<std::uint32_t>(edge_type),
+                                          .rows = static_cast<std::uint32_t>(rows.size())},
+                             std::span<const std::uint32_t>(rows)));
   }
+  round.take([&](int p, const PeerAnswer& answer) {
+    const std::vector<std::size_t>& at = questions[static_cast<std::size_t>(p)].at;
+    PeerReader in = open_answer(*answer, "an answer of degrees").in;
+    const std::span<const std::int64_t> told = in.array<std::int64_t>(at.size());
+    in.end();
+    for (std::size_t i = 0; i < at.size(); ++i) degrees[at[i]] = told[i];
+  });
   return degrees;
 }
 

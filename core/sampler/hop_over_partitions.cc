@@ -32,14 +32,6 @@ HopOverPartitions::HopOverPartitions(const Dataset& dataset, const BatchOptions&
         dataset.meta().edge_types[static_cast<std::size_t>(e)].attrs,
         [&](const AttrMeta& attr) { return std::ranges::count(options.edge_attrs, attr.name) > 0; }));
   }
-  for (const CscView& csc : csc_)
-    for (const CscPart& part : csc.parts)
-      if (part.num_rows > INT64_C(0xFFFFFFFF))
-        throw Error(
-            ErrorCode::kUnsupported,
-            fmt::format("a partition of {} nodes is too large for machines to ask each other by it; cut "
-                        "{} into more",
-                        part.num_rows, dataset.folder().string()));
 }
 
 void HopOverPartitions::draw(const Batch& batch, std::size_t hop, std::span<const Frontier> frontiers) {

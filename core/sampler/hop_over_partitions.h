@@ -18,7 +18,7 @@ namespace hopfeed {
 
 class HopOverPartitions {
  public:
-  /// `dataset`, which has peers, must outlive it. Throws kUnsupported for partitions of 2^32 nodes or more.
+  /// `dataset`, which has peers, must outlive it.
   HopOverPartitions(const Dataset& dataset, const BatchOptions& options);
 
   struct Batch {
