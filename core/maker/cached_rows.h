@@ -1,5 +1,5 @@
-// Rows of an attribute that somebody keeps in front of a slow tier; what a source of features asks of it. The
-// cache that does so is cache/dynamic_cache.h.
+// Rows of an attribute that a cache keeps in front of a slow tier, as a source of features sees them. The
+// cache is cache/dynamic_cache.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,8 @@ class CachedRows {
   /// not stay.
   virtual void announce(std::span<const std::int64_t> ids) = 0;
 
-  /// Of the announced ids, the places of those that nobody will
-  /// have brought by take(): they are not there, and no batch that was announced before wants them. To read
-  /// them may begin at once.
+  /// Of the announced ids, the places of those that nobody will have brought by take(): they are not there,
+  /// and no batch that was announced before wants them. To read them may begin at once.
   virtual std::span<const std::size_t> absent() const = 0;
 
   struct Hit {

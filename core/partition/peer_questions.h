@@ -1,8 +1,9 @@
 // What machines that have partitions ask each other, as bytes. A question is answered from its owner's
 // partition alone, so owners never wait for each other. docs/protocol.md has every byte.
 //
-//   job        options of batches, by their hash; told with the first draw, and again to an owner that knows
-//   none draw       rows of one hop: what they give, of each edge type rows       whole rows of one edge type
+//   job        options of batches, by their hash; told with the first draw, and to an owner that lacks them
+//   draw       rows of one hop: what they give, of each edge type
+//   rows       whole rows of one edge type
 //   edges      which of these pairs are edges
 //   features   rows of an attribute of nodes or edges
 //   degrees    how many edges of a type end at these nodes
