@@ -167,10 +167,10 @@ TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
   const testing::ProxyOptions networks[] = {
       {.to_server = {.most_at_once = 1}, .to_client = {.most_at_once = 61}},
       {.seed = 3, .to_server = {.replay = 0.3, .reorder = 0.3}, .to_client = {.replay = 0.3, .reorder = 0.3}},
-      {.to_client = {.cut_after = 30'000}},
-      {.to_server = {.cut_after = 9'001}},
-      {.to_client = {.flip_at = 20'011}},
-      {.to_server = {.flip_at = 3'001}},
+      {.to_client = {.cut_after = 30'000, .later = 5'000}},
+      {.to_server = {.cut_after = 9'001, .later = 1'000}},
+      {.to_client = {.flip_at = 20'011, .later = 5'000}},
+      {.to_server = {.flip_at = 3'001, .later = 1'000}},
       {.to_server = {.delay = 2ms, .jitter = 2ms}, .to_client = {.delay = 2ms, .jitter = 2ms}}};
   for (std::size_t i = 0; i < std::size(networks); ++i) {
     Proxy proxy(other.address(), networks[i]);

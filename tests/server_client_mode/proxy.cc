@@ -214,18 +214,24 @@ struct Proxy::Impl {
     }
     link.over = true;
   }
+  static PassingOn moved(PassingOn rules, std::int64_t connections_before) {
+    const std::uint64_t by = rules.later * static_cast<std::uint64_t>(connections_before);
+    if (rules.cut_after) *rules.cut_after += by;
+    if (rules.flip_at) *rules.flip_at += by;
+    return rules;
+  }
   void accept_one() {
     OwnedFd client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client) return;
-    ++connections;
+    const std::int64_t before = connections++;
     OwnedFd server = refusing ? OwnedFd() : connect_to(target);
     if (!server) return;
     set_up(client);
     set_up(server);
     links.push_back({.client = std::move(client),
                      .server = std::move(server),
-                     .up = {.bytes = {options.to_server, random, counts}},
-                     .down = {.bytes = {options.to_client, random, counts}}});
+                     .up = {.bytes = {moved(options.to_server, before), random, counts}},
+                     .down = {.bytes = {moved(options.to_client, before), random, counts}}});
     open = static_cast<std::int64_t>(links.size());
   }
 

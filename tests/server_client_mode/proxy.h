@@ -21,6 +21,8 @@ struct PassingOn {
   double reorder = 0;                        // chance of a frame to come after the next one
   std::optional<std::uint64_t> cut_after{};  // the connection is cut behind so many bytes
   std::optional<std::uint64_t> flip_at{};    // the lowest bit of this byte of the connection is turned over
+  std::uint64_t later = 0;  // cut_after and flip_at grow by it with each connection: a frame that they hit
+                            // every time would never come through
   std::optional<std::uint64_t> swallow_after{};  // what comes behind so many bytes is read and never sent
 };
 
