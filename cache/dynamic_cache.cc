@@ -32,9 +32,10 @@ void add_attrs(Store store, int type, const std::vector<AttrMeta>& attrs, const 
     const AttrView attr =
         store == Store::kNode ? dataset.attr(type, meta.name) : dataset.edge_attr(type, meta.name);
     const std::span<const std::int64_t> offsets = attr.partition_offsets;
-    if (attr.row_bytes < kLeastFileRowBytes || offsets.back() == 0) continue;
+    const std::int64_t rows = offsets[static_cast<std::size_t>(dataset.meta().partitions)];  // without halos
+    if (attr.row_bytes < kLeastFileRowBytes || rows == 0) continue;
     out.push_back({.what = {.store = store, .type = type, .name = meta.name},
-                   .rows = offsets.back(),
+                   .rows = rows,
                    .row_bytes = attr.row_bytes,
                    .heat = [offsets](std::int64_t row) {
                      const auto p = static_cast<std::size_t>(partition_of(offsets, row));

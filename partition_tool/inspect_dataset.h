@@ -21,6 +21,7 @@ DegreeSummary summarise_degrees(const Dataset& dataset, int edge_type);
 struct SizeSummary {
   std::int64_t rows = 0, indices = 0, edge_ids = 0, attrs = 0;
   std::int64_t tables = 0;  // made of weights and times
+  std::int64_t halos = 0;   // copies of all these
   std::int64_t other = 0, total = 0;
 };
 SizeSummary summarise_sizes(const Dataset& dataset);

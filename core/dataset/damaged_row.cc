@@ -13,8 +13,8 @@ Error damage_error(const Dataset& dataset, int edge_type, const DamagedRow& dama
           ErrorCode::kCorrupt,
           fmt::format(
               "{}: row {} has offsets that do not rise within the {} edges; run hopfeed-partition verify",
-              (dataset.folder() / rows_path(damage.partition, edge)).string(), damage.row,
-              edge.partition_edges[static_cast<std::size_t>(damage.partition)]));
+              (dataset.folder() / rows_path(dataset.files_of(damage.partition), edge)).string(), damage.row,
+              dataset.csc(edge_type).parts[static_cast<std::size_t>(damage.partition)].num_edges));
     case DamagedRow::What::kPosition:
       return Error(
           ErrorCode::kCorrupt,

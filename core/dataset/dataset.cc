@@ -112,10 +112,7 @@ void Dataset::open_nodes(int node_type) {
       for (auto* arrays : {&files.original_ids, &files.hotness, &files.remote_rows}) arrays->emplace_back();
       continue;
     }
-    for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-      files.attrs[a].push_back(open_attr(attr_path(p, node, node.attrs[a].name), node.attrs[a], rows));
-      files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
-    }
+    open_node_attrs(node_type, p, rows);
     if (!meta_.has_rows(node)) {
       files.original_ids.push_back(open_array(original_ids_path(p, node)));
       files.original_ids.back().require_descr(npy_descr(ElementType::kInt64));
@@ -128,6 +125,25 @@ void Dataset::open_nodes(int node_type) {
     files.remote_rows.push_back(open_array(remote_rows_path(p, node)));
     files.remote_rows.back().require_descr(npy_descr(node.new_id_type));
     require_shape(files.remote_rows.back(), {node.remote_rows[p]});
+  }
+  files.offsets = node.partition_offsets;
+  for (const int p : halos_) {
+    const std::int64_t rows = node.halo_nodes[p];
+    files.halo_ids.push_back(open_array(halo_ids_path(p, node)));
+    files.halo_ids.back().require_descr(npy_descr(node.new_id_type));
+    require_shape(files.halo_ids.back(), {rows});
+    open_node_attrs(node_type, halo_of(p), rows);
+    files.offsets.push_back(files.offsets.back() + rows);
+  }
+}
+
+// `partition`, here and below, as the path functions take it: a partition, or a halo.
+void Dataset::open_node_attrs(int node_type, int partition, std::int64_t rows) {
+  const NodeTypeMeta& node = meta_.node_types[node_type];
+  NodeFiles& files = nodes_[node_type];
+  for (std::size_t a = 0; a < node.attrs.size(); ++a) {
+    files.attrs[a].push_back(open_attr(attr_path(partition, node, node.attrs[a].name), node.attrs[a], rows));
+    files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
   }
 }
 
@@ -150,27 +166,13 @@ void Dataset::open_edges(int edge_type) {
       skip_edge_extras(edge_type);
       continue;
     }
-    files.rows.push_back(open_array(rows_path(p, edge)));
-    require_shape(files.rows.back(), {part.num_rows + 1});
-    part.rows = files.rows.back().as<RowRecord>().data();
-    if (part.rows[0].offset != 0 || part.rows[part.num_rows].offset != part.num_edges) {
-      corrupt_file(files.rows.back().path(),
-                   fmt::format("its rows do not span 0 to {} edges", part.num_edges));
-    }
-    files.indices.push_back(open_array(indices_path(p, edge)));
-    files.indices.back().require_descr(npy_descr(edge.index_type));
-    require_shape(files.indices.back(), {part.num_edges});
-    part.indices = files.indices.back().bytes().data();
-    if (edge.has_edge_ids) {
-      files.edge_ids.push_back(open_array(edge_ids_path(p, edge)));
-      files.edge_ids.back().require_descr(npy_descr(edge.edge_id_type));
-      require_shape(files.edge_ids.back(), {part.num_edges});
-      part.edge_ids = files.edge_ids.back().bytes().data();
-    }
-    files.parts.push_back(part);
-    files.partition_offsets.push_back(part.first_edge + part.num_edges);
-    open_edge_extras(edge_type, p);
+    open_rows(edge_type, p, part);
   }
+  for (const int p : halos_)
+    open_rows(edge_type, halo_of(p),
+              {.num_rows = node.halo_nodes[p],
+               .num_edges = edge.halo_edges[p],
+               .first_edge = files.partition_offsets.back()});
   if (edge_type_into_[dst] < 0) edge_type_into_[dst] = edge_type;
   for (const std::string& time : edge.times) {
     const NpyArray& bounds = files.time_bounds.emplace_back(open_array(time_bounds_path(edge, time)));
@@ -181,6 +183,30 @@ void Dataset::open_edges(int edge_type) {
       corrupt_file(bounds.path(), fmt::format("it has {} bounds, at most {} can be", count, kMaxTimeBounds));
   }
   open_links(edge_type);
+}
+
+void Dataset::open_rows(int edge_type, int partition, CscPart part) {
+  const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
+  EdgeFiles& files = edges_[edge_type];
+  files.rows.push_back(open_array(rows_path(partition, edge)));
+  require_shape(files.rows.back(), {part.num_rows + 1});
+  part.rows = files.rows.back().as<RowRecord>().data();
+  if (part.rows[0].offset != 0 || part.rows[part.num_rows].offset != part.num_edges) {
+    corrupt_file(files.rows.back().path(), fmt::format("its rows do not span 0 to {} edges", part.num_edges));
+  }
+  files.indices.push_back(open_array(indices_path(partition, edge)));
+  files.indices.back().require_descr(npy_descr(edge.index_type));
+  require_shape(files.indices.back(), {part.num_edges});
+  part.indices = files.indices.back().bytes().data();
+  if (edge.has_edge_ids) {
+    files.edge_ids.push_back(open_array(edge_ids_path(partition, edge)));
+    files.edge_ids.back().require_descr(npy_descr(edge.edge_id_type));
+    require_shape(files.edge_ids.back(), {part.num_edges});
+    part.edge_ids = files.edge_ids.back().bytes().data();
+  }
+  files.parts.push_back(part);
+  files.partition_offsets.push_back(part.first_edge + part.num_edges);
+  open_edge_extras(edge_type, partition, part.num_edges);
 }
 
 void Dataset::open_links(int edge_type) {
@@ -201,9 +227,8 @@ void Dataset::open_links(int edge_type) {
   }
 }
 
-void Dataset::open_edge_extras(int edge_type, int p) {
+void Dataset::open_edge_extras(int edge_type, int p, std::int64_t num_edges) {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
-  const std::int64_t num_edges = edge.partition_edges[p];
   EdgeFiles& files = edges_[edge_type];
   files.attrs.resize(edge.attrs.size());
   files.attr_parts.resize(edge.attrs.size());
@@ -280,7 +305,7 @@ CscView Dataset::csc(int edge_type) const {
   const EdgeTypeMeta& edge = meta_.edge_types[edge_type];
   const int src = meta_.edge_src_type(edge), dst = meta_.edge_dst_type(edge);
   return {.parts = edges_[edge_type].parts,
-          .partition_offsets = meta_.node_types[dst].partition_offsets,
+          .partition_offsets = nodes_[dst].offsets,
           .num_src_nodes = meta_.node_types[src].count,
           .num_dst_nodes = meta_.node_types[dst].count,
           .num_edges = edge.count,
@@ -310,7 +335,7 @@ AttrView Dataset::attr(int node_type, const std::string& name) const {
   const std::size_t a = find(node.attrs, name, [&] {
     return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string());
   });
-  return view_of(node.attrs[a], nodes_[node_type].attr_parts[a], node.partition_offsets);
+  return view_of(node.attrs[a], nodes_[node_type].attr_parts[a], nodes_[node_type].offsets);
 }
 
 AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
@@ -405,6 +430,7 @@ std::vector<std::span<const std::byte>> Dataset::arrays() const {
   };
   for (const NodeFiles& files : nodes_) {
     ranges.push_back(files.new_ids.bytes());
+    add(files.halo_ids);
     for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
     add(files.splits);
     add(files.hotness);

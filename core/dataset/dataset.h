@@ -63,12 +63,30 @@ class Dataset {
   std::int64_t num_nodes(int node_type) const { return meta_.node_types[node_type].count; }
 
   /// Whether the partition was opened. Views of others have null in its place (CscPart::rows, AttrView::parts
-  /// and the like).
+  /// and the like). Halos come behind the partitions (num_parts), and are always here.
   bool has_partition(int partition) const { return here_[static_cast<std::size_t>(partition)]; }
   /// Whether all were.
   bool whole() const { return whole_; }
   /// Those that were, rising.
   std::vector<int> partitions() const;
+
+  /// Where partitions are missing, copies of their rows may be here: the halos of those that were opened
+  /// (halo_files.h). Views have them as parts behind the partitions, and their rows by ids behind those of
+  /// all nodes, or edges: a row of a halo is read, drawn and gathered by its id as any other.
+  int num_parts() const { return static_cast<int>(here_.size()); }
+  /// The id of the copy of a row that a halo has; -1: none has it. Of nodes in partitions that are not here.
+  std::int64_t halo_id(int node_type, std::int64_t dataset_id) const;
+  /// The id by which a row can be read here: its own, that of a copy, or -1.
+  std::int64_t id_here(int node_type, std::int64_t dataset_id) const {
+    const int p = partition_of(meta_.node_types[node_type].partition_offsets, dataset_id);
+    return has_partition(p) ? dataset_id : halo_id(node_type, dataset_id);
+  }
+  /// Behind the greatest id of a row that views have: num_nodes(), and the rows of halos.
+  std::int64_t end_of_ids(int node_type) const { return nodes_[node_type].offsets.back(); }
+  /// What the path functions (dataset_meta.h) take for that part of a view: a partition, or a halo.
+  int files_of(int part) const {
+    return part < meta_.partitions ? part : halo_of(halos_[part - meta_.partitions]);
+  }
   /// Throws kUnsupported, "WHAT reads the whole graph, ...", unless it is whole.
   void require_whole(const std::string& what) const;
   /// Whoever answers for the other partitions; null: nobody does.
@@ -130,6 +148,8 @@ class Dataset {
 
  private:
   struct NodeFiles {
+    std::vector<std::int64_t> offsets;  // [parts + 1] of ids
+    std::vector<NpyArray> halo_ids;     // [halo]
     NpyArray new_ids;
     NpyArray all_original_ids;                 // [N] the inverse; read where some partitions are not here
     std::vector<std::vector<NpyArray>> attrs;  // [attr][partition]
@@ -160,8 +180,10 @@ class Dataset {
     std::vector<LinkFiles> splits;  // in the order of meta's map
   };
   void open_nodes(int node_type);
+  void open_node_attrs(int node_type, int partition, std::int64_t rows);
   void open_edges(int edge_type);
-  void open_edge_extras(int edge_type, int partition);
+  void open_rows(int edge_type, int partition, CscPart part);
+  void open_edge_extras(int edge_type, int partition, std::int64_t num_edges);
   void skip_edge_extras(int edge_type);
   void open_links(int edge_type);
   NpyArray open_attr(const std::string& relative, const AttrMeta& attr, std::int64_t rows) const;
@@ -172,7 +194,8 @@ class Dataset {
 
   std::filesystem::path folder_;
   DatasetOptions options_;
-  std::vector<char> here_;  // [P]
+  std::vector<char> here_;  // [parts]
+  std::vector<int> halos_;  // of these partitions; behind the partitions in views
   bool whole_ = true;
   std::shared_ptr<PartitionPeers> peers_;
   DatasetMeta meta_;

@@ -50,6 +50,8 @@ struct NodeTypeMeta {
   /// [P] rows of other partitions that each partition has ranked; empty: it has none, as datasets of one
   /// partition, of rows without attributes and of earlier releases.
   std::vector<std::int64_t> remote_rows = {};
+  /// [P] nodes of other partitions that each partition has copies of (its halo); empty: there are none.
+  std::vector<std::int64_t> halo_nodes = {};
 };
 
 struct EdgeTypeMeta {
@@ -66,6 +68,7 @@ struct EdgeTypeMeta {
   std::string rev_of = {};  // folder() of the edge type that these edges are the reverse of; empty: of none
   std::map<std::string, std::int64_t> splits = {};  // edge splits: name -> number of links
   bool has_by_id = false;                           // rows have the order of source ids too
+  std::vector<std::int64_t> halo_edges = {};        // [P] of the rows that halos copy; empty: there are none
   std::string folder() const { return src + "__" + rel + "__" + dst; }
   /// Whether there is something of version 5 in it.
   bool has_links() const { return !rev_of.empty() || !splits.empty() || has_by_id; }
@@ -115,6 +118,8 @@ struct DatasetMeta {
   /// Whether the original ids of all nodes lie beside the partitions, so that a machine needs some of these
   /// only.
   bool has_original_ids() const;
+  /// Whether partitions have copies of the rows along the cut (halo_files.h).
+  bool has_halos() const { return !node_types.empty() && !node_types[0].halo_nodes.empty(); }
   int edge_src_type(const EdgeTypeMeta& edge) const { return node_type(edge.src); }
   int edge_dst_type(const EdgeTypeMeta& edge) const { return node_type(edge.dst); }
 };
@@ -134,8 +139,12 @@ std::string seal_meta(std::string text);
 /// "__".
 void check_name(const std::string& name, const char* what);
 
-// Paths relative to the dataset folder.
-std::string part_folder(int partition);  // "part-0000"
+// Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
+// file of its halo.
+constexpr int halo_of(int partition) { return -1 - partition; }
+std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
+/// Dataset ids of the nodes that the halo of a partition has copies of.
+std::string halo_ids_path(int partition, const NodeTypeMeta& node);
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
 std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);
@@ -157,7 +166,8 @@ std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
-/// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids.
+/// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids,
+/// all of a halo.
 bool is_derived_path(const std::string& path);
 
 }  // namespace hopfeed

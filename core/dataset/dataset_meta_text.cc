@@ -92,15 +92,21 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
       in.fail("has an attribute '" + attr.name + "', which is the name of a file of its own");
   }
   node.splits = read_splits(in, "node type " + node.name, kMaxNodes);
-  if (!in.has("remote_rows")) return node;
-  node.remote_rows = in.integers("remote_rows", 0, kMaxNodes, kMaxPartitions);
-  if (node.remote_rows.size() != static_cast<std::size_t>(partitions))
-    in.fail("has remote_rows that do not match the number of partitions");
-  for (int p = 0; p < partitions; ++p) {
-    const std::int64_t own = node.partition_offsets[p + 1] - node.partition_offsets[p];
-    if (node.remote_rows[p] > node.count - own)
-      in.fail("has more remote_rows of partition " + std::to_string(p) + " than other partitions have rows");
-  }
+  // How many rows of other partitions each has.
+  const auto read_others = [&](const char* field) {
+    if (!in.has(field)) return std::vector<std::int64_t>();
+    std::vector<std::int64_t> others = in.integers(field, 0, kMaxNodes, kMaxPartitions);
+    if (others.size() != static_cast<std::size_t>(partitions))
+      in.fail(fmt::format("has {} that do not match the number of partitions", field));
+    for (int p = 0; p < partitions; ++p) {
+      const std::int64_t own = node.partition_offsets[p + 1] - node.partition_offsets[p];
+      if (others[p] > node.count - own)
+        in.fail(fmt::format("has more {} of partition {} than other partitions have rows", field, p));
+    }
+    return others;
+  };
+  node.remote_rows = read_others("remote_rows");
+  node.halo_nodes = read_others("halo_nodes");
   return node;
 }
 
@@ -124,6 +130,10 @@ EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
   if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
   if (in.has("has_by_id")) edge.has_by_id = in.boolean("has_by_id");
   if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
+  if (!in.has("halo_edges")) return edge;
+  edge.halo_edges = in.integers("halo_edges", 0, edge.count, kMaxPartitions);
+  if (edge.halo_edges.size() != static_cast<std::size_t>(partitions))
+    in.fail("has halo_edges that do not match the number of partitions");
   return edge;
 }
 
@@ -174,6 +184,16 @@ void check_reverses(const MetaFields& in, const DatasetMeta& meta) {
     if (std::ranges::count(meta.edge_types, edge.rev_of, &EdgeTypeMeta::rev_of) > 1)
       in.fail("has several reverses of edge type " + edge.rev_of);
   }
+}
+
+/// All types have them, or none.
+void check_halos(const MetaFields& in, const DatasetMeta& meta) {
+  const auto other = [&](const std::vector<std::int64_t>& halos) {
+    return halos.empty() == meta.has_halos();
+  };
+  if (std::ranges::any_of(meta.node_types, other, &NodeTypeMeta::halo_nodes) ||
+      std::ranges::any_of(meta.edge_types, other, &EdgeTypeMeta::halo_edges))
+    in.fail("has halos of some types and not of others");
 }
 
 }  // namespace
@@ -247,6 +267,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (version < kScaledDatasetVersion && meta.version() == kScaledDatasetVersion)
     in.fail("has what its version does not know: rows with a scale");
   check_reverses(in, meta);
+  check_halos(in, meta);
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
   const json& files = in.at("files");
@@ -287,6 +308,7 @@ std::string format_meta(const DatasetMeta& meta) {
                      {"num_classes", node.num_classes}});
     if (node.splits.empty()) nodes.back()["splits"] = json::object();
     if (!node.remote_rows.empty()) nodes.back()["remote_rows"] = node.remote_rows;
+    if (!node.halo_nodes.empty()) nodes.back()["halo_nodes"] = node.halo_nodes;
   }
   json& edges = document["edge_types"] = json::array();
   for (const EdgeTypeMeta& edge : meta.edge_types) {
@@ -304,6 +326,7 @@ std::string format_meta(const DatasetMeta& meta) {
     if (!edge.rev_of.empty()) edges.back()["rev_of"] = edge.rev_of;
     if (!edge.splits.empty()) edges.back()["splits"] = json(edge.splits);
     if (edge.has_by_id) edges.back()["has_by_id"] = true;
+    if (!edge.halo_edges.empty()) edges.back()["halo_edges"] = edge.halo_edges;
   }
   json& files = document["files"] = json::object();
   for (const auto& [name, file] : meta.files)

@@ -39,6 +39,8 @@ void Dataset::choose_partitions() {
                 fmt::format("{} has no folder of a partition ({}); push one there (hopfeed-partition push)",
                             folder_.string(), part_folder(0)));
   whole_ = std::ranges::count(here_, 0) == 0;
+  if (!whole_ && meta_.has_halos()) halos_ = partitions();
+  here_.resize(count + halos_.size(), true);
   for (const NodeTypeMeta& node : meta_.node_types)
     for (std::size_t p = 0; p < count && !whole_; ++p)
       if (node.partition_offsets[p + 1] - node.partition_offsets[p] > INT64_C(0xFFFFFFFF))
@@ -69,7 +71,24 @@ void Dataset::require_whole(const std::string& what) const {
       ErrorCode::kUnsupported,
       fmt::format("{} reads the whole graph, and {} of {} partitions are on this machine; do it where "
                   "all are",
-                  what, std::ranges::count(here_, 1), meta_.partitions));
+                  what, partitions().size(), meta_.partitions));
+}
+
+std::int64_t Dataset::halo_id(int node_type, std::int64_t dataset_id) const {
+  const NodeFiles& files = nodes_[node_type];
+  const auto find = [&]<class Id>(std::span<const Id> ids) {
+    const auto found = std::ranges::lower_bound(ids, dataset_id, {}, [](Id id) { return std::int64_t{id}; });
+    return found == ids.end() || *found != dataset_id ? -1 : found - ids.begin();
+  };
+  for (std::size_t h = 0; h < files.halo_ids.size(); ++h) {
+    const std::byte* first = files.halo_ids[h].bytes().data();  // checked when it was opened
+    const auto count = static_cast<std::size_t>(files.halo_ids[h].header().count());
+    const std::int64_t at = meta_.node_types[node_type].new_id_type == ElementType::kInt32
+                                ? find(std::span(reinterpret_cast<const std::int32_t*>(first), count))
+                                : find(std::span(reinterpret_cast<const std::int64_t*>(first), count));
+    if (at >= 0) return files.offsets[static_cast<std::size_t>(meta_.partitions) + h] + at;
+  }
+  return -1;
 }
 
 PartitionPeers& Dataset::require_peers(int partition) const {

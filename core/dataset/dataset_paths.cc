@@ -15,7 +15,12 @@ std::string link_file(const EdgeTypeMeta& edge, const std::string& split, const 
 }
 }  // namespace
 
-std::string part_folder(int partition) { return fmt::format("part-{:04d}", partition); }
+std::string part_folder(int partition) {
+  return partition < 0 ? part_folder(halo_of(partition)) + "/halo" : fmt::format("part-{:04d}", partition);
+}
+std::string halo_ids_path(int partition, const NodeTypeMeta& node) {  // no attribute can have that name
+  return part_folder(halo_of(partition)) + "/ids/" + node.name + ".npy";
+}
 std::string rows_path(int partition, const EdgeTypeMeta& edge) { return edge_file(partition, edge, "rows"); }
 std::string indices_path(int partition, const EdgeTypeMeta& edge) {
   return edge_file(partition, edge, "indices");
@@ -69,7 +74,7 @@ std::string split_path(const NodeTypeMeta& node, const std::string& split) {
 bool is_derived_path(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string folder = file.parent_path().filename().string();
-  if (path.starts_with("time_bounds/")) return true;
+  if (path.starts_with("time_bounds/") || path.find("/halo/") == path.find('/')) return true;
   if (path.find("/edges/") == std::string::npos || folder == "attrs") return false;
   for (const char* tables : {"alias", "time_order", "times", "time_codes", "time_indices"})
     if (folder == tables) return true;

@@ -10,6 +10,7 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/fingerprint.h"
+#include "core/dataset/halo_files.h"
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
 
@@ -64,6 +65,7 @@ class Verifier {
       damaged(path("meta.json"),
               "the content's fingerprint is " + found + ", the file says " + meta_.fingerprint);
     }
+    if (meta_.has_halos()) check_halos(dataset_, [this](std::uint64_t bytes) { advance(bytes); });
     progress_(total_, total_);
   }
 

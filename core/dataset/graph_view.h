@@ -32,7 +32,8 @@ struct OriginalIds {
   std::int64_t stride = 1;  // in row records 2
 };
 
-/// One edge type over all partitions.
+/// One edge type over all partitions. Halos, where there are some (Dataset::num_parts), are partitions P and
+/// on here and in the views below, with ids behind those of all nodes, or edges.
 struct CscView {
   std::span<const CscPart> parts;  // [P]
   std::span<const std::int64_t>

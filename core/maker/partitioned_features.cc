@@ -22,17 +22,15 @@ AttrView view_of(const Dataset& dataset, const FeatureName& feature) {
 PartitionedFeatures::PartitionedFeatures(const Dataset& dataset, const FeatureName& feature,
                                          std::unique_ptr<CachedRows> cache)
     : attr_(view_of(dataset, feature)),
+      here_(dataset, feature.store, feature.type, attr_),
       cache_(std::move(cache)),
       peers_(dataset, feature.store, feature.type, feature.name) {}
 
 std::size_t PartitionedFeatures::prepare(std::span<const std::int64_t> ids) {
   drop();
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto p = static_cast<std::size_t>(partition_of(attr_.partition_offsets, ids[i]));
-    const std::byte* const part = attr_.parts[p];
-    rows_.push_back(part == nullptr ? nullptr
-                                    : part + (ids[i] - attr_.partition_offsets[p]) * attr_.stride_bytes);
-    if (part != nullptr) continue;
+    rows_.push_back(here_.row(ids[i]));
+    if (rows_.back() != nullptr) continue;
     others_.push_back(ids[i]);
     at_.push_back(i);
   }

@@ -1,5 +1,5 @@
-// Features of a machine that has some partitions: own rows are copied from the mapped array, those of others
-// are asked of the machines that have them, as soon as the batch is sampled, so that they come while others
+// Features of a machine that has some partitions: own rows, and those that halos copy, come from mapped
+// arrays, those of others are asked of the machines that have them, as soon as the batch is sampled, so that they come while others
 // are. With a cache in front of them (cached_rows.h) only those are asked for that are not there, and what
 // came is offered to it once the batch is whole.
 #pragma once
@@ -12,6 +12,7 @@
 #include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
 #include "core/partition/peer_rows.h"
+#include "core/partition/rows_here.h"
 
 namespace hopfeed {
 
@@ -26,7 +27,7 @@ class PartitionedFeatures final : public FeatureSource {
   std::size_t prepare(std::span<const std::int64_t> ids) override;
   void gather(std::size_t rows, std::byte* out) override;
   void drop() override;
-  /// Own rows count as of memory, others as of the cache or of machines.
+  /// Rows that are here count as of memory, others as of the cache or of machines.
   TierCounts counts() const override { return counts_; }
 
  private:
@@ -34,9 +35,10 @@ class PartitionedFeatures final : public FeatureSource {
   void keep_hits_of_later_rows(std::size_t until);
 
   const AttrView attr_;
+  const RowsHere here_;
   const std::unique_ptr<CachedRows> cache_;
   PeerRows peers_;
-  std::vector<const std::byte*> rows_;  // of the batch; those of others null until they are taken
+  std::vector<const std::byte*> rows_;  // of the batch; those that are not here null until they are taken
   std::vector<std::int64_t> others_;    // ids of these
   std::vector<std::size_t> at_;         // where they are in the batch
   std::vector<char> asked_;             // [others] of its owner; else the cache has it

@@ -16,7 +16,7 @@ void FetchedRows::fetch(std::span<const std::int64_t> nodes) {
   std::vector<std::vector<std::int64_t>> wanted(csc_.parts.size());
   for (const std::int64_t node : nodes) {
     const int p = partition_of(csc_.partition_offsets, node);
-    if (!dataset_.has_partition(p) && !rows_.contains(node))
+    if (!rows_.contains(node) && dataset_.id_here(csc_.dst_type, node) < 0)
       wanted[static_cast<std::size_t>(p)].push_back(node);
   }
   PeerRound round(dataset_);

@@ -28,9 +28,8 @@ class FetchedRows {
     std::int64_t first_edge = 0;  // in the dataset's order
     std::int64_t original_id = 0;
   };
-  /// Asks for the rows that are not here yet, in one go. Nodes of partitions on this machine are passed over.
-  /// The rows stay at least until kKept others have come. Throws what
-  /// PartitionPeers throws.
+  /// Asks for the rows that are not here yet, in one go. Nodes whose rows are on this machine are passed
+  /// over. The rows stay at least until kKept others have come. Throws what PartitionPeers throws.
   void fetch(std::span<const std::int64_t> nodes);
   /// Of a node in another partition; asks for it where it is not here. It stays as those of fetch() do.
   Row row(std::int64_t node);

@@ -17,9 +17,10 @@ std::vector<std::int64_t> degrees_of_all(const Dataset& dataset, int edge_type,
   std::vector<std::int64_t> degrees(nodes.size());
   std::vector<Question> questions(csc.parts.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, nodes[i]));
+    const std::int64_t here = dataset.id_here(csc.dst_type, nodes[i]), id = here < 0 ? nodes[i] : here;
+    const auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, id));
     const CscPart& part = csc.parts[p];
-    const std::int64_t row = nodes[i] - csc.partition_offsets[p];
+    const std::int64_t row = id - csc.partition_offsets[p];
     if (part.rows == nullptr) {
       questions[p].at.push_back(i);
       questions[p].rows.push_back(static_cast<std::uint32_t>(row));

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/dataset/row_gather.h"
+#include "core/partition/rows_here.h"
 
 namespace hopfeed {
 namespace {
@@ -89,18 +90,12 @@ void gather_rows_of_all(const Dataset& dataset, Store store, int type, const std
   PeerRows others(dataset, store, type, name);
   std::vector<std::int64_t> asked;
   std::vector<std::size_t> tags;
+  const RowsHere here(dataset, store, type, attr);
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!dataset.has_partition(partition_of(attr.partition_offsets, ids[i])))
-      asked.push_back(ids[i]), tags.push_back(i);
+    if (here.row(ids[i]) == nullptr) asked.push_back(ids[i]), tags.push_back(i);
   others.ask(asked, tags);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const int p = partition_of(attr.partition_offsets, ids[i]);
-    if (dataset.has_partition(p))
-      std::memcpy(out + i * row_bytes,
-                  attr.parts[static_cast<std::size_t>(p)] +
-                      (ids[i] - attr.partition_offsets[static_cast<std::size_t>(p)]) * attr.stride_bytes,
-                  row_bytes);
-  }
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (const std::byte* row = here.row(ids[i])) std::memcpy(out + i * row_bytes, row, row_bytes);
   others.take([&](std::size_t i, const std::byte* row) { std::memcpy(out + i * row_bytes, row, row_bytes); });
 }
 

@@ -23,9 +23,11 @@ HopOverPartitions::HopOverPartitions(const Dataset& dataset, const BatchOptions&
       job_(options.hash()),
       node_bits_(node_bits_of(dataset)),
       drawer_(dataset, options),
-      told_(static_cast<std::size_t>(dataset.meta().partitions)),
+      told_(static_cast<std::size_t>(dataset.num_parts())),
       asked_(told_.size()),
-      parts_(static_cast<std::size_t>(dataset.num_edge_types()) * told_.size()) {
+      parts_(static_cast<std::size_t>(dataset.num_edge_types()) * told_.size()),
+      drawn_by_(static_cast<std::size_t>(dataset.num_edge_types())) {
+  static_assert(2 * kMaxPartitions <= UINT16_MAX);
   for (int e = 0; e < dataset.num_edge_types(); ++e) {
     csc_.push_back(dataset.csc(e));
     positions_.push_back(std::ranges::any_of(
@@ -58,6 +60,15 @@ void HopOverPartitions::draw(const Batch& batch, std::size_t hop, std::span<cons
   }
 }
 
+HopOverPartitions::RowAt HopOverPartitions::find(const CscView& csc, std::int64_t node) const {
+  auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
+  if (csc.parts[p].rows == nullptr) {
+    const std::int64_t copy = dataset_.halo_id(csc.dst_type, node);
+    if (copy >= 0) node = copy, p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
+  }
+  return {.part = p, .row = node - csc.partition_offsets[p]};
+}
+
 void HopOverPartitions::route(const Batch& batch, std::size_t edge_type, Frontier frontier) {
   const CscView& csc = csc_[edge_type];
   const bool trees = options_.trees();
@@ -67,10 +78,11 @@ void HopOverPartitions::route(const Batch& batch, std::size_t edge_type, Frontie
     to.rows.clear(), to.trees.clear(), to.excluded.clear();
     to.row = to.edge = 0;
   }
+  drawn_by_[edge_type].clear();
   for (const std::int64_t id : frontier) {
     const std::int64_t node = node_of(id);
-    const auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
-    const std::int64_t row = node - csc.partition_offsets[p];
+    const auto [p, row] = find(csc, node);
+    drawn_by_[edge_type].push_back(static_cast<std::uint16_t>(p));
     Part& to = part(edge_type, p);
     to.rows.push_back(static_cast<std::uint32_t>(row));
     if (trees) to.trees.push_back(static_cast<std::uint32_t>(id >> node_bits_));
@@ -186,8 +198,7 @@ void HopOverPartitions::place_in(std::size_t edge_type, const Place& place, Rela
     waiting = 0;
   };
   for (std::size_t i = 0; i < frontier.size(); ++i) {
-    const std::int64_t node = node_of(frontier[i]);
-    const auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
+    const std::size_t p = drawn_by_[edge_type][i];
     Part& from = part(edge_type, p);
     const auto count = static_cast<std::size_t>(from.drawn.counts[from.row++]);
     const std::uint64_t tree =
@@ -222,6 +233,7 @@ void HopOverPartitions::place_in(std::size_t edge_type, const Place& place, Rela
 
 std::size_t HopOverPartitions::scratch_bytes() const {
   std::size_t bytes = 0;
+  for (const std::vector<std::uint16_t>& parts : drawn_by_) bytes += parts.capacity() * sizeof(parts[0]);
   for (const Part& part : parts_)
     bytes += (part.rows.capacity() + part.trees.capacity()) * sizeof(std::uint32_t) +
              part.excluded.capacity() * sizeof(std::int64_t);

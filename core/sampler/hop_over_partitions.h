@@ -1,7 +1,7 @@
 // One hop of the neighbour sampler over partitions of which some lie on other machines. The rows of each are
-// drawn by who has them: one question for each partition and hop, with the rows of all edge types, all under
-// way while own rows are drawn. What comes is put into the order of the frontier, so that local ids come out
-// as on one machine. DistDGL and GLT ask so.
+// drawn by who has them, here where a halo has copies: one question for each partition and hop, with the rows
+// of all edge types, all under way while own rows are drawn. What comes is put into the order of the
+// frontier, so that local ids come out as on one machine. DistDGL and GLT ask so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +74,12 @@ class HopOverPartitions {
     return parts_[edge_type * asked_.size() + partition];
   }
   std::int64_t node_of(std::int64_t id) const { return id & ((std::int64_t{1} << node_bits_) - 1); }
+  /// The partition or halo that draws a row, and its number there.
+  struct RowAt {
+    std::size_t part = 0;
+    std::int64_t row = 0;
+  };
+  RowAt find(const CscView& csc, std::int64_t node) const;
   template <class Relabel>
   void place_in(std::size_t edge_type, const Place& place, Relabel& relabel);
 
@@ -84,10 +90,11 @@ class HopOverPartitions {
   std::vector<CscView> csc_;
   std::vector<char> positions_;  // [edge types] whether answers have them
   RowDrawer drawer_;
-  std::vector<char> told_;                            // [P] whether the owner knows the job
+  std::vector<char> told_;                            // [P] whether the owner knows the job; P: with halos
   std::vector<Asked> asked_;                          // [P]
   std::vector<Part> parts_;                           // [edge types][P]
   std::vector<std::vector<std::int64_t>> frontiers_;  // by edge type
+  std::vector<std::vector<std::uint16_t>> drawn_by_;  // [edge type][frontier] partition or halo
 };
 
 }  // namespace hopfeed

@@ -66,6 +66,7 @@ class RowReader {
   }
   void prefetch(std::int64_t node) const {
     const int p = partition(node);
+    if (csc_.parts[p].rows == nullptr) return;
     prefetch_line(csc_.parts[p].rows + (node - csc_.partition_offsets[p]));
   }
   /// `node` is a dataset id in range. Throws kCorrupt naming file and row where its offsets are damaged, and
@@ -73,7 +74,7 @@ class RowReader {
   Row row(std::int64_t node) const {
     const int p = partition(node);
     const CscPart& part = csc_.parts[p];
-    if (part.rows == nullptr) return fetched_row(node);
+    if (part.rows == nullptr) return other_row(node);
     const std::int64_t r = node - csc_.partition_offsets[p];
     const std::int64_t begin = part.rows[r].offset, end = part.rows[r + 1].offset;
     if (begin < 0 || begin > end || end > part.num_edges)
@@ -130,7 +131,13 @@ class RowReader {
   }
 
  private:
-  Row fetched_row(std::int64_t node) const {
+  /// Of a partition elsewhere: its copy in a halo, or as its owner gives it.
+  Row other_row(std::int64_t node) const {
+    if (const std::int64_t copy = dataset_->halo_id(csc_.dst_type, node); copy >= 0) {
+      Row row = this->row(copy);
+      row.node = node;
+      return row;
+    }
     const FetchedRows::Row fetched = fetched_->row(node);
     Row row;
     row.degree = fetched.degree;

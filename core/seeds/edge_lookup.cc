@@ -16,7 +16,8 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
   std::vector<Question> questions(csc.parts.size());
   std::vector<char> result(edges.size());
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    const int p = partition_of(csc.partition_offsets, edges[i].destination);
+    const std::int64_t here = dataset_.id_here(csc.dst_type, edges[i].destination);
+    const int p = partition_of(csc.partition_offsets, here < 0 ? edges[i].destination : here);
     Question& question = questions[static_cast<std::size_t>(p)];
     question.at.push_back(i);
     if (dataset_.has_partition(p)) continue;
@@ -38,7 +39,7 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
   for (std::size_t p = 0; p < questions.size(); ++p)
     if (dataset_.has_partition(static_cast<int>(p)))
       for (const std::size_t i : questions[p].at)
-        result[i] = here_.contains(edges[i].source, edges[i].destination);
+        result[i] = here_.contains(edges[i].source, dataset_.id_here(csc.dst_type, edges[i].destination));
   round.take([&](int p, const PeerAnswer& answer) {
     const std::vector<std::size_t>& at = questions[static_cast<std::size_t>(p)].at;
     PeerReader in = open_answer(*answer, "an answer about edges").in;

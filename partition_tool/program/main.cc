@@ -284,6 +284,11 @@ void add_partition(CommandLine& line, Choices& choices) {
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
   add_write_options(command, "OUT", options, {});
   command.option("--parts", options.parts, "Number of partitions", {.required = true});
+  command.option(
+      "--halo", options.halo,
+      "1: each partition gets copies of the rows and attributes of the nodes elsewhere that its own "
+      "rows have edges from, so that its machine asks others less; 0: none",
+      {.min = 0, .max = 1});
   add_cut_options(command, options,
                   "metis: few edges cut, training nodes balanced; random: nodes dealt evenly");
   add_by_id_flag(command, options.by_id);

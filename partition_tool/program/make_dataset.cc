@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/batch/batch_options.h"
+#include "core/dataset/halo_files.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/repeated_ids.h"
 
@@ -46,6 +47,12 @@ DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, con
   return result;
 }
 
+void write_halos_of(DatasetWriter& writer, DatasetMeta& meta, Bars& bars) {
+  write_halos(writer, meta, [&bars](std::uint64_t done, std::uint64_t total) {
+    bars.show({.step = "Writing halos", .unit = "files", .done = done, .total = total});
+  });
+}
+
 nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResult& result,
                               const DatasetTimes& times) {
   const DatasetMeta& meta = result.meta;
@@ -56,6 +63,7 @@ nlohmann::json report_dataset(const std::string& folder, const DatasetBuildResul
     node_types[node.name] = {{"nodes", node.count},
                              {"classes", node.num_classes},
                              {"splits", node.splits},
+                             {"halo_nodes", node.halo_nodes},
                              {"partition_offsets", node.partition_offsets}};
   }
   for (const EdgeTypeMeta& edge : meta.edge_types) {

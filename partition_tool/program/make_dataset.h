@@ -46,6 +46,9 @@ void require_same_content(const std::string& input, const DatasetMeta& said, con
 DatasetBuildResult write_whole(DatasetWriter& writer, const RawGraph& graph, const HotnessOptions& hotness,
                                DatasetBuildOptions options, Bars& bars);
 
+/// write_halos() with a bar.
+void write_halos_of(DatasetWriter& writer, DatasetMeta& meta, Bars& bars);
+
 struct DatasetTimes {
   double seconds = 0;      // all of it
   double cut_seconds = 0;  // of the partitioner alone

@@ -43,10 +43,11 @@ void partition_dataset(const CutOptions& options) {
                     .edges_cut = 0,
                     .seed = options.seed,
                     .metis_degree = nodes.metis_degree};
-  const DatasetBuildResult result = build_dataset(
+  DatasetBuildResult result = build_dataset(
       writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
       bars.progress());
   require_same_content(options.input, meta, result.meta);
+  if (options.halo > 0 && parts > 1) write_halos_of(writer, result.meta, bars);
   writer.commit(result.meta);
   bars.finish();
   fmt::print("{} cut {} of {} edges ({:.1f}%) in {:.1f} s\n", options.method, result.meta.cut.edges_cut,

@@ -11,7 +11,8 @@ namespace hopfeed {
 struct CutOptions : WriteOptions, CutChoice {  // fanouts and batch size: those of the input by default
   std::string input;
   std::int64_t parts = 1;
-  bool by_id = false;  // order rows by source ids, where the input's are not
+  std::int64_t halo = 0;  // 1: write_halos()
+  bool by_id = false;     // order rows by source ids, where the input's are not
 };
 
 /// Throws kCorrupt, and leaves nothing behind, where what was read is not what the input's fingerprint names.

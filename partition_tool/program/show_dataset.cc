@@ -40,11 +40,13 @@ json show_node_type(const DatasetMeta& meta, const NodeTypeMeta& node) {
                  {"classes", node.num_classes},
                  {"splits", node.splits},
                  {"partition_offsets", node.partition_offsets},
-                 {"remote_rows", node.remote_rows}};
+                 {"remote_rows", node.remote_rows},
+                 {"halo_nodes", node.halo_nodes}};
   report["attrs"] = show_attrs(node.attrs);
   for (const auto& [name, count] : node.splits) fmt::print("  split {}: {} nodes\n", name, count);
   for (int p = 0; p < meta.partitions; ++p)
-    fmt::print("  partition {}: {} nodes{}\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p],
+    fmt::print("  partition {}: {} nodes{}{}\n", p, node.partition_offsets[p + 1] - node.partition_offsets[p],
+               node.halo_nodes.empty() ? "" : fmt::format(", {} in its halo", node.halo_nodes[p]),
                node.remote_rows.empty() ? "" : fmt::format(", {} of others ranked", node.remote_rows[p]));
   return report;
 }
@@ -71,6 +73,7 @@ json show_edge_type(const Dataset& dataset, int number) {
               {"dst", edge.dst},
               {"edges", edge.count},
               {"partition_edges", edge.partition_edges},
+              {"halo_edges", edge.halo_edges},
               {"edge_ids", edge.has_edge_ids},
               {"attrs", std::move(attrs)},
               {"weights", edge.weights},
@@ -148,12 +151,12 @@ void show_dataset(const ShowOptions& options) {
   const SizeSummary sizes = summarise_sizes(dataset);
   fmt::print(
       "all partitions on disk: {} (rows {}, indices {}, edge ids {}, attributes {}, weights and times {}, "
-      "other {})\n",
+      "halos {}, other {})\n",
       megabytes(sizes.total), megabytes(sizes.rows), megabytes(sizes.indices), megabytes(sizes.edge_ids),
-      megabytes(sizes.attrs), megabytes(sizes.tables), megabytes(sizes.other));
+      megabytes(sizes.attrs), megabytes(sizes.tables), megabytes(sizes.halos), megabytes(sizes.other));
   out["bytes"] = {{"total", sizes.total},       {"rows", sizes.rows},   {"indices", sizes.indices},
                   {"edge_ids", sizes.edge_ids}, {"attrs", sizes.attrs}, {"tables", sizes.tables},
-                  {"other", sizes.other}};
+                  {"halos", sizes.halos},       {"other", sizes.other}};
   if (options.presample > 0) out["hotness"] = show_hotness(dataset, options);
   report.write(out);
 }

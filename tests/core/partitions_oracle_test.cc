@@ -28,6 +28,7 @@ testing::TypedCut cut_of(const testing::TypedGraph& graph, testing::Rounds& roun
   testing::TypedCut cut =
       testing::random_typed_cut(graph, 1 + static_cast<int>(rounds.below(4)), rounds.word());
   cut.wide_ids = rounds.below(2) == 1;
+  cut.halos = rounds.below(2) == 1;
   return cut;
 }
 

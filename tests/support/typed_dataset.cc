@@ -12,6 +12,7 @@
 #include "core/dataset/dataset_writer.h"
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/graph_view.h"
+#include "core/dataset/halo_files.h"
 #include "core/dataset/time_codes.h"
 
 namespace hopfeed::testing {
@@ -67,6 +68,7 @@ class Builder {
       for (const auto& [name, links] : graph_.edges[e].splits) write_links(e, name, links);
     }
     meta_.fingerprint = fingerprint_.finish(meta_);
+    if (cut_.halos) write_halos(writer_, meta_, [](std::uint64_t, std::uint64_t) {});
     writer_.commit(meta_);
   }
 

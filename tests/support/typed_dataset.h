@@ -51,6 +51,7 @@ struct TypedCut {
       order;                  // [type] all original ids: inside a partition nodes keep this order
   bool edge_ids = true;       // store edge_ids.npy (positions in sources and destinations)
   bool by_id = false;         // store by_id.npy of each edge type
+  bool halos = false;         // partitions have copies of the rows along the cut
   bool wide_ids = false;      // int64 new_ids, indices and edge_ids where int32 would do
   bool alias_sources = true;  // alias tables as they are written since version 7; else as before
   std::size_t bounds_apart =

@@ -1,0 +1,258 @@
+// See halo_files.h.
+#include "core/dataset/halo_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/dataset/corrupt_file.h"
+#include "core/dataset/npy.h"
+
+namespace hopfeed {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file that each partition has, and its halo.
+using PartFile = std::function<std::string(int partition)>;
+using Put = std::function<void(std::span<const std::byte>)>;
+
+/// What takes the arrays of halos: a writer, or who compares.
+class HaloSink {
+ public:
+  virtual ~HaloSink() = default;
+  /// `fill` puts all of it, front to back.
+  virtual void array(const std::string& relative, const std::string& descr,
+                     const std::vector<std::int64_t>& shape, const std::function<void(const Put&)>& fill) = 0;
+};
+
+/// Those with an entry for each edge of a type.
+std::vector<PartFile> edge_files(const EdgeTypeMeta& edge) {
+  std::vector<PartFile> files;
+  const auto add = [&](auto path, const std::string& name) {
+    files.push_back([&edge, path, name](int p) { return path(p, edge, name); });
+  };
+  files.push_back([&edge](int p) { return indices_path(p, edge); });
+  if (edge.has_edge_ids) files.push_back([&edge](int p) { return edge_ids_path(p, edge); });
+  if (edge.has_by_id) files.push_back([&edge](int p) { return by_id_path(p, edge); });
+  for (const AttrMeta& attr : edge.attrs) add(edge_attr_path, attr.name);
+  for (const std::string& weight : edge.weights) add(alias_path, weight);
+  for (const std::string& time : edge.times)
+    for (const auto path : {time_order_path, times_path, time_codes_path, time_indices_path}) add(path, time);
+  return files;
+}
+
+std::int64_t id_at(const NpyArray& ids, ElementType type, std::int64_t i) {
+  const std::byte* first = ids.bytes().data();
+  return type == ElementType::kInt32 ? reinterpret_cast<const std::int32_t*>(first)[i]
+                                     : reinterpret_cast<const std::int64_t*>(first)[i];
+}
+
+/// From entry to entry of the first dimension.
+std::size_t entry_bytes(const NpyHeader& header) {
+  std::size_t bytes = header.item_bytes;
+  for (std::size_t d = 1; d < header.shape.size(); ++d) bytes *= static_cast<std::size_t>(header.shape[d]);
+  return bytes;
+}
+
+/// The same file of all partitions.
+class Column {
+ public:
+  Column(const fs::path& folder, int partitions, const PartFile& file) {
+    for (int p = 0; p < partitions; ++p) arrays_.emplace_back(folder / file(p), HugePages::kNever);
+  }
+  const NpyArray& of(int p) const { return arrays_[static_cast<std::size_t>(p)]; }
+  std::span<const std::byte> entries(int p, std::int64_t first, std::int64_t count) const {
+    const std::size_t bytes = entry_bytes(of(p).header());
+    return of(p).bytes().subspan(static_cast<std::size_t>(first) * bytes,
+                                 static_cast<std::size_t>(count) * bytes);
+  }
+  /// As the header of `count` entries says it.
+  std::vector<std::int64_t> shape(std::int64_t count) const {
+    std::vector<std::int64_t> shape = of(0).header().shape;
+    shape[0] = count;
+    return shape;
+  }
+
+ private:
+  std::vector<NpyArray> arrays_;
+};
+
+class Halos {
+ public:
+  Halos(fs::path folder, const DatasetMeta& meta) : folder_(std::move(folder)), meta_(meta) {
+    for (const EdgeTypeMeta& edge : meta.edge_types) {
+      rows_.push_back(column([&edge](int p) { return rows_path(p, edge); }));
+      indices_.push_back(column([&edge](int p) { return indices_path(p, edge); }));
+    }
+  }
+
+  /// All arrays of the halo of a partition.
+  void put(int p, HaloSink& sink) {
+    find_nodes(p);
+    for (std::size_t t = 0; t < meta_.node_types.size(); ++t) put_nodes(t, p, sink);
+    for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) put_edges(e, p, sink);
+  }
+
+ private:
+  Column column(const PartFile& file) const { return {folder_, meta_.partitions, file}; }
+
+  /// The nodes elsewhere that the rows of the partition have edges from.
+  void find_nodes(int p) {
+    std::vector<std::vector<bool>> wanted;
+    for (const NodeTypeMeta& node : meta_.node_types)
+      wanted.emplace_back(static_cast<std::size_t>(node.count));
+    for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) {
+      const EdgeTypeMeta& edge = meta_.edge_types[e];
+      std::vector<bool>& sources = wanted[static_cast<std::size_t>(meta_.edge_src_type(edge))];
+      for (std::int64_t i = 0; i < edge.partition_edges[p]; ++i)
+        sources[static_cast<std::size_t>(id_at(indices_[e].of(p), edge.index_type, i))] = true;
+    }
+    nodes_.assign(meta_.node_types.size(), {});
+    for (std::size_t t = 0; t < nodes_.size(); ++t) {
+      const std::vector<std::int64_t>& offsets = meta_.node_types[t].partition_offsets;
+      std::fill(wanted[t].begin() + offsets[p], wanted[t].begin() + offsets[p + 1], false);
+      for (std::size_t id = 0; id < wanted[t].size(); ++id)
+        if (wanted[t][id]) nodes_[t].push_back(static_cast<std::int64_t>(id));
+    }
+  }
+
+  void put_nodes(std::size_t t, int p, HaloSink& sink) {
+    const NodeTypeMeta& node = meta_.node_types[t];
+    const std::vector<std::int64_t>& nodes = nodes_[t];
+    sink.array(halo_ids_path(p, node), npy_descr(node.new_id_type), {std::ssize(nodes)}, [&](const Put& out) {
+      for (const std::int64_t id : nodes)  // little-endian: the low bytes come first
+        out(std::as_bytes(std::span(&id, 1)).first(element_bytes(node.new_id_type)));
+    });
+    for (const AttrMeta& attr : node.attrs) {
+      const auto file = [&](int part) { return attr_path(part, node, attr.name); };
+      const Column rows = column(file);
+      sink.array(file(halo_of(p)), rows.of(0).header().descr, rows.shape(std::ssize(nodes)),
+                 [&](const Put& out) {
+                   for (const std::int64_t id : nodes) {
+                     const int q = partition_of(node.partition_offsets, id);
+                     out(rows.entries(q, id - node.partition_offsets[q], 1));
+                   }
+                 });
+    }
+  }
+
+  void put_edges(std::size_t e, int p, HaloSink& sink) {
+    const EdgeTypeMeta& edge = meta_.edge_types[e];
+    const auto dst = static_cast<std::size_t>(meta_.edge_dst_type(edge));
+    const std::vector<std::int64_t>& offsets = meta_.node_types[dst].partition_offsets;
+    std::vector<RowRecord> records;
+    struct Stretch {
+      int partition = 0;
+      std::int64_t first = 0, count = 0;
+    };
+    std::vector<Stretch> stretches;
+    std::int64_t edges = 0;
+    for (const std::int64_t id : nodes_[dst]) {
+      const int q = partition_of(offsets, id);
+      const RowRecord* row = rows_[e].of(q).as<RowRecord>().data() + (id - offsets[q]);
+      stretches.push_back({.partition = q, .first = row[0].offset, .count = row[1].offset - row[0].offset});
+      records.push_back({.offset = edges, .original_id = row->original_id});
+      edges += stretches.back().count;
+    }
+    records.push_back({.offset = edges, .original_id = -1});
+    sink.array(rows_path(halo_of(p), edge), kRowRecordDescr, {std::ssize(records)},
+               [&](const Put& out) { out(std::as_bytes(std::span(records))); });
+    for (const PartFile& file : edge_files(edge)) {
+      const Column entries = column(file);
+      sink.array(file(halo_of(p)), entries.of(0).header().descr, entries.shape(edges), [&](const Put& out) {
+        for (const Stretch& of : stretches) out(entries.entries(of.partition, of.first, of.count));
+      });
+    }
+  }
+
+  const fs::path folder_;
+  const DatasetMeta& meta_;
+  std::vector<Column> rows_, indices_;            // by edge type
+  std::vector<std::vector<std::int64_t>> nodes_;  // of the halo under way, by node type
+};
+
+class Writing final : public HaloSink {
+ public:
+  Writing(DatasetWriter& writer, std::uint64_t total, const HalosDone& done)
+      : writer_(writer), total_(total), tell_(done) {}
+  void array(const std::string& relative, const std::string& descr, const std::vector<std::int64_t>& shape,
+             const std::function<void(const Put&)>& fill) override {
+    NpyWriter file = writer_.open(relative, descr, shape);
+    fill([&](std::span<const std::byte> bytes) { file.write_bytes(bytes); });
+    writer_.close(relative, std::move(file));
+    counts_[relative] = shape[0];
+    tell_(++done_, total_);
+  }
+  std::int64_t count(const std::string& relative) const { return counts_.at(relative); }
+
+ private:
+  DatasetWriter& writer_;
+  const std::uint64_t total_;
+  const HalosDone& tell_;
+  std::uint64_t done_ = 0;
+  std::map<std::string, std::int64_t> counts_;
+};
+
+class Comparing final : public HaloSink {
+ public:
+  Comparing(const Dataset& dataset, const std::function<void(std::uint64_t)>& done)
+      : dataset_(dataset), done_(done) {}
+  void array(const std::string& relative, const std::string& descr, const std::vector<std::int64_t>& shape,
+             const std::function<void(const Put&)>& fill) override {
+    const NpyArray array(dataset_.folder() / relative, HugePages::kNever);
+    array.require_descr(descr);
+    if (array.header().shape != shape)
+      corrupt_file(array.path(),
+                   fmt::format("it is of {} rows, and the cut gives {}",
+                               array.header().shape.empty() ? 0 : array.header().shape[0], shape[0]));
+    std::size_t at = 0;
+    fill([&](std::span<const std::byte> bytes) {
+      if (std::memcmp(array.bytes().data() + at, bytes.data(), bytes.size()) != 0)
+        corrupt_file(array.path(),
+                     fmt::format("from byte {} on it is no copy of what its partition has", at));
+      at += bytes.size();
+    });
+    done_(dataset_.meta().files.at(relative).bytes);
+  }
+
+ private:
+  const Dataset& dataset_;
+  const std::function<void(std::uint64_t)>& done_;
+};
+
+std::uint64_t arrays_of_a_halo(const DatasetMeta& meta) {
+  std::uint64_t count = 0;
+  for (const NodeTypeMeta& node : meta.node_types) count += 1 + node.attrs.size();
+  for (const EdgeTypeMeta& edge : meta.edge_types) count += 1 + edge_files(edge).size();
+  return count;
+}
+
+}  // namespace
+
+void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done) {
+  Halos halos(writer.temporary_folder(), meta);
+  Writing writing(writer, arrays_of_a_halo(meta) * static_cast<std::uint64_t>(meta.partitions), done);
+  for (int p = 0; p < meta.partitions; ++p) halos.put(p, writing);
+  for (int p = 0; p < meta.partitions; ++p) {
+    for (NodeTypeMeta& node : meta.node_types)
+      node.halo_nodes.push_back(writing.count(halo_ids_path(p, node)));
+    for (EdgeTypeMeta& edge : meta.edge_types)
+      edge.halo_edges.push_back(writing.count(indices_path(halo_of(p), edge)));
+  }
+}
+
+void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t bytes)>& done) {
+  Halos halos(dataset.folder(), dataset.meta());
+  Comparing comparing(dataset, done);
+  for (int p = 0; p < dataset.meta().partitions; ++p) halos.put(p, comparing);
+}
+
+}  // namespace hopfeed
