@@ -129,9 +129,9 @@ void Dataset::open_nodes(int node_type) {
   files.offsets = node.partition_offsets;
   for (const int p : halos_) {
     const std::int64_t rows = node.halo_nodes[p];
-    files.halo_ids.push_back(open_array(halo_ids_path(p, node)));
-    files.halo_ids.back().require_descr(npy_descr(node.new_id_type));
-    require_shape(files.halo_ids.back(), {rows});
+    files.halo_places.push_back(open_array(halo_places_path(p, node)));
+    files.halo_places.back().require_descr(npy_descr(ElementType::kInt64));
+    require_shape(files.halo_places.back(), halo_places_shape(node.count));
     open_node_attrs(node_type, halo_of(p), rows);
     files.offsets.push_back(files.offsets.back() + rows);
   }
@@ -430,7 +430,7 @@ std::vector<std::span<const std::byte>> Dataset::arrays() const {
   };
   for (const NodeFiles& files : nodes_) {
     ranges.push_back(files.new_ids.bytes());
-    add(files.halo_ids);
+    add(files.halo_places);
     for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
     add(files.splits);
     add(files.hotness);

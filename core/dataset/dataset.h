@@ -149,7 +149,7 @@ class Dataset {
  private:
   struct NodeFiles {
     std::vector<std::int64_t> offsets;  // [parts + 1] of ids
-    std::vector<NpyArray> halo_ids;     // [halo]
+    std::vector<NpyArray> halo_places;  // [halo] of HaloPlace
     NpyArray new_ids;
     NpyArray all_original_ids;                 // [N] the inverse; read where some partitions are not here
     std::vector<std::vector<NpyArray>> attrs;  // [attr][partition]

@@ -142,9 +142,11 @@ void check_name(const std::string& name, const char* what);
 // Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
 // file of its halo.
 constexpr int halo_of(int partition) { return -1 - partition; }
+/// Of an array of HaloPlace for so many nodes, as int64.
+inline std::vector<std::int64_t> halo_places_shape(std::int64_t nodes) { return {(nodes + 63) / 64, 2}; }
 std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
-/// Dataset ids of the nodes that the halo of a partition has copies of.
-std::string halo_ids_path(int partition, const NodeTypeMeta& node);
+/// Which nodes the halo of a partition has copies of (HaloPlace).
+std::string halo_places_path(int partition, const NodeTypeMeta& node);
 std::string rows_path(int partition, const EdgeTypeMeta& edge);
 std::string indices_path(int partition, const EdgeTypeMeta& edge);
 std::string edge_ids_path(int partition, const EdgeTypeMeta& edge);

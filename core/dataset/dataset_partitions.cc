@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/error.h"
+#include "core/dataset/corrupt_file.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {
@@ -76,17 +78,19 @@ void Dataset::require_whole(const std::string& what) const {
 
 std::int64_t Dataset::halo_id(int node_type, std::int64_t dataset_id) const {
   const NodeFiles& files = nodes_[node_type];
-  const auto find = [&]<class Id>(std::span<const Id> ids) {
-    const auto found = std::ranges::lower_bound(ids, dataset_id, {}, [](Id id) { return std::int64_t{id}; });
-    return found == ids.end() || *found != dataset_id ? -1 : found - ids.begin();
-  };
-  for (std::size_t h = 0; h < files.halo_ids.size(); ++h) {
-    const std::byte* first = files.halo_ids[h].bytes().data();  // checked when it was opened
-    const auto count = static_cast<std::size_t>(files.halo_ids[h].header().count());
-    const std::int64_t at = meta_.node_types[node_type].new_id_type == ElementType::kInt32
-                                ? find(std::span(reinterpret_cast<const std::int32_t*>(first), count))
-                                : find(std::span(reinterpret_cast<const std::int64_t*>(first), count));
-    if (at >= 0) return files.offsets[static_cast<std::size_t>(meta_.partitions) + h] + at;
+  const auto at = static_cast<std::size_t>(dataset_id) / 64, bit = static_cast<std::size_t>(dataset_id) % 64;
+  for (std::size_t h = 0; h < files.halo_places.size(); ++h) {
+    const NpyArray& array = files.halo_places[h];  // its type and size were checked when it was opened
+    const HaloPlace& place = reinterpret_cast<const HaloPlace*>(array.bytes().data())[at];
+    if ((place.nodes >> bit & 1) == 0) continue;
+    const std::int64_t copy = place.before + std::popcount(place.nodes & ((std::uint64_t{1} << bit) - 1));
+    const std::size_t part = static_cast<std::size_t>(meta_.partitions) + h;
+    if (copy < 0 || copy >= files.offsets[part + 1] - files.offsets[part])
+      corrupt_file(array.path(),
+                   fmt::format("entry {} names copy {}, but there are {}; run hopfeed-partition "
+                               "verify where all partitions are",
+                               at, copy, files.offsets[part + 1] - files.offsets[part]));
+    return files.offsets[part] + copy;
   }
   return -1;
 }

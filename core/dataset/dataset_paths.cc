@@ -18,8 +18,8 @@ std::string link_file(const EdgeTypeMeta& edge, const std::string& split, const 
 std::string part_folder(int partition) {
   return partition < 0 ? part_folder(halo_of(partition)) + "/halo" : fmt::format("part-{:04d}", partition);
 }
-std::string halo_ids_path(int partition, const NodeTypeMeta& node) {  // no attribute can have that name
-  return part_folder(halo_of(partition)) + "/ids/" + node.name + ".npy";
+std::string halo_places_path(int partition, const NodeTypeMeta& node) {  // no attribute can have that name
+  return part_folder(halo_of(partition)) + "/places/" + node.name + ".npy";
 }
 std::string rows_path(int partition, const EdgeTypeMeta& edge) { return edge_file(partition, edge, "rows"); }
 std::string indices_path(int partition, const EdgeTypeMeta& edge) {

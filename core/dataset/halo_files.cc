@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -85,6 +85,23 @@ class Column {
   std::vector<NpyArray> arrays_;
 };
 
+/// By type.
+struct HaloSize {
+  std::vector<std::int64_t> nodes, edges;
+};
+
+std::vector<HaloPlace> places_of(const std::vector<std::int64_t>& nodes, std::int64_t count) {
+  std::vector<HaloPlace> places(static_cast<std::size_t>(halo_places_shape(count)[0]));
+  for (const std::int64_t id : nodes)
+    places[static_cast<std::size_t>(id / 64)].nodes |= std::uint64_t{1} << id % 64;
+  std::int64_t before = 0;
+  for (HaloPlace& place : places) {
+    place.before = before;
+    before += std::popcount(place.nodes);
+  }
+  return places;
+}
+
 class Halos {
  public:
   Halos(fs::path folder, const DatasetMeta& meta) : folder_(std::move(folder)), meta_(meta) {
@@ -95,10 +112,15 @@ class Halos {
   }
 
   /// All arrays of the halo of a partition.
-  void put(int p, HaloSink& sink) {
+  HaloSize put(int p, HaloSink& sink) {
+    HaloSize size;
     find_nodes(p);
-    for (std::size_t t = 0; t < meta_.node_types.size(); ++t) put_nodes(t, p, sink);
-    for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) put_edges(e, p, sink);
+    for (std::size_t t = 0; t < meta_.node_types.size(); ++t) {
+      put_nodes(t, p, sink);
+      size.nodes.push_back(std::ssize(nodes_[t]));
+    }
+    for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) size.edges.push_back(put_edges(e, p, sink));
+    return size;
   }
 
  private:
@@ -127,10 +149,9 @@ class Halos {
   void put_nodes(std::size_t t, int p, HaloSink& sink) {
     const NodeTypeMeta& node = meta_.node_types[t];
     const std::vector<std::int64_t>& nodes = nodes_[t];
-    sink.array(halo_ids_path(p, node), npy_descr(node.new_id_type), {std::ssize(nodes)}, [&](const Put& out) {
-      for (const std::int64_t id : nodes)  // little-endian: the low bytes come first
-        out(std::as_bytes(std::span(&id, 1)).first(element_bytes(node.new_id_type)));
-    });
+    const std::vector<HaloPlace> places = places_of(nodes, node.count);
+    sink.array(halo_places_path(p, node), npy_descr(ElementType::kInt64), halo_places_shape(node.count),
+               [&](const Put& out) { out(std::as_bytes(std::span(places))); });
     for (const AttrMeta& attr : node.attrs) {
       const auto file = [&](int part) { return attr_path(part, node, attr.name); };
       const Column rows = column(file);
@@ -144,7 +165,8 @@ class Halos {
     }
   }
 
-  void put_edges(std::size_t e, int p, HaloSink& sink) {
+  /// Returns how many.
+  std::int64_t put_edges(std::size_t e, int p, HaloSink& sink) {
     const EdgeTypeMeta& edge = meta_.edge_types[e];
     const auto dst = static_cast<std::size_t>(meta_.edge_dst_type(edge));
     const std::vector<std::int64_t>& offsets = meta_.node_types[dst].partition_offsets;
@@ -171,6 +193,7 @@ class Halos {
         for (const Stretch& of : stretches) out(entries.entries(of.partition, of.first, of.count));
       });
     }
+    return edges;
   }
 
   const fs::path folder_;
@@ -188,17 +211,14 @@ class Writing final : public HaloSink {
     NpyWriter file = writer_.open(relative, descr, shape);
     fill([&](std::span<const std::byte> bytes) { file.write_bytes(bytes); });
     writer_.close(relative, std::move(file));
-    counts_[relative] = shape[0];
     tell_(++done_, total_);
   }
-  std::int64_t count(const std::string& relative) const { return counts_.at(relative); }
 
  private:
   DatasetWriter& writer_;
   const std::uint64_t total_;
   const HalosDone& tell_;
   std::uint64_t done_ = 0;
-  std::map<std::string, std::int64_t> counts_;
 };
 
 class Comparing final : public HaloSink {
@@ -207,6 +227,9 @@ class Comparing final : public HaloSink {
       : dataset_(dataset), done_(done) {}
   void array(const std::string& relative, const std::string& descr, const std::vector<std::int64_t>& shape,
              const std::function<void(const Put&)>& fill) override {
+    const auto known = dataset_.meta().files.find(relative);
+    if (known == dataset_.meta().files.end())
+      corrupt_file(dataset_.folder() / "meta.json", "'files' does not list " + relative);
     const NpyArray array(dataset_.folder() / relative, HugePages::kNever);
     array.require_descr(descr);
     if (array.header().shape != shape)
@@ -220,7 +243,7 @@ class Comparing final : public HaloSink {
                      fmt::format("from byte {} on it is no copy of what its partition has", at));
       at += bytes.size();
     });
-    done_(dataset_.meta().files.at(relative).bytes);
+    done_(known->second.bytes);
   }
 
  private:
@@ -240,12 +263,13 @@ std::uint64_t arrays_of_a_halo(const DatasetMeta& meta) {
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done) {
   Halos halos(writer.temporary_folder(), meta);
   Writing writing(writer, arrays_of_a_halo(meta) * static_cast<std::uint64_t>(meta.partitions), done);
-  for (int p = 0; p < meta.partitions; ++p) halos.put(p, writing);
-  for (int p = 0; p < meta.partitions; ++p) {
-    for (NodeTypeMeta& node : meta.node_types)
-      node.halo_nodes.push_back(writing.count(halo_ids_path(p, node)));
-    for (EdgeTypeMeta& edge : meta.edge_types)
-      edge.halo_edges.push_back(writing.count(indices_path(halo_of(p), edge)));
+  std::vector<HaloSize> sizes;
+  for (int p = 0; p < meta.partitions; ++p) sizes.push_back(halos.put(p, writing));
+  for (const HaloSize& size : sizes) {
+    for (std::size_t t = 0; t < size.nodes.size(); ++t)
+      meta.node_types[t].halo_nodes.push_back(size.nodes[t]);
+    for (std::size_t e = 0; e < size.edges.size(); ++e)
+      meta.edge_types[e].halo_edges.push_back(size.edges[e]);
   }
 }
 

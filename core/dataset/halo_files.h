@@ -3,7 +3,7 @@
 // second hop from own seeds is then drawn here too. DistDGL replicates the nodes along the cut so.
 //
 // A halo has the files of a partition (part-0000/halo/nodes, part-0000/halo/edges), with its nodes by rising
-// dataset id (part-0000/halo/ids).
+// dataset id, and which these are (part-0000/halo/places).
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -13,4 +13,12 @@ struct RowRecord {
 };
 static_assert(sizeof(RowRecord) == 16);
 
+/// 64 nodes in the order of dataset ids: which of them a halo has copies of, and how many copies of nodes
+/// come before theirs. Copies lie by rising id, so one read tells where a node's is.
+struct HaloPlace {
+  std::uint64_t nodes;  // bit i: node 64 * place + i
+  std::int64_t before;
+};
+static_assert(sizeof(HaloPlace) == 16);
+
 }  // namespace hopfeed

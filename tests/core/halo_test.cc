@@ -118,7 +118,7 @@ TEST_F(Halo, DamagedRow_IsNamedWhereItIsDrawn) {
 TEST_F(Halo, ThatIsNotThere_IsNamed) {
   fs::remove_all(path(true) / "part-0001/halo");
   expect_refused([&] { Dataset(path(true), {.some_partitions = true, .partitions = {1}}); },
-                 "part-0001/halo/ids/", ErrorCode::kNotFound);
+                 "part-0001/halo/places/", ErrorCode::kNotFound);
   const Dataset other(path(true), {.some_partitions = true, .partitions = {0, 2}});
   EXPECT_EQ(other.num_parts(), 5) << "two halos behind three partitions";
 }
