@@ -42,6 +42,9 @@ void Dataset::choose_partitions() {
                             folder_.string(), part_folder(0)));
   whole_ = std::ranges::count(here_, 0) == 0;
   if (!whole_ && meta_.has_halos()) halos_ = partitions();
+  std::erase_if(halos_, [&](int p) {  // who has no room for one leaves its folder out
+    return !std::filesystem::is_directory(folder_ / part_folder(halo_of(p)), error);
+  });
   here_.resize(count + halos_.size(), true);
   for (const NodeTypeMeta& node : meta_.node_types)
     for (std::size_t p = 0; p < count && !whole_; ++p)

@@ -115,8 +115,15 @@ TEST_F(Halo, DamagedRow_IsNamedWhereItIsDrawn) {
   expect_refused([&] { questions(true, options); }, file, ErrorCode::kCorrupt);
 }
 
-TEST_F(Halo, ThatIsNotThere_IsNamed) {
-  fs::remove_all(path(true) / "part-0001/halo");
+TEST_F(Halo, WithoutItsFolderIsNotUsed) {
+  fs::remove_all(path(true) / "part-0000/halo");
+  BatchOptions options;
+  options.fanouts = {4, 4};
+  EXPECT_EQ(questions(true, options), questions(false, options));
+}
+
+TEST_F(Halo, FileThatIsNotThere_IsNamed) {
+  fs::remove_all(path(true) / "part-0001/halo/places");
   expect_refused([&] { Dataset(path(true), {.some_partitions = true, .partitions = {1}}); },
                  "part-0001/halo/places/", ErrorCode::kNotFound);
   const Dataset other(path(true), {.some_partitions = true, .partitions = {0, 2}});

@@ -57,10 +57,10 @@ class PeerServers {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-/// The same graph in several partitions, where the fixture has it so.
-inline std::string partitioned(const std::string& folder) {
+/// The same graph in several partitions, where the fixture has it so: "parts3", or with "halos3".
+inline std::string partitioned(const std::string& folder, const char* name = "parts3") {
   const std::filesystem::path path(folder);
-  const std::filesystem::path cut = path.parent_path() / "parts3";
+  const std::filesystem::path cut = path.parent_path() / name;
   return path.filename() == "parts1" && std::filesystem::exists(cut) ? cut.string() : folder;
 }
 

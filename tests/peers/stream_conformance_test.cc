@@ -33,6 +33,11 @@ std::unique_ptr<BatchStream> open_cached(LoaderOptions options) {
   return open_beside(options, 0);
 }
 
+std::unique_ptr<BatchStream> open_with_halos(LoaderOptions options) {
+  options.dataset = partitioned(options.dataset, "halos3");
+  return open_beside(options, 1);
+}
+
 std::unique_ptr<BatchStream> open_servers(LoaderOptions options) {
   options.dataset = partitioned(options.dataset);
   return std::make_unique<RemoteMachines>(options.dataset, [&](PeerServers& servers) {
@@ -56,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, StreamConformance,
                          ::testing::Values(StreamKind{"Workers", open_workers, kill_workers},
                                            StreamKind{"CallingThread", open_caller, nullptr},
                                            StreamKind{"RowCache", open_cached, kill_workers},
+                                           StreamKind{"Halos", open_with_halos, kill_workers},
                                            StreamKind{"Servers", open_servers, kill_servers_workers}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -14,6 +14,7 @@
 #include "core/dataset/dataset_writer.h"
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/graph_view.h"
+#include "core/dataset/halo_files.h"
 
 namespace hopfeed::testing {
 namespace {
@@ -194,6 +195,7 @@ void write_tiny_dataset(const std::filesystem::path& folder, const TinyGraph& gr
     writer.write<double>(hotness_path(p, node), hotness, {rows});
   }
   meta.fingerprint = fingerprint.finish(meta);
+  if (cut.halos) write_halos(writer, meta, [](std::uint64_t, std::uint64_t) {});
   writer.commit(meta);
 }
 

@@ -30,6 +30,7 @@ struct TinyCut {
       order;              // all original ids: inside a partition nodes keep this order; empty: by original id
   bool edge_ids = true;   // store edge_ids.npy (positions in src and dst)
   bool wide_ids = false;  // int64 new_ids, indices and edge_ids where int32 would do
+  bool halos = false;     // partitions have copies of the rows along the cut
 };
 
 /// Replaces `folder` by the dataset.

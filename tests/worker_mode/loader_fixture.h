@@ -41,6 +41,9 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
         testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 9, .num_train = 230});
     for (int parts : {1, 2, 3})
       testing::write_tiny_dataset(path(parts), graph, testing::random_cut(graph, parts, 5));
+    testing::TinyCut with_halos = testing::random_cut(graph, 3, 5);
+    with_halos.halos = true;
+    testing::write_tiny_dataset(folder_->path() / "halos3", graph, with_halos);
   }
   static void TearDownTestSuite() {
     delete folder_;
