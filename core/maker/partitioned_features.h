@@ -1,7 +1,7 @@
 // Features of a machine that has some partitions: own rows, and those that halos copy, come from mapped
-// arrays, those of others are asked of the machines that have them, as soon as the batch is sampled, so that they come while others
-// are. With a cache in front of them (cached_rows.h) only those are asked for that are not there, and what
-// came is offered to it once the batch is whole.
+// arrays, those of others are asked of the machines that have them, as soon as the batch is sampled, so that
+// they come while others are. With a cache in front of them (cached_rows.h) only those are asked for that are
+// not there, and what came is offered to it once the batch is whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,8 @@ namespace hopfeed {
 int node_bits_of(const Dataset& dataset) {
   int bits = 0;
   for (int t = 0; t < dataset.num_node_types(); ++t)
-    bits = std::max(bits, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(dataset.end_of_ids(t)))));
+    bits =
+        std::max(bits, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(dataset.end_of_ids(t)))));
   return bits;
 }
 

@@ -20,7 +20,8 @@
 
 namespace hopfeed {
 
-/// Bits that a dataset id takes in ids of disjoint batches (tree << bits | node): of the node type with the most.
+/// Bits that a dataset id takes in ids of disjoint batches (tree << bits | node): of the node type with the
+/// most.
 int node_bits_of(const Dataset& dataset);
 
 class HopDraws {
