@@ -68,6 +68,9 @@ struct PeerNetwork::Impl {
     PeerAnswer answer;
     std::optional<Error> error;
     bool done() const { return answer || error; }
+    bool was_refused_by(const PeerLink& link) const {
+      return std::ranges::find(refused_by, &link) != refused_by.end();
+    }
   };
 
   const PeerOptions options;
@@ -154,11 +157,11 @@ struct PeerNetwork::Impl {
   }
 
   void give_up(Asked& question) {
-    if (question.refusal) return fail(question, *question.refusal);
-    std::string servers_said;
+    std::string servers_said = question.refusal ? question.refusal->what() : "";
     for (std::size_t i = 0; i < links.size(); ++i) {
       const auto& has = links[i]->partitions();
       if (!has.empty() && std::ranges::find(has, question.partition) == has.end()) continue;
+      if (question.was_refused_by(*links[i])) continue;
       servers_said += fmt::format("{}{}: {}", servers_said.empty() ? "" : "; ", links[i]->address_text(),
                                   said[i].empty() ? "it does not answer" : said[i]);
     }
@@ -227,7 +230,7 @@ struct PeerNetwork::Impl {
       PeerLink& link = *links[(next_replica + i) % links.size()];
       if (!link.ready() ||
           std::ranges::find(link.partitions(), question.partition) == link.partitions().end() ||
-          std::ranges::find(question.refused_by, &link) != question.refused_by.end())
+          question.was_refused_by(link))
         continue;
       if (best == nullptr || link.outstanding() < best->outstanding()) best = &link;
     }

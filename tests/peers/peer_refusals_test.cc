@@ -123,6 +123,21 @@ TEST_F(PeerRefusals, ReplicaThatIsSlowToConnect_IsWaitedForByWhatWasRefused) {
   }
 }
 
+TEST_F(PeerRefusals, OneRefusesAndTheOtherIsSilent_TheDeadlineSaysBoth) {
+  ServerProcess bad(damaged(), with_partition(1)), good(path(2).string(), with_partition(1));
+  Proxy silent(good.address());
+  const Dataset dataset(path(2));
+  PeerOptions both = patient({bad.address().to_text(), silent.address().to_text()});
+  both.deadline = 4'000ms;
+  PeerNetwork network(dataset.meta(), {0}, both);
+  network.wait_until_known();
+  silent.freeze_to_client();
+  const std::string error = error_of([&] { network.wait(network.ask(1, degrees_of_first_row())); });
+  expect_part(error, "partition 1 gave no answer within 4000 ms");
+  expect_part(error, "server " + bad.address().to_text() + ": " + damaged());
+  expect_part(error, silent.address().to_text() + ": it does not answer");
+}
+
 TEST_F(PeerRefusals, WhatIsAskedAgain_IsCounted) {
   ServerProcess bad(damaged(), with_partition(1)), good(path(2).string(), with_partition(1));
   const Dataset dataset(path(2));
