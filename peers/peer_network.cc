@@ -62,9 +62,15 @@ struct PeerNetwork::Impl {
     int partition = 0;
     std::shared_ptr<const PeerBytes> question;
     Clock::time_point since;
+    bool sent = false;
+    std::vector<const PeerLink*> refused_by;  // each is asked once
+    std::optional<Error> refusal;             // what they said, if no other answers
     PeerAnswer answer;
     std::optional<Error> error;
     bool done() const { return answer || error; }
+    bool was_refused_by(const PeerLink& link) const {
+      return std::ranges::find(refused_by, &link) != refused_by.end();
+    }
   };
 
   const PeerOptions options;
@@ -100,9 +106,9 @@ struct PeerNetwork::Impl {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
                               .lost = [this](PeerLink& link) { on_lost(link); },
                               .answer = [this](PeerLink&, Ticket ticket,
-                                               PeerAnswer answer) { finish(ticket, std::move(answer), {}); },
-                              .refused = [this](PeerLink&, Ticket ticket,
-                                                const Error& error) { finish(ticket, nullptr, error); }};
+                                               PeerAnswer answer) { on_answer(ticket, std::move(answer)); },
+                              .refused = [this](PeerLink& link, Ticket ticket,
+                                                const Error& error) { on_refused(link, ticket, error); }};
     };
     std::vector<wire::Address> addresses;
     for (const std::string& text : options.peers) {
@@ -151,18 +157,18 @@ struct PeerNetwork::Impl {
   }
 
   void give_up(Asked& question) {
-    std::string servers_said;
+    std::string servers_said = question.refusal ? question.refusal->what() : "";
     for (std::size_t i = 0; i < links.size(); ++i) {
       const auto& has = links[i]->partitions();
       if (!has.empty() && std::ranges::find(has, question.partition) == has.end()) continue;
+      if (question.was_refused_by(*links[i])) continue;
       servers_said += fmt::format("{}{}: {}", servers_said.empty() ? "" : "; ", links[i]->address_text(),
                                   said[i].empty() ? "it does not answer" : said[i]);
     }
-    question.error.emplace(
-        ErrorCode::kPeerDied,
-        fmt::format("partition {} gave no answer within {} ms ({}); start hopfeed-server there again",
-                    question.partition, options.deadline.count(), servers_said));
-    changed.notify_all();
+    fail(question,
+         Error(ErrorCode::kPeerDied,
+               fmt::format("partition {} gave no answer within {} ms ({}); start hopfeed-server there again",
+                           question.partition, options.deadline.count(), servers_said)));
   }
 
   void note(const PeerLink& link) {
@@ -184,53 +190,90 @@ struct PeerNetwork::Impl {
 
   void on_ready(PeerLink& link) {
     note(link);
-    for (const Ticket ticket : std::exchange(waiting, {})) dispatch(ticket);
+    dispatch_waiting();
   }
 
   void on_lost(PeerLink& link) {
     note(link);
-    for (const Ticket ticket : link.take_outstanding()) {
-      {
-        const std::lock_guard lock(mutex);
-        ++counts.asked_again;
-      }
-      dispatch(ticket);
-    }
+    for (const Ticket ticket : link.take_outstanding()) dispatch(ticket);
+    dispatch_waiting();  // a refusal may have waited for this one's first try
   }
 
-  /// Sends a question to the server of its partition that has the fewest, or keeps it until there is one.
-  void dispatch(Ticket ticket) {
-    std::shared_ptr<const PeerBytes> question;
-    int partition = 0;
+  void on_answer(Ticket ticket, PeerAnswer answer) {
+    const std::lock_guard lock(mutex);
+    const auto found = asked.find(ticket);
+    if (found == asked.end() || found->second.done()) return;
+    ++counts.answers, counts.bytes_in += answer->size();
+    found->second.answer = std::move(answer);
+    found->second.question.reset();
+    changed.notify_all();
+  }
+
+  /// What is wrong there (a damaged file, no memory) need not be with another server of the partition.
+  void on_refused(const PeerLink& link, Ticket ticket, const Error& error) {
     {
       const std::lock_guard lock(mutex);
       const auto found = asked.find(ticket);
       if (found == asked.end() || found->second.done()) return;
-      question = found->second.question;
-      partition = found->second.partition;
+      Asked& question = found->second;
+      question.refused_by.push_back(&link);
+      const std::string before = question.refusal ? fmt::format("{}; ", question.refusal->what()) : "";
+      question.refusal.emplace(error.code(), before + error.what());
     }
+    dispatch(ticket);
+  }
+
+  /// The server of its partition that has the fewest, of those that have not refused it; null: none is there.
+  PeerLink* server_for(const Asked& question) const {
     PeerLink* best = nullptr;
     for (std::size_t i = 0; i < links.size(); ++i) {
       PeerLink& link = *links[(next_replica + i) % links.size()];
-      if (!link.ready() || std::ranges::find(link.partitions(), partition) == link.partitions().end())
+      if (!link.ready() ||
+          std::ranges::find(link.partitions(), question.partition) == link.partitions().end() ||
+          question.was_refused_by(link))
         continue;
       if (best == nullptr || link.outstanding() < best->outstanding()) best = &link;
     }
-    ++next_replica;
-    if (best == nullptr)
-      waiting.push_back(ticket);
-    else
-      best->send(ticket, std::move(question));
+    return best;
   }
 
-  void finish(Ticket ticket, PeerAnswer answer, const std::optional<Error>& error) {
-    const std::lock_guard lock(mutex);
-    const auto found = asked.find(ticket);
-    if (found == asked.end() || found->second.done()) return;
-    if (answer) ++counts.answers, counts.bytes_in += answer->size();
-    found->second.answer = std::move(answer);
-    if (error) found->second.error = error;
-    found->second.question.reset();
+  /// Sends a question to a server, or keeps it until there is one. What was refused waits for nobody who is
+  /// away, but for those who have not been reached for the first time: a worker has just begun to connect.
+  void dispatch(Ticket ticket) {
+    std::shared_ptr<const PeerBytes> bytes;
+    PeerLink* link = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = asked.find(ticket);
+      if (found == asked.end() || found->second.done()) return;
+      Asked& question = found->second;
+      link = server_for(question);
+      if (link == nullptr && question.refusal &&
+          std::ranges::all_of(links, [](const auto& other) { return other->tried(); }))
+        return fail(question, *question.refusal);
+      if (link != nullptr) {
+        if (question.sent)
+          ++counts.asked_again;
+        else
+          ++next_replica;  // once a question: else one that refuses all would always be the next one
+        question.sent = true;
+        bytes = question.question;
+      }
+    }
+    if (link == nullptr)
+      waiting.push_back(ticket);
+    else
+      link->send(ticket, std::move(bytes));
+  }
+
+  void dispatch_waiting() {
+    for (const Ticket ticket : std::exchange(waiting, {})) dispatch(ticket);
+  }
+
+  /// With the mutex.
+  void fail(Asked& question, const Error& error) {
+    question.error = error;
+    question.question.reset();
     changed.notify_all();
   }
 
@@ -315,6 +358,8 @@ PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
     s.asked.emplace(ticket, Impl::Asked{.partition = partition,
                                         .question = std::make_shared<const PeerBytes>(std::move(question)),
                                         .since = Clock::now(),
+                                        .refused_by = {},
+                                        .refusal = {},
                                         .answer = {},
                                         .error = {}});
   }

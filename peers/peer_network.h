@@ -1,7 +1,8 @@
 // Questions to the machines that have the partitions of a dataset which are not on this one: PartitionPeers
 // over sockets. A thread of its own keeps a connection to each server, connects anew where one is lost, and
-// sends what is outstanding to a replica, or to the same server once it is back. Answers are the same whoever
-// gives them, so nothing but time is lost.
+// sends what is outstanding to a replica, or to the same server once it is back. What one server of a
+// partition refuses is asked of its others, once of each. Answers are the same whoever gives them, so nothing
+// but time is lost.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -35,7 +36,7 @@ class PeerNetwork final : public PartitionPeers {
 
   struct Counts {
     std::int64_t questions = 0, answers = 0;
-    std::int64_t asked_again = 0;               // of another server, or of the same after it was lost
+    std::int64_t asked_again = 0;               // since its server was lost or refused it
     std::uint64_t bytes_out = 0, bytes_in = 0;  // payloads, without headers
   };
   Counts counts() const;

@@ -6,9 +6,8 @@
 #include <thread>
 
 #include "core/base/failpoint.h"
-#include "tests/peers/machines_fixture.h"
+#include "tests/peers/peer_test.h"
 #include "tests/server_client_mode/proxy.h"
-#include "tests/server_client_mode/remote_fixture.h"
 
 namespace hopfeed {
 namespace {
@@ -16,36 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Proxy;
 
-class PeerFaults : public LoaderTestWithin<240> {
- protected:
-  static LoaderOptions options_of(const PeerOptions& machine, int parts = 2) {
-    LoaderOptions o = options(parts);
-    o.execution.partitions = machine;
-    return o;
-  }
-  static std::vector<std::string> epoch_of(BatchStream& stream, std::int64_t epoch,
-                                           const std::function<void(std::size_t)>& each = {}) {
-    std::vector<std::string> got;
-    stream.begin_epoch(epoch);
-    while (const std::optional<Batch> batch = stream.next()) {
-      got.push_back(line_of(batch->view()));
-      if (each) each(got.size());
-    }
-    return got;
-  }
-  static void expect_part(const std::string& error, const std::string& part) {
-    EXPECT_NE(error.find(part), std::string::npos) << error;
-  }
-  /// hopfeed-server with a partition, for machines that name it alone.
-  static std::vector<std::string> with_partition(int p) { return {"--partitions", std::to_string(p)}; }
-  static PeerOptions machine(int own, std::vector<std::string> peers) {
-    PeerOptions options;
-    options.own = {own};
-    options.peers = std::move(peers);
-    options.token = kTestToken;
-    return options;
-  }
-};
+class PeerFaults : public PeerTest {};
 
 TEST_F(PeerFaults, ServerStopsAndComesBackAgainAndAgain_TheBytesStay) {
   PeerServers servers(path(2).string());

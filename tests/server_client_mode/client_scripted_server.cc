@@ -20,8 +20,8 @@ namespace asio = wire::asio;
 using wire::FrameType;
 
 struct ScriptedServer::Listening {
-  explicit Listening(asio::io_context& context)
-      : acceptor(context, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {}
+  Listening(asio::io_context& context, std::uint16_t port)
+      : acceptor(context, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), port)) {}
   asio::ip::tcp::acceptor acceptor;
 };
 
@@ -39,7 +39,7 @@ void ScriptedServer::Turn::send(FrameType type, const wire::Bytes& payload) cons
 }
 
 ScriptedServer::ScriptedServer(Options options) : options_(std::move(options)), dataset_(options_.dataset) {
-  listening_ = std::make_unique<Listening>(context_);
+  listening_ = std::make_unique<Listening>(context_, options_.port);
   address_.host = "127.0.0.1";
   address_.port = listening_->acceptor.local_endpoint().port();
   asio::co_spawn(context_, accept(), asio::detached);

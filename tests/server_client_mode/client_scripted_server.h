@@ -39,6 +39,7 @@ class ScriptedServer {
     std::string dataset;
     std::string token = "a-token-of-the-tests";
     wire::Offer offer = {};  // datasets are filled in
+    std::uint16_t port = 0;  // of 127.0.0.1; 0: any
     /// True where it has seen to the batch; else the server answers rightly.
     std::function<bool(const Turn&)> script = nullptr;
     /// What OPENED says of positions, where it is not the truth; 0: the truth.

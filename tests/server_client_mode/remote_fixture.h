@@ -17,8 +17,11 @@ namespace hopfeed {
 
 class ServerProcess {
  public:
-  explicit ServerProcess(std::string dataset, std::vector<std::string> more = {})
-      : dataset_(std::move(dataset)), more_(std::move(more)) {
+  /// `environment`: "NAME=value" on top of this process's own.
+  explicit ServerProcess(std::string dataset, std::vector<std::string> more = {},
+                         std::vector<std::string> environment = {})
+      : dataset_(std::move(dataset)), more_(std::move(more)), environment_(std::move(environment)) {
+    environment_.push_back(std::string("HOPFEED_TOKEN=") + kTestToken);
     start("127.0.0.1:0");
   }
   wire::Address address() const { return wire::parse_address(address_); }
@@ -39,8 +42,7 @@ class ServerProcess {
     std::vector<std::string> command{
         testing::program("hopfeed-server"), "--data", dataset_, "--listen", listen, "--num-workers", "2"};
     command.insert(command.end(), more_.begin(), more_.end());
-    program_ = std::make_unique<testing::BackgroundProgram>(
-        command, std::vector<std::string>{std::string("HOPFEED_TOKEN=") + kTestToken});
+    program_ = std::make_unique<testing::BackgroundProgram>(command, environment_);
     const std::string line = program_->read_line();
     const std::string says = "listening on ";
     if (!line.starts_with(says)) throw Error(ErrorCode::kIo, "hopfeed-server does not start: '" + line + "'");
@@ -50,6 +52,7 @@ class ServerProcess {
 
   std::string dataset_;
   const std::vector<std::string> more_;
+  std::vector<std::string> environment_;
   std::string address_;
   std::unique_ptr<testing::BackgroundProgram> program_;
 };
