@@ -173,6 +173,34 @@ TEST_F(PartitionProgram, RowsComeInTheOrderOfSourceIdsWhereThatIsAskedFor) {
   EXPECT_TRUE(read_json("report.json")["edge_types"][0]["by_id"].get<bool>());
 }
 
+TEST_F(PartitionProgram, HalosAreWrittenShownVerifiedAndKeptByHotness) {
+  save<std::int64_t>("e.npy", {0, 1, 2, 3, 4, 0, 1, 0, 1, 2, 3, 1}, {2, 6});
+  save<float>("w.npy", {1, 2, 3, 4, 5, 6}, {6});
+  save<std::int64_t>("t.npy", {9, -8, 7, 6, 5, 4}, {6});
+  save<float>("x.npy", {1, 2, 3, 4, 5}, {5, 1});
+  succeed(
+      "import numpy whole --edge-index e.npy --features x.npy --edge-attr w=w.npy --edge-attr t=t.npy "
+      "--weight w --time t --by-id");
+  succeed("partition whole cut --parts 2 --method random --halo 1 --json cut.json");
+  succeed("partition whole plain --parts 2 --method random --halo 0");
+  succeed("hotness cut ordered --policy degree");
+  succeed("partition ordered again --parts 2 --method random --halo 1");
+  succeed("partition whole one --parts 1 --halo 1");
+  for (const char* folder : {"cut", "plain", "ordered", "again", "one"}) {
+    succeed(std::string("verify ") + folder);
+    const DatasetMeta meta = Dataset(work() / folder).meta();
+    EXPECT_EQ(meta.fingerprint, Dataset(work() / "whole").meta().fingerprint);
+    EXPECT_EQ(meta.has_halos(), folder != std::string("plain") && folder != std::string("one"));
+  }
+  const json halo = read_json("cut.json")["node_types"]["node"]["halo_nodes"];
+  const ToolResult shown = succeed("inspect cut --json report.json");
+  EXPECT_NE(shown.out.find(fmt::format("{} in its halo", halo[0].get<int>())), std::string::npos)
+      << shown.out;
+  EXPECT_EQ(read_json("report.json")["node_types"][0]["halo_nodes"], halo);
+  EXPECT_GT(read_json("report.json")["bytes"]["halos"], 0);
+  refuse("partition whole out --parts 2 --halo 2", "--halo is '2'");
+}
+
 TEST_F(PartitionProgram, OverwriteReplacesADatasetAndNothingElse) {
   make_small("d");
   refuse("generate d --nodes 10 --edges 20 --features 1 --classes 2 --seed 1", "--overwrite");
