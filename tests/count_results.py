@@ -5,8 +5,14 @@ Usage: count_results.py FOLDER...
 
 Each FOLDER holds ctest.xml (ctest --output-junit) and, per GoogleTest program or run of pytest, gtest/<ctest name>.xml. A program counts
 by its cases; where it died before it wrote them, or is no GoogleTest program, it counts as one. A folder without
-ctest.xml, which is what a failed build leaves, counts as one failure. Prints failures, skips with their reasons and at
-the end "N passed, N failed, N skipped"; exits 1 if anything failed.
+ctest.xml, which is what a failed build leaves, counts as one failure.
+
+FOLDER/second holds the same of what failed, run once more. A GoogleTest program of which cases failed, and that is
+sound there, counts as that run has it, and its cases are printed as unsteady: on a shared machine a test may lose a
+race with its deadline. What crashed, hung, was found by a sanitizer or is a script stays a failure.
+
+Prints failures, unsteady cases, skips with their reasons and at the end "N passed, N failed, N skipped"; exits 1 if
+anything failed.
 """
 import dataclasses
 import pathlib
@@ -19,6 +25,7 @@ class Counts:
     passed: int = 0
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
+    unsteady: list = dataclasses.field(default_factory=list)
 
 
 def parse(path):
@@ -51,21 +58,37 @@ def add_folder(counts, folder):
     if ctest is None:
         counts.failed.append(f"{preset}: did not build, or its tests never ended")
         return
+    second = parse(folder / "second" / "ctest.xml")
+    again = {entry.get("name"): entry for entry in second.iter("testcase")} if second is not None else {}
     for entry in ctest.iter("testcase"):
-        name, status = f"{preset}: {entry.get('name')}", entry.get("status")
-        gtest = parse(folder / "gtest" / f"{entry.get('name')}.xml")
-        failures_before = len(counts.failed)
-        if gtest is not None:
-            add_gtest(counts, name, gtest)
-        elif status == "run":
-            counts.passed += 1
-        skipped = entry.find("skipped")
-        if status == "fail" and len(counts.failed) == failures_before:
-            counts.failed.append(f"{name} (crashed, ran out of time, or failed outside its cases)")
-        elif status == "notrun" and skipped is not None and skipped.get("message", "").startswith("SKIP_"):
-            counts.skipped.append(f"{name} (see its output)")
-        elif status not in ("run", "fail"):
-            counts.failed.append(f"{name} ({reason(skipped) if skipped is not None else status})")
+        first = count_entry(folder, preset, entry)
+        if first.failed and entry.get("name") in again and not any(name.endswith(")") for name in first.failed):
+            other = count_entry(folder / "second", preset, again[entry.get("name")])
+            if not other.failed and other.passed:
+                first = dataclasses.replace(other, unsteady=first.failed)
+        counts.passed += first.passed
+        counts.failed += first.failed
+        counts.skipped += first.skipped
+        counts.unsteady += first.unsteady
+
+
+def count_entry(folder, preset, entry):
+    """One program or script. Failures outside of cases end with a bracket."""
+    counts = Counts()
+    name, status = f"{preset}: {entry.get('name')}", entry.get("status")
+    gtest = parse(folder / "gtest" / f"{entry.get('name')}.xml")
+    if gtest is not None:
+        add_gtest(counts, name, gtest)
+    elif status == "run":
+        counts.passed += 1
+    skipped = entry.find("skipped")
+    if status == "fail" and not counts.failed:
+        counts.failed.append(f"{name} (crashed, ran out of time, or failed outside its cases)")
+    elif status == "notrun" and skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+        counts.skipped.append(f"{name} (see its output)")
+    elif status not in ("run", "fail"):
+        counts.failed.append(f"{name} ({reason(skipped) if skipped is not None else status})")
+    return counts
 
 
 def count(folders):
@@ -81,6 +104,8 @@ def main():
     counts = count(sys.argv[1:])
     for name in counts.skipped:
         print(f"skipped  {name}")
+    for name in counts.unsteady:
+        print(f"UNSTEADY {name} (failed, and passed when it was run once more)")
     for name in counts.failed:
         print(f"FAILED   {name}")
     print(f"{counts.passed} passed, {len(counts.failed)} failed, {len(counts.skipped)} skipped")

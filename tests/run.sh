@@ -67,7 +67,10 @@ run_tests() {
   local part=$1 folder=$2 prefix=()
   [[ $part != tsan ]] || prefix=("${without_aslr[@]}")
   build_preset "$part" || return
-  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$((2 * $(nproc)))" --output-junit "$folder/ctest.xml"
+  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$((2 * $(nproc)))" --output-junit "$folder/ctest.xml" && return
+  step "$part: what failed, once more and one by one"   # count_results.py says what for
+  mkdir -p "$folder/second/gtest"
+  GTEST_OUTPUT="xml:$folder/second/gtest/" run "${prefix[@]}" ctest --preset "$part" -j 1 --rerun-failed --output-junit "$folder/second/ctest.xml"
 }
 
 # compare_builds FOLDER: the table of digests. The build for this processor is also the one that shows that partition tool,

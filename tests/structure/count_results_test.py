@@ -28,10 +28,12 @@ class CountResults(unittest.TestCase):
     def count(self, files):
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary) / "release"
-            (folder / "gtest").mkdir(parents=True)
+            for part in (folder, folder / "second"):
+                (part / "gtest").mkdir(parents=True)
             for path, text in files.items():
                 (folder / path).write_text(text)
             counts = count_results.count([folder])
+            self.unsteady = counts.unsteady
             return counts.passed, counts.failed, counts.skipped
 
     def test_cases_of_a_program_are_counted_one_by_one(self):
@@ -39,6 +41,26 @@ class CountResults(unittest.TestCase):
         self.assertEqual(passed, 1)
         self.assertEqual(failed, ["release: deal: Deal.RefusesNoSeeds"])
         self.assertEqual(skipped, ["release: deal: Deal.OnCora (cora is not there)"])
+
+    def test_cases_that_pass_when_run_once_more_are_unsteady(self):
+        sound = GTEST.replace('<failure message="x"/>', "")
+        first = {"ctest.xml": ctest(entry("deal", "fail"), entry("a", "run")), "gtest/deal.xml": GTEST}
+        passed, failed, skipped = self.count(
+            {**first, "second/ctest.xml": ctest(entry("deal", "run")), "second/gtest/deal.xml": sound})
+        self.assertEqual((passed, failed, len(skipped)), (3, [], 1))
+        self.assertEqual(self.unsteady, ["release: deal: Deal.RefusesNoSeeds"])
+        for again in ({"second/ctest.xml": ctest(entry("deal", "fail")), "second/gtest/deal.xml": GTEST},
+                      {"second/ctest.xml": ctest(entry("deal", "fail")), "second/gtest/deal.xml": sound},
+                      {"second/ctest.xml": ctest(entry("other", "run")), "second/gtest/deal.xml": sound},
+                      {"second/ctest.xml": ctest(entry("deal", "notrun", '<skipped message="SKIP_RETURN_CODE=77"/>'))}):
+            self.assertEqual(self.count({**first, **again})[1], ["release: deal: Deal.RefusesNoSeeds"])
+            self.assertEqual(self.unsteady, [])
+
+    def test_crashes_and_scripts_are_failures_whatever_the_second_run_says(self):
+        passes = {"second/ctest.xml": ctest(entry("deal", "run")),
+                  "second/gtest/deal.xml": GTEST.replace('<failure message="x"/>', "")}
+        for first in ({}, {"gtest/deal.xml": "<testsui"}, {"gtest/deal.xml": GTEST.replace('<failure message="x"/>', "")}):
+            self.assertEqual(len(self.count({"ctest.xml": ctest(entry("deal", "fail")), **first, **passes})[1]), 1)
 
     def test_scripts_count_as_one(self):
         passed, failed, _ = self.count({"ctest.xml": ctest(entry("a", "run"), entry("b", "fail"))})
