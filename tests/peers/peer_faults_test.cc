@@ -115,38 +115,15 @@ TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
   EXPECT_EQ(epoch_of(loader, 2), expected(options(), {.epoch = 2}));
 }
 
-/// Behind a row cache: rows of 76 bytes, since it takes none below 64.
-class CachedPeerFaults : public PeerFaults {
- protected:
-  void SetUp() override {
-    wide_ = folder() / "wide";
-    const testing::TinyGraph graph =
-        testing::random_graph({.num_nodes = 400, .num_edges = 4'000, .x_width = 19, .num_train = 230});
-    testing::write_tiny_dataset(wide_, graph, testing::random_cut(graph, 2, 5));
-    PeerFaults::SetUp();
-  }
-  LoaderOptions wide_options() const {
-    LoaderOptions o = options();
-    o.dataset = wide_.string();
-    return o;
-  }
-  LoaderOptions cached_options(const PeerOptions& machine) const {
-    LoaderOptions o = wide_options();
-    o.execution.partitions = machine;
-    o.execution.features.row_cache_bytes = 30'000;
-    return o;
-  }
-  std::filesystem::path wide_;
-};
-
 // Batches that wait to announce their rows go on when those before them fail.
-TEST_F(CachedPeerFaults, ServerStaysAway_IsAnErrorAndAfterItsRestartTheBytesStay) {
-  PeerServers servers(wide_.string());
-  LoaderOptions o = cached_options(servers.machine(0));
+TEST_F(PeerFaults, ServerStaysAwayBehindARowCache_IsAnErrorAndAfterItsRestartTheBytesStay) {
+  PeerServers servers(path(2).string());
+  LoaderOptions o = options_of(servers.machine(0));
+  o.execution.features.row_cache_bytes = 30'000;
   o.execution.partitions.deadline = 1'000ms;
   Loader loader(o);
   for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
-    EXPECT_EQ(epoch_of(loader, epoch), expected(wide_options(), {.epoch = epoch}));
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
     servers.stop(1);
     const auto begin = std::chrono::steady_clock::now();
     expect_part(error_of([&] { epoch_of(loader, epoch + 1); }), "partition 1 gave no answer within 1000 ms");
@@ -156,10 +133,11 @@ TEST_F(CachedPeerFaults, ServerStaysAway_IsAnErrorAndAfterItsRestartTheBytesStay
   EXPECT_GT(loader.stats().tiers.cache_rows, 0);
 }
 
-TEST_F(CachedPeerFaults, EpochsAreLeftAndWorkersKilled_TheBytesStay) {
-  PeerServers servers(wide_.string());
+TEST_F(PeerFaults, EpochsAreLeftAndWorkersKilledBehindARowCache_TheBytesStay) {
+  PeerServers servers(path(2).string());
   for (const std::int64_t workers : {1, 2}) {
-    LoaderOptions o = cached_options(servers.machine(0));
+    LoaderOptions o = options_of(servers.machine(0));
+    o.execution.features.row_cache_bytes = 30'000;
     o.execution.num_workers = workers;
     Loader loader(o);
     for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
@@ -169,7 +147,7 @@ TEST_F(CachedPeerFaults, EpochsAreLeftAndWorkersKilled_TheBytesStay) {
                          [&](std::size_t batches) {
                            if (epoch % 2 == 0 && batches == 3) ::kill(loader.worker_pids().front(), SIGKILL);
                          }),
-                expected(wide_options(), {.epoch = epoch}))
+                expected(options(), {.epoch = epoch}))
           << workers << " workers";
     }
     EXPECT_GT(loader.stats().tiers.cache_rows, 0);
