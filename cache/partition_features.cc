@@ -82,13 +82,14 @@ FeatureSourceFactory partition_features(std::int64_t own, FeatureSourceFactory o
   };
 }
 
-FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache) {
+FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache, AnnounceTurn* turn) {
   if (tiers.from == FeaturesFrom::kMemory && cache != nullptr)
-    return [cache](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
-      std::unique_ptr<CachedRows> rows = dataset.whole() ? nullptr : cache->open(feature);
-      if (!rows) return mapped_features(dataset, feature);
-      return std::make_unique<PartitionedFeatures>(dataset, feature, std::move(rows));
-    };
+    return
+        [cache, turn](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
+          std::unique_ptr<CachedRows> rows = dataset.whole() ? nullptr : cache->open(feature);
+          if (!rows) return mapped_features(dataset, feature);
+          return std::make_unique<PartitionedFeatures>(dataset, feature, std::move(rows), turn);
+        };
   FeatureSourceFactory sources = feature_sources(tiers.from, cache);
   return tiers.local_partition < 0 ? sources : partition_features(tiers.local_partition, std::move(sources));
 }

@@ -15,6 +15,7 @@
 #include "cache/dynamic_cache.h"
 #include "core/batch/feature_tiers.h"
 #include "core/dataset/graph_view.h"
+#include "core/maker/announce_order.h"
 #include "core/maker/feature_source.h"
 
 namespace hopfeed {
@@ -47,7 +48,8 @@ class PartitionFeatures final : public FeatureSource {
 FeatureSourceFactory partition_features(std::int64_t own, FeatureSourceFactory others);
 
 /// What the options say: feature_sources(), and where a partition is at hand its rows from memory. `cache` as
-/// there.
-FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache = nullptr);
+/// there; `turn` as of PartitionedFeatures.
+FeatureSourceFactory tier_sources(const FeatureTiers& tiers, DynamicCache* cache = nullptr,
+                                  AnnounceTurn* turn = nullptr);
 
 }  // namespace hopfeed

@@ -51,6 +51,7 @@ void BatchFiller::begin(const Claim& claim) {
   claim_ = claim;
   asked_ = false;
   port_.note_working(claim);
+  if (options_.turn != nullptr) options_.turn->join(claim.batch.sequence);
   if (options_.samples_in_background) return background_.start([this] { sample(); });
   publish_what_it_throws([&] {
     sample();
@@ -69,6 +70,12 @@ bool BatchFiller::await_sample(std::chrono::milliseconds limit) {
 }
 
 void BatchFiller::sample() {
+  const struct LeavesTurn {  // whatever came of it, those behind it go on
+    AnnounceTurn* const turn;
+    ~LeavesTurn() {
+      if (turn != nullptr) turn->leave();
+    }
+  } leaves_turn{options_.turn};
   if (FAILPOINT("worker.batch")) throw Error(ErrorCode::kIo, "failpoint worker.batch");
   if (FAILPOINT("worker.allocate")) throw std::bad_alloc();
   if (FAILPOINT("worker.broken")) throw BrokenProcess(ErrorCode::kIo, "failpoint worker.broken");

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "channel/worker_port.h"
+#include "core/maker/announce_order.h"
 #include "core/maker/block_maker.h"
 #include "worker_mode/background_work.h"
 
@@ -21,6 +22,8 @@ struct FillerOptions {
   bool ends_when_broken = false;
   /// begin() returns at once, and a thread of the filler's own samples: where that waits for other machines.
   bool samples_in_background = false;
+  /// In which its batches announce their rows; null: there is no cache. It outlives the filler.
+  AnnounceTurn* turn = nullptr;
 };
 
 class BatchFiller {

@@ -68,27 +68,32 @@ std::string text_of_memfd(int fd, const char* what) {
 struct JobMakers::OpenDataset {
   const std::unique_ptr<const Dataset> opened;
   const Dataset& dataset = *opened;
-  std::unique_ptr<DynamicCache> row_cache;  // null: none
+  std::unique_ptr<DynamicCache> row_cache;     // null: none
+  const std::unique_ptr<AnnounceOrder> order;  // of all batches that announce to it, of whichever job
 
   OpenDataset(const std::string& folder, const ExecutionOptions& execution, int row_cache_fd)
       : opened(open_partitions(folder, execution.partitions, PeersAt::kSoon, execution.huge_pages)),
-        row_cache(row_cache_fd < 0 ? nullptr : std::make_unique<DynamicCache>(row_cache_fd)) {}
+        row_cache(row_cache_fd < 0 ? nullptr : std::make_unique<DynamicCache>(row_cache_fd)),
+        order(row_cache && !dataset.whole() ? std::make_unique<AnnounceOrder>() : nullptr) {}
 };
 
 /// Members in the order in which each needs those before it.
 struct JobMakers::Job {
   /// One batch is under way in each at a time.
   struct Bench {
-    BatchMaker* on_host = nullptr;  // the maker, where it is one
+    BatchMaker* on_host = nullptr;             // the maker, where it is one
+    const std::unique_ptr<AnnounceTurn> turn;  // null: batches announce nothing, or are sampled one by one
     std::unique_ptr<BlockMaker> maker;
     BatchFiller filler;
     explicit Bench(const Job& job)
-        : maker(make(job)),
+        : turn(job.open->order ? std::make_unique<AnnounceTurn>(*job.open->order) : nullptr),
+          maker(make(job)),
           filler(job.port, *maker,
                  {.seed = job.description.spec.seed,
                   .check_finite = job.description.check_finite,
                   .ends_when_broken = true,
-                  .samples_in_background = !job.open->dataset.whole()}) {}
+                  .samples_in_background = !job.open->dataset.whole(),
+                  .turn = turn.get()}) {}
 
     /// While it samples in the background, what it had before.
     std::size_t scratch_bytes() {
@@ -102,8 +107,9 @@ struct JobMakers::Job {
       const BatchOptions& batch = job.description.spec.batch;
       const ExecutionOptions& execution = job.options.execution;
       if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
-      on_host = new BatchMaker(job.source->maker(
-          job.open->dataset, batch, execution, tier_sources(execution.features, job.open->row_cache.get())));
+      on_host = new BatchMaker(
+          job.source->maker(job.open->dataset, batch, execution,
+                            tier_sources(execution.features, job.open->row_cache.get(), turn.get())));
       return std::unique_ptr<BlockMaker>(on_host);
     }
   };

@@ -20,10 +20,11 @@ AttrView view_of(const Dataset& dataset, const FeatureName& feature) {
 }  // namespace
 
 PartitionedFeatures::PartitionedFeatures(const Dataset& dataset, const FeatureName& feature,
-                                         std::unique_ptr<CachedRows> cache)
+                                         std::unique_ptr<CachedRows> cache, AnnounceTurn* turn)
     : attr_(view_of(dataset, feature)),
       here_(dataset, feature.store, feature.type, attr_),
       cache_(std::move(cache)),
+      turn_(turn),
       peers_(dataset, feature.store, feature.type, feature.name) {}
 
 std::size_t PartitionedFeatures::prepare(std::span<const std::int64_t> ids) {
@@ -39,6 +40,7 @@ std::size_t PartitionedFeatures::prepare(std::span<const std::int64_t> ids) {
     peers_.ask(others_, at_);
     return ids.size();
   }
+  if (turn_ != nullptr) turn_->await();
   cache_->announce(others_);
   std::vector<std::int64_t> missing;
   std::vector<std::size_t> tags;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/maker/announce_order.h"
 #include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
 #include "core/partition/peer_rows.h"
@@ -18,10 +19,11 @@ namespace hopfeed {
 
 class PartitionedFeatures final : public FeatureSource {
  public:
-  /// `dataset`, which has peers, must outlive it. `cache`: of this attribute, or null. Throws kNotFound
-  /// naming the attributes that exist.
+  /// `dataset`, which has peers, must outlive it. `cache`: of this attribute, or null; `turn`: in
+  /// which its rows are announced, which outlives this, or null: at once. Throws kNotFound naming the
+  /// attributes that exist.
   PartitionedFeatures(const Dataset& dataset, const FeatureName& feature,
-                      std::unique_ptr<CachedRows> cache = nullptr);
+                      std::unique_ptr<CachedRows> cache = nullptr, AnnounceTurn* turn = nullptr);
 
   /// Throws what PartitionPeers throws, as gather() does.
   std::size_t prepare(std::span<const std::int64_t> ids) override;
@@ -37,6 +39,7 @@ class PartitionedFeatures final : public FeatureSource {
   const AttrView attr_;
   const RowsHere here_;
   const std::unique_ptr<CachedRows> cache_;
+  AnnounceTurn* const turn_;
   PeerRows peers_;
   std::vector<const std::byte*> rows_;  // of the batch; those that are not here null until they are taken
   std::vector<std::int64_t> others_;    // ids of these

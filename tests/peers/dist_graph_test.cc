@@ -60,7 +60,8 @@ TEST_F(DistGraphTest, NodeSplit_GivesEachSeedOnceAndOwnOnesFirst) {
         least = std::min(least, mine.size());
         most = std::max(most, mine.size());
         if (world >= 3) {
-          EXPECT_GT(local_share(dataset, mine, partition_of_rank(rank, world, 3)), 0.7);
+          EXPECT_GT(local_share(dataset, mine, partition_of_rank(rank, world, 3)), 0.5)
+              << "a third by chance";
         }
       }
       EXPECT_EQ(seen, std::multiset<std::int64_t>(train.begin(), train.end())) << world << " trainers";

@@ -1,6 +1,8 @@
 // Machines that ask each other, and what goes wrong between them: a server that is killed and comes back, or
 // does not; a second one that takes over; a network that is slow, cut, or turns bits over; and machines that
 // do not fit together.
+#include <signal.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -81,6 +83,45 @@ TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
   expect_part(error, servers.addresses()[1]);
   servers.start(1);  // and after its restart they go on
   EXPECT_EQ(epoch_of(loader, 2), expected(options(), {.epoch = 2}));
+}
+
+// Batches that wait to announce their rows go on when those before them fail.
+TEST_F(PeerFaults, ServerStaysAwayBehindARowCache_IsAnErrorAndAfterItsRestartTheBytesStay) {
+  PeerServers servers(path(2).string());
+  LoaderOptions o = options_of(servers.machine(0));
+  o.execution.features.row_cache_bytes = 30'000;
+  o.execution.partitions.deadline = 1'000ms;
+  Loader loader(o);
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
+    servers.stop(1);
+    const auto begin = std::chrono::steady_clock::now();
+    expect_part(error_of([&] { epoch_of(loader, epoch + 1); }), "partition 1 gave no answer within 1000 ms");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+    servers.start(1);
+  }
+  EXPECT_GT(loader.stats().tiers.cache_rows, 0);
+}
+
+TEST_F(PeerFaults, EpochsAreLeftAndWorkersKilledBehindARowCache_TheBytesStay) {
+  PeerServers servers(path(2).string());
+  for (const std::int64_t workers : {1, 2}) {
+    LoaderOptions o = options_of(servers.machine(0));
+    o.execution.features.row_cache_bytes = 30'000;
+    o.execution.num_workers = workers;
+    Loader loader(o);
+    for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
+      loader.begin_epoch(epoch + 100);
+      for (std::int64_t taken = 0; taken < epoch; ++taken) EXPECT_TRUE(loader.next());
+      EXPECT_EQ(epoch_of(loader, epoch,
+                         [&](std::size_t batches) {
+                           if (epoch % 2 == 0 && batches == 3) ::kill(loader.worker_pids().front(), SIGKILL);
+                         }),
+                expected(options(), {.epoch = epoch}))
+          << workers << " workers";
+    }
+    EXPECT_GT(loader.stats().tiers.cache_rows, 0);
+  }
 }
 
 TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
