@@ -89,7 +89,7 @@ SizeSummary summarise_sizes(const Dataset& dataset) {
   for (const auto& [path, file] : dataset.meta().files) {
     const auto bytes = static_cast<std::int64_t>(file.bytes);
     sizes.total += bytes;
-    if (path.find("/halo/") == path.find('/'))
+    if (is_halo_path(path))
       sizes.halos += bytes;
     else if (path.ends_with("/rows.npy"))
       sizes.rows += bytes;

@@ -157,18 +157,23 @@ struct PeerNetwork::Impl {
   }
 
   void give_up(Asked& question) {
-    std::string servers_said = question.refusal ? question.refusal->what() : "";
+    fail(question,
+         Error(ErrorCode::kPeerDied,
+               fmt::format("partition {} gave no answer within {} ms ({}); start hopfeed-server there again",
+                           question.partition, options.deadline.count(), told_of(question))));
+  }
+
+  /// What refused the question, and why those gave no answer that did not.
+  std::string told_of(const Asked& question) const {
+    std::string told = question.refusal ? question.refusal->what() : "";
     for (std::size_t i = 0; i < links.size(); ++i) {
       const auto& has = links[i]->partitions();
       if (!has.empty() && std::ranges::find(has, question.partition) == has.end()) continue;
       if (question.was_refused_by(*links[i])) continue;
-      servers_said += fmt::format("{}{}: {}", servers_said.empty() ? "" : "; ", links[i]->address_text(),
-                                  said[i].empty() ? "it does not answer" : said[i]);
+      told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", links[i]->address_text(),
+                          said[i].empty() ? "it does not answer" : said[i]);
     }
-    fail(question,
-         Error(ErrorCode::kPeerDied,
-               fmt::format("partition {} gave no answer within {} ms ({}); start hopfeed-server there again",
-                           question.partition, options.deadline.count(), servers_said)));
+    return told;
   }
 
   void note(const PeerLink& link) {
@@ -250,7 +255,7 @@ struct PeerNetwork::Impl {
       link = server_for(question);
       if (link == nullptr && question.refusal &&
           std::ranges::all_of(links, [](const auto& other) { return other->tried(); }))
-        return fail(question, *question.refusal);
+        return fail(question, Error(question.refusal->code(), told_of(question)));
       if (link != nullptr) {
         if (question.sent)
           ++counts.asked_again;

@@ -9,7 +9,7 @@ ctest.xml, which is what a failed build leaves, counts as one failure.
 
 FOLDER/second holds the same of what failed, run once more. A GoogleTest program of which cases failed, and that is
 sound there, counts as that run has it, and its cases are printed as unsteady: on a shared machine a test may lose a
-race with its deadline. What crashed, hung, was found by a sanitizer or is a script stays a failure.
+race with its deadline. What crashed, hung, was found by a sanitizer, was skipped there or is a script stays a failure.
 
 Prints failures, unsteady cases, skips with their reasons and at the end "N passed, N failed, N skipped"; exits 1 if
 anything failed.
@@ -26,6 +26,7 @@ class Counts:
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
     unsteady: list = dataclasses.field(default_factory=list)
+    names: set = dataclasses.field(default_factory=set)   # of what passed
 
 
 def parse(path):
@@ -50,6 +51,14 @@ def add_gtest(counts, prefix, root):
             counts.skipped.append(f"{name} ({reason(skipped)})")
         elif case.get("status", "run") == "run":   # pytest writes no status
             counts.passed += 1
+            counts.names.add(name)
+
+
+def may_be_unsteady(entry, counts):
+    """Cases failed, and nothing besides: failures outside of cases end with a bracket."""
+    output = entry.findtext("system-out") or ""
+    return bool(counts.failed) and "Sanitizer" not in output and "runtime error:" not in output \
+        and not any(name.endswith(")") for name in counts.failed)
 
 
 def add_folder(counts, folder):
@@ -62,9 +71,9 @@ def add_folder(counts, folder):
     again = {entry.get("name"): entry for entry in second.iter("testcase")} if second is not None else {}
     for entry in ctest.iter("testcase"):
         first = count_entry(folder, preset, entry)
-        if first.failed and entry.get("name") in again and not any(name.endswith(")") for name in first.failed):
+        if entry.get("name") in again and may_be_unsteady(entry, first):
             other = count_entry(folder / "second", preset, again[entry.get("name")])
-            if not other.failed and other.passed:
+            if not other.failed and other.names.issuperset(first.failed):
                 first = dataclasses.replace(other, unsteady=first.failed)
         counts.passed += first.passed
         counts.failed += first.failed
@@ -73,7 +82,7 @@ def add_folder(counts, folder):
 
 
 def count_entry(folder, preset, entry):
-    """One program or script. Failures outside of cases end with a bracket."""
+    """One program or script."""
     counts = Counts()
     name, status = f"{preset}: {entry.get('name')}", entry.get("status")
     gtest = parse(folder / "gtest" / f"{entry.get('name')}.xml")

@@ -12,9 +12,11 @@ Error damage_error(const Dataset& dataset, int edge_type, const DamagedRow& dama
       return Error(
           ErrorCode::kCorrupt,
           fmt::format(
-              "{}: row {} has offsets that do not rise within the {} edges; run hopfeed-partition verify",
+              "{}: row {} has offsets that do not rise within the {} edges; {}",
               (dataset.folder() / rows_path(dataset.files_of(damage.partition), edge)).string(), damage.row,
-              dataset.csc(edge_type).parts[static_cast<std::size_t>(damage.partition)].num_edges));
+              dataset.csc(edge_type).parts[static_cast<std::size_t>(damage.partition)].num_edges,
+              damage.partition < dataset.meta().partitions ? "run hopfeed-partition verify"
+                                                           : "push it again, or remove the halo's folder"));
     case DamagedRow::What::kPosition:
       return Error(
           ErrorCode::kCorrupt,

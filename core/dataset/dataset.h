@@ -76,10 +76,19 @@ class Dataset {
   int num_parts() const { return static_cast<int>(here_.size()); }
   /// The id of the copy of a row that a halo has; -1: none has it. Of nodes in partitions that are not here.
   std::int64_t halo_id(int node_type, std::int64_t dataset_id) const;
-  /// The id by which a row can be read here: its own, that of a copy, or -1.
-  std::int64_t id_here(int node_type, std::int64_t dataset_id) const {
-    const int p = partition_of(meta_.node_types[node_type].partition_offsets, dataset_id);
-    return has_partition(p) ? dataset_id : halo_id(node_type, dataset_id);
+  /// Where views have a row: its partition, or the halo with its copy. Neither is here where has_partition()
+  /// denies it of `part`, its partition then.
+  struct RowPlace {
+    int part = 0;
+    std::int64_t row = 0;
+  };
+  RowPlace row_place(int node_type, std::int64_t dataset_id) const {
+    const std::vector<std::int64_t>& offsets = nodes_[node_type].offsets;
+    int p = partition_of(offsets, dataset_id);
+    if (!has_partition(p))
+      if (const std::int64_t copy = halo_id(node_type, dataset_id); copy >= 0)
+        dataset_id = copy, p = partition_of(offsets, copy);
+    return {.part = p, .row = dataset_id - offsets[p]};
   }
   /// Behind the greatest id of a row that views have: num_nodes(), and the rows of halos.
   std::int64_t end_of_ids(int node_type) const { return nodes_[node_type].offsets.back(); }

@@ -168,6 +168,8 @@ std::string split_path(const NodeTypeMeta& node, const std::string& split);
 std::string link_pairs_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_labels_path(const EdgeTypeMeta& edge, const std::string& split);
 std::string link_times_path(const EdgeTypeMeta& edge, const std::string& split);
+/// Whether the file belongs to a halo.
+bool is_halo_path(const std::string& path);
 /// Whether the file is made of others of the dataset: tables of weights, orders by times and by source ids,
 /// all of a halo.
 bool is_derived_path(const std::string& path);

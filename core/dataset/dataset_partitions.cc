@@ -48,13 +48,12 @@ void Dataset::choose_partitions() {
   here_.resize(count + halos_.size(), true);
   for (const NodeTypeMeta& node : meta_.node_types)
     for (std::size_t p = 0; p < count && !whole_; ++p)
-      if (node.partition_offsets[p + 1] - node.partition_offsets[p] > INT64_C(0xFFFFFFFF))
-        throw Error(
-            ErrorCode::kUnsupported,
-            fmt::format(
-                "partition {} of {} has 2^32 nodes of type '{}' or more, too many for machines to ask "
-                "each other by 4 bytes; cut it into more",
-                p, folder_.string(), node.name));
+      if (node.partition_offsets[p + 1] - node.partition_offsets[p] > INT64_C(0xFFFFFFFF) ||
+          (!node.halo_nodes.empty() && node.halo_nodes[p] > INT64_C(0xFFFFFFFF)))
+        throw Error(ErrorCode::kUnsupported, fmt::format("partition {} of {}, or its halo, has 2^32 nodes of "
+                                                         "type '{}' or more, too many for machines to ask "
+                                                         "each other by 4 bytes; cut it into more",
+                                                         p, folder_.string(), node.name));
   if (!whole_ && !meta_.has_original_ids())
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} was cut by an earlier release, without the original ids of all nodes that a "
@@ -86,14 +85,14 @@ std::int64_t Dataset::halo_id(int node_type, std::int64_t dataset_id) const {
     const NpyArray& array = files.halo_places[h];  // its type and size were checked when it was opened
     const HaloPlace& place = reinterpret_cast<const HaloPlace*>(array.bytes().data())[at];
     if ((place.nodes >> bit & 1) == 0) continue;
-    const std::int64_t copy = place.before + std::popcount(place.nodes & ((std::uint64_t{1} << bit) - 1));
     const std::size_t part = static_cast<std::size_t>(meta_.partitions) + h;
-    if (copy < 0 || copy >= files.offsets[part + 1] - files.offsets[part])
-      corrupt_file(array.path(),
-                   fmt::format("entry {} names copy {}, but there are {}; run hopfeed-partition "
-                               "verify where all partitions are",
-                               at, copy, files.offsets[part + 1] - files.offsets[part]));
-    return files.offsets[part] + copy;
+    const std::int64_t count = files.offsets[part + 1] - files.offsets[part],
+                       within = std::popcount(place.nodes & ((std::uint64_t{1} << bit) - 1));
+    if (place.before < 0 || place.before >= count - within)
+      corrupt_file(array.path(), fmt::format("entry {} leads behind the {} copies; push it again, or remove "
+                                             "the halo's folder",
+                                             at, count));
+    return files.offsets[part] + place.before + within;
   }
   return -1;
 }

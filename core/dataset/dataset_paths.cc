@@ -71,10 +71,13 @@ std::string all_original_ids_path(const NodeTypeMeta& node) {
 std::string split_path(const NodeTypeMeta& node, const std::string& split) {
   return "splits/" + node.name + "/" + split + ".npy";
 }
+bool is_halo_path(const std::string& path) {
+  return path.starts_with("part-") && path.find('/') == path.find("/halo/");
+}
 bool is_derived_path(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string folder = file.parent_path().filename().string();
-  if (path.starts_with("time_bounds/") || path.find("/halo/") == path.find('/')) return true;
+  if (path.starts_with("time_bounds/") || is_halo_path(path)) return true;
   if (path.find("/edges/") == std::string::npos || folder == "attrs") return false;
   for (const char* tables : {"alias", "time_order", "times", "time_codes", "time_indices"})
     if (folder == tables) return true;

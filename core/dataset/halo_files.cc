@@ -221,6 +221,8 @@ class Writing final : public HaloSink {
   std::uint64_t done_ = 0;
 };
 
+constexpr const char* kCutAgain = "cut the dataset again (hopfeed-partition partition --halo 1)";
+
 class Comparing final : public HaloSink {
  public:
   Comparing(const Dataset& dataset, const std::function<void(std::uint64_t)>& done)
@@ -233,14 +235,16 @@ class Comparing final : public HaloSink {
     const NpyArray array(dataset_.folder() / relative, HugePages::kNever);
     array.require_descr(descr);
     if (array.header().shape != shape)
-      corrupt_file(array.path(),
-                   fmt::format("it is of {} rows, and the cut gives {}",
-                               array.header().shape.empty() ? 0 : array.header().shape[0], shape[0]));
+      corrupt_file(array.path(), fmt::format("it has {} rows, and the cut gives {}; {}",
+                                             array.header().shape.empty() ? 0 : array.header().shape[0],
+                                             shape[0], kCutAgain));
     std::size_t at = 0;
     fill([&](std::span<const std::byte> bytes) {
       if (std::memcmp(array.bytes().data() + at, bytes.data(), bytes.size()) != 0)
         corrupt_file(array.path(),
-                     fmt::format("from byte {} on it is no copy of what its partition has", at));
+                     fmt::format("it is not what the cut gives, from byte {} of its elements on or soon "
+                                 "behind; {}",
+                                 at, kCutAgain));
       at += bytes.size();
     });
     done_(known->second.bytes);
@@ -276,7 +280,19 @@ void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done
 void check_halos(const Dataset& dataset, const std::function<void(std::uint64_t bytes)>& done) {
   Halos halos(dataset.folder(), dataset.meta());
   Comparing comparing(dataset, done);
-  for (int p = 0; p < dataset.meta().partitions; ++p) halos.put(p, comparing);
+  const DatasetMeta& meta = dataset.meta();
+  for (int p = 0; p < meta.partitions; ++p) {
+    const HaloSize size = halos.put(p, comparing);
+    bool same = true;
+    for (std::size_t t = 0; t < size.nodes.size(); ++t)
+      same &= meta.node_types[t].halo_nodes[p] == size.nodes[t];
+    for (std::size_t e = 0; e < size.edges.size(); ++e)
+      same &= meta.edge_types[e].halo_edges[p] == size.edges[e];
+    if (!same)
+      corrupt_file(dataset.folder() / "meta.json",
+                   fmt::format("'halo_nodes' or 'halo_edges' of partition {} are not what the cut gives; {}",
+                               p, kCutAgain));
+  }
 }
 
 }  // namespace hopfeed

@@ -1,4 +1,4 @@
-// Halos: what a partition has of others, so that its machine asks less. The halo of a partition are the nodes
+// Halos: what a partition has of others, so that its machine asks less. The halo of a partition is the nodes
 // elsewhere that its rows have edges from, with their rows, their attributes and those of their edges: the
 // second hop from own seeds is then drawn here too. DistDGL replicates the nodes along the cut so.
 //
@@ -17,8 +17,7 @@ namespace hopfeed {
 using HalosDone = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Writes the halo of every partition and notes their sizes in `meta`, whose other arrays `writer` has
-/// finished. Reads them one row after the other; what it keeps in
-/// memory is a bit a node, and 48 bytes a node of a halo.
+/// finished. Reads them row by row, and keeps some bits a node and some words a node of a halo in memory.
 void write_halos(DatasetWriter& writer, DatasetMeta& meta, const HalosDone& done);
 
 /// Compares every byte of the halos with what they are copies of. Only where all partitions are here, and are

@@ -15,8 +15,8 @@ void FetchedRows::fetch(std::span<const std::int64_t> nodes) {
   forget();
   std::vector<std::vector<std::int64_t>> wanted(csc_.parts.size());
   for (const std::int64_t node : nodes) {
-    const int p = partition_of(csc_.partition_offsets, node);
-    if (!rows_.contains(node) && dataset_.id_here(csc_.dst_type, node) < 0)
+    const int p = dataset_.row_place(csc_.dst_type, node).part;
+    if (!dataset_.has_partition(p) && !rows_.contains(node))
       wanted[static_cast<std::size_t>(p)].push_back(node);
   }
   PeerRound round(dataset_);

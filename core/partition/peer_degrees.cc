@@ -17,10 +17,9 @@ std::vector<std::int64_t> degrees_of_all(const Dataset& dataset, int edge_type,
   std::vector<std::int64_t> degrees(nodes.size());
   std::vector<Question> questions(csc.parts.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::int64_t here = dataset.id_here(csc.dst_type, nodes[i]), id = here < 0 ? nodes[i] : here;
-    const auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, id));
+    const auto [at, row] = dataset.row_place(csc.dst_type, nodes[i]);
+    const auto p = static_cast<std::size_t>(at);
     const CscPart& part = csc.parts[p];
-    const std::int64_t row = id - csc.partition_offsets[p];
     if (part.rows == nullptr) {
       questions[p].at.push_back(i);
       questions[p].rows.push_back(static_cast<std::uint32_t>(row));

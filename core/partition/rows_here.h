@@ -16,18 +16,15 @@ class RowsHere {
       : dataset_(dataset), is_node_(store == Store::kNode), type_(type), attr_(attr) {}
   /// Null: it lies on another machine alone.
   const std::byte* row(std::int64_t id) const {
-    std::size_t p = part(id);
-    if (attr_.parts[p] == nullptr) {
-      if (is_node_) id = dataset_.halo_id(type_, id);
-      if (!is_node_ || id < 0) return nullptr;
-      p = part(id);
-    }
-    return attr_.parts[p] + (id - attr_.partition_offsets[p]) * attr_.stride_bytes;
+    const Dataset::RowPlace at = is_node_ ? dataset_.row_place(type_, id) : edge_place(id);
+    const std::byte* const first = attr_.parts[static_cast<std::size_t>(at.part)];
+    return first == nullptr ? nullptr : first + at.row * attr_.stride_bytes;
   }
 
  private:
-  std::size_t part(std::int64_t id) const {
-    return static_cast<std::size_t>(partition_of(attr_.partition_offsets, id));
+  Dataset::RowPlace edge_place(std::int64_t id) const {
+    const int p = partition_of(attr_.partition_offsets, id);
+    return {.part = p, .row = id - attr_.partition_offsets[static_cast<std::size_t>(p)]};
   }
   const Dataset& dataset_;
   const bool is_node_;

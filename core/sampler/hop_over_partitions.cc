@@ -60,15 +60,6 @@ void HopOverPartitions::draw(const Batch& batch, std::size_t hop, std::span<cons
   }
 }
 
-HopOverPartitions::RowAt HopOverPartitions::find(const CscView& csc, std::int64_t node) const {
-  auto p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
-  if (csc.parts[p].rows == nullptr) {
-    const std::int64_t copy = dataset_.halo_id(csc.dst_type, node);
-    if (copy >= 0) node = copy, p = static_cast<std::size_t>(partition_of(csc.partition_offsets, node));
-  }
-  return {.part = p, .row = node - csc.partition_offsets[p]};
-}
-
 void HopOverPartitions::route(const Batch& batch, std::size_t edge_type, Frontier frontier) {
   const CscView& csc = csc_[edge_type];
   const bool trees = options_.trees();
@@ -81,9 +72,9 @@ void HopOverPartitions::route(const Batch& batch, std::size_t edge_type, Frontie
   drawn_by_[edge_type].clear();
   for (const std::int64_t id : frontier) {
     const std::int64_t node = node_of(id);
-    const auto [p, row] = find(csc, node);
+    const auto [p, row] = dataset_.row_place(csc.dst_type, node);
     drawn_by_[edge_type].push_back(static_cast<std::uint16_t>(p));
-    Part& to = part(edge_type, p);
+    Part& to = part(edge_type, static_cast<std::size_t>(p));
     to.rows.push_back(static_cast<std::uint32_t>(row));
     if (trees) to.trees.push_back(static_cast<std::uint32_t>(id >> node_bits_));
     if (!excludes) continue;

@@ -74,12 +74,6 @@ class HopOverPartitions {
     return parts_[edge_type * asked_.size() + partition];
   }
   std::int64_t node_of(std::int64_t id) const { return id & ((std::int64_t{1} << node_bits_) - 1); }
-  /// The partition or halo that draws a row, and its number there.
-  struct RowAt {
-    std::size_t part = 0;
-    std::int64_t row = 0;
-  };
-  RowAt find(const CscView& csc, std::int64_t node) const;
   template <class Relabel>
   void place_in(std::size_t edge_type, const Place& place, Relabel& relabel);
 
@@ -90,9 +84,9 @@ class HopOverPartitions {
   std::vector<CscView> csc_;
   std::vector<char> positions_;  // [edge types] whether answers have them
   RowDrawer drawer_;
-  std::vector<char> told_;                            // [P] whether the owner knows the job; P: with halos
-  std::vector<Asked> asked_;                          // [P]
-  std::vector<Part> parts_;                           // [edge types][P]
+  std::vector<char> told_;                            // [parts] whether the owner knows the job
+  std::vector<Asked> asked_;                          // [parts]
+  std::vector<Part> parts_;                           // [edge types][parts]
   std::vector<std::vector<std::int64_t>> frontiers_;  // by edge type
   std::vector<std::vector<std::uint16_t>> drawn_by_;  // [edge type][frontier] partition or halo
 };

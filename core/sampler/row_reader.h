@@ -32,7 +32,8 @@ class Row {
   void prefetch(std::uint64_t i) const { prefetch_line(neighbors_ + left_out_.place(i) * neighbor_bytes_); }
   /// Position of the edge in the import; only where the dataset stores edge ids.
   std::int64_t edge_id(std::uint64_t i) const { return read(edge_ids_, edge_id_bytes_, left_out_.place(i)); }
-  /// Position of the edge in the dataset's order: what rows of edge attributes go by.
+  /// Position of the edge in the dataset's order: what rows of edge attributes go by. Those of a copy in a
+  /// halo lie behind all others, and are this machine's own.
   std::int64_t position(std::uint64_t i) const {
     return first_edge_ + static_cast<std::int64_t>(left_out_.place(i));
   }

@@ -16,18 +16,16 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
   std::vector<Question> questions(csc.parts.size());
   std::vector<char> result(edges.size());
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    const std::int64_t here = dataset_.id_here(csc.dst_type, edges[i].destination);
-    const int p = partition_of(csc.partition_offsets, here < 0 ? edges[i].destination : here);
+    const auto [p, row] = dataset_.row_place(csc.dst_type, edges[i].destination);
     Question& question = questions[static_cast<std::size_t>(p)];
     question.at.push_back(i);
-    if (dataset_.has_partition(p)) continue;
-    question.rows.push_back(static_cast<std::uint32_t>(edges[i].destination - csc.partition_offsets[p]));
+    question.rows.push_back(static_cast<std::uint32_t>(row));
     question.sources.push_back(edges[i].source);
   }
   PeerRound round(dataset_);
   for (std::size_t p = 0; p < questions.size(); ++p) {
     const Question& question = questions[p];
-    if (question.rows.empty()) continue;
+    if (question.rows.empty() || dataset_.has_partition(static_cast<int>(p))) continue;
     round.ask(
         static_cast<int>(p),
         write_question({.ask = PeerAsk::kEdges, .partition = static_cast<std::uint32_t>(p), .job = 0},
@@ -36,10 +34,12 @@ std::vector<char> EdgeLookup::contain(std::span<const Edge> edges) const {
                        std::span<const std::uint32_t>(question.rows),
                        std::span<const std::int64_t>(question.sources)));
   }
-  for (std::size_t p = 0; p < questions.size(); ++p)
-    if (dataset_.has_partition(static_cast<int>(p)))
-      for (const std::size_t i : questions[p].at)
-        result[i] = here_.contains(edges[i].source, dataset_.id_here(csc.dst_type, edges[i].destination));
+  for (std::size_t p = 0; p < questions.size(); ++p) {
+    const Question& own = questions[p];
+    if (!dataset_.has_partition(static_cast<int>(p))) continue;
+    for (std::size_t k = 0; k < own.at.size(); ++k)
+      result[own.at[k]] = here_.contains(own.sources[k], csc.partition_offsets[p] + own.rows[k]);
+  }
   round.take([&](int p, const PeerAnswer& answer) {
     const std::vector<std::size_t>& at = questions[static_cast<std::size_t>(p)].at;
     PeerReader in = open_answer(*answer, "an answer about edges").in;

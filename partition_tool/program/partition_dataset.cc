@@ -25,6 +25,9 @@ void partition_dataset(const CutOptions& options) {
                 fmt::format("--parts {} is out of range (1 to {}, for {} nodes)", options.parts,
                             std::min(num_nodes, kMaxPartitions), num_nodes));
   }
+  if (options.halo > 0 && options.parts == 1)
+    throw Error(ErrorCode::kInvalid,
+                "--halo copies nodes along the cut, and --parts 1 cuts nothing; leave one of them out");
   check_choice(options);
   const HotnessOptions hotness = input_hotness(options, meta);
   JsonReport json(options.json);
@@ -47,7 +50,7 @@ void partition_dataset(const CutOptions& options) {
       writer, graph, orders, {.cut = cut, .made_by = options.command_line, .threads = options.threads},
       bars.progress());
   require_same_content(options.input, meta, result.meta);
-  if (options.halo > 0 && parts > 1) write_halos_of(writer, result.meta, bars);
+  if (options.halo > 0) write_halos_of(writer, result.meta, bars);
   writer.commit(result.meta);
   bars.finish();
   fmt::print("{} cut {} of {} edges ({:.1f}%) in {:.1f} s\n", options.method, result.meta.cut.edges_cut,

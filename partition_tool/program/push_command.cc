@@ -23,6 +23,8 @@ void add_push_command(CommandLine& line, PushOptions& options) {
       "--checksum", options.checksum,
       "Find what is to be sent by checksums instead of sizes and times: mends files that were damaged "
       "there");
+  command.flag("--without-halos", options.without_halos,
+               "Leave the halos of partitions out, for machines without room for them");
   command.flag("--dry-run", options.dry_run,
                "Ask the machines and show what would go where; nothing is written");
   command.option("--json", options.json, "Write a report as JSON to this file", {.output = true});

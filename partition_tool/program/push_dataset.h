@@ -18,7 +18,7 @@ struct PushOptions {
   std::string ssh = "ssh", json;
   std::int64_t timeout = 60;
   std::size_t bandwidth = 0;
-  bool checksum = false, dry_run = false;
+  bool checksum = false, dry_run = false, without_halos = false;
 };
 
 /// Checks every machine before anything is written on one. Throws what plan_push and Rsync throw; kInvalid

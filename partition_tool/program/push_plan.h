@@ -36,12 +36,13 @@ struct PushPlan {
   std::string meta_text;
   std::vector<PushTarget> targets;
   std::vector<int> left_out;  // partitions that go to no machine
+  bool without_halos = false;
 };
 
 /// Reads the manifest and checks all that this machine knows. Throws kInvalid for a partition that the
 /// dataset lacks, a place that is named twice or is the dataset itself; kNotFound or kCorrupt for a file that
 /// is missing in the folder, or has another size.
-PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to);
+PushPlan plan_push(const std::string& folder, const std::vector<std::string>& to, bool without_halos = false);
 
 /// All files but meta.json that the machine needs, by path.
 std::vector<PushFile> files_for(const PushPlan& plan, const PushTarget& target);

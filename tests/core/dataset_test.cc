@@ -288,13 +288,15 @@ TEST(DatasetPaths, OnlyWhatIsMadeOfOtherFilesIsDerived) {
   for (const std::string& path :
        {alias_path(3, edge, "w"), time_order_path(0, edge, "t"), times_path(0, edge, "t"),
         time_codes_path(0, edge, "t"), time_indices_path(0, edge, "t"), time_bounds_path(edge, "t"),
-        by_id_path(1, edge)})
+        by_id_path(1, edge), rows_path(halo_of(2), edge), attr_path(halo_of(0), {}, "x"),
+        halo_places_path(1, {})})
     EXPECT_TRUE(is_derived_path(path)) << path;
   for (const std::string& path :
        {rows_path(0, edge), indices_path(0, edge), edge_ids_path(0, edge), edge_attr_path(0, edge, "by_id"),
         edge_attr_path(0, edge, "times"), attr_path(0, {}, "by_id"), attr_path(0, {}, "alias"),
         hotness_path(0, {}), original_ids_path(0, {}), new_ids_path({}), split_path({}, "times"),
-        link_times_path(edge, "alias"), std::string("meta.json")})
+        link_times_path(edge, "alias"), std::string("meta.json"), new_ids_path({.name = "halo"}),
+        split_path({.name = "halo"}, "train"), attr_path(0, {.name = "halo"}, "x")})
     EXPECT_FALSE(is_derived_path(path)) << path;
 }
 

@@ -115,6 +115,27 @@ TEST_F(Halo, DamagedRow_IsNamedWhereItIsDrawn) {
   expect_refused([&] { questions(true, options); }, file, ErrorCode::kCorrupt);
 }
 
+TEST_F(Halo, PlacesThatLeadAnywhere_AreNamed) {
+  const std::string file = halo_places_path(0, Dataset(path(true)).meta().node_types[0]);
+  for (const std::int64_t before : {std::int64_t{-1}, std::int64_t{1'000}, INT64_MAX, INT64_MIN}) {
+    testing::change_file(path(true), file, [&](std::byte* first) {
+      for (std::int64_t i = 0; i < halo_places_shape(graph_.nodes[0].count)[0]; ++i)
+        reinterpret_cast<HaloPlace*>(first)[i].before = before;
+    });
+    BatchOptions options;
+    options.fanouts = {4, 4};
+    expect_refused([&] { questions(true, options); }, file, ErrorCode::kCorrupt);
+  }
+}
+
+TEST_F(Halo, SizesThatAreNotThoseOfTheCut_AreFoundByVerify) {
+  DatasetMeta meta = Dataset(path(true)).meta();
+  --meta.node_types[0].halo_nodes[1];
+  testing::write_bytes(path(true) / "meta.json", format_meta(meta));
+  expect_refused([&] { testing::verify(path(true)); }, "'halo_nodes' or 'halo_edges' of partition 1",
+                 ErrorCode::kCorrupt);
+}
+
 TEST_F(Halo, WithoutItsFolderIsNotUsed) {
   fs::remove_all(path(true) / "part-0000/halo");
   BatchOptions options;

@@ -185,12 +185,11 @@ TEST_F(PartitionProgram, HalosAreWrittenShownVerifiedAndKeptByHotness) {
   succeed("partition whole plain --parts 2 --method random --halo 0");
   succeed("hotness cut ordered --policy degree");
   succeed("partition ordered again --parts 2 --method random --halo 1");
-  succeed("partition whole one --parts 1 --halo 1");
-  for (const char* folder : {"cut", "plain", "ordered", "again", "one"}) {
+  for (const char* folder : {"cut", "plain", "ordered", "again"}) {
     succeed(std::string("verify ") + folder);
     const DatasetMeta meta = Dataset(work() / folder).meta();
     EXPECT_EQ(meta.fingerprint, Dataset(work() / "whole").meta().fingerprint);
-    EXPECT_EQ(meta.has_halos(), folder != std::string("plain") && folder != std::string("one"));
+    EXPECT_EQ(meta.has_halos(), folder != std::string("plain"));
   }
   const json halo = read_json("cut.json")["node_types"]["node"]["halo_nodes"];
   const ToolResult shown = succeed("inspect cut --json report.json");
@@ -198,6 +197,12 @@ TEST_F(PartitionProgram, HalosAreWrittenShownVerifiedAndKeptByHotness) {
       << shown.out;
   EXPECT_EQ(read_json("report.json")["node_types"][0]["halo_nodes"], halo);
   EXPECT_GT(read_json("report.json")["bytes"]["halos"], 0);
+  refuse("partition whole out --parts 1 --halo 1", "--parts 1 cuts nothing");
+  succeed("push cut --to 0=with --to 1=other");
+  succeed("push cut --without-halos --to 0-1=without");
+  EXPECT_TRUE(fs::exists(work() / "with/part-0000/halo"));
+  EXPECT_FALSE(fs::exists(work() / "without/part-0000/halo"));
+  for (const char* folder : {"with", "without"}) succeed(std::string("inspect ") + folder);
   refuse("partition whole out --parts 2 --halo 2", "--halo is '2'");
 }
 

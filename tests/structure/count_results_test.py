@@ -52,9 +52,19 @@ class CountResults(unittest.TestCase):
         for again in ({"second/ctest.xml": ctest(entry("deal", "fail")), "second/gtest/deal.xml": GTEST},
                       {"second/ctest.xml": ctest(entry("deal", "fail")), "second/gtest/deal.xml": sound},
                       {"second/ctest.xml": ctest(entry("other", "run")), "second/gtest/deal.xml": sound},
+                      {"second/ctest.xml": ctest(entry("deal", "run")), "second/gtest/deal.xml":
+                       GTEST.replace('<failure message="x"/>', '<skipped message="here"/>')},
                       {"second/ctest.xml": ctest(entry("deal", "notrun", '<skipped message="SKIP_RETURN_CODE=77"/>'))}):
             self.assertEqual(self.count({**first, **again})[1], ["release: deal: Deal.RefusesNoSeeds"])
             self.assertEqual(self.unsteady, [])
+
+    def test_findings_of_sanitizers_are_failures_whatever_the_second_run_says(self):
+        for finding in ("WARNING: ThreadSanitizer: data race", "a.cc:3:4: runtime error: shift"):
+            failed = self.count({
+                "ctest.xml": ctest(entry("deal", "fail", f"<system-out>{finding}</system-out>")), "gtest/deal.xml": GTEST,
+                "second/ctest.xml": ctest(entry("deal", "run")),
+                "second/gtest/deal.xml": GTEST.replace('<failure message="x"/>', "")})[1]
+            self.assertEqual(len(failed), 1)
 
     def test_crashes_and_scripts_are_failures_whatever_the_second_run_says(self):
         passes = {"second/ctest.xml": ctest(entry("deal", "run")),
