@@ -6,7 +6,7 @@ namespace hopfeed {
 void AnnounceTurn::join(std::uint64_t sequence) {
   leave();
   const std::lock_guard lock(order_.mutex_);
-  order_.coming_.emplace(sequence, this);
+  order_.coming_.insert({sequence, this});
   sequence_ = sequence;
 }
 
@@ -19,7 +19,7 @@ void AnnounceTurn::await() {
 void AnnounceTurn::leave() {
   if (!sequence_) return;
   const std::lock_guard lock(order_.mutex_);
-  order_.coming_.erase(*sequence_);
+  order_.coming_.erase({*sequence_, this});
   sequence_.reset();
   if (!order_.coming_.empty()) order_.coming_.begin()->second->lowest_.notify_one();
 }

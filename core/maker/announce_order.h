@@ -10,9 +10,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace hopfeed {
 
@@ -31,7 +32,7 @@ class AnnounceOrder {
  private:
   friend class AnnounceTurn;
   std::mutex mutex_;
-  std::map<std::uint64_t, AnnounceTurn*> coming_;  // by sequence: batches that are still to announce
+  std::set<std::pair<std::uint64_t, AnnounceTurn*>> coming_;  // by sequence: batches still to announce
 };
 
 /// The turns of one maker, which has one batch under way at a time. One thread at a time may use it; join()
@@ -44,8 +45,7 @@ class AnnounceTurn {
   AnnounceTurn(const AnnounceTurn&) = delete;
   AnnounceTurn& operator=(const AnnounceTurn&) = delete;
 
-  /// A batch begins; no other that is under way has this sequence. The maker's last one leaves, if it has
-  /// not.
+  /// A batch begins. The maker's last one leaves, if it has not.
   void join(std::uint64_t sequence);
   /// Returns when no lower batch is still to announce, or after kLongestTurn.
   void await();
