@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "core/dataset/halo_files.h"
@@ -126,6 +127,41 @@ TEST_F(Halo, PlacesThatLeadAnywhere_AreNamed) {
     options.fanouts = {4, 4};
     expect_refused([&] { questions(true, options); }, file, ErrorCode::kCorrupt);
   }
+}
+
+// Bytes of any kind, which sanitizers watch: an error or other batches, and nothing read outside of a file.
+TEST_F(Halo, DamagedAnywhere_IsAnErrorOrOtherBatches) {
+  std::vector<std::string> files;
+  for (const DatasetMeta meta = Dataset(path(true)).meta(); const auto& [file, about] : meta.files)
+    if (file.starts_with("part-0000/") && is_halo_path(file) &&
+        NpyArray(path(true) / file).header().count() > 0)
+      files.push_back(file);
+  std::mt19937_64 random(3);
+  int errors = 0;
+  for (int round = 0; round < 150; ++round) {
+    const std::string& file = files[random() % files.size()];
+    const std::string sound = testing::file_bytes(path(true) / file),
+                      meta = testing::file_bytes(path(true) / "meta.json");
+    const std::size_t bytes = NpyArray(path(true) / file).bytes().size();
+    testing::change_file(path(true), file, [&](std::byte* first) {
+      for (std::size_t changes = 1 + random() % 8; changes > 0; --changes)
+        first[random() % bytes] ^= static_cast<std::byte>(1 + random() % 255);
+    });
+    BatchOptions options;
+    options.fanouts = {-1, 4};
+    options.edge_ids = round % 2 == 0;
+    if (round % 3 == 1) options.weight = "weight";
+    if (round % 3 == 2) options.time = "time";
+    try {
+      const testing::Machines machines(path(true), 3);
+      testing::make_batch(machines.dataset(0), {own_seeds()}, options);
+    } catch (const Error& error) {
+      errors += error.code() == ErrorCode::kCorrupt;
+    }
+    testing::write_bytes(path(true) / file, sound);
+    testing::write_bytes(path(true) / "meta.json", meta);
+  }
+  EXPECT_GT(errors, 20);
 }
 
 TEST_F(Halo, SizesThatAreNotThoseOfTheCut_AreFoundByVerify) {
