@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
@@ -24,13 +23,11 @@ extern char** environ;
 namespace hopfeed {
 namespace {
 
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxKept = 16 << 10;              // of stderr
 constexpr std::chrono::milliseconds kLook{100};         // for signals
 constexpr std::chrono::milliseconds kTimeToEnd{5'000};  // between SIGTERM and SIGKILL
-constexpr std::chrono::milliseconds kLastWords{1'000};  // for ssh to pass on why the other side failed
 
 void check_start(int error, const std::string& program) {
   if (error == ENOENT)
@@ -76,7 +73,7 @@ class Child {
     if (error == 0) return;
     while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
     }
-    reaped_ = true;
+    ended_ = true;
     check_start(error, program);
   }
   ~Child() { end(); }
@@ -84,24 +81,22 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   bool ended() {
-    if (reaped_) return true;
+    if (ended_) return true;
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       return false;
-    failed_ = info.si_code != CLD_EXITED || info.si_status != 0;
+    reap();
     return true;
   }
-  /// Of one that has ended.
-  bool failed() const { return failed_; }
-  /// Behind end().
   int exit_code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
-  /// With all that it has started. SIGTERM lets rsync keep what it has of a file.
+  /// SIGTERM lets rsync keep what it has of a file.
   void end() {
-    if (reaped_) return;
-    if (!ended()) ::kill(-pid_, SIGTERM);
+    if (ended()) return;
+    ::kill(-pid_, SIGTERM);
     const auto deadline = Clock::now() + kTimeToEnd;
     while (!ended() && Clock::now() < deadline) poll(nullptr, 0, 20);
-    if (!ended()) ::kill(-pid_, SIGKILL);
+    if (ended()) return;
+    ::kill(-pid_, SIGKILL);
     reap();
   }
 
@@ -145,11 +140,11 @@ class Child {
     ::kill(-pid_, SIGTERM);
     while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
     }
-    reaped_ = true;
+    ended_ = true;
   }
   pid_t pid_ = -1;
   int status_ = 0;
-  bool failed_ = false, reaped_ = false;
+  bool ended_ = false;
 };
 
 /// What a pipe holds now goes to `take`; false once it is closed.
@@ -195,25 +190,21 @@ ChildResult run_child(const ChildOptions& options) {
   out.out = OwnedFd();
   err.out = OwnedFd();
   auto last_word = Clock::now();
-  // What it has started may keep its pipes open (a connection that ssh shares), so its own end is the end;
-  // but where it failed, the reason may still be on its way.
-  std::optional<Clock::time_point> until;
+  // What it has started may keep its pipes open (a connection that ssh shares), so its own end is the end.
   for (bool last = false; !last;) {
     std::array<pollfd, 2> pipes{{{out.in.get(), POLLIN, 0}, {err.in.get(), POLLIN, 0}}};
-    if (!until && child.ended()) until = Clock::now() + (child.failed() ? kLastWords : 0ms);
-    last = until && Clock::now() >= *until;
+    last = child.ended();
     if (!last) poll(pipes.data(), pipes.size(), static_cast<int>(kLook.count()));
     bool heard = false;
     const bool out_open = drain(out.in, heard, take_out), err_open = drain(err.in, heard, take_err);
-    if (!out_open && !err_open && !last) {
-      last = until.has_value();
-      poll(nullptr, 0, 10);
-    }
+    if (!out_open && !err_open && !last) poll(nullptr, 0, 10);
     stop_if_asked();
     if (heard) last_word = Clock::now();
-    if (!until && Clock::now() - last_word > options.silence) result.silent = last = true;
+    if (!last && Clock::now() - last_word > options.silence) {
+      child.end();
+      result.silent = last = true;
+    }
   }
-  child.end();
   take_line();
   result.exit_code = child.exit_code();
   return result;

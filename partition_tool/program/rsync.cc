@@ -17,6 +17,9 @@ constexpr std::uint64_t kSlowDisk = 20'000'000;  // bytes a second that any disk
 constexpr std::int64_t kMaxConnectSeconds = 30;
 constexpr std::int64_t kOwnPatience = 60;  // beyond what rsync and ssh wait themselves
 constexpr std::size_t kMaxSaid = 240;      // of a complaint that is handed on
+constexpr int kFilesFailed = 11;           // rsync's exit code: an error of files, on either side
+constexpr int kTriesToHear = 4;
+constexpr const char* kNoReason = "it gave no reason";
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -37,7 +40,7 @@ std::string said(const std::string& err) {
     if (!has(best, "connection unexpectedly closed")) break;
   }
   if (best.size() > kMaxSaid) best = best.substr(0, kMaxSaid) + "...";
-  return best.empty() ? "it gave no reason" : best;
+  return best.empty() ? kNoReason : best;
 }
 
 /// "rsync --itemize-changes" of a file that is sent: '<' or '>', 'f', nine more, a space, the path.
@@ -74,9 +77,13 @@ ChildResult Rsync::run(const Call& call, const std::function<void(const std::str
   const std::int64_t timeout = options_.timeout + slow(call.quiet_bytes),
                      connect = std::min(options_.timeout, kMaxConnectSeconds),
                      silence = timeout + connect + kOwnPatience + slow(call.mute_bytes);
+  bool heard = false;
   ChildOptions child{.arguments = {"rsync", fmt::format("--timeout={}", timeout), "--no-human-readable"},
                      .silence = std::chrono::seconds(silence),
-                     .on_line = on_line};
+                     .on_line = [&](const std::string& line) {
+                       heard = true;
+                       if (on_line) on_line(line);
+                     }};
   if (!target_.host.empty()) {
     // ssh takes the first value of an option that it is given, so those of --ssh stay.
     child.arguments.push_back(
@@ -88,6 +95,9 @@ ChildResult Rsync::run(const Call& call, const std::function<void(const std::str
   }
   child.arguments.insert(child.arguments.end(), call.arguments.begin(), call.arguments.end());
   ChildResult result = run_child(child);
+  // Where the other side fails, rsync ends its own ssh, at times before that has passed on why.
+  for (int tries = 1; tries < kTriesToHear && result.exit_code == kFilesFailed && !heard; ++tries)
+    if (said(result.err) == kNoReason) result = run_child(child);
   const bool missing = call.may_be_missing && result.exit_code == 23 && has(result.err, "change_dir") &&
                        has(result.err, "No such file or directory");
   if ((result.exit_code != 0 || result.silent) && !missing)
