@@ -61,8 +61,9 @@ void PeerAnswers::answer(const ServedDataset& dataset, std::uint64_t request, wi
       error.emplace(ErrorCode::kIo, thrown.what());
     }
     if (error) ++counts_.refused;
-    boost::asio::post(loop_,
-                      [done = std::move(done), answer = std::move(answer), error] { done(answer, error); });
+    boost::asio::post(loop_, [done = std::move(done), answer = std::move(answer), error = std::move(error)] {
+      done(answer, error);
+    });
   });
 }
 
