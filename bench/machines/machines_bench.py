@@ -133,23 +133,25 @@ def sample(options, data, more):
             "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
-def main():
+def parse(usage, **defaults):
+    """The options, whose defaults tell what each is, and the manifest of --data, which is in two partitions."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--data", type=pathlib.Path)
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--fanouts", default="15,10,5")
-    parser.add_argument("--batch-size", type=int, default=1024)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--row-cache")
-    parser.add_argument("--delay", type=float, default=1)
     parser.add_argument("--help", "-h", action="store_true")
+    for name, default in {"fanouts": "15,10,5", "rounds": 5, **defaults}.items():
+        what = default if isinstance(default, type) else type(default)
+        parser.add_argument("--" + name.replace("_", "-"), type=what, default=None if default is what else default)
     options = parser.parse_args()
     if options.help or options.data is None:
-        sys.exit(__doc__.strip())
+        sys.exit(usage.strip())
     meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
     if meta["partitions"] != 2:
         sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into two (hopfeed-partition partition --parts 2)")
+    return options, meta
+
+
+def main():
+    options, meta = parse(__doc__, bin=ROOT / "build/release/bin", batch_size=1024, epochs=3, row_cache=str, delay=1.0)
     other = Server(options.bin, options.data, 1)
     machine = ["--partitions", "0", *(["--row-cache", options.row_cache] if options.row_cache else [])]
     try:

@@ -12,7 +12,6 @@ Usage: row_cache_hits.py --data DIR [--bin FOLDER[,FOLDER]] [--fanouts 15,10,5] 
 For each folder and share the medians of all rounds: `hits` of the rows of the other machine, `of_belady` of the hits that
 `hopfeed-partition tune --evictions --reader 0` has for the same batches with a window of 16, and `batches_per_second`.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -22,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from machines_bench import ROOT, Relay, Server
+from machines_bench import ROOT, Relay, Server, parse
 
 SHARES = (0.05, 0.1, 0.2)
 
@@ -51,22 +50,7 @@ def cache_bytes(rows, row_bytes, frames):
 
 
 def main():
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--data", type=pathlib.Path)
-    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
-    parser.add_argument("--fanouts", default="15,10,5")
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--delay", type=float, default=0)
-    parser.add_argument("--window", type=int)
-    parser.add_argument("--help", "-h", action="store_true")
-    options = parser.parse_args()
-    if options.help or options.data is None:
-        sys.exit(__doc__.strip())
-    meta = json.loads((options.data / "meta.json").read_text(encoding="utf-8"))
-    if meta["partitions"] != 2:
-        sys.exit(f"{options.data} has {meta['partitions']} partitions; cut it into two (hopfeed-partition partition --parts 2)")
+    options, meta = parse(__doc__, bin=str(ROOT / "build/release/bin"), batch_size=128, epochs=1, delay=0.0, window=int)
     node = meta["node_types"][0]
     rows, others = node["count"], node["count"] - node["partition_offsets"][1]
     strides = [attr["stride_bytes"] for attr in node["attrs"] if attr["stride_bytes"] >= 64]
