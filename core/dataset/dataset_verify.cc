@@ -11,6 +11,7 @@
 #include "core/dataset/dataset.h"
 #include "core/dataset/fingerprint.h"
 #include "core/dataset/halo_files.h"
+#include "core/dataset/id_at.h"
 #include "core/dataset/row_order.h"
 #include "core/dataset/time_codes.h"
 
@@ -21,11 +22,6 @@ constexpr std::uint64_t kPieceBytes = 32 << 20;
 
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorCode::kCorrupt, path.string() + ": " + what);
-}
-
-std::int64_t id_at(const void* ids, ElementType type, std::int64_t i) {
-  return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[i]
-                                     : static_cast<const std::int64_t*>(ids)[i];
 }
 
 class Verifier {
@@ -120,9 +116,7 @@ class Verifier {
       damaged(path(file), fmt::format("it has {} ids, and there are {} nodes", array.bytes().size() / width,
                                       originals.size()));
     for (std::size_t i = 0; i < originals.size(); ++i) {
-      const std::byte* at = array.bytes().data() + i * width;
-      const std::int64_t id = width == sizeof(std::int32_t) ? *reinterpret_cast<const std::int32_t*>(at)
-                                                            : *reinterpret_cast<const std::int64_t*>(at);
+      const std::int64_t id = id_at(array.bytes().data(), node.new_id_type, static_cast<std::int64_t>(i));
       if (id != originals[i])
         damaged(path(file),
                 fmt::format("entry {} says original id {}, new_ids says {}", i, id, originals[i]));

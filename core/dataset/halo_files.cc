@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/dataset/corrupt_file.h"
+#include "core/dataset/id_at.h"
 #include "core/dataset/npy.h"
 
 namespace hopfeed {
@@ -47,12 +48,6 @@ std::vector<PartFile> edge_files(const EdgeTypeMeta& edge) {
   for (const std::string& time : edge.times)
     for (const auto path : {time_order_path, times_path, time_codes_path, time_indices_path}) add(path, time);
   return files;
-}
-
-std::int64_t id_at(const NpyArray& ids, ElementType type, std::int64_t i) {
-  const std::byte* first = ids.bytes().data();
-  return type == ElementType::kInt32 ? reinterpret_cast<const std::int32_t*>(first)[i]
-                                     : reinterpret_cast<const std::int64_t*>(first)[i];
 }
 
 /// From entry to entry of the first dimension.
@@ -133,9 +128,10 @@ class Halos {
       wanted.emplace_back(static_cast<std::size_t>(node.count));
     for (std::size_t e = 0; e < meta_.edge_types.size(); ++e) {
       const EdgeTypeMeta& edge = meta_.edge_types[e];
+      const std::byte* const ids = indices_[e].of(p).bytes().data();
       std::vector<bool>& sources = wanted[static_cast<std::size_t>(meta_.edge_src_type(edge))];
       for (std::int64_t i = 0; i < edge.partition_edges[p]; ++i)
-        sources[static_cast<std::size_t>(id_at(indices_[e].of(p), edge.index_type, i))] = true;
+        sources[static_cast<std::size_t>(id_at(ids, edge.index_type, i))] = true;
     }
     nodes_.assign(meta_.node_types.size(), {});
     for (std::size_t t = 0; t < nodes_.size(); ++t) {

@@ -6,16 +6,9 @@
 #include "core/base/error.h"
 #include "core/base/prefetch.h"
 #include "core/dataset/damaged_row.h"
+#include "core/dataset/id_at.h"
 
 namespace hopfeed {
-namespace {
-
-std::int64_t read_id(const void* ids, ElementType type, std::int64_t at) {
-  return type == ElementType::kInt32 ? static_cast<const std::int32_t*>(ids)[at]
-                                     : static_cast<const std::int64_t*>(ids)[at];
-}
-
-}  // namespace
 
 InducedSubgraph::InducedSubgraph(std::unique_ptr<Sampler> nodes, const Dataset& dataset,
                                  const BatchOptions& options)
@@ -152,7 +145,7 @@ void InducedSubgraph::take_row(Edges& edges, Table& table, const Place& place) {
       if (!place.excluded.empty() && std::ranges::binary_search(place.excluded, std::int64_t{indices[at]}))
         continue;
       edges.sources[edges.count] = local;
-      if (edge_ids_) edges.edge_ids[edges.count] = read_id(part.edge_ids, edges.csc.edge_id_type, at);
+      if (edge_ids_) edges.edge_ids[edges.count] = id_at(part.edge_ids, edges.csc.edge_id_type, at);
       if (edges.positions) edges.edge_positions[edges.count] = part.first_edge + at;
       ++edges.count;
     }
