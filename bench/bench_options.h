@@ -28,6 +28,7 @@ struct BenchOptions {
   std::string kind = "uniform";            // sampler: how neighbours are drawn
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
+  std::string instructions = "best";       // sampler: the widest that it may use
   bool host = false;                       // made-graph: by the twin of the card's backend
   std::int64_t hot_bytes = -1;             // made-graph: of the card's memory for the hottest rows; -1: auto
   bool gpu = false;                        // limits, gather: of the card instead of the host

@@ -77,6 +77,9 @@ int main(int argc, char** argv) {
       sub.option("--labor-batches", options.labor_batches,
                  "With --kind labor: so many batches in a row take the same neighbours where they can",
                  {.min = 1, .max = 1 << 20});
+      sub.option("--instructions", options.instructions,
+                 "Of the processor, no wider ones than these: what a machine without AVX-512 would do",
+                 {.one_of = {"best", "avx2", "sse4"}});
       from_line.add_graph_mode(sub);
     }
     if (command.run == bench_made_graph) {

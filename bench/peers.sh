@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# hopfeed and its peers on the same graph, in the same run, by turns: installs what PyPI has of the peers, measures, writes figures, a table and a chart.
+# hopfeed and its peers on the same graph, in the same run, by turns: installs the peers, measures, writes figures, a table and a chart.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 folder=$root/build/peers bin=$root/build/release/bin
-nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' only=() chosen=' '
+nodes=2449029 edges=123718280 rounds=3 seconds=3 json='' pyg_lib='' only=() chosen=' '
 measures=(node link weighted labor hetero loader handover kill)
 
 listed() { local IFS=,; printf %s "$*" | sed 's/,/, /g'; }
@@ -20,7 +20,8 @@ an environment of its own below DIR and runs at the best of its settings; what c
   --quick       30,000 nodes, 1.5 million edges, short measurements: minutes instead of an hour, its figures mean little
   --nodes N     of the generated graph ($nodes, the size of ogbn-products); it has 100 features
   --edges N     of the generated graph ($edges)
-  --only PEER   hopfeed and this peer alone: pyg, graphbolt or glt; may be given again
+  --only PEER   hopfeed and this peer alone: pyglib, pyg, graphbolt or glt; may be given again
+  --pyg-lib DIR PyG with pyg-lib's sampler too (pyglib), compiled from this clone of its repository: PyPI has no wheel of it
   --measure M   this measure alone: $(listed "${measures[@]}"); may be given again
   --rounds N    turns of each ($rounds)
   --seconds S   of each measurement ($seconds)
@@ -41,7 +42,7 @@ while (($#)); do
     --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
     --help | -h) usage; exit 0 ;;
     --quick) nodes=30000 edges=1500000 rounds=2 seconds=1; shift; continue ;;
-    --nodes | --edges | --rounds | --seconds | --only | --measure | --dir | --bin | --json) (($# > 1)) || die "$1 needs a value" ;;
+    --nodes | --edges | --rounds | --seconds | --only | --measure | --dir | --bin | --json | --pyg-lib) (($# > 1)) || die "$1 needs a value" ;;
     *) die "unknown option '$1' (see bench/peers.sh --help)" ;;
   esac
   case $1 in
@@ -49,8 +50,8 @@ while (($#)); do
     --seconds) [[ $2 =~ ^[0-9]*\.?[0-9]+$ && $2 =~ [1-9] ]] || die "--seconds is '$2'; give a number above 0"; seconds=$2 ;;
     --only)
       case $2 in
-        hopfeed | pyg | graphbolt | glt) only+=("$2") ;;
-        *) die "--only: no peer '$2'; there are hopfeed, pyg, graphbolt and glt" ;;
+        hopfeed | pyglib | pyg | graphbolt | glt) only+=("$2") ;;
+        *) die "--only: no peer '$2'; there are hopfeed, pyglib, pyg, graphbolt and glt" ;;
       esac ;;
     --measure)
       [[ $2 =~ ^[a-z]+$ && " ${measures[*]} " == *" $2 "* ]] || die "--measure: no measure '$2'; there are $(listed "${measures[@]}")"
@@ -58,9 +59,11 @@ while (($#)); do
     --dir) [[ -n $2 ]] || die "--dir needs a folder"; folder=$2 ;;
     --bin) bin=$2 ;;
     --json) json=$2 ;;
+    --pyg-lib) [[ -d $2 ]] || die "--pyg-lib: there is no folder '$2'"; pyg_lib=$(cd "$2" && pwd) ;;
   esac
   shift 2
 done
+[[ -n $pyg_lib || " ${only[*]} " != *" pyglib "* ]] || die "--only pyglib needs its sources; name a clone of its repository with --pyg-lib"
 for program in hopfeed-bench hopfeed-sample hopfeed-worker; do
   [[ -x $bin/$program ]] || die "no $program in '$bin'; build it (cmake --build --preset release) or name the folder with --bin"
 done
@@ -69,6 +72,7 @@ mkdir -p "$folder" 2>/dev/null || die "cannot make the folder '$folder'; give a 
 folder=$(cd "$folder" && pwd) bin=$(cd "$bin" && pwd)
 [[ -w $folder ]] || die "cannot write into '$folder'; give a writable folder with --dir"
 peers=(pyg graphbolt glt)
+[[ -z $pyg_lib ]] || peers=(pyglib "${peers[@]}")
 ((${#only[@]} == 0)) || mapfile -t peers < <(printf '%s\n' "${only[@]}" | grep -vx hopfeed | sort -u)
 
 # --- the peers --------------------------------------------------------------------------------------------------------
@@ -77,7 +81,9 @@ python=''
 for peer in "${peers[@]}"; do
   [[ -e $folder/$peer/installed ]] || require_space "$folder" 5 "installing $peer"
   # A peer that cannot be installed is a line of the table, not the end.
-  "$root/bench/peers/install.sh" "$peer" "$folder" || continue
+  from=()
+  [[ $peer != pyglib ]] || from=("$pyg_lib")
+  "$root/bench/peers/install.sh" "$peer" "$folder" "${from[@]}" || continue
   python=$folder/$peer/bin/python
 done
 

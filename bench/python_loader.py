@@ -21,7 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 from measure import Unmeasured, run_program  # noqa: E402
-from peers import MEMORY_KEPT, PEERS  # noqa: E402
+from peers import MEMORY_KEPT, PEERS, program_of  # noqa: E402
 
 WARM_BATCHES, BATCHES_PER_EPOCH = 8, 200  # as bench/peers/common.py has them
 FANOUTS, BATCH_SIZE = [15, 10, 5], 1024
@@ -66,7 +66,7 @@ def peer_rate(peer: str, setting: str, folder: pathlib.Path, workers: int, secon
     """A peer's program at one of its settings."""
     chosen = next(one for one in PEERS[peer].settings["loader"] if one.name == setting)
     environment = {"DGLBACKEND": "pytorch", "PYTHONDONTWRITEBYTECODE": "1"} | (MEMORY_KEPT if chosen.memory_kept else {})
-    command = [folder / peer / "bin/python", "-W", "ignore", HERE / "peers" / f"peer_{peer}.py", "loader", "--graphs", folder / "graphs",
+    command = [folder / peer / "bin/python", "-W", "ignore", HERE / "peers" / program_of(peer), "loader", "--graphs", folder / "graphs",
                "--workers", workers, "--seconds", seconds, *chosen.arguments]
     return run_program(command, environment, 900)
 
@@ -86,7 +86,8 @@ def main() -> None:
         print(json.dumps(our_rate(arguments.only, dataset, arguments.workers, arguments.seconds)))
         return
     results = json.loads((arguments.peers / "results.json").read_text())
-    best = {peer: results["peers"][peer]["measures"]["loader"]["setting"] for peer in ("pyg", "graphbolt")}
+    best = {peer: results["peers"][peer]["measures"]["loader"]["setting"] for peer in ("pyglib", "pyg", "graphbolt")
+            if "setting" in results["peers"].get(peer, {}).get("measures", {}).get("loader", {})}
     runs: dict[str, list[dict[str, float]]] = {}
     for _ in range(arguments.rounds):
         for kind in OURS:

@@ -6,6 +6,8 @@
 // also held against uniform sampling of the same dataset, just before and just after; links against nodes in
 // batches of as many seeds. On a GPU the machine's random reads are no limit, and none is told: what the card
 // reads is `limits --gpu`.
+#include <hwy/targets.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -247,6 +249,15 @@ BatchOptions batch_options(const BenchOptions& options, const Dataset& dataset, 
   return batch;
 }
 
+// The set of that name. A processor without it is refused: Highway would end the program.
+std::int64_t only(const std::string& instructions) {
+  const std::int64_t set = instructions == "avx2" ? HWY_AVX2 : HWY_SSE4;
+  if ((hwy::SupportedTargets() & set) == 0)
+    throw Error(ErrorCode::kUnsupported,
+                "this processor has no " + instructions + "; leave out --instructions");
+  return set;
+}
+
 Rate random_reads(const BenchOptions& options, const CscView& csc) {
   return random_reads_per_s(csc, {.threads = options.threads, .seconds = std::min(1.0, options.seconds)});
 }
@@ -254,6 +265,7 @@ Rate random_reads(const BenchOptions& options, const CscView& csc) {
 }  // namespace
 
 Report bench_sampler(const BenchOptions& options) {
+  if (options.instructions != "best") hwy::SetSupportedTargetsForTest(only(options.instructions));
   if (options.labor_batches > 1 && options.kind != "labor")
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
   offer_gpu_sampling();
@@ -322,6 +334,7 @@ Report bench_sampler(const BenchOptions& options) {
       report["cpu_batches_of_first_thread"] = here;
     }
   }
+  if (options.instructions != "best") report["instructions"] = options.instructions;
   if (batch.labor) report["labor_batches"] = options.labor_batches;
   if (uniform) {
     const double uniform_edges = uniform->edges_per_batch();

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from peers import MEASURES, MEMORY_KEPT, PEERS
+from peers import MEASURES, MEMORY_KEPT, PEERS, program_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -93,7 +93,7 @@ class Runner:
         if peer == "hopfeed":
             return [sys.executable, HERE / "peer_hopfeed.py", measure, "--bin", args.bin, "--nodes", args.nodes, "--edges", args.edges,
                     "--features", args.features, *common]
-        return [args.dir / peer / "bin/python", "-W", "ignore", HERE / f"peer_{peer}.py", measure, "--graphs", args.graphs, "--bytes",
+        return [args.dir / peer / "bin/python", "-W", "ignore", HERE / program_of(peer), measure, "--graphs", args.graphs, "--bytes",
                 self.handover_bytes, "--patience", args.patience, *common]
 
     def run(self, peer, measure, setting):

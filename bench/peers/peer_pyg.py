@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PyG measured: torch_geometric with the CPU sampler of torch-sparse, which install.sh compiled into this environment. See common.py.
+"""PyG measured: torch_geometric with the CPU sampler that install.sh compiled into this environment, pyg-lib's or torch-sparse's. See common.py.
 
-Batches are those of NeighborSampler and NeighborLoader. Weighted sampling is left out: only pyg-lib has it, which PyPI has no wheel of.
+Batches are those of NeighborSampler and NeighborLoader. Only pyg-lib's draws by weight.
 Settings: gather=worker|trainer, who reads the features (filter_per_worker).
 """
 import pathlib
@@ -12,8 +12,17 @@ import torch
 import torch_geometric
 import torch_geometric.typing
 
-torch.ops.load_library(str(pathlib.Path(sys.prefix) / "neighbor_sample.so"))
-torch_geometric.typing.WITH_TORCH_SPARSE = True  # what the library above stands in for: the rest of torch-sparse samples nothing
+PREFIX = pathlib.Path(sys.prefix)
+PYG_LIB = PREFIX / "pyg_lib_sampler.so"
+# The library stands in for its whole package, of which the rest samples nothing.
+if PYG_LIB.exists():
+    torch.ops.load_library(str(PYG_LIB))
+    torch_geometric.typing.WITH_PYG_LIB = torch_geometric.typing.WITH_WEIGHTED_NEIGHBOR_SAMPLE = True
+    SAMPLER = {"pyg-lib": f"{(PREFIX / 'pyg_lib_commit').read_text().strip()[:12]} (its sampler, from source)"}
+else:
+    torch.ops.load_library(str(PREFIX / "neighbor_sample.so"))
+    torch_geometric.typing.WITH_TORCH_SPARSE = True
+    SAMPLER = {"torch-sparse": "0.6.18 (neighbor_sample)"}
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.loader import NeighborLoader  # noqa: E402
 from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling, NeighborSampler, NodeSamplerInput  # noqa: E402
@@ -44,6 +53,14 @@ def counts(out):
 def node(args):
     graph, data = plain_data(args)
     sampler = NeighborSampler(data, args.fanouts, is_sorted=True)
+    seeds = common.batches_of(graph.seeds(), args.batch_size)
+    return common.sampling_rate(lambda: counts(sampler.sample_from_nodes(NodeSamplerInput(None, next(seeds)))), args.seconds)
+
+
+def weighted(args):
+    graph = common.Graph(args.graphs / "weighted")
+    data = Data(edge_index=edge_index(graph), num_nodes=graph.num_nodes, weight=graph.weight())
+    sampler = NeighborSampler(data, args.fanouts, is_sorted=True, weight_attr="weight")
     seeds = common.batches_of(graph.seeds(), args.batch_size)
     return common.sampling_rate(lambda: counts(sampler.sample_from_nodes(NodeSamplerInput(None, next(seeds)))), args.seconds)
 
@@ -119,5 +136,7 @@ def kill(args):
 
 
 if __name__ == "__main__":
-    common.main({"node": node, "link": link, "hetero": hetero, "loader": loader, "handover": handover, "kill": kill},
-                {"torch_geometric": torch_geometric.__version__, "torch-sparse": "0.6.18 (neighbor_sample)", "torch": torch.__version__})
+    measures = {"node": node, "link": link, "hetero": hetero, "loader": loader, "handover": handover, "kill": kill}
+    if PYG_LIB.exists():
+        measures["weighted"] = weighted
+    common.main(measures, {"torch_geometric": torch_geometric.__version__, **SAMPLER, "torch": torch.__version__})

@@ -48,6 +48,8 @@ def each(measures, settings):
     return dict.fromkeys(measures, settings)
 
 
+READS_FEATURES = (Setting("workers read the features", set_to(gather="worker")), Setting("workers read the features, memory kept", set_to(gather="worker"), True),
+                  Setting("the trainer reads the features, memory kept", set_to(gather="trainer"), True))
 PLAIN_OR_KEPT = (Setting("as it is"), Setting("memory kept", memory_kept=True))
 GRAPHBOLT_SAMPLER = (Setting("int32 ids, memory kept", set_to(ids="int32"), True), Setting("int64 ids, memory kept", set_to(ids="int64"), True),
                      Setting("int64 ids", set_to(ids="int64")))
@@ -58,12 +60,16 @@ PEERS = {
         each(MEASURES, (Setting("as it is"),)),
         {},
         "exact draws without replacement, local ids alone (its other arrays are part of the loader's batches). Its loader's batches also hold labels, original ids and counts"),
+    "pyglib": Peer(
+        "PyG, pyg-lib's sampler",
+        {**each(("node", "link", "weighted", "hetero"), PLAIN_OR_KEPT), "loader": READS_FEATURES, **each(("handover", "kill"), READS_FEATURES[:1])},
+        {"labor": "PyG has no LABOR"},
+        "its sampler is compiled from the sources that --pyg-lib names, since PyPI has no wheel of pyg-lib; it also gives edge ids; negatives are random pairs, which "
+        "may be edges; a batch is handed over as its workers leave it, features in shared memory already"),
     "pyg": Peer(
         "PyG, torch-sparse's sampler",
         {**each(("node", "link", "hetero"), PLAIN_OR_KEPT),
-         "loader": (Setting("workers read the features", set_to(gather="worker")), Setting("workers read the features, memory kept", set_to(gather="worker"), True),
-                    Setting("the trainer reads the features, memory kept", set_to(gather="trainer"), True)),
-         **each(("handover", "kill"), (Setting("workers read the features", set_to(gather="worker")),))},
+         "loader": READS_FEATURES, **each(("handover", "kill"), READS_FEATURES[:1])},
         {"weighted": "only in pyg-lib, which has no wheel on PyPI", "labor": "PyG has no LABOR"},
         "its sampler on PyPI is torch-sparse's, not pyg-lib's; it also gives edge ids; negatives are random pairs, which may be edges; a batch is handed over as its "
         "workers leave it, features in shared memory already"),
@@ -89,6 +95,11 @@ PEERS = {
         {"labor": "graphlearn-torch has no LABOR"},
         "draws with replacement on the CPU where a row is longer than the fanout, so a neighbour may come twice; negatives are tried a few times not to be edges"),
 }
+
+
+def program_of(peer):
+    """What measures a peer; PyG's takes the sampler that lies in its environment."""
+    return f"peer_{'pyg' if peer == 'pyglib' else peer}.py"
 
 
 def read_results(argv, doc):

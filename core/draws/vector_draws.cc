@@ -6,6 +6,8 @@
 // before the end.
 #include "core/draws/vector_draws.h"
 
+#include <bit>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/draws/vector_draws.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h
@@ -66,12 +68,62 @@ HWY_INLINE Mask less(Vector a, Vector b) {
   return hn::RebindMask(d, hn::Lt(hn::BitCast(s, a), hn::BitCast(s, b)));
 }
 
-HWY_INLINE std::uint32_t bits_of(Mask mask) {
-  const Lanes64 d;
+// Of up to 8 lanes.
+template <class Lanes>
+HWY_INLINE std::uint32_t bits_of(Lanes d, hn::Mask<Lanes> mask) {
   alignas(8) std::uint8_t bits[8] = {};
   hn::StoreMaskBits(d, mask, bits);
   return bits[0];
 }
+
+// compress_store stores the lanes that a mask has, side by side, and returns how many. Of the lanes behind
+// them it may store anything.
+#if HWY_TARGET == HWY_AVX2
+// g++ copies the table of 1 KB in Highway 1.0's Compress to the stack at each call. The same table where it
+// lies: for each mask of 8 lanes the numbers of those set, 4 bits each.
+struct LanesOfMask {
+  std::uint32_t packed[256];
+};
+constexpr LanesOfMask lanes_of_masks() {
+  LanesOfMask lanes{};
+  for (std::uint32_t mask = 0; mask < 256; ++mask) {
+    int shift = 0;
+    for (std::uint32_t lane = 0; lane < 8; ++lane) {
+      if ((mask >> lane & 1) == 0) continue;
+      lanes.packed[mask] |= lane << shift;
+      shift += 4;
+    }
+  }
+  return lanes;
+}
+constexpr LanesOfMask kLanesOfMask = lanes_of_masks();
+
+HWY_INLINE hn::Vec<Lanes32> compressed(hn::Vec<Lanes32> v, std::uint32_t mask) {
+  const Lanes32 d;
+  alignas(32) static constexpr std::uint32_t kShifts[] = {0, 4, 8, 12, 16, 20, 24, 28};
+  const auto lanes =
+      hn::And(hn::Shr(hn::Set(d, kLanesOfMask.packed[mask]), hn::Load(d, kShifts)), hn::Set(d, 7));
+  return hn::TableLookupLanes(v, hn::IndicesFromVec(d, lanes));
+}
+HWY_INLINE std::size_t compress_store(Lanes32 d, hn::Vec<Lanes32> v, hn::Mask<Lanes32> mask,
+                                      std::uint32_t* out) {
+  const std::uint32_t bits = bits_of(d, mask);
+  hn::StoreU(compressed(v, bits), d, out);
+  return static_cast<std::size_t>(std::popcount(bits));
+}
+HWY_INLINE std::size_t compress_store(Lanes64 d, Vector v, Mask mask, std::uint64_t* out) {
+  const Lanes32 halves;
+  const hn::Mask<Lanes32> both = hn::MaskFromVec(hn::BitCast(halves, hn::VecFromMask(d, mask)));
+  return compress_store(halves, hn::BitCast(halves, v), both, reinterpret_cast<std::uint32_t*>(out)) / 2;
+}
+#else
+template <class Lanes>
+HWY_INLINE std::size_t compress_store(Lanes d, hn::Vec<Lanes> v, hn::Mask<Lanes> mask,
+                                      hn::TFromD<Lanes>* out) {
+  hn::StoreU(hn::Compress(v, mask), d, out);
+  return hn::CountTrue(d, mask);
+}
+#endif
 
 template <Replacement kReplacement>
 std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, DrawPicks& picks) {
@@ -102,7 +154,7 @@ std::uint32_t draw(DrawRows& rows, std::uint32_t k, const NodeStream& keys, Draw
         hn::Store(pick, d, picks.pick + j * DrawRows::kRows + i);
       }
     }
-    again |= bits_of(doubtful) << i;
+    again |= bits_of(d, doubtful) << i;
   }
   return again & ((1u << rows.count) - 1);
 }
@@ -133,7 +185,7 @@ std::uint32_t draw_alias(const DrawRows& rows, std::uint32_t k, const NodeStream
         hn::Store(pick, d, picks.pick + t * DrawRows::kRows + i);
       }
     }
-    again |= bits_of(doubtful) << i;
+    again |= bits_of(d, doubtful) << i;
   }
   return again & ((1u << rows.count) - 1);
 }
@@ -151,7 +203,7 @@ std::size_t take_variates_below(std::span<const std::int64_t> nodes, const Varia
     const Vector upper = hn::And(words.word[word], low_half);
     const Mask there = hn::FirstN(d, nodes.size() - i);
     if (HWY_LIKELY(hn::AllFalse(d, hn::And(there, hn::Eq(upper, limit))))) {
-      taken += hn::CompressBlendedStore(hn::Iota(d, i), hn::And(there, less(upper, limit)), d, out + taken);
+      taken += compress_store(d, hn::Iota(d, i), hn::And(there, less(upper, limit)), out + taken);
       continue;
     }
     for (std::size_t j = i; j < std::min(nodes.size(), i + lanes); ++j) {
@@ -206,52 +258,64 @@ void mark_uppers_below(const std::uint16_t* uppers, std::size_t count, std::uint
     hn::StoreMaskBits(d, hn::Lt(hn::LoadU(d, uppers + i), hn::Set(d, limit)), out + i / 8);
 }
 
+// Functions and no lambdas: g++ does not inline a lambda with the attributes of an instruction set, and a
+// call passes its vectors through memory.
+using NodeVector = hn::Vec<Lanes32>;
+using NodeMask = hn::Mask<Lanes32>;
+
+HWY_INLINE NodeMask is_marked(const std::uint8_t* bits, NodeVector node) {
+  const Lanes32 d;
+  const hn::RebindToSigned<Lanes32> s;
+  const auto words = reinterpret_cast<const std::uint32_t*>(bits);
+  const NodeVector word = hn::GatherIndex(d, words, hn::BitCast(s, hn::ShiftRight<5>(node)));
+  return hn::Ne(hn::And(word, hn::Shl(hn::Set(d, 1), hn::And(node, hn::Set(d, 31)))), hn::Zero(d));
+}
+
+// Stores of whole vectors: what is read behind a masked one waits until that has left for the cache.
+struct TakenNodes {
+  std::uint32_t* nodes;
+  std::uint32_t* places;
+};
+HWY_INLINE std::size_t take(NodeVector node, NodeVector places, NodeMask mask, TakenNodes out) {
+  const Lanes32 d;
+  compress_store(d, node, mask, out.nodes);
+  return compress_store(d, places, mask, out.places);
+}
+
 // The last vector of a row comes a second time in part: nothing behind the row is read, and nothing copied.
 std::size_t take_marked_nodes(std::span<const std::int32_t> nodes, std::uint32_t num_nodes,
                               const std::uint8_t* bits, const MarkedNodes& out) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> s;
+  const Lanes32 d;
   alignas(64) static constexpr std::uint32_t kPlaces[] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                           8, 9, 10, 11, 12, 13, 14, 15};
   static_assert(sizeof kPlaces >= HWY_MAX_BYTES);
   const std::size_t lanes = hn::Lanes(d), count = nodes.size();
   const auto all = reinterpret_cast<const std::uint32_t*>(nodes.data());
-  const auto taken_nodes = reinterpret_cast<std::uint32_t*>(out.nodes);
-  const auto words = reinterpret_cast<const std::uint32_t*>(bits);
-  const auto first = hn::Load(d, kPlaces), one = hn::Set(d, 1), low = hn::Set(d, 31),
-             end = hn::Set(d, num_nodes), step = hn::Set(d, static_cast<std::uint32_t>(lanes));
-  const auto is_marked = [&](auto node) HWY_ATTR {
-    const auto word = hn::GatherIndex(d, words, hn::BitCast(s, hn::ShiftRight<5>(node)));
-    return hn::Ne(hn::And(word, hn::Shl(one, hn::And(node, low))), hn::Zero(d));
-  };
+  const TakenNodes to{reinterpret_cast<std::uint32_t*>(out.nodes), out.places};
+  const NodeVector first = hn::Load(d, kPlaces), end = hn::Set(d, num_nodes),
+                   step = hn::Set(d, static_cast<std::uint32_t>(lanes));
   std::size_t taken = 0, i = 0;
-  // Stores of whole vectors: what is read behind a masked one waits until that has left for the cache.
-  const auto take = [&](auto node, auto places, auto mask) HWY_ATTR {
-    hn::StoreU(hn::Compress(node, mask), d, taken_nodes + taken);
-    hn::StoreU(hn::Compress(places, mask), d, out.places + taken);
-    taken += hn::CountTrue(d, mask);
-  };
-  for (auto places = first; i + lanes <= count; i += lanes, places = hn::Add(places, step)) {
-    const auto node = hn::LoadU(d, all + i);
+  const auto behind = [&] { return TakenNodes{to.nodes + taken, to.places + taken}; };
+  for (NodeVector places = first; i + lanes <= count; i += lanes, places = hn::Add(places, step)) {
+    const NodeVector node = hn::LoadU(d, all + i);
     if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-    take(node, places, is_marked(node));
+    taken += take(node, places, is_marked(bits, node), behind());
   }
   if (i == count) return taken;
   if (count < lanes) {
     for (; i < count; ++i) {
       if (all[i] >= num_nodes) return kNoNode;
-      taken_nodes[taken] = all[i];
-      out.places[taken] = static_cast<std::uint32_t>(i);
+      to.nodes[taken] = all[i];
+      to.places[taken] = static_cast<std::uint32_t>(i);
       taken += bits[all[i] / 8] >> all[i] % 8 & 1;
     }
     return taken;
   }
-  const auto node = hn::LoadU(d, all + count - lanes),
-             places = hn::Add(first, hn::Set(d, static_cast<std::uint32_t>(count - lanes)));
+  const NodeVector node = hn::LoadU(d, all + count - lanes),
+                   places = hn::Add(first, hn::Set(d, static_cast<std::uint32_t>(count - lanes)));
   if (!hn::AllTrue(d, hn::Lt(node, end))) return kNoNode;
-  const auto seen = hn::Lt(places, hn::Set(d, static_cast<std::uint32_t>(i)));
-  take(node, places, hn::AndNot(seen, is_marked(node)));
-  return taken;
+  const NodeMask seen = hn::Lt(places, hn::Set(d, static_cast<std::uint32_t>(i)));
+  return taken + take(node, places, hn::AndNot(seen, is_marked(bits, node)), behind());
 }
 
 // One vector of positions.

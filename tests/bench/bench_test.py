@@ -124,6 +124,14 @@ class Bench(unittest.TestCase):
             for key in ("edges_per_s", "uniform_edges_per_s", "ratio_to_uniform", "fraction_of_limit", "us_per_call"):
                 self.assertGreater(report[key], 0, f"{kind}: {key}")
 
+    def test_instructions_of_the_processor_may_be_fewer_and_change_no_batch(self):
+        for instructions in ("avx2", "sse4"):
+            if instructions == "avx2" and "avx2" not in pathlib.Path("/proc/cpuinfo").read_text():
+                continue
+            report = self.report("sampler", "--kind", "labor", "--instructions", instructions, "--verify")
+            self.assertEqual((report["instructions"], report["verified_batches"]), (instructions, 1))
+        self.assertNotIn("instructions", self.report("sampler", "--kind", "labor"))
+
     def test_layer_dependent_batches_may_share_variates(self):
         report = self.report("sampler", "--kind", "labor", "--labor-batches", "64", "--verify")
         self.assertEqual((report["labor_batches"], report["verified_batches"]), (64, 1))

@@ -324,6 +324,15 @@ class Installation(Case):
         self.assert_one_line(self.run_program(PEERS / "install.sh", "pig", self.folder), "no peer 'pig'")
         self.assert_one_line(self.run_program(PEERS / "install.sh"), "give a peer and a folder")
 
+    def test_a_folder_without_the_sources_of_pyg_lib_is_one_line(self):
+        peers, sources = self.folder / "peers", self.folder / "sources"
+        self.assert_one_line(self.run_program(PEERS / "install.sh", "pyglib", peers, sources), "has no sources of pyg-lib")
+        kernel = sources / "pyg_lib/csrc/sampler/cpu/neighbor_kernel.cpp"
+        kernel.parent.mkdir(parents=True)
+        kernel.touch()
+        self.assert_one_line(self.run_program(PEERS / "install.sh", "pyglib", peers, sources), "lacks the submodule third_party/parallel-hashmap")
+        self.assertFalse(peers.exists())
+
 
 class Script(Case):
     def peers(self, *arguments, **environment):
@@ -332,13 +341,14 @@ class Script(Case):
     def test_help_names_every_option(self):
         finished = self.peers("--help")
         self.assertEqual(finished.returncode, 0)
-        for option in ("--quick", "--nodes", "--edges", "--only", "--measure", "--rounds", "--seconds", "--dir", "--bin", "--json", "--help"):
+        for option in ("--quick", "--nodes", "--edges", "--only", "--measure", "--rounds", "--seconds", "--dir", "--bin", "--json", "--pyg-lib", "--help"):
             self.assertIn(option, finished.stdout)
 
     def test_bad_options_are_one_line_and_leave_nothing(self):
         for arguments, words in ((["--fast"], "unknown option '--fast'"), (["--nodes", "0"], "--nodes is '0'"), (["--edges", "many"], "--edges is 'many'"),
                                  (["--rounds=-1"], "--rounds is '-1'"), (["--seconds", "0"], "--seconds is '0'"), (["--seconds", "."], "--seconds is '.'"),
-                                 (["--only", "dgl"], "--only: no peer 'dgl'"), (["--measure", "speed"], "--measure: no measure 'speed'"),
+                                 (["--only", "dgl"], "--only: no peer 'dgl'"), (["--only", "pyglib"], "--only pyglib needs its sources"),
+                                 (["--pyg-lib", "nowhere"], "--pyg-lib: there is no folder 'nowhere'"), (["--measure", "speed"], "--measure: no measure 'speed'"),
                                  (["--measure", "node link"], "--measure: no measure 'node link'"), (["--measure="], "--measure: no measure ''"), (["--json"], "--json needs a value"), (["--dir="], "--dir needs a folder"),
                                  (["--bin", "/nowhere"], "no hopfeed-bench in '/nowhere'"),
                                  (["--bin", BIN, "--json", "/nowhere/out.json"], "cannot write '/nowhere/out.json'"),
