@@ -171,6 +171,12 @@ class EpochIterable(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __copy__(self) -> EpochIterable[T]:
+        raise InvalidError(f"{type(self).__name__} cannot be copied: workers and slots belong to one loader; make another with the same arguments")
+
+    def __deepcopy__(self, memo: object) -> EpochIterable[T]:
+        return self.__copy__()
+
     def __reduce__(self) -> str:
         raise InvalidError(
             f"{type(self).__name__} cannot be pickled: its workers and slots belong to this process; make a loader in "

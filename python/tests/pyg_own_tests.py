@@ -1,26 +1,30 @@
 #!/usr/bin/env python3
-"""Runs PyG's own tests of its neighbour and link loaders against hopfeed's, with nothing changed but the import.
+"""Runs PyG's own tests of loaders against hopfeed's, with nothing changed but the import.
 
 Usage: pyg_own_tests.py FOLDER [PYTEST ARGUMENT...]
-  FOLDER   has test_neighbor_loader.py and test_link_neighbor_loader.py of a checkout of pytorch_geometric (test/loader)
+  FOLDER   test/loader of a checkout of pytorch_geometric
 
-The loaders' imports are replaced, and the marks that skip a test where pyg-lib or torch-sparse is missing are patched away.
+NeighborLoader and LinkNeighborLoader are imported from hopfeed.pyg in every file that imports them; files that do not are
+PyG's alone and left out. The marks that skip a test where pyg-lib or torch-sparse is missing are patched away.
 Needs the package, torch and torch_geometric. Prints pytest's summary of what passes and what does not.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-FILES = ("test_neighbor_loader.py", "test_link_neighbor_loader.py")
+IMPORT = re.compile(r"^from torch_geometric\.loader import (\((?:[^)]*)\)|[^\n(]*)$", re.MULTILINE)
+OURS = {"NeighborLoader", "LinkNeighborLoader"}
 PATCHES = '''
 import pytest
 import torch
 import torch_geometric.testing as _testing
-_testing.withPackage = lambda *_: (lambda test: test)
+_others = _testing.withPackage
+_testing.withPackage = lambda *names: _others(*[name for name in names if not name.startswith(("pyg_lib", "torch_sparse"))])
 _testing.onlyNeighborSampler = lambda test: test
 
 
@@ -28,8 +32,12 @@ _testing.onlyNeighborSampler = lambda test: test
 def get_dataset():
     """PyG downloads Cora; a graph of its size stands in."""
     from torch_geometric.data import Data
+    from torch_geometric.datasets import KarateClub
 
     def make(name):
+        if name == "karate":
+            return KarateClub()
+
         class Made(list):
             num_features, num_classes = 1433, 7
 
@@ -41,20 +49,35 @@ def get_dataset():
 '''
 
 
+def with_ours(text: str) -> str:
+    """A test file whose two loaders are hopfeed's; as it is where it imports neither."""
+
+    def changed(found: re.Match[str]) -> str:
+        names = {name.strip() for name in found[1].strip("()").split(",") if name.strip()}
+        parts = {"hopfeed.pyg": names & OURS, "torch_geometric.loader": names - OURS}
+        return "\n".join(f"from {module} import {', '.join(sorted(some))}" for module, some in parts.items() if some)
+
+    return IMPORT.sub(changed, text)
+
+
 def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] in ("--help", "-h"):
         print(__doc__.strip(), file=sys.stderr if len(sys.argv) < 2 else sys.stdout)
         return 2 if len(sys.argv) < 2 else 0
     import pytest
 
+    tests = sorted(Path(sys.argv[1]).glob("test_*.py"))
+    changed = {path.name: with_ours(path.read_text()) for path in tests}
+    changed = {name: text for name, text in changed.items() if "from hopfeed.pyg import" in text}
+    if not changed:
+        print(f"pyg_own_tests.py: no test of these loaders in {sys.argv[1]}; give the folder test/loader of a checkout", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as folder:
-        for name in FILES:
-            path = Path(sys.argv[1]) / name
-            if not path.is_file():
-                print(f"pyg_own_tests.py: no {name} in {sys.argv[1]}; give the folder test/loader of a checkout", file=sys.stderr)
-                return 2
-            text = re.sub(r"from torch_geometric\.loader import (NeighborLoader|LinkNeighborLoader)", r"from hopfeed.pyg import \1", path.read_text())
+        for name, text in changed.items():
             (Path(folder) / name).write_text(PATCHES + text)
+        shared = Path(sys.argv[1]).parent / "conftest.py"  # PyG's fixtures
+        if shared.is_file():
+            shutil.copy(shared, Path(folder) / "conftest.py")
         return pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "-rA", *sys.argv[2:], folder])
 
 

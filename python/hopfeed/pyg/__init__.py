@@ -3,7 +3,20 @@
     from hopfeed.pyg import NeighborLoader    # was: from torch_geometric.loader import NeighborLoader
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hopfeed.pyg.link_loader import LinkNeighborLoader
 from hopfeed.pyg.node_loader import NeighborLoader
 
-__all__ = ["LinkNeighborLoader", "NeighborLoader"]
+if TYPE_CHECKING:
+    from hopfeed.pyg.lightning import LightningLinkData, LightningNodeData
+
+__all__ = ["LightningLinkData", "LightningNodeData", "LinkNeighborLoader", "NeighborLoader"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("LightningLinkData", "LightningNodeData"):  # loads Lightning, which takes seconds
+        from hopfeed.pyg import lightning
+
+        return getattr(lightning, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

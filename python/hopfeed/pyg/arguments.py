@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
+from torch.utils.data import DataLoader
 from torch_geometric.sampler import NegativeSampling
 
 from hopfeed.batch import EdgeType, NodeType
@@ -21,6 +22,9 @@ SPEED_ALONE = {
     "multiprocessing_context", "in_order", "share_memory",
 }  # fmt: skip
 
+# All of torch's.
+OF_TORCH = set(inspect.signature(DataLoader.__init__).parameters) - {"self"}
+
 # What would change batches, or run code where there is none: the reason, and what to do.
 REFUSED = {
     "transform_sampler_output": "samples never exist as Python objects; change the batch in transform=",
@@ -32,6 +36,13 @@ REFUSED = {
     "input_id": "batches tell positions in input_nodes; map them yourself: ids[batch.input_id]",
 }
 
+# Names that hopfeed.Loader and DGL have, and PyG's of the same.
+_PYG_NAMES = {
+    "fanout": "num_neighbors", "fanouts": "num_neighbors", "edge_fanouts": "num_neighbors", "seeds": "input_nodes", "seed_mask": "input_nodes",
+    "seed_times": "input_time", "links": "edge_label_index", "link_labels": "edge_label", "link_times": "edge_label_time",
+    "weight": "weight_attr", "time": "time_attr", "subgraph": "subgraph_type", "negatives": "neg_sampling",
+}  # fmt: skip
+
 _SUBGRAPHS = ("directional", "bidirectional", "induced")
 
 
@@ -42,15 +53,25 @@ def take_torch_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
         if name in ("dataset", "collate_fn") or name in SPEED_ALONE:  # PyG drops the first two as well
             continue
         if name in REFUSED:
-            if value is not None:
+            if value is not None and not _seeds_workers(name, value):
                 raise UnsupportedError(f"{name} cannot be honoured: {REFUSED[name]}")
+        elif value is not None and name in _PYG_NAMES:
+            shown = f"{_PYG_NAMES[name]}={value!r}" if isinstance(value, (list, tuple, dict)) else f"{_PYG_NAMES[name]}="
+            raise InvalidError(f"{name} is not what PyG names it; give {shown}")
         elif value is not None:
             left[name] = value
     return left
 
 
+def _seeds_workers(name: str, value: Any) -> bool:
+    """Lightning's seed_everything(workers=True) sets such a function on every loader; here seed= seeds all."""
+    return name == "worker_init_fn" and "lightning" in getattr(getattr(value, "func", None), "__module__", "")
+
+
 def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> dict[str, Any]:
     """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``."""
+    if num_neighbors is None:
+        raise InvalidError("num_neighbors is missing; give a list, a number of neighbours for each hop")
     default: list[int] | None = None
     by_type: Mapping[Any, Any] | None = None
     if hasattr(num_neighbors, "values") and hasattr(num_neighbors, "default"):  # NumNeighbors
@@ -97,7 +118,7 @@ def subgraph(subgraph_type: Any, directed: bool) -> str:
     return name if directed else "induced"
 
 
-def seeds(data: Data | HeteroData | None, input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: Any) -> tuple[int, dict[str, Any]]:
+def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: Any) -> tuple[int, dict[str, Any]]:
     """input_nodes as (number of the type, ``seeds`` or ``seed_mask``). ``num_nodes(number)`` counts a type's nodes."""
     number, nodes = 0, input_nodes
     if isinstance(input_nodes, str):

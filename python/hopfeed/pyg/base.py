@@ -13,11 +13,12 @@ from torch_geometric.data import Data, HeteroData
 
 from hopfeed import _core
 from hopfeed.epochs import EpochIterable
-from hopfeed.errors import InvalidError, UnsupportedError
+from hopfeed.errors import InvalidError
 from hopfeed.loader import as_array, loader_options
 from hopfeed.pyg import arguments
 from hopfeed.pyg.assembly import Assembly
 from hopfeed.pyg.graph import Graph, open_graph
+from hopfeed.pyg.torch_loader import TorchLoader
 from hopfeed.tool import PathLike
 
 PygBatch = Union[Data, HeteroData]
@@ -28,9 +29,9 @@ _REMOTE = (
 )  # fmt: skip
 
 
-class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
+class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type: ignore[misc]
     """Iterates PyG batches. ``loader.data`` is a copy of the graph: attributes may be deleted, added or replaced there, and
-    batches follow from the next ``iter()`` on. None where batches come from a folder or from servers.
+    batches follow from the next ``iter()`` on. Where batches come from a folder or from servers it is what was given.
     """
 
     def __init__(
@@ -61,13 +62,15 @@ class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
     ) -> None:
         if transform is not None and not callable(transform):
             raise InvalidError(f"transform is {transform!r}; give a function of a batch")
+        of_torch = {**others, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers}
         others = arguments.take_torch_arguments(others)
         sampler = others.pop("sampler", None) if not isinstance(others.get("sampler"), str) else None
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
         graph = open_graph(
             data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
         )  # fmt: skip
-        self.data: PygBatch | None = copy.copy(data) if isinstance(data, (Data, HeteroData)) else None
+        in_memory = copy.copy(data) if isinstance(data, (Data, HeteroData)) else None
+        self.data: Any = data if in_memory is None else in_memory
         self.transform = transform
         start = start_of(graph)
         if sampler is not None:
@@ -84,7 +87,7 @@ class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
         subgraph = arguments.subgraph(subgraph_type, directed)
         # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
         edges_known = not (graph.typed and subgraph == "bidirectional")
-        self._assembly = Assembly(graph, self.data, edge_ids=edge_ids, edges_known=edges_known)
+        self._assembly = Assembly(graph, in_memory, edge_ids=edge_ids, edges_known=edges_known)
         self._graph = graph
         placed = loader_options(
             dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
@@ -95,6 +98,7 @@ class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
         }  # fmt: skip
         self._asked = 0  # calls
         super().__init__(options)
+        self._be_torch_loader(self.num_seeds, of_torch)
 
     def __iter__(self) -> Any:
         if self._assembly.refresh():
@@ -119,7 +123,7 @@ class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
         self._assembly.refresh()
         options, positions = self._options_of(index)
         stream = _core.Stream(options)
-        stream.begin_epoch(self._asked)
+        stream.begin_epoch(self._number_of_call(self._asked))
         self._asked += 1
         batch = stream.next()
         assert batch is not None
@@ -151,24 +155,6 @@ class PygLoader(EpochIterable[PygBatch], IterableDataset):  # type: ignore[misc]
             if name in self._options:
                 options[name] = _rows("index", self._options[name], ids)
         return options, positions
-
-    @property
-    def batch_size(self) -> int:
-        """Seeds (or links) of a batch."""
-        return int(self._options["batch_size"])
-
-    @property
-    def num_workers(self) -> int:
-        """Sampling workers; 0: the calling thread samples."""
-        return int(self._options["num_workers"])
-
-    def enable_cpu_affinity(self, loader_cores: Any = None) -> None:
-        """PyG's; workers are placed when they start."""
-        del loader_cores
-        raise UnsupportedError("enable_cpu_affinity() is not there: workers are placed as they start; give cores=[...] to the loader")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 def _rows(name: str, array: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

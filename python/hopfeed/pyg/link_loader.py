@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric.loader
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
@@ -17,14 +18,17 @@ from hopfeed.loader import as_array
 from hopfeed.pyg import arguments
 from hopfeed.pyg.base import PygBatch, PygLoader
 from hopfeed.pyg.graph import Graph
+from hopfeed.pyg.torch_loader import Sampling
 from hopfeed.tool import PathLike
 
 # Node attributes that hold the weights of negatives, in the folder that a graph is converted to.
 _WEIGHTS = {"src_weight": "hopfeed_src_weight", "dst_weight": "hopfeed_dst_weight"}
 
 
-class LinkNeighborLoader(PygLoader):
+class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
     """``torch_geometric.loader.LinkNeighborLoader``, sampled by hopfeed.
+
+    An instance of it, too, and so of torch's ``DataLoader``; of their constructors only the last one runs.
 
     Arguments, defaults and batches are PyG's (docs/python.md has them all). Each ``iter()`` is the next epoch.
 
@@ -44,7 +48,7 @@ class LinkNeighborLoader(PygLoader):
     def __init__(
         self,
         data: Any,
-        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any,
+        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any = None,
         edge_label_index: Any = None,
         edge_label: Any = None,
         edge_label_time: Any = None,
@@ -79,10 +83,11 @@ class LinkNeighborLoader(PygLoader):
         progress: bool | None = None,
         **others: Any,
     ) -> None:
+        others = self._keep_arguments(locals(), others)
         if (edge_label_time is None) != (time_attr is None):
             absent, given = ("edge_label_time", "time_attr") if edge_label_time is None else ("time_attr", "edge_label_time")
             raise InvalidError(f"'{absent}' is not set and '{given}' is; the links' times and the attribute that tells the others' go together")
-        negatives = arguments.negatives(neg_sampling, neg_sampling_ratio)
+        negatives = self.neg_sampling = arguments.negatives(neg_sampling, neg_sampling_ratio)
         if edge_label is not None and negatives is not None and negatives.is_triplet():
             raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
         data = _with_type_of(edge_label_index, data)
@@ -129,6 +134,7 @@ class LinkNeighborLoader(PygLoader):
             distributed=distributed,
             others=others,
         )
+        self.link_sampler = Sampling(self)
 
     def _finish(self, out: PygBatch) -> PygBatch:
         """Labels of any element type: those of the links, then zeros of the negatives."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch_geometric.loader
 
 from hopfeed.batch import EdgeType
 from hopfeed.errors import InvalidError
@@ -13,11 +14,14 @@ from hopfeed.loader import as_array
 from hopfeed.pyg import arguments
 from hopfeed.pyg.base import PygLoader
 from hopfeed.pyg.graph import Graph
+from hopfeed.pyg.torch_loader import Sampling
 from hopfeed.tool import PathLike
 
 
-class NeighborLoader(PygLoader):
+class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
     """``torch_geometric.loader.NeighborLoader``, sampled by hopfeed.
+
+    An instance of it, too, and so of torch's ``DataLoader``; of their constructors only the last one runs.
 
     Arguments, defaults and batches are PyG's (docs/python.md has them all). Each ``iter()`` is the next epoch.
 
@@ -44,7 +48,7 @@ class NeighborLoader(PygLoader):
     def __init__(
         self,
         data: Any,
-        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any,
+        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | Any = None,
         input_nodes: Any = None,
         input_time: Any = None,
         replace: bool = False,
@@ -74,11 +78,12 @@ class NeighborLoader(PygLoader):
         progress: bool | None = None,
         **others: Any,
     ) -> None:
+        others = self._keep_arguments(locals(), others)
         if input_time is not None and time_attr is None:
             raise InvalidError("input_time is given and time_attr is not; name the attribute that tells times")
 
         def start_of(graph: Graph) -> dict[str, Any]:
-            number, seeds = arguments.seeds(self.data, input_nodes, graph.node_keys, graph.num_nodes)
+            number, seeds = arguments.seeds(input_nodes, graph.node_keys, graph.num_nodes)
             start: dict[str, Any] = {"node_type": graph.node_names[number], **seeds}
             if input_time is not None:
                 start["seed_times"] = as_array("input_time", input_time, np.int64, 1)
@@ -113,3 +118,4 @@ class NeighborLoader(PygLoader):
             distributed=distributed,
             others=others,
         )
+        self.node_sampler = Sampling(self)
