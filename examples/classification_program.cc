@@ -72,10 +72,16 @@ ModelReport evaluate(const ModelRun& run, const TrainingResult& result) {
       .inference_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
+/// Those that are known to be on this machine: else each trainer is one of its own.
+LocalRanks ranks_here() {
+  const LocalRanks local = local_ranks();
+  return local.known ? local : LocalRanks{};
+}
+
 /// This trainer's part of the trace; the trainers of one machine share a file. None where `path` is empty.
 std::unique_ptr<TraceFile> open_trace(const std::string& path, const World& world) {
   if (path.empty()) return nullptr;
-  const LocalRanks local = local_ranks();
+  const LocalRanks local = ranks_here();
   const std::int64_t first = world.rank() - local.rank;
   return std::make_unique<TraceFile>(
       TraceOptions{.path = trace_of_machine(path, first), .rank = world.rank()});
@@ -85,7 +91,7 @@ void finish_trace(TraceFile* trace, World& world) {
   if (trace == nullptr) return;
   TracePart mine = trace->close();
   const torch::Tensor all = world.gather(torch::from_blob(&mine, {sizeof mine}, torch::kUInt8));
-  const LocalRanks local = local_ranks();
+  const LocalRanks local = ranks_here();
   if (local.rank == 0) {
     const std::span parts(static_cast<const TracePart*>(all.const_data_ptr()),
                           static_cast<std::size_t>(world.size()));

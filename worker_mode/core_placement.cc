@@ -49,8 +49,9 @@ CorePlan plan_cores(const CoreQuery& query) {
 }
 
 CoreQuery query_cores(int num_workers) {
-  CoreQuery query{.cores = cores_of(0), .num_workers = num_workers};
   const LocalRanks local = local_ranks();
+  if (!local.known) return {.cores = {}, .num_workers = num_workers};
+  CoreQuery query{.cores = cores_of(0), .num_workers = num_workers};
   if (local.world > 1 && cores_of(getppid()) == query.cores) {
     query.local_world = local.world;
     query.local_rank = local.rank;

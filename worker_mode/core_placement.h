@@ -24,7 +24,9 @@ struct CorePlan {
 CorePlan plan_cores(const CoreQuery& query);
 
 /// The query for this process: its affinity, and LOCAL_RANK and LOCAL_WORLD_SIZE as torchrun sets them. Where
-/// the launcher has given this rank other cores than it has itself, they are not shared out again.
+/// the launcher has given this rank other cores than it has itself, they are not shared out again. No cores
+/// where it does not tell how many ranks are on this machine: then nothing is placed, and the kernel
+/// balances.
 CoreQuery query_cores(int num_workers);
 
 }  // namespace hopfeed

@@ -1,6 +1,8 @@
 // See torchrun_environment.h.
 #include "worker_mode/torchrun_environment.h"
 
+#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -45,12 +47,23 @@ int number_or(const char* name, int otherwise, int min, int max) {
   return value ? number(name, value, min, max) : otherwise;
 }
 
+std::atomic<int> told_world_size{1};
+
 }  // namespace
 
+void tell_world_size(int world_size) { told_world_size = world_size; }
+
 LocalRanks local_ranks() {
+  constexpr int kMost = static_cast<int>(kMaxWorldSize);
   LocalRanks local;
-  local.world = number_or("LOCAL_WORLD_SIZE", 1, 1, static_cast<int>(kMaxWorldSize));
-  local.rank = number_or("LOCAL_RANK", 0, 0, local.world - 1);
+  if (value_of("LOCAL_WORLD_SIZE")) {
+    local.world = number_or("LOCAL_WORLD_SIZE", 1, 1, kMost);
+    local.rank = number_or("LOCAL_RANK", 0, 0, local.world - 1);
+    return local;
+  }
+  local.rank = number_or("LOCAL_RANK", 0, 0, kMost - 1);
+  local.world = std::max({number_or("WORLD_SIZE", 1, 1, kMost), local.rank + 1, told_world_size.load()});
+  local.known = local.world == 1;
   return local;
 }
 
@@ -63,7 +76,8 @@ std::optional<TorchrunEnvironment> torchrun_environment() {
   env.master_port = static_cast<std::uint16_t>(
       number("MASTER_PORT", required("MASTER_PORT"), 1, std::numeric_limits<std::uint16_t>::max()));
   env.local = local_ranks();
-  if (env.local.world > env.world_size) {
+  if (!env.local.known) number_or("LOCAL_RANK", 0, 0, env.world_size - 1);
+  if (env.local.known && env.local.world > env.world_size) {
     throw Error(ErrorCode::kInvalid, "LOCAL_WORLD_SIZE is " + std::to_string(env.local.world) +
                                          ", more than WORLD_SIZE " + std::to_string(env.world_size) + kHow);
   }

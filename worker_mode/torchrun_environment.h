@@ -7,12 +7,18 @@
 
 namespace hopfeed {
 
-/// Which of this machine's ranks this is: LOCAL_RANK and LOCAL_WORLD_SIZE, 0 and 1 where they are not set.
+/// Which of this machine's ranks this is, of how many: LOCAL_RANK and LOCAL_WORLD_SIZE.
 struct LocalRanks {
   int rank = 0, world = 1;
+  /// False where LOCAL_WORLD_SIZE is not set and there may be other ranks (Lightning sets LOCAL_RANK and
+  /// WORLD_SIZE alone): then `world` counts all that may be on this machine.
+  bool known = true;
 };
 /// Throws kInvalid naming the variable where one is set to something else than a number in range.
 LocalRanks local_ranks();
+/// What a process group knows and the environment does not say: so many trainers the run has. For processes
+/// that were started without the variables.
+void tell_world_size(int world_size);
 
 struct TorchrunEnvironment {
   int rank = 0, world_size = 1;
@@ -21,7 +27,7 @@ struct TorchrunEnvironment {
   std::uint16_t master_port = 0;
   int restart_count = 0;     // how often torchrun has started this group of trainers again
   bool agent_store = false;  // torchrun's agent hosts the store; otherwise rank 0 does
-  bool one_machine() const { return local.world == world_size; }
+  bool one_machine() const { return local.known && local.world == world_size; }
 };
 
 /// Nothing where no RANK and no WORLD_SIZE are set: one trainer by itself. Throws kInvalid naming the

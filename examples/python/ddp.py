@@ -42,7 +42,7 @@ def main() -> None:
         input_nodes=torch.from_numpy(dataset.split("train").copy()),
         shuffle=True,
         num_workers=arguments.num_workers,
-        distributed=True,  # rank and world size of torchrun
+        distributed=True,  # rank and world size of the process group
     )
     if arguments.checkpoint and arguments.checkpoint.exists():
         saved = torch.load(arguments.checkpoint, weights_only=True)

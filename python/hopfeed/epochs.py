@@ -6,12 +6,15 @@ import atexit
 import os
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError
+from hopfeed.agreement import Notice
+from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.programs import program
+from hopfeed.ranks import tell_world_size
 
 T = TypeVar("T")
 
@@ -28,8 +31,8 @@ def _close_all() -> None:
 class EpochIterable(Generic[T]):
     """Iterates the batches of an epoch; each ``iter()`` begins the next one, with another shuffle.
 
-    A subclass says in ``_convert`` what a batch looks like. One iteration at a time: an older iterator raises
-    ``InvalidError`` once a newer one was made.
+    A subclass says in ``_convert`` what a batch looks like. Iterators are independent: one that begins while an older one is
+    alive and unfinished has a stream of its own.
 
     Args:
         options: of the stream (``hopfeed.Loader`` has them).
@@ -41,31 +44,62 @@ class EpochIterable(Generic[T]):
     def __init__(self, options: Mapping[str, object], *, epoch: int = 0) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
         self._process = os.getpid()
-        self._generation = 0  # of iterators
+        self._iterators: weakref.WeakSet[_Batches[T]] = weakref.WeakSet()
         if isinstance(epoch, bool) or not isinstance(epoch, int):
             raise InvalidError(f"epoch is {epoch!r} ({type(epoch).__name__}); give a whole number")
         self._next_epoch = epoch
-        self._running: int | None = None  # the epoch that has begun
         self._resume_at = 0  # the position at which the next epoch begins
+        self._place: _Place | None = None  # of the iterator that gave the last batch; of a new one where the older are gone
         self._told_of_copies = False
         self._stream: _core.Stream | None = None
         self._open_stream()
+        self._notice = Notice(self.spec, self.stream.deal())
+        try:
+            self._notice.post()
+        except InvalidError:
+            self.close()
+            raise
 
     def _open_stream(self) -> None:
-        options = dict(self._options)
-        if options.get("num_workers", 1) and "servers" not in options:
-            options.setdefault("worker_program", program("hopfeed-worker"))
-        self._stream = _core.Stream(options)
+        self._stream = self._new_stream()
         self._meta: dict[str, Any] = self._stream.meta()
         _open.add(self)
 
+    def _new_stream(self) -> _core.Stream:
+        options = dict(self._options)
+        if options.get("num_workers", 1) and "servers" not in options:
+            options.setdefault("worker_program", program("hopfeed-worker"))
+        tell_world_size()
+        return _core.Stream(options)
+
+    def _second_stream(self) -> _core.Stream:
+        try:
+            return self._new_stream()
+        except NoSpaceError as error:
+            why = "An older iterator of this loader is alive and unfinished; end it (del) to go without a second one"
+            raise NoSpaceError(f"{error}. {why}") from None
+
+    def _is_taken(self, stream: _core.Stream) -> bool:
+        """Whether an iterator goes on with it."""
+        return any(batches.stream is stream for batches in self._iterators)
+
     def _reopen(self, **changed: object) -> None:
-        """Opens the stream anew with other options; epochs are counted on."""
-        self.close()
+        """Opens the stream anew with other options; epochs are counted on. Iterators keep theirs."""
+        stream = self.stream
+        self._stream = None
+        if not self._is_taken(stream):
+            stream.close()
         self._options.update(changed)
         self._options = {name: value for name, value in self._options.items() if value is not None}
-        self._generation += 1
         self._open_stream()
+
+    def _epoch_now(self, epoch: int) -> int:
+        """The epoch of an iterator that has begun with ``epoch`` and is asked for its first batch now."""
+        return epoch
+
+    def _converter(self) -> Callable[[_core.Batch], T]:
+        """What makes the batches of an iterator that begins now."""
+        return self._convert
 
     def _convert(self, batch: _core.Batch) -> T:
         raise NotImplementedError
@@ -83,12 +117,17 @@ class EpochIterable(Generic[T]):
         return self._stream
 
     def __iter__(self) -> Iterator[T]:
-        stream = self.stream
-        self._generation += 1
-        self._running, start = self._next_epoch, self._resume_at
-        stream.begin_epoch(self._running, start)
-        self._next_epoch, self._resume_at = self._running + 1, 0
-        return _Batches(self, self._generation)
+        self._notice.begin()
+        stream, epoch, start = self.stream, self._next_epoch, self._resume_at
+        if self._is_taken(stream):
+            stream = self._second_stream()
+        stream.begin_epoch(epoch, start)
+        batches = _Batches(self, stream, _Place(epoch, start), self._converter())
+        if not any(other.place is self._place for other in self._iterators):
+            self._place = batches.place
+        self._iterators.add(batches)
+        self._next_epoch, self._resume_at = epoch + 1, 0
+        return batches
 
     def __len__(self) -> int:
         """Batches of a whole epoch for this rank."""
@@ -99,7 +138,7 @@ class EpochIterable(Generic[T]):
     @property
     def epoch(self) -> int:
         """The running epoch, else the next one."""
-        return self._next_epoch if self._running is None else self._running
+        return self._next_epoch if self._place is None or self._place.finished else self._place.epoch
 
     @property
     def num_seeds(self) -> int:
@@ -137,12 +176,12 @@ class EpochIterable(Generic[T]):
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration is, for a checkpoint: within an epoch too, and for a later run of another world size.
 
-        Batches that the loop has been given count as used.
+        Batches that the loop has been given count as used. Of several iterators it is the one that gave the last batch.
         """
-        position = self.stream.next_position if self._running is not None else self._resume_at
-        if self._running is not None and position >= self.num_seeds:
-            return {"version": self._STATE_VERSION, "epoch": self._running + 1, "position": 0, "spec": self.spec}
-        return {"version": self._STATE_VERSION, "epoch": self.epoch, "position": position, "spec": self.spec}
+        epoch, position, place = self._next_epoch, self._resume_at, self._place
+        if place is not None and not place.finished and place.position < self.num_seeds:
+            epoch, position = place.epoch, place.position
+        return {"version": self._STATE_VERSION, "epoch": epoch, "position": position, "spec": self.spec}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on where :meth:`state_dict` was taken.
@@ -155,15 +194,16 @@ class EpochIterable(Generic[T]):
         differing = _differences(state["spec"], self.spec)
         if differing:
             raise InvalidError(f"the state is of other batches than this loader's: {'; '.join(differing)}")
-        self._next_epoch, self._resume_at, self._running = int(state["epoch"]), int(state["position"]), None
-        self._generation += 1
+        self._next_epoch, self._resume_at, self._place = int(state["epoch"]), int(state["position"]), None
 
     def close(self) -> None:
-        """Ends the workers, or the connections. Batches that are held stay as they are."""
+        """Ends the workers, or the connections, of iterators too. Batches that are held stay as they are."""
         stream, self._stream = self._stream, None
         _open.discard(self)
-        if stream is not None and os.getpid() == self._process:
-            stream.close()
+        streams = {batches.stream for batches in self._iterators} | {stream}
+        if os.getpid() == self._process:
+            for each in streams - {None}:
+                each.close()
 
     def __enter__(self) -> EpochIterable[T]:
         return self
@@ -184,33 +224,66 @@ class EpochIterable(Generic[T]):
         )
 
 
+@dataclass
+class _Place:
+    """Where an iterator is: the position after the last batch that it gave."""
+
+    epoch: int
+    position: int
+    begun: bool = False  # it has given a batch
+    finished: bool = False
+
+
 class _Batches(Iterator[T]):
     """The rest of an epoch. No generator, since what is raised within one ends it: here the iteration can go on."""
 
-    def __init__(self, loader: EpochIterable[T], generation: int) -> None:
-        self._loader, self._generation = loader, generation
-        self._pending: _core.Batch | None = None  # taken, and not given yet
+    def __init__(self, loader: EpochIterable[T], stream: _core.Stream, place: _Place, convert: Callable[[_core.Batch], T]) -> None:
+        self._loader, self.place, self._convert = loader, place, convert
+        self.stream: _core.Stream | None = stream  # None: it has finished
 
     def __next__(self) -> T:
-        loader = self._loader
-        if self._generation != loader._generation:
-            raise InvalidError("another iteration of this loader has begun since; use one iterator at a time, or two loaders")
-        if self._pending is None:
-            if loader._running is None:
-                raise StopIteration
-            self._pending = loader.stream.next()
-        if self._pending is None:
-            loader._running = None
+        loader, stream, place = self._loader, self.stream, self.place
+        if stream is None:
             raise StopIteration
-        if self._pending.is_copy and not loader._told_of_copies:
-            loader._told_of_copies = True
+        loader.stream  # raises where the loader is closed, or this is a fork
+        if not place.begun and place.epoch != (epoch := loader._epoch_now(place.epoch)):
+            stream.begin_epoch(epoch)
+            place.epoch, place.position, loader._next_epoch = epoch, 0, epoch + 1
+        if stream.next_position != place.position:  # a batch was interrupted before it was given: it is made anew
+            stream.begin_epoch(place.epoch, place.position)
+        made = self._make(stream)
+        if made is None:
+            self._finish()
+            raise StopIteration
+        if loader._place is not place:
+            loader._place = place
+        # int() is the last call: there Python looks for signals. After it the batch counts as given, and is the caller's at once.
+        after = int(stream.next_position)
+        place.position, place.begun = after, True
+        return made[0]
+
+    def _make(self, stream: _core.Stream) -> tuple[T] | None:
+        """The next batch as the caller wants it; None where there is none. What a transform raises leaves its batch out."""
+        batch = stream.next()
+        if batch is None:
+            return None
+        if batch.is_copy and not self._loader._told_of_copies:
+            self._loader._told_of_copies = True
             warnings.warn(
                 "so many batches are held that this one was copied, as the following ones will be; drop them, or raise "
                 "num_slots and channel_size",
-                stacklevel=2,
+                stacklevel=3,
             )
-        batch, self._pending = self._pending, None
-        return loader._convert(batch)
+        try:
+            return (self._convert(batch),)
+        except Exception:  # an interrupt is none
+            self._loader._place, self.place.position, self.place.begun = self.place, stream.next_position, True
+            raise
+
+    def _finish(self) -> None:
+        stream, self.stream, self.place.finished = self.stream, None, True
+        if stream is not None and stream is not self._loader._stream:
+            stream.close()
 
 
 def _differences(saved: object, present: object, name: str = "") -> list[str]:

@@ -12,6 +12,7 @@ from hopfeed import _core
 from hopfeed.batch import Batch, EdgeType, _Names
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
+from hopfeed.ranks import this_rank
 
 EdgeTypeName = Union[str, EdgeType]
 
@@ -47,7 +48,8 @@ class Loader(EpochIterable[Batch]):
         shuffle, seed: a new order in each epoch; the seed of everything random.
 
     Who gets what: ``batch_size`` seeds (or links) a batch, ``drop_last``, ``rank`` and ``world_size``;
-    ``distributed=True`` takes these two from the environment, as torchrun sets it.
+    ``distributed=True`` asks the process group of ``torch.distributed`` for these two, else RANK and WORLD_SIZE as torchrun
+    sets them, else Slurm.
 
     How it is made (no byte of a batch depends on it): ``num_workers`` processes (0: the calling thread),
     ``channel_size``, ``num_slots``, ``cores``, ``huge_pages``, ``batch_deadline``, ``start_deadline`` (seconds),
@@ -149,8 +151,8 @@ def loader_options(
         raise InvalidError("dataset is missing; give a dataset folder, or servers")
     if distributed:
         if rank is not None or world_size is not None:
-            raise InvalidError("distributed=True takes rank and world_size from the environment; give one or the other")
-        rank, world_size = environment_rank()
+            raise InvalidError("distributed=True finds rank and world_size by itself; give one or the other")
+        rank, world_size = this_rank()
     if (rank is None) != (world_size is None):
         raise InvalidError("rank and world_size go together; give both or leave both out")
     return {
@@ -163,16 +165,6 @@ def loader_options(
         "rank": rank,
         "world_size": world_size,
     }
-
-
-def environment_rank() -> tuple[int, int]:
-    """(RANK, WORLD_SIZE) as torchrun, Slurm and Kubernetes set them; (0, 1) where neither is set."""
-    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if rank is None and world_size is None:
-        return 0, 1
-    if rank is None or world_size is None or not rank.isdigit() or not world_size.isdigit():
-        raise InvalidError(f"distributed=True, but RANK is {rank!r} and WORLD_SIZE is {world_size!r}; set both to numbers")
-    return int(rank), int(world_size)
 
 
 def edge_type_name(edge_type: EdgeTypeName) -> str:

@@ -8,6 +8,7 @@
 #include "python/module/errors.h"
 #include "python/module/stream.h"
 #include "python/module/truncated_files.h"
+#include "worker_mode/torchrun_environment.h"
 
 namespace nb = nanobind;
 
@@ -18,6 +19,8 @@ NB_MODULE(_core, module) {
   hopfeed::python::survive_truncated_files();
   hopfeed::python::bind_batch(module);
   hopfeed::python::bind_stream(module);
+  module.def("tell_world_size", &hopfeed::tell_world_size, nb::arg("world_size"),
+             "How many trainers the run has, where the environment does not say it.");
   module.def(
       "note_mapped_file",
       [](std::uintptr_t begin, std::size_t bytes, const std::string& path) {

@@ -29,6 +29,15 @@ std::unique_ptr<BatchStream> open(StreamOptions options, const std::atomic<bool>
 
 nb::object from_json(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
 
+nb::dict deal_of(const DealOptions& deal) {
+  nb::dict told;
+  told["batch_size"] = deal.batch_size;
+  told["drop_last"] = deal.drop_last;
+  told["rank"] = deal.rank;
+  told["world_size"] = deal.world_size;
+  return told;
+}
+
 nb::dict waits_of(const WaitTimes& waits) {
   nb::dict told;
   told["for_sampling"] = waits.for_sampling;
@@ -175,6 +184,13 @@ void bind_stream(nb::module_& module) {
             return from_json(self.with_stream([](BatchStream& stream) { return stream.spec().to_json(); }));
           },
           nb::sig("def spec(self) -> dict[str, object]"), "Everything that decides the bytes of the batches.")
+      .def(
+          "deal",
+          [](PythonStream& self) {
+            return deal_of(self.with_stream([](BatchStream& stream) { return stream.deal(); }));
+          },
+          nb::sig("def deal(self) -> dict[str, object]"),
+          "Who gets which of the batches, and how large they are.")
       .def(
           "meta",
           [](PythonStream& self) {

@@ -77,13 +77,101 @@ def test_an_iteration_goes_on_from_its_state_also_with_another_world_size(small:
         other.load_state_dict(state)
 
 
-def test_an_older_iterator_says_that_a_newer_one_has_begun(small: Path) -> None:
-    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
-        older = iter(loader)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_are_independent(small: Path, workers: int) -> None:
+    arguments = dict(fanouts=[2], batch_size=50, num_workers=workers)
+    with hopfeed.Loader(small, **arguments) as loader:
+        epochs = [digests(loader) for _ in range(4)]
+    with hopfeed.Loader(small, **arguments) as loader:
+        pairs = [(one.digest(), other.digest()) for one, other in zip(loader, loader)]
+        assert pairs == list(zip(epochs[0], epochs[1]))
+        outer = iter(loader)
+        trained = [next(outer).digest() for _ in range(3)]
+        assert digests(loader) == epochs[3]  # an evaluation within the epoch
+        assert trained + [batch.digest() for batch in outer] == epochs[2]
+        assert loader.epoch == 4 and len(loader.worker_pids()) == workers
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_state_is_of_the_iterator_that_gave_the_last_batch(small: Path, workers: int) -> None:
+    def state(loader: hopfeed.Loader) -> tuple[int, int]:
+        saved = loader.state_dict()
+        return saved["epoch"], saved["position"]
+
+    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=workers) as loader:
+        older, newer = iter(loader), iter(loader)
+        assert state(loader) == (0, 0)
         next(older)
-        next(iter(loader))
-        with pytest.raises(hopfeed.InvalidError, match="another iteration"):
-            next(older)
+        assert state(loader) == (0, 50)
+        next(newer)
+        assert state(loader) == (1, 50)
+        next(older)
+        assert state(loader) == (0, 100) and loader.epoch == 0
+        del older, newer
+        third = iter(loader)
+        assert state(loader) == (2, 0) and len(list(third)) == 10 and state(loader) == (3, 0)
+        loader.load_state_dict(loader.state_dict() | {"epoch": 7, "position": 450})
+        assert len(digests(loader)) == 1 and len(digests(loader)) == 10 and loader.epoch == 9
+
+
+def test_a_second_stream_is_opened_only_while_an_older_iterator_goes_on(small: Path) -> None:
+    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=1) as loader:
+        first = iter(loader)
+        older = next(first), loader.stream
+        assert list(iter(loader)) and loader.stream is older[1]
+        del first
+        for _ in range(3):
+            for _ in loader:
+                break
+        assert loader.stream is older[1] and loader.stats()["workers"] == 1
+        kept = iter(loader)
+        loader.close()
+        with pytest.raises(hopfeed.InvalidError, match="closed"):
+            next(kept)
+
+
+def test_a_second_stream_that_has_no_memory_says_why_there_is_one(small: Path) -> None:
+    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
+        first = iter(loader)
+        loader._options["channel_size"] = 1 << 44
+        with pytest.raises(hopfeed.NoSpaceError, match="channel_size.* An older iterator of this loader is alive"):
+            iter(loader)
+        assert len(list(first)) == 10
+
+
+def test_a_batch_that_an_interrupt_kept_back_is_given_again(small: Path) -> None:
+    """A KeyboardInterrupt before next() returns costs no batch, in the state neither; another exception leaves its batch out."""
+
+    class Raising(hopfeed.Loader):
+        raised: list[BaseException] = []
+
+        def _convert(self, batch):
+            if self.raised:
+                super()._convert(batch).x[:] = -1  # what was begun is thrown away: the batch is made anew
+                raise self.raised.pop()
+            return super()._convert(batch).digest()
+
+    arguments = dict(fanouts=[2], batch_size=50, num_workers=0)
+    with Raising(small, **arguments) as loader:
+        expected = list(loader)
+        assert len(expected) == 10
+    with Raising(small, **arguments) as loader:
+        batches, got = iter(loader), []
+        for step in range(10):
+            if step in (0, 1, 9):
+                loader.raised = [KeyboardInterrupt()]
+                before = loader.state_dict()
+                with pytest.raises(KeyboardInterrupt):
+                    next(batches)
+                assert loader.state_dict() == before
+            got.append(next(batches))
+        assert got == expected and next(batches, None) is None
+    with Raising(small, **arguments) as loader:
+        batches = iter(loader)
+        loader.raised = [ValueError("of the transform")]
+        with pytest.raises(ValueError, match="of the transform"):
+            next(batches)
+        assert loader.state_dict()["position"] == 50 and list(batches) == expected[1:]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -140,8 +140,8 @@ def test_transforms_and_imbalanced_samplers(data: Data) -> None:
     sampler = ImbalancedSampler(rare)
     drawn = torch.cat([rare[batch.n_id[: len(batch.input_id)]] for batch in NeighborLoader(data, [2], batch_size=100, sampler=sampler)])
     assert len(drawn) > 0 and 0.3 < float(rare[torch.cat([b.input_id for b in NeighborLoader(data, [2], batch_size=100, sampler=sampler)])].float().mean()) < 0.7
-    with pytest.raises(hopfeed.UnsupportedError, match="SequentialSampler"):
-        NeighborLoader(data, [2], sampler=torch.utils.data.SequentialSampler(range(500)))
+    with pytest.raises(hopfeed.UnsupportedError, match="SubsetRandomSampler"):
+        NeighborLoader(data, [2], sampler=torch.utils.data.SubsetRandomSampler(range(500)))
 
 
 def test_weights_and_times_decide_who_is_drawn(data: Data) -> None:
@@ -316,3 +316,74 @@ def test_nodes_without_features_and_without_edges() -> None:
     doubles = Data(x=torch.arange(12.0, dtype=torch.float64).view(4, 3), edge_index=torch.tensor([[0, 1], [1, 2]]))
     (batch,) = NeighborLoader(doubles, [2], batch_size=4)
     assert batch.x.dtype == torch.float64 and torch.equal(batch.x, doubles.x[batch.n_id])
+
+
+def test_samplers_of_torch_say_who_gets_which_seeds_in_what_order(data: Data) -> None:
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+
+    arguments: dict[str, Any] = dict(num_neighbors=[3], input_nodes=torch.arange(99), batch_size=10)
+
+    def seeds(loader: NeighborLoader) -> list[int]:
+        return [int(seed) for batch in loader for seed in batch.input_id]
+
+    with NeighborLoader(data, sampler=SequentialSampler(range(99)), **arguments) as loader:
+        assert seeds(loader) == list(range(99))
+    with NeighborLoader(data, shuffle=True, **arguments) as loader:
+        shuffled = [seeds(loader) for _ in range(3)]
+    with NeighborLoader(data, sampler=RandomSampler(range(99)), **arguments) as loader:
+        assert [seeds(loader), seeds(loader)] == shuffled[:2]
+    with NeighborLoader(data, batch_sampler=BatchSampler(RandomSampler(range(99)), 20, True), **(arguments | {"batch_size": 1})) as loader:
+        assert len(loader) == 4 and seeds(loader) == shuffled[0][:80]
+    ranks = [DistributedSampler(range(99), 2, rank) for rank in range(2)]
+    for epoch in (0, 2, 1):
+        parts = []
+        for sampler in ranks:
+            sampler.set_epoch(epoch)
+            with NeighborLoader(data, sampler=sampler, **arguments) as loader:
+                parts.append(seeds(loader))
+        assert sorted(parts[0] + parts[1]) == list(range(99)) and parts[0][:10] == shuffled[epoch][:10]
+    with NeighborLoader(data, sampler=DistributedSampler(range(99), 2, 1, shuffle=False), **arguments) as loader:
+        assert seeds(loader)[:10] == list(range(10, 20))
+
+
+def test_the_epoch_of_a_distributed_sampler_is_the_loaders(data: Data) -> None:
+    from torch.utils.data import DistributedSampler
+
+    sampler = DistributedSampler(range(500), 1, 0)
+    with NeighborLoader(data, [3], batch_size=50, shuffle=True) as loader:
+        epochs = [[batch.n_id.tolist() for batch in loader] for _ in range(4)]
+    with NeighborLoader(data, [3], batch_size=50, sampler=sampler) as loader:
+        sampler.set_epoch(2)
+        batches = iter(loader)
+        assert loader.epoch == 2
+        sampler.set_epoch(1)  # before the first batch, as torch reads it
+        got = [next(batches).n_id.tolist() for _ in range(3)]
+        state = loader.state_dict()
+        assert got == epochs[1][:3] and (state["epoch"], state["position"]) == (1, 150)
+        sampler.set_epoch(3)
+        assert [batch.n_id.tolist() for batch in loader] == epochs[3]
+        with pytest.warns(UserWarning, match="the sampler's epoch is still 3"):
+            assert [batch.n_id.tolist() for batch in loader] == epochs[3]
+        loader.load_state_dict(state)
+        assert sampler.epoch == 1
+        assert [batch.n_id.tolist() for batch in loader] == epochs[1][3:]
+
+
+def test_samplers_that_say_otherwise_than_the_arguments_are_refused(data: Data) -> None:
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, SubsetRandomSampler
+
+    for arguments, message in (
+        ({"sampler": DistributedSampler(range(500), 2, 1), "rank": 0, "world_size": 2}, "sampler is of rank 1 of 2, and the loader of rank 0 of 2"),
+        ({"sampler": DistributedSampler(range(400), 2, 1)}, "sampler is of 400 positions, and there are 500 seeds"),
+        ({"sampler": SequentialSampler(range(400))}, "sampler is of 400 positions"),
+        ({"sampler": RandomSampler(range(500), generator=torch.Generator())}, "generator.* seed="),
+        ({"sampler": RandomSampler(range(500), num_samples=20)}, "sampler is RandomSampler"),
+        ({"sampler": SubsetRandomSampler(range(500))}, "sampler is SubsetRandomSampler"),
+        ({"sampler": SequentialSampler(range(500)), "shuffle": True}, "sampler and shuffle=True"),
+        ({"batch_sampler": BatchSampler(SubsetRandomSampler(range(500)), 5, False)}, "SubsetRandomSampler"),
+        ({"batch_sampler": [[1]]}, "batch_sampler is a list"),
+    ):
+        with pytest.raises(hopfeed.Error, match=message):
+            NeighborLoader(data, [2], **arguments)
+    with NeighborLoader(data, [2], sampler=DistributedSampler(range(500), 2, 1), rank=1, world_size=2) as loader:
+        assert len(loader) == 250

@@ -63,6 +63,18 @@ TEST_F(SampleProgram, WorkersAndPartitions_DoNotShowInTheOutput) {
   EXPECT_EQ(sample({"--channel-size", "1", "--cores", "0"}).out, one);
 }
 
+// As Lightning sets them.
+TEST_F(SampleProgram, LocalRankWithoutLocalWorldSize_GivesTheSameBatches) {
+  for (const std::string world : {"", "WORLD_SIZE=2"}) {
+    std::vector<std::string> command{"/usr/bin/env", "LOCAL_RANK=1"};
+    if (!world.empty()) command.push_back(world);
+    for (const std::string& word : sample_command({}, path(1))) command.push_back(word);
+    const testing::ProgramResult result = testing::run_program(command);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(lines_of(result.out), expected(options()));
+  }
+}
+
 TEST_F(SampleProgram, StartAndRank_PickTheBatchesOfThatRun) {
   const std::vector<std::string> whole = lines_of(sample({}).out);
   EXPECT_EQ(lines_of(sample({"--start", "48"}).out),

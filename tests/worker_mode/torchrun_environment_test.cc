@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "worker_mode/core_placement.h"
 
 namespace hopfeed {
 namespace {
@@ -100,11 +101,45 @@ TEST(TorchrunEnvironment, RanksOfThisMachineAreReadWithoutTheRest) {
   EXPECT_EQ(local_ranks().rank, 1);
 }
 
+TEST(TorchrunEnvironment, WithoutLocalWorldSize_AllRanksMayBeOnThisMachine) {
+  {
+    const Environment environment({{"LOCAL_RANK", "1"}, {"WORLD_SIZE", "4"}});  // as Lightning sets them
+    EXPECT_EQ(local_ranks().rank, 1);
+    EXPECT_EQ(local_ranks().world, 4);
+    EXPECT_FALSE(local_ranks().known);
+    EXPECT_TRUE(query_cores(2).cores.empty());  // nothing is placed
+  }
+  {
+    const Environment environment(std::map<std::string, std::string>{{"LOCAL_RANK", "1"}});
+    EXPECT_EQ(local_ranks().world, 2);
+    EXPECT_FALSE(local_ranks().known);
+  }
+  {
+    const Environment environment(std::map<std::string, std::string>{{"WORLD_SIZE", "1"}});
+    EXPECT_EQ(local_ranks().world, 1);
+    EXPECT_TRUE(local_ranks().known);
+    EXPECT_FALSE(query_cores(2).cores.empty());
+  }
+  {
+    const Environment environment({});
+    tell_world_size(3);
+    EXPECT_EQ(local_ranks().world, 3);
+    EXPECT_FALSE(local_ranks().known);
+    tell_world_size(1);
+    EXPECT_TRUE(local_ranks().known);
+  }
+  const Environment environment(
+      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}});
+  EXPECT_FALSE(torchrun_environment()->one_machine());
+}
+
 TEST(TorchrunEnvironment, RanksOfThisMachineOutOfRangeAreRefusedByName) {
   std::map<std::string, std::string> values{{"RANK", "0"},        {"WORLD_SIZE", "2"},
                                             {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
                                             {"LOCAL_RANK", "2"},  {"LOCAL_WORLD_SIZE", "2"}};
   EXPECT_NE(refusal(values).find("LOCAL_RANK is '2'"), std::string::npos);
+  values.erase("LOCAL_WORLD_SIZE");
+  EXPECT_NE(refusal(values).find("LOCAL_RANK is '2', not a number from 0 to 1"), std::string::npos);
   values["LOCAL_WORLD_SIZE"] = "two";
   EXPECT_NE(refusal(values).find("LOCAL_WORLD_SIZE is 'two'"), std::string::npos);
   values["LOCAL_WORLD_SIZE"] = "4";

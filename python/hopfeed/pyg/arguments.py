@@ -30,7 +30,6 @@ REFUSED = {
     "transform_sampler_output": "samples never exist as Python objects; change the batch in transform=",
     "neighbor_sampler": "it samples by itself; use PyG's loader with it, or a plugin of hopfeed (sampler=, plugins=)",
     "custom_cls": "batches are Data or HeteroData; convert them in transform=",
-    "batch_sampler": "batches are cut from the shuffled list by position; give batch_size=, shuffle= and seed=",
     "generator": "the order comes from seed= (and the epoch), so that it is the same on every machine; give seed=",
     "worker_init_fn": "workers are programs without Python; there is nothing to initialise",
     "input_id": "batches tell positions in input_nodes; map them yourself: ids[batch.input_id]",
@@ -209,8 +208,8 @@ def imbalanced_weights(sampler: Any, num_seeds: int) -> np.ndarray[Any, Any]:
     weights = getattr(sampler, "weights", None)
     if weights is None or not getattr(sampler, "replacement", False) or getattr(sampler, "num_samples", None) != num_seeds:
         raise UnsupportedError(
-            f"sampler is {type(sampler).__name__}; hopfeed knows ImbalancedSampler and WeightedRandomSampler with replacement and "
-            f"as many draws as seeds ({num_seeds}). For another order give input_nodes= in it, with shuffle=False"
+            f"sampler is {type(sampler).__name__}; hopfeed knows DistributedSampler, SequentialSampler, RandomSampler, "
+            f"ImbalancedSampler and WeightedRandomSampler with replacement, and as many draws as seeds ({num_seeds}). For another order give input_nodes= in it, with shuffle=False"
         )
     array = as_array("sampler.weights", weights, np.float64, 1)
     if len(array) != num_seeds:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -15,7 +16,7 @@ from hopfeed import _core
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
 from hopfeed.loader import as_array, loader_options
-from hopfeed.pyg import arguments
+from hopfeed.pyg import arguments, samplers
 from hopfeed.pyg.assembly import Assembly
 from hopfeed.pyg.graph import Graph, open_graph
 from hopfeed.pyg.torch_loader import TorchLoader
@@ -65,6 +66,10 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         of_torch = {**others, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers}
         others = arguments.take_torch_arguments(others)
         sampler = others.pop("sampler", None) if not isinstance(others.get("sampler"), str) else None
+        batch_sampler = others.pop("batch_sampler", None)
+        if batch_sampler is not None:
+            cut = samplers.of_batch_sampler(batch_sampler)
+            sampler, batch_size, others["drop_last"] = cut["sampler"], cut["batch_size"], cut["drop_last"]
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
         graph = open_graph(
             data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
@@ -73,12 +78,13 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         self.data: Any = data if in_memory is None else in_memory
         self.transform = transform
         start = start_of(graph)
+        ordered: dict[str, Any] = {}
         if sampler is not None:
             if shuffle:
                 raise InvalidError("sampler and shuffle=True are given; a sampler decides the order: leave shuffle out")
             count = len(start["seeds"]) if "seeds" in start else int(start["seed_mask"].sum()) if "seed_mask" in start else len(start["links"])
-            start["seed_weights"] = arguments.imbalanced_weights(sampler, count)
-            shuffle = True  # of the draws
+            ordered = samplers.options_of(sampler, count)
+            shuffle = ordered.pop("shuffle")
         edge_types = [key for key in graph.edge_keys if key is not None]
         chosen = arguments.fanouts(num_neighbors, edge_types, graph.typed)
         if "edge_fanouts" in chosen:
@@ -92,24 +98,63 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         placed = loader_options(
             dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
         )  # fmt: skip
+        placed |= samplers.placed_by(ordered, placed)
         options = {
-            **graph.options, **placed, **chosen, **sampling, **start, **self._assembly.options, "weight": weight_attr, "time": time_attr,
+            **graph.options, **placed, **chosen, **sampling, **start, **ordered, **self._assembly.options, "weight": weight_attr, "time": time_attr,
             "subgraph": subgraph, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers, **others,
         }  # fmt: skip
         self._asked = 0  # calls
+        self._told_of_epoch = False
+        self._sampler, self._batch_sampler = sampler, batch_sampler
         super().__init__(options)
         self._be_torch_loader(self.num_seeds, of_torch)
 
     def __iter__(self) -> Any:
-        if self._assembly.refresh():
-            position, epoch = self._resume_at, self._next_epoch
-            self._reopen(**self._assembly.options)
-            self._resume_at, self._next_epoch = position, epoch
+        self._follow_sampler()
+        assembly = copy.copy(self._assembly)  # older iterators keep theirs
+        changed = assembly.refresh()
+        self._assembly = assembly
+        if changed:
+            self._reopen(**assembly.options)
         return super().__iter__()
 
-    def _convert(self, batch: _core.Batch) -> PygBatch:
-        out = self._finish(self._assembly(batch))
-        return out if self.transform is None else self.transform(out)
+    def _converter(self) -> Callable[[_core.Batch], PygBatch]:
+        assembly = self._assembly
+
+        seen = samplers.begin_to_note(self._batch_sampler)
+
+        def convert(batch: _core.Batch) -> PygBatch:
+            out = self._finish(assembly(batch))
+            positions = None if seen is None else next(store["input_id"] for store in out.stores if "input_id" in store).tolist()
+            out = out if self.transform is None else self.transform(out)
+            if seen is not None:
+                seen.append(positions)
+            return out
+
+        return convert
+
+    def _follow_sampler(self) -> None:
+        """The next epoch is that of a ``DistributedSampler`` (``set_epoch``)."""
+        epoch = samplers.epoch_of(self._sampler)
+        if epoch is None or epoch == self._next_epoch:
+            return
+        place = self._place
+        if place is not None and place.finished and place.epoch == epoch and self._options["shuffle"] and not self._told_of_epoch:
+            self._told_of_epoch = True
+            warnings.warn(
+                f"the sampler's epoch is still {epoch}: the batches are those of the epoch before. Call sampler.set_epoch(epoch) before each",
+                stacklevel=3,
+            )
+        self._next_epoch, self._resume_at = epoch, 0
+
+    def _epoch_now(self, epoch: int) -> int:
+        set_to = samplers.epoch_of(self._sampler)
+        return epoch if set_to is None else set_to
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        if samplers.epoch_of(self._sampler) is not None:
+            self._sampler.set_epoch(self._next_epoch)
 
     def _finish(self, out: PygBatch) -> PygBatch:
         """What a loader adds to its batches."""
@@ -120,14 +165,16 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
 
         Each call draws anew; the calls of two loaders of one seed draw alike.
         """
-        self._assembly.refresh()
+        assembly = copy.copy(self._assembly)
+        assembly.refresh()
         options, positions = self._options_of(index)
+        options |= assembly.options
         stream = _core.Stream(options)
         stream.begin_epoch(self._number_of_call(self._asked))
         self._asked += 1
         batch = stream.next()
         assert batch is not None
-        out = self._assembly(batch)
+        out = assembly(batch)
         for store in out.stores:
             if "input_id" in store and positions is not None:
                 store["input_id"] = positions[store["input_id"]]
@@ -144,7 +191,6 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         if not ids.size:
             raise InvalidError("index is empty; give positions")
         options = {name: value for name, value in self._options.items() if name not in ("rank", "world_size", "drop_last", "seed_weights", "seed_mask")}
-        options |= self._assembly.options
         options |= {"batch_size": len(ids), "shuffle": False, "num_workers": 0}
         positions = torch.from_numpy(ids)
         if "seed_mask" in self._options:

@@ -34,8 +34,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
         batch_size, shuffle, drop_last, num_workers: as in torch's DataLoader; workers are hopfeed's processes.
         seed: of everything random: the same seed gives the same batches on every machine.
         edge_ids: batches have ``e_id``; False is cheaper.
-        rank, world_size, distributed: share each epoch among trainers; ``distributed=True`` reads the environment. By
-            default nothing is shared out, since PyG's examples share out the seeds themselves.
+        rank, world_size, distributed: share each epoch among trainers; ``distributed=True`` asks the process group, else
+            the environment. By default nothing is shared out, since PyG's examples share out the seeds themselves.
         servers: addresses of ``hopfeed-server`` in place of ``data``.
         cache_dir, cache_limit, progress: where a graph in memory is kept as a hopfeed folder for the next run, the bytes
             that all of them may take, and whether making one shows a bar. None: a temporary folder.
