@@ -2,10 +2,11 @@
 """Runs PyG's own tests of loaders against hopfeed's, with nothing changed but the import.
 
 Usage: pyg_own_tests.py FOLDER [PYTEST ARGUMENT...]
-  FOLDER   test/loader of a checkout of pytorch_geometric
+  FOLDER   test of a checkout of pytorch_geometric, or a folder in it
 
 NeighborLoader and LinkNeighborLoader are imported from hopfeed.pyg in every file that imports them; files that do not are
-PyG's alone and left out. The marks that skip a test where pyg-lib or torch-sparse is missing are patched away.
+PyG's alone and left out. The marks that skip a test where pyg-lib or torch-sparse is missing are patched away, but for
+tests that compare these two.
 Needs the package, torch and torch_geometric. Prints pytest's summary of what passes and what does not.
 """
 
@@ -23,9 +24,11 @@ PATCHES = '''
 import pytest
 import torch
 import torch_geometric.testing as _testing
-_others = _testing.withPackage
-_testing.withPackage = lambda *names: _others(*[name for name in names if not name.startswith(("pyg_lib", "torch_sparse"))])
+import torch_geometric.typing as _typing
+_with_package, _sampling = _testing.withPackage, ("pyg_lib", "torch_sparse")
+_testing.withPackage = lambda *names: (lambda test: test) if len(names) == 1 and names[0].startswith(_sampling) else _with_package(*names)
 _testing.onlyNeighborSampler = lambda test: test
+_typing.WITH_WEIGHTED_NEIGHBOR_SAMPLE = _typing.WITH_EDGE_TIME_NEIGHBOR_SAMPLE = True
 
 
 @pytest.fixture
@@ -66,18 +69,19 @@ def main() -> int:
         return 2 if len(sys.argv) < 2 else 0
     import pytest
 
-    tests = sorted(Path(sys.argv[1]).glob("test_*.py"))
-    changed = {path.name: with_ours(path.read_text()) for path in tests}
+    tests = sorted(Path(sys.argv[1]).rglob("test_*.py"))
+    changed = {f"test_{path.parent.name}_{path.name[5:]}": with_ours(path.read_text()) for path in tests}
     changed = {name: text for name, text in changed.items() if "from hopfeed.pyg import" in text}
     if not changed:
-        print(f"pyg_own_tests.py: no test of these loaders in {sys.argv[1]}; give the folder test/loader of a checkout", file=sys.stderr)
+        print(f"pyg_own_tests.py: no test of these loaders in {sys.argv[1]}; give the folder test of a checkout", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         for name, text in changed.items():
             (Path(folder) / name).write_text(PATCHES + text)
-        shared = Path(sys.argv[1]).parent / "conftest.py"  # PyG's fixtures
-        if shared.is_file():
-            shutil.copy(shared, Path(folder) / "conftest.py")
+        for parent in (Path(sys.argv[1]), Path(sys.argv[1]).parent):
+            if (parent / "conftest.py").is_file():  # PyG's fixtures
+                shutil.copy(parent / "conftest.py", Path(folder) / "conftest.py")
+                break
         return pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "-rA", *sys.argv[2:], folder])
 
 

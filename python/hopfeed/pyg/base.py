@@ -125,13 +125,19 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
 
         def convert(batch: _core.Batch) -> PygBatch:
             out = self._finish(assembly(batch))
-            positions = None if seen is None else next(store["input_id"] for store in out.stores if "input_id" in store).tolist()
+            positions = None if seen is None else self._positions(next(store["input_id"] for store in out.stores if "input_id" in store))
             out = out if self.transform is None else self.transform(out)
             if seen is not None:
                 seen.append(positions)
             return out
 
         return convert
+
+    def _positions(self, input_id: Tensor) -> list[int]:
+        """Positions of seeds, which input_id tells but for a mask, of which it tells the nodes."""
+        if "seed_mask" in self._options:
+            return list(np.searchsorted(np.flatnonzero(self._options["seed_mask"]), input_id.numpy()))
+        return list(input_id.tolist())
 
     def _follow_sampler(self) -> None:
         """The next epoch is that of a ``DistributedSampler`` (``set_epoch``)."""

@@ -9,6 +9,8 @@ import torch_geometric.data.lightning as pyg
 from torch.utils.data import DataLoader
 
 from hopfeed.errors import UnsupportedError
+from hopfeed.pyg.base import PygLoader
+from hopfeed.pyg.graph import Graph
 from hopfeed.pyg.link_loader import LinkNeighborLoader
 from hopfeed.pyg.node_loader import NeighborLoader
 from hopfeed.pyg.torch_loader import NoSampler
@@ -26,7 +28,20 @@ def _arguments(module: type, sampler: str, given: tuple[Any, ...], named: dict[s
     return arguments
 
 
-class LightningNodeData(pyg.LightningNodeData):
+class _Kept:
+    """The graph stays converted while the module lives: one hook's loader has often ended before the next one's is made."""
+
+    _graph: Graph | None = None
+
+    def _keep(self, loader: PygLoader) -> PygLoader:
+        self._graph = loader._graph
+        return loader
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_graph"}  # folder and lock are this process's
+
+
+class LightningNodeData(_Kept, pyg.LightningNodeData):
     """``torch_geometric.data.LightningNodeData``, sampled by hopfeed.
 
     Arguments are PyG's, and those of ``hopfeed.pyg.NeighborLoader``; ``node_sampler`` is refused. With ``loader="full"``
@@ -44,10 +59,10 @@ class LightningNodeData(pyg.LightningNodeData):
         """The loader of some nodes."""
         if self.loader == "full":
             return super().dataloader(input_nodes, input_time, input_id, node_sampler, **others)
-        return NeighborLoader(self.data, input_nodes=input_nodes, input_time=input_time, input_id=input_id, **others)
+        return self._keep(NeighborLoader(self.data, input_nodes=input_nodes, input_time=input_time, input_id=input_id, **others))
 
 
-class LightningLinkData(pyg.LightningLinkData):
+class LightningLinkData(_Kept, pyg.LightningLinkData):
     """``torch_geometric.data.LightningLinkData``, sampled by hopfeed.
 
     Arguments are PyG's, and those of ``hopfeed.pyg.LinkNeighborLoader``; ``link_sampler`` is refused. With
@@ -72,4 +87,4 @@ class LightningLinkData(pyg.LightningLinkData):
         if self.loader == "full":
             return super().dataloader(input_edges, input_labels, input_time, input_id, link_sampler, **others)
         links = {"edge_label_index": input_edges, "edge_label": input_labels, "edge_label_time": input_time, "input_id": input_id}
-        return LinkNeighborLoader(self.data, **links, **others)
+        return self._keep(LinkNeighborLoader(self.data, **links, **others))
