@@ -152,6 +152,28 @@ def test_what_cannot_be_done_names_the_way(data: Data) -> None:
             call()
 
 
+def test_what_would_be_set_without_effect_is_refused(data: Data) -> None:
+    loader = NeighborLoader(data, [2], batch_size=100)
+    for name, value in (("num_neighbors", [3]), ("input_nodes", torch.arange(3)), ("num_workers", 2), ("data", data), ("seed", 1), ("node_sampler", None)):
+        with pytest.raises(hopfeed.InvalidError, match=f"{name} cannot be set: .*make another loader"):
+            setattr(loader, name, value)
+    with pytest.raises(hopfeed.InvalidError, match="num_neighbors cannot be set"):
+        loader.node_sampler.num_neighbors = [3]
+    loader.transform, loader.filter_per_worker = (lambda batch: batch.n_id), False
+    assert all(torch.is_tensor(n_id) for n_id in loader)
+
+
+def test_a_loader_of_ones_own_class_may_have_attributes(data: Data) -> None:
+    class Named(NeighborLoader):
+        def __init__(self, name: str) -> None:
+            super().__init__(data, [2], batch_size=100)
+            self.name = name
+
+    loader = Named("mine")
+    loader.name += "!"
+    assert loader.name == "mine!" and repr(loader) == "Named()" and len(list(loader)) == 3
+
+
 def test_a_folder_and_typed_graphs_are_torchs_loaders_too(small: Path) -> None:
     loader = NeighborLoader(small, [2], input_nodes=torch.arange(90), batch_size=30)
     assert [batch.batch_size for batch in DataLoader(loader.dataset, batch_size=45, collate_fn=loader.collate_fn)] == [45, 45]

@@ -134,7 +134,11 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
             distributed=distributed,
             others=others,
         )
-        self.link_sampler = Sampling(self)
+
+    @property
+    def link_sampler(self) -> Sampling:  # type: ignore[override]
+        """What PyG asks its sampler: ``num_neighbors`` and the other arguments of sampling."""
+        return Sampling(self)
 
     def _finish(self, out: PygBatch) -> PygBatch:
         """Labels of any element type: those of the links, then zeros of the negatives."""

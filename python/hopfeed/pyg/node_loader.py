@@ -118,4 +118,8 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
             distributed=distributed,
             others=others,
         )
-        self.node_sampler = Sampling(self)
+
+    @property
+    def node_sampler(self) -> Sampling:  # type: ignore[override]
+        """What PyG asks its sampler: ``num_neighbors`` and the other arguments of sampling."""
+        return Sampling(self)

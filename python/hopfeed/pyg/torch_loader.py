@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader, get_worker_info
 from torch_geometric.sampler import BaseSampler, NumNeighbors
 
-from hopfeed.errors import UnsupportedError
+from hopfeed.errors import InvalidError, UnsupportedError
 from hopfeed.pyg import arguments
 
 # Arguments of torch's DataLoader that a loader shows as torch does; who makes a loader of his own from it reads them.
@@ -19,6 +19,8 @@ _SHOWN = (
 )  # fmt: skip
 _OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context")  # which torch refuses without any
 _OF_ORDER = ("batch_size", "shuffle", "sampler", "drop_last")
+
+_SETTABLE = {"transform", "filter_per_worker"}
 
 _WITHOUT_PYTHON = "workers are programs without Python"
 
@@ -47,9 +49,15 @@ class Sampling(NoSampler):
         given = loader.num_neighbors
         if not isinstance(given, NumNeighbors):
             given = NumNeighbors(dict(given) if isinstance(given, Mapping) else [int(number) for number in given])
-        self.num_neighbors = given
-        for name in ("replace", "subgraph_type", "disjoint", "temporal_strategy", "time_attr", "weight_attr"):
-            setattr(self, name, getattr(loader, name))
+        names = ("replace", "subgraph_type", "disjoint", "temporal_strategy", "time_attr", "weight_attr")
+        self.__dict__.update({"num_neighbors": given, **{name: getattr(loader, name) for name in names}})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise _cannot_be_set(name)
+
+
+def _cannot_be_set(name: str) -> InvalidError:
+    return InvalidError(f"{name} cannot be set: batches go by what the loader was made with; make another loader")
 
 
 class TorchLoader(DataLoader[Any]):
@@ -61,15 +69,22 @@ class TorchLoader(DataLoader[Any]):
     custom_cls: Any = None
     input_id: Any = None
 
+    _fixed: frozenset[str] = frozenset()  # attributes that cannot be set
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed:
+            raise _cannot_be_set(name)
+        super().__setattr__(name, value)
+
     def _keep_arguments(self, given: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments as attributes: PyG has them so, and Lightning makes a loader anew from those. Returns the others.
 
         Lightning passes all attributes on that have the name of a parameter, ``others`` too.
         """
         others = {**others.get("others", {}), **{name: value for name, value in others.items() if name != "others"}}
-        for name, value in given.items():
-            if name not in ("self", "__class__", "data", "others"):
-                setattr(self, name, value)
+        self._kept = [name for name in given if name not in ("self", "__class__", "data", "others")]
+        for name in self._kept:
+            setattr(self, name, given[name])
         self.others = {name: value for name, value in others.items() if name not in arguments.OF_TORCH}
         return others
 
@@ -88,6 +103,7 @@ class TorchLoader(DataLoader[Any]):
         del self.__dict__["collate_fn"]  # the class has it; here it would hold the loader alive
         if self.filter_per_worker is None:
             self.filter_per_worker = True
+        self._fixed = frozenset({*self._kept, "data", "node_sampler", "link_sampler"} - _SETTABLE)
 
     def collate_fn(self, index: Any) -> Any:
         """The batch of some positions, as ``loader(index)`` gives it: for torch's loaders around ``loader.dataset``."""
