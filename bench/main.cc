@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
       {"startup", "Time until workers are ready, their own memory, opening a dataset of 100 GB",
        bench_startup},
       {"server",
-       "Server-client mode over loopback: blocks and small batches per second, CPU, sharing, failover",
+       "Server-client mode over loopback: blocks and small batches per second, CPU, sharing, floods, "
+       "failover",
        bench_server}};
   for (const Command& command : commands) {
     CommandLine& sub = line.command(command.name, command.help);
@@ -90,8 +91,9 @@ int main(int argc, char** argv) {
       from_line.add_graph_mode(sub);
     }
     if (command.run == bench_server) {
-      sub.option("--part", options.part, "What is measured",
-                 {.one_of = {"all", "blocks", "small", "epoch", "sharing", "failover", "idle"}});
+      sub.option(
+          "--part", options.part, "What is measured",
+          {.one_of = {"all", "blocks", "small", "epoch", "sharing", "floods", "large", "failover", "idle"}});
     }
     if (command.run == bench_gather) {
       sub.flag(

@@ -90,6 +90,7 @@ done
 ! wanted startup || commands+=(startup)
 if wanted server; then
   for part in blocks small sharing failover idle; do commands+=("server --part $part"); done
+  commands+=("server --part floods --num-workers $workers --fanouts 10,5" "server --part large --num-workers $workers --features 256")
   commands+=("server --part epoch --num-workers $workers")
 fi
 [[ ! -x $bin/hopfeed-bench-trainer ]] || ! wanted trainer || commands+=(hopfeed-bench-trainer)

@@ -117,6 +117,14 @@ def server(r):
     if has("share_of_a_quarter_least"):
         return (f"{spread(r.all('share_of_a_quarter_least'))} of a quarter of the worker for the least of four clients", "",
                 f"beside a frozen client {spread(r.all('rate_beside_a_frozen_client'))} of the rate without it")
+    if has("rate_beside_floods_least"):
+        return (f"{spread(r.all('rate_beside_floods_least'))} of its rate for a client beside a flood of useless frames", "",
+                f"against as much CPU burnt elsewhere; pings {spread(r.all('rate_beside_ping'))}, status {spread(r.all('rate_beside_status'))}, "
+                f"refused jobs of 0.5 MB {spread(r.all('rate_beside_refused_open'))}")
+    if has("single_ms_worst_beside_large"):
+        return (f"{spread(r.all('single_ms_worst_beside_large'), ' ms')} at worst for a batch of one seed beside four clients of 8,192", "",
+                f"median {spread(r.all('single_ms_median_beside_large'), ' ms')}, alone {spread(r.all('single_ms_alone'), ' ms')}; "
+                f"{spread(r.all('large_batches_per_s'))} large batches/s")
     if has("failover_ms"):
         return f"{spread(r.all('failover_ms'), ' ms')} to the next batch after a server has gone", "", ""
     if has("idle_client_cpu"):

@@ -2,6 +2,7 @@
 // next: the deal of an epoch (worker_mode/deal_plan.h), or a queue that somebody fills as he likes. Whoever
 // has the channel takes from its plan one batch for each slot that is free (SlotPool::plan_from).
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -16,8 +17,9 @@ namespace hopfeed {
 struct PlannedBatch {
   std::uint64_t sequence = 0;
   std::int64_t epoch = 0, first = 0, count = 0;
-  std::uint32_t job = 0;  // which of the jobs that the fillers know; a loader has one
-  HeldShare held = {};    // rows that its consumer has, and that may be left out
+  std::uint32_t job = 0;           // which of the jobs that the fillers know; a loader has one
+  HeldShare held = {};             // rows that its consumer has, and that may be left out
+  std::size_t expected_bytes = 0;  // of its block, about; 0: as those before it
   friend bool operator==(const PlannedBatch&, const PlannedBatch&) = default;
 };
 

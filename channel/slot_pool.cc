@@ -26,8 +26,7 @@ SlotPool::SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOption
 
 bool SlotPool::plan(const PlannedBatch& batch) {
   if (free_.empty()) return false;
-  const std::uint32_t slot = free_.back();
-  free_.pop_back();
+  const std::uint32_t slot = take_free(batch.expected_bytes);
   sequences_[slot] = batch.sequence;
   SlotRecord& record = view_.slot(slot);
   record.sequence.store(batch.sequence);
@@ -43,6 +42,22 @@ bool SlotPool::plan(const PlannedBatch& batch) {
   set_word(slot, {.state = SlotState::kPlanned, .owner = 0, .generation = word(slot).generation + 1});
   view_.control().work_event.bump(Wake::kOne, bells_.fillers);
   return true;
+}
+
+std::uint32_t SlotPool::take_free(std::size_t expected_bytes) {
+  const auto distance = [&](std::uint32_t slot) {
+    const std::size_t has = view_.slot(slot).granted.load();
+    return has > expected_bytes ? has - expected_bytes : expected_bytes - has;
+  };
+  std::size_t best = free_.size() - 1;
+  // Of batches of one kind the last slot is as good as any.
+  if (expected_bytes > 0 && distance(free_[best]) > expected_bytes / 2) {
+    for (std::size_t i = best; i-- > 0;)
+      if (distance(free_[i]) < distance(free_[best])) best = i;
+  }
+  const std::uint32_t slot = free_[best];
+  free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(best));
+  return slot;
 }
 
 std::uint32_t SlotPool::plan_from(BatchPlan& from) {
@@ -147,24 +162,33 @@ std::size_t SlotPool::limit_of(std::uint32_t slot) const {
   return options_.channel_size + (lowest_unfinished(slot) ? options_.allowance : 0);
 }
 
-bool SlotPool::try_grant(std::uint32_t slot) {
+/// `pledged`: bytes that are still to come of grants that are under way; what this one adds to that.
+SlotPool::Granting SlotPool::try_grant(std::uint32_t slot, std::size_t& pledged) {
   SlotRecord& record = view_.slot(slot);
-  const std::size_t had = record.granted.load(), others = granted() - had, wanted = record.wanted.load();
+  const std::size_t had = record.granted.load(), others = granted() - had + pledged,
+                    wanted = record.wanted.load();
   std::size_t free_bytes = 0;
   for (std::uint32_t other : free_) free_bytes += view_.slot(other).granted.load();
   std::size_t target = std::min<std::size_t>(with_headroom(wanted), view_.shape().slot_stride);
   if (others + target > options_.channel_size + free_bytes) target = round_up(wanted, kPageBytes);
-  if (others + target > limit_of(slot) + free_bytes) return false;  // punching would lose warm memory in vain
+  if (others + target > limit_of(slot) + free_bytes)
+    return Granting::kNoRoom;  // punching would lose warm memory in vain
   for (std::uint32_t other : free_) {
-    if (granted() - had + target <= options_.channel_size) break;
+    if (granted() - had + pledged + target <= options_.channel_size) break;
     punch(other);
   }
-  memory_->reserve(view_.slot_offset(slot) + had, target - had);
-  record.granted.store(target);
-  granted_ += target - had;
+  const std::size_t step = std::min(target - had, options_.reserve_step);
+  memory_->reserve(view_.slot_offset(slot) + had, step);
+  record.granted.store(had + step);
+  granted_ += step;
+  if (had + step < wanted) {
+    pledged += target - had - step;
+    view_.control().loader_event.bump(Wake::kAll, bells_.planner);
+    return Granting::kUnderWay;
+  }
   futex_bump(record.grant_event);
   view_.control().work_event.ring_if_asked(bells_.fillers);
-  return true;
+  return Granting::kDone;
 }
 
 void SlotPool::serve_grants() {
@@ -173,9 +197,12 @@ void SlotPool::serve_grants() {
   // Raised before the second look: a worker that publishes after it sees the flag and tells us, so that the
   // sequence that becomes the lowest by it is not forgotten.
   control.grants_pending.store(1);
+  std::size_t pledged = 0;
   for (std::uint32_t slot : waiting()) {
-    if (!try_grant(slot)) return;  // those behind it must not take what it waits for
+    if (try_grant(slot, pledged) == Granting::kNoRoom)
+      return;  // those behind it must not take what it waits for
   }
+  if (pledged > 0) return;
   control.grants_pending.store(0);
 }
 

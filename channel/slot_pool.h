@@ -26,6 +26,10 @@ namespace hopfeed {
 struct SlotPoolOptions {
   std::size_t channel_size = 0;  // bytes that slots may hold in all
   std::size_t allowance = 0;     // bytes beyond for the lowest unfinished sequence: one worst-case slot
+  /// Bytes that one call of serve_grants() has the operating system make ready for one slot, which takes it
+  /// milliseconds for each 16 MiB. The planner's bell is rung for the rest, and the caller may serve others
+  /// meanwhile.
+  std::size_t reserve_step = std::numeric_limits<std::size_t>::max();
 };
 
 /// The eventfds that are rung where somebody listens (bell.h); -1: nobody ever does.
@@ -38,8 +42,9 @@ class SlotPool {
   /// `memory` must outlive the pool and be formatted as `view` says.
   SlotPool(ChannelMemory& memory, ChannelView view, const SlotPoolOptions& options, ChannelBells bells = {});
 
-  /// FREE -> PLANNED, in the slot that was freed last (its memory is warm), and wakes a worker. False where
-  /// none is free. The sequence is one that no slot has.
+  /// FREE -> PLANNED, and wakes a worker: in the slot that was freed last (its memory is warm), or whose
+  /// memory is closest to what is expected, so that small batches leave the large slots to large ones. False
+  /// where none is free. The sequence is one that no slot has.
   bool plan(const PlannedBatch& batch);
   /// The same with what the plan says, until it has none left or no slot is free. Returns how many.
   std::uint32_t plan_from(BatchPlan& from);
@@ -129,7 +134,9 @@ class SlotPool {
   std::vector<std::uint32_t> waiting() const;  // slots that wait for a grant, lowest sequence first
   bool lowest_unfinished(std::uint32_t slot) const;
   std::size_t limit_of(std::uint32_t slot) const;
-  bool try_grant(std::uint32_t slot);
+  enum class Granting { kDone, kUnderWay, kNoRoom };
+  Granting try_grant(std::uint32_t slot, std::size_t& pledged);
+  std::uint32_t take_free(std::size_t expected_bytes);
   bool read_by_device(std::uint32_t slot) const;
   void free_slot(std::uint32_t slot);
   void punch(std::uint32_t slot);

@@ -21,6 +21,7 @@
 #include "core/base/limits.h"
 #include "core/batch/batch_options.h"
 #include "core/program/json_report.h"
+#include "core/program/patient_write.h"
 #include "core/program/program_main.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
@@ -46,6 +47,8 @@ struct ServeArguments {
 // certificates again
 
 constexpr std::int64_t kOneWish = 2'000;  // milliseconds: launchers send two signals for one
+constexpr unsigned kAtOnce = 10;          // seconds at most, whatever hangs
+constexpr int kInterruptedCode = 130, kForEver = -1;
 std::atomic<int> reloads{0};
 std::atomic<std::int64_t> stop_asked_at{-1};  // milliseconds, of the first signal
 std::atomic<bool> stop_at_once{false};
@@ -61,13 +64,19 @@ void note_signal(int signal) {
   std::int64_t never = -1;
   const std::int64_t milliseconds = 1'000 * std::int64_t{now.tv_sec} + now.tv_nsec / 1'000'000;
   if (stop_asked_at.compare_exchange_strong(never, milliseconds)) return;
-  if (milliseconds - never >= kOneWish) stop_at_once = true;
+  if (milliseconds - never < kOneWish) return;
+  stop_at_once = true;
+  alarm(kAtOnce);
 }
+
+void give_up(int) { _exit(kInterruptedCode); }
 
 void note_signals() {
   struct sigaction action = {};
   action.sa_handler = note_signal;
   for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaction(signal, &action, nullptr);
+  action.sa_handler = give_up;
+  sigaction(SIGALRM, &action, nullptr);
 }
 
 /// Each client, job and seed takes a descriptor; what the system lets us have we take.
@@ -78,9 +87,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void print_event(const std::string& line) {
-  std::fprintf(stderr, "%s\n", line.c_str());  // one call: lines of threads do not mix
-}
+void print_event(const std::string& line) { write_patiently(STDERR_FILENO, line + "\n", kForEver); }
 
 void take(ServeArguments& arguments) {
   ServerOptions& options = arguments.options;

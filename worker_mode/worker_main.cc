@@ -37,6 +37,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
 #include "core/program/bus_error.h"
+#include "core/program/patient_write.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
 #include "gpu/setup_times.h"
@@ -297,7 +298,8 @@ int main(int argc, char** argv) {
   try {
     return hopfeed::worker_main(plugins);
   } catch (const std::exception& error) {  // without a channel there is no other way to tell
-    std::fprintf(stderr, "hopfeed-worker: %s\n", error.what());
+    const std::string line = std::string("hopfeed-worker: ") + error.what() + "\n";
+    hopfeed::write_patiently(STDERR_FILENO, line, hopfeed::kLastLinePatienceMs);
     return 1;
   }
 }

@@ -3,16 +3,11 @@
 //
 // docs/benchmarks.md says what each key means. Server and client are in this process, the server's workers
 // are processes; the CPU of a batch is that of all of them.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +16,8 @@
 #include "bench/bench_options.h"
 #include "bench/measure.h"
 #include "bench/server_client_mode/bare_loop.h"
+#include "bench/server_client_mode/beside_others.h"
+#include "bench/server_client_mode/cpu_seconds.h"
 #include "bench/server_client_mode/idle_clients.h"
 #include "bench/server_client_mode/made_certificate.h"
 #include "bench/server_client_mode/ready_server.h"
@@ -33,28 +30,6 @@ namespace hopfeed::bench {
 namespace {
 
 constexpr int kRounds = 3;
-
-/// Seconds on a core of this process and of these.
-double cpu_seconds(const std::vector<int>& pids) {
-  rusage self{};
-  getrusage(RUSAGE_SELF, &self);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  double sum = seconds(self.ru_utime) + seconds(self.ru_stime);
-  for (const int pid : pids) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    std::istringstream fields(line.substr(line.rfind(')') + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;
-    double user = 0, system = 0;
-    fields >> user >> system;
-    sum += (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-  return sum;
-}
 
 struct Taken {
   double seconds = 0, cpu = 0, batches = 0, bytes = 0;
@@ -304,6 +279,8 @@ Report bench_server(const BenchOptions& options) {
   if (wanted("small")) measure_small(options, report);
   if (wanted("epoch")) measure_epoch(options, report);
   if (wanted("sharing")) measure_sharing(options, report);
+  if (wanted("floods")) measure_beside_floods(products(options), options.seconds, report);
+  if (wanted("large")) measure_beside_large(products(options), options.seconds, report);
   if (wanted("failover")) measure_failover(options, report);
   if (wanted("idle")) measure_idle_clients(small(options), options.seconds, report);
   return report;

@@ -37,6 +37,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "device.launch",           // before each kernel
     "device.kernel",           // a kernel that goes on when its process is dead (gpu/fake_room.h)
     "cache.joined",            // a process has become a member of the dynamic cache
+    "server.read_open",        // before a client's OPEN is read
     "server.answer",           // before a question about partitions is answered
     "cache.locked",            // has a section's mutex
     "cache.mid_announce",      // a row of a batch is marked as wanted, its frame not yet moved

@@ -2,12 +2,12 @@
 #include "core/program/bus_error.h"
 
 #include <signal.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "core/base/mapped_ranges.h"
+#include "core/program/patient_write.h"
 
 namespace hopfeed {
 namespace {
@@ -24,13 +24,12 @@ void handle(int, siginfo_t* info, void*) {
   signal(SIGBUS, SIG_DFL);  // not ours: the instruction runs again, and now it kills
 }
 
-iovec piece(const char* text) { return {.iov_base = const_cast<char*>(text), .iov_len = std::strlen(text)}; }
-
 void write_line(const char* path) {
-  const iovec line[] = {piece(program), piece(": "), piece(path),
-                        piece(" was truncated while it was being read; restore the file, and change no "
-                              "dataset that is in use\n")};
-  [[maybe_unused]] const ssize_t ignored = writev(STDERR_FILENO, line, 4);
+  for (const char* piece : {static_cast<const char*>(program), ": ", path,
+                            " was truncated while it was being read; restore the file, and change no "
+                            "dataset that is in use\n"}) {
+    if (!write_patiently(STDERR_FILENO, piece, kLastLinePatienceMs)) return;
+  }
 }
 
 }  // namespace

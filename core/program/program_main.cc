@@ -2,6 +2,7 @@
 #include "core/program/program_main.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include "core/base/option_name.h"
 #include "core/program/bus_error.h"
+#include "core/program/patient_write.h"
 
 namespace hopfeed {
 namespace {
@@ -32,7 +34,8 @@ std::string program_name;  // for what std::terminate says
 int complain(const std::string& said, int code) {
   std::string message = with_option_names(said);
   for (std::size_t at; (at = message.find('\n')) != std::string::npos;) message.replace(at, 1, "; ");
-  std::fprintf(stderr, "%s: %s\n", program_name.c_str(), message.c_str());
+  // Nobody has to read it for the program to end.
+  write_patiently(STDERR_FILENO, program_name + ": " + message + "\n", kLastLinePatienceMs);
   return code;
 }
 

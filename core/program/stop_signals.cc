@@ -10,22 +10,23 @@
 namespace hopfeed {
 namespace {
 
-constexpr long kPatienceSeconds = 2;
+constexpr long kOneWishMs = 2'000;  // launchers send two signals for one
 constexpr unsigned kDrainSeconds = 20;
 constexpr int kInterrupted = 130;
 
-std::atomic<long> asked_at{-1};  // second of the first signal; lock-free, so fit for a handler
+std::atomic<long> asked_at{-1};  // milliseconds, of the first signal; lock-free, so fit for a handler
 static_assert(std::atomic<long>::is_always_lock_free);
 
 void note(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   long never = -1;
-  if (asked_at.compare_exchange_strong(never, now.tv_sec)) {
+  const long milliseconds = 1'000 * now.tv_sec + now.tv_nsec / 1'000'000;
+  if (asked_at.compare_exchange_strong(never, milliseconds)) {
     alarm(kDrainSeconds);
     return;
   }
-  if (now.tv_sec - never > kPatienceSeconds) _exit(128 + signal);
+  if (milliseconds - never >= kOneWishMs) _exit(128 + signal);
 }
 
 void give_up(int) { _exit(kInterrupted); }

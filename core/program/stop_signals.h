@@ -11,7 +11,7 @@ struct Interrupted {
 };
 
 /// From now on the first of the signals is only noted, and the program has 20 seconds to come to its end. One
-/// that comes more than two seconds later ends it at once (two in quick succession are one wish: `timeout`
+/// that comes two seconds later or more ends it at once (two in quick succession are one wish: `timeout`
 /// and launchers send them so).
 void stop_on_signals();
 

@@ -2,8 +2,8 @@
 #include "server_client_mode/program/server_arguments.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/program/parse_option.h"
+#include "core/program/patient_write.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
 #include "server_client_mode/wire/address.h"
@@ -48,7 +49,9 @@ void read_cache(const std::string& text, RemoteOptions& remote) {
   remote.cache_auto = size.automatic;
   remote.cache_bytes = size.bytes;
   remote.cache_ratio = size.ratio;
-  remote.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  remote.note = [](const std::string& line) {
+    write_patiently(STDERR_FILENO, line + "\n", kLastLinePatienceMs);
+  };
 }
 
 }  // namespace

@@ -35,27 +35,43 @@ std::string log_value(std::string_view text) {
   return quoted + '"';
 }
 
-void EventLog::add(std::string_view event, const Values& values) const {
-  if (!write_) return;
-  const auto since = std::chrono::steady_clock::now() - start_;
-  const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
-  const std::lock_guard lock(mutex_);
-  if (now / 1'000 > second_) {
-    second_ = now / 1'000;
-    if (left_out_ > 0) write(now, "left_out", {{"lines", std::to_string(left_out_)}});
-    told_ = left_out_ = 0;
-  }
-  if (is_of_strangers(event) && ++told_ > kStrangersLines)
-    ++left_out_;
-  else
-    write(now, event, values);
+EventLog::EventLog(const EventQueue::Write& write) {
+  if (write) queue_.emplace(write);
 }
 
-void EventLog::write(std::int64_t milliseconds, std::string_view event, const Values& values) const {
-  std::string line = fmt::format("t={}.{:03} event={}", milliseconds / 1'000, milliseconds % 1'000, event);
+EventLog::~EventLog() {
+  const std::lock_guard lock(mutex_);
+  if (queue_ && left_out_ > 0) queue_->push(line_of("left_out", {{"lines", std::to_string(left_out_)}}));
+}
+
+void EventLog::add(std::string_view event, const Values& values) const {
+  if (!queue_) return;
+  const std::lock_guard lock(mutex_);
+  const auto since = std::chrono::steady_clock::now() - start_;
+  if (const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(since).count();
+      now > second_) {
+    second_ = now;
+    told_ = 0;
+  }
+  const bool too_many = is_of_strangers(event) && ++told_ > kStrangersLines;
+  if (too_many || !tell_left_out() || !queue_->try_push(line_of(event, values))) ++left_out_;
+}
+
+/// Whether what was left out is told by now.
+bool EventLog::tell_left_out() const {
+  if (left_out_ == 0) return true;
+  if (!queue_->try_push(line_of("left_out", {{"lines", std::to_string(left_out_)}}))) return false;
+  left_out_ = 0;
+  return true;
+}
+
+std::string EventLog::line_of(std::string_view event, const Values& values) const {
+  const auto since = std::chrono::steady_clock::now() - start_;
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+  std::string line = fmt::format("t={}.{:03} event={}", now / 1'000, now % 1'000, event);
   for (const auto& [key, value] : values)
     if (!value.empty()) line += fmt::format(" {}={}", key, log_value(value));
-  write_(line);
+  return line;
 }
 
 }  // namespace hopfeed

@@ -1,16 +1,22 @@
 // What happened, one line an event: "t=12.345 event=connected client=trainer-3 ...". Values are such that a
 // line can be split at spaces; what came from a client is escaped, so that it can fake no line. What is empty
-// is left out. Strangers, who may come in any number, are told in kStrangersLines lines a second at most:
-// "event=left_out lines=123" counts the others, before the next line of a later second.
+// is left out.
+//
+// "event=left_out lines=123" counts lines that were not written: strangers, who may come in any number, are
+// told in kStrangersLines lines a second at most, and nobody waits for a reader who has stopped. It comes
+// before the next line that is, and at the end.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "server_client_mode/server/event_queue.h"
 
 namespace hopfeed {
 
@@ -21,17 +27,20 @@ class EventLog {
  public:
   static constexpr int kStrangersLines = 10;
   using Values = std::vector<std::pair<std::string_view, std::string>>;
-  explicit EventLog(std::function<void(const std::string& line)> write) : write_(std::move(write)) {}
-  /// Any thread. Names of events and keys are ours.
+  /// `write` is called by a thread of the log's own, and may wait (EventQueue). Null: nobody reads.
+  explicit EventLog(const EventQueue::Write& write);
+  ~EventLog();
+  /// Any thread; never waits. Names of events and keys are ours.
   void add(std::string_view event, const Values& values = {}) const;
 
  private:
-  void write(std::int64_t milliseconds, std::string_view event, const Values& values) const;
+  std::string line_of(std::string_view event, const Values& values) const;
+  bool tell_left_out() const;
 
-  const std::function<void(const std::string& line)> write_;  // none: nobody reads it
+  mutable std::optional<EventQueue> queue_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;                                   // of what follows
-  mutable std::int64_t second_ = 0, told_ = 0, left_out_ = 0;  // lines about strangers, in that second
+  mutable std::int64_t second_ = 0, told_ = 0, left_out_ = 0;  // told: lines about strangers, in that second
 };
 
 }  // namespace hopfeed

@@ -118,8 +118,16 @@ FairPlan::Cost FairPlan::cost_of(std::uint32_t job) const {
 
 /// Else the order of what is planned would be fixed long before it is made.
 bool FairPlan::room_ahead() const {
-  const double workers = static_cast<double>(options_.workers);
-  return under_way() < 2 * options_.workers + 2 || charged_ahead_ < options_.ahead * workers;
+  const double seconds = charged_ahead_ / static_cast<double>(options_.workers);
+  if (under_way() < options_.workers || seconds < options_.ahead) return true;
+  return under_way() < 2 * options_.workers + 2 && seconds < options_.longest_ahead;
+}
+
+/// Whether the first batch of a job is under way, which tells what the others cost. Until it is made they
+/// wait: they may be of any size.
+bool FairPlan::is_tried(std::uint32_t job) const {
+  return !costs_.contains(job) &&
+         std::ranges::any_of(under_way_, [&](const auto& entry) { return entry.second.job == job; });
 }
 
 /// Whether one more batch stays within the client's shares. One that has nothing may have one, whatever its
@@ -152,7 +160,8 @@ FairPlan::Client* FairPlan::pick() {
   double least = 0;
   for (Client* client : active_) {
     if (client->waiting.empty()) continue;
-    if (!may_have(*client, cost_of(client->waiting.begin()->second.job))) {
+    const std::uint32_t job = client->waiting.begin()->second.job;
+    if (is_tried(job) || !may_have(*client, cost_of(job))) {
       if (client->under_way == 0) client->resting = true;
       continue;
     }
@@ -191,7 +200,8 @@ std::optional<PlannedBatch> FairPlan::next() {
                       .first = batch.first,
                       .count = batch.count,
                       .job = batch.job,
-                      .held = batch.held};
+                      .held = batch.held,
+                      .expected_bytes = bytes};
 }
 
 // ---- what became of it

@@ -26,9 +26,10 @@ struct FairPlanOptions {
   std::int64_t workers = 1;
   std::int64_t slots = 64;  // of the channel
   std::size_t bytes = 0;    // that blocks may take in all
-  /// Seconds of work for each worker that are planned where batches are small; what is planned cannot be
-  /// overtaken any more. Never less than two batches for each and two more.
-  double ahead = 0.001;
+  /// What is planned cannot be overtaken any more. Each worker has one batch; where batches are small, there
+  /// are so many planned as make `ahead` seconds of work for each; between these two batches for each and two
+  /// more, as long as that is no longer than `longest_ahead`.
+  double ahead = 0.001, longest_ahead = 0.02;
 };
 
 /// As every BatchPlan it is guarded by the lock of the channel.
@@ -101,6 +102,7 @@ class FairPlan final : public BatchPlan {
   };
   bool room_ahead() const;
   Cost cost_of(std::uint32_t job) const;
+  bool is_tried(std::uint32_t job) const;
   bool may_have(const Client& client, const Cost& cost) const;
   bool fits(const Cost& cost) const;
   Client* pick();

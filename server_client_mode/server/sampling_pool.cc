@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kFewestSlots = 64, kSlotsPerWorker = 8;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // for the slots; it costs nothing
+constexpr std::size_t kReserveStep = std::size_t{8} << 20;   // of the loop's thread, some milliseconds
 constexpr std::chrono::nanoseconds kStayAwake{50'000};
 constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
 constexpr int kDeadlyBatches = 3;          // with so many a job is refused
@@ -44,7 +45,7 @@ ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory)
   sizes.shape = {.num_slots = static_cast<std::uint32_t>(num_slots),
                  .num_workers = static_cast<std::uint32_t>(num_workers),
                  .slot_stride = stride / kHugePageBytes * kHugePageBytes};
-  sizes.pool = {.channel_size = half, .allowance = half};
+  sizes.pool = {.channel_size = half, .allowance = half, .reserve_step = kReserveStep};
   sizes.needed = ChannelView::fixed_bytes(sizes.shape) + max_memory;
   return sizes;
 }

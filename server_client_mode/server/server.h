@@ -39,7 +39,9 @@ struct ServerOptions {
   FeatureTiers features = {};     // where workers read rows of features from; each dataset has a row cache
   PeerOptions partitions = {};    // where this machine has some partitions of the datasets only
   std::int64_t peer_threads = 2;  // that answer machines which have other partitions
-  /// One line for each event, without a line end; called by the server's thread. Must not throw.
+  /// One line for each event, without a line end; called by a thread of its own, so that it may wait. Must
+  /// not throw. A call that has not come back a second after the server's end is left behind with that
+  /// thread.
   std::function<void(const std::string& line)> log = nullptr;
 
   /// Throws kInvalid naming the option.

@@ -47,9 +47,10 @@ struct ServerContext {
   PeerAnswers& peers;
   wire::Offer offer = {};
   bool draining = false;
-  std::int64_t clients = 0;    // that are logged in
-  std::int64_t machines = 0;   // beside the clients: connections of machines that ask about partitions
-  std::int64_t customers = 0;  // of the clients, who has opened a job, now or before
+  // Connections that are logged in, each of them one of these.
+  std::int64_t clients = 0;    // have opened a job, now or before, or are about to
+  std::int64_t machines = 0;   // ask about partitions
+  std::int64_t onlookers = 0;  // neither of these so far
   ServerTotals totals = {};
   std::function<std::shared_ptr<const wire::Bytes>()> status = nullptr;           // JSON
   std::map<const ServedDataset*, std::shared_ptr<const wire::Bytes>> metas = {};  // that were asked for
@@ -57,7 +58,7 @@ struct ServerContext {
   std::vector<std::uint64_t> to_relieve = {};
 
   /// Whether nobody can log in any more.
-  bool full() const { return clients >= options.max_clients + kMaxOnlookers; }
+  bool full() const { return clients + onlookers >= options.max_clients + kMaxOnlookers; }
 };
 
 /// Runs `work` there and waits for its end; throws what it throws.

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 // Connections that have not logged in, beside the clients: so many at a time, the rest is closed at once.
 constexpr std::size_t kStrangers = 1'024;
-constexpr std::chrono::milliseconds kStatusKept = 200ms;  // however often clients ask for it
+constexpr std::chrono::milliseconds kStatusKept = 200ms;  // however often it is asked for
+constexpr std::chrono::microseconds kTurn = 200us;        // of connections, before blocks have theirs
 constexpr std::int64_t kMetricsConnections = 16;
 
 }  // namespace
@@ -44,7 +45,10 @@ void Serving::turn() {
     loop_.run_one_for(1s);
     pool_.stop_listening();
   }
-  loop_.poll();
+  // However much comes in, what is made meanwhile does not wait for its end, and neither does who says stop.
+  const Clock::time_point end = Clock::now() + kTurn;
+  while (loop_.poll_one() > 0 && Clock::now() < end) {
+  }
 }
 
 void Serving::start_coroutines() {
@@ -161,7 +165,9 @@ asio::awaitable<void> Serving::accept_metrics() {
 void Serving::take(wire::Socket socket) {
   ++context_.totals.connections;
   const std::string peer = wire::peer_of(socket);
-  if (sessions_.size() >= static_cast<std::size_t>(context_.clients + context_.machines) + kStrangers) {
+  const auto known = static_cast<std::size_t>(context_.clients + context_.onlookers + context_.machines);
+  Strangers::Place stranger = strangers_.let_in(wire::network_of(socket));
+  if (!stranger || sessions_.size() >= known + kStrangers) {
     ++context_.totals.refused_connections;
     return;
   }
@@ -170,7 +176,7 @@ void Serving::take(wire::Socket socket) {
       wire::ConnectionOptions{
           .side = wire::Side::kServer, .peer = "client " + peer, .frame_deadline = options_.send_deadline});
   const std::uint64_t id = ++last_session_;
-  auto session = std::make_shared<Session>(context_, id, std::move(connection), peer);
+  auto session = std::make_shared<Session>(context_, id, std::move(connection), peer, std::move(stranger));
   sessions_[id] = session;
   asio::co_spawn(loop_, context_.full() ? turn_away(std::move(session)) : serve(std::move(session)),
                  asio::detached);
@@ -260,6 +266,15 @@ std::shared_ptr<const wire::Bytes> Serving::recent_status() {
     status_made_ = now;
   }
   return status_;
+}
+
+const std::string& Serving::recent_metrics() {
+  const Clock::time_point now = Clock::now();
+  if (metrics_.empty() || now - metrics_made_ > kStatusKept) {
+    metrics_ = metrics_text(status());
+    metrics_made_ = now;
+  }
+  return metrics_;
 }
 
 ServerStatus Serving::status() const {

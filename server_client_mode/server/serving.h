@@ -20,6 +20,7 @@
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/server_status.h"
 #include "server_client_mode/server/session.h"
+#include "server_client_mode/server/strangers.h"
 #include "server_client_mode/wire/listen.h"
 
 namespace hopfeed {
@@ -77,6 +78,7 @@ class Serving {
   void end_all();
   ServerStatus status() const;
   std::shared_ptr<const wire::Bytes> recent_status();
+  const std::string& recent_metrics();
 
   const ServerOptions options_;
   EventLog log_;
@@ -100,13 +102,15 @@ class Serving {
   boost::asio::posix::stream_descriptor doorbell_;
   MetricsPages pages_;
 
+  Strangers strangers_;
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
   std::uint64_t last_session_ = 0;
   std::atomic<bool> stopping_{false};
   std::uint64_t pauses_ = 0;  // of the listener, that were told
   bool ending_ = false;
   std::shared_ptr<const wire::Bytes> status_;  // for clients
-  Clock::time_point status_made_;
+  std::string metrics_;                        // for Prometheus
+  Clock::time_point status_made_, metrics_made_;
 
   std::mutex drained_mutex_;
   std::condition_variable drained_changed_;

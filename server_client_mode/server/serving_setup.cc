@@ -131,7 +131,7 @@ Serving::Serving(const ServerOptions& options)
   context_.offer = make_offer();
   context_.status = [this] { return recent_status(); };
   if (options_.metrics) metrics_listener_.emplace(loop_.get_executor(), *options_.metrics);
-  pages_ = {.metrics = [this] { return metrics_text(status()); },
+  pages_ = {.metrics = [this] { return recent_metrics(); },
             .ready = [this] { return !context_.draining && !pool_.failure() && !ending_; }};
 }
 

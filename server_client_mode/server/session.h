@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "server_client_mode/server/server_context.h"
+#include "server_client_mode/server/strangers.h"
 #include "server_client_mode/wire/connection.h"
 
 namespace hopfeed {
@@ -22,9 +23,9 @@ namespace hopfeed {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Clock = std::chrono::steady_clock;
-  /// `peer`: its address, for people. `server` must outlive it.
+  /// `peer`: its address, for people; `stranger`: its place until it has logged in. `server` must outlive it.
   Session(ServerContext& server, std::uint64_t id, std::unique_ptr<wire::Connection> connection,
-          std::string peer);
+          std::string peer, Strangers::Place stranger);
 
   /// Serves the client until the connection ends, which frees all that it had. Never throws.
   wire::asio::awaitable<void> run();
@@ -46,9 +47,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void close() { connection_->close(); }
 
   std::uint64_t id() const { return id_; }
-  bool logged_in() const { return logged_in_; }
-  /// Whether nothing that it asked for is outstanding, and all that was sent has left.
-  bool settled() const { return requests_.empty() && connection_->queued() == 0; }
+  bool logged_in() const { return role_ != Role::kStranger; }
+  /// Whether nothing that it asked for is outstanding, and the answers have left; whatever else it goes on to
+  /// ask is nobody's concern while the server drains.
+  bool settled() const {
+    return requests_.empty() && (connection_->closed() || connection_->bytes_out() >= owed_until_);
+  }
   struct Status {
     std::uint64_t id = 0;
     std::string name, peer;
@@ -81,13 +85,14 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   wire::asio::awaitable<void> log_in();
-  wire::asio::awaitable<void> handle(const wire::FrameHeader& header);
-  wire::asio::awaitable<void> answer(const wire::FrameHeader& header);
+  /// Whether it brings a batch about: asks for one that will be made, grants its memory, asks as a peer.
+  wire::asio::awaitable<bool> handle(const wire::FrameHeader& header);
+  wire::asio::awaitable<bool> answer(const wire::FrameHeader& header);
   // Questions. What they throw is the answer, but for a frame that cannot be read (not `understood`).
   wire::asio::awaitable<void> answer_question(const wire::FrameHeader& header, const wire::Bytes& payload,
                                               bool& understood);
   wire::asio::awaitable<void> work_beside(wire::asio::any_io_executor where, std::function<void()> work);
-  wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open);
+  wire::asio::awaitable<void> open_job(std::uint64_t question, const wire::Open& open, std::string content);
   wire::asio::awaitable<void> take_seeds(const wire::FrameHeader& header);
   wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
@@ -96,12 +101,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void answer_peer(std::uint64_t question, wire::Bytes payload);
   wire::asio::awaitable<void> wait_for_answers();
   bool asks_too_much() const;
-  void count_as_customer();
+  class Opening;
+  enum class Role { kStranger, kOnlooker, kClient, kMachine };
+  void become(Role role);
+  std::int64_t& count_of(Role role);
   void close_job(std::uint32_t number);
   // Batches.
-  void ask(std::uint64_t number, const wire::BatchAsked& asked);
+  bool ask(std::uint64_t number, const wire::BatchAsked& asked);
   void check(const wire::BatchAsked& asked, const OpenJob& job) const;
-  void grant(std::uint64_t number, std::uint64_t bytes);
+  bool grant(std::uint64_t number, std::uint64_t bytes);
   void cancel(std::uint64_t number);
   void send_block(std::uint64_t number, Request& request);
   void sent(std::uint64_t number, bool whole);
@@ -110,6 +118,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void park(Request& request);
   void fail(std::uint64_t number, const Error& error);
   void drop(std::uint64_t number);
+  void note_owed();
   void leave();
 
   ServerContext& server_;
@@ -118,13 +127,15 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string peer_;
   const Clock::time_point start_ = Clock::now();
   std::string name_;
-  bool logged_in_ = false, has_opened_ = false;
+  Role role_ = Role::kStranger;
+  Strangers::Place stranger_;              // until it has logged in
   std::map<std::uint32_t, OpenJob> jobs_;  // by the client's number
   std::unordered_map<std::uint64_t, Request> requests_;
   std::int64_t batches_ = 0, waits_ = 0;
-  const ServedDataset* asked_of_ = nullptr;              // the dataset of its questions about partitions
-  std::int64_t answering_ = 0;                           // of these, under way
-  std::uint64_t asked_bytes_ = 0;                        // of their bytes
+  std::uint64_t owed_until_ = 0;             // of what it is sent, in bytes: what it has a right to
+  const ServedDataset* asked_of_ = nullptr;  // the dataset of its questions about partitions
+  std::int64_t answering_ = 0;               // of these, under way
+  std::uint64_t asked_bytes_ = 0;            // of their bytes
   std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.
   std::deque<std::uint64_t> in_turn_;

@@ -12,14 +12,17 @@ namespace hopfeed {
 
 using wire::FrameType;
 
-void Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
+bool Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
   if (const auto known = requests_.find(number); known != requests_.end()) {
     const BatchRequest& batch = known->second.batch;
     if (batch.epoch == asked.epoch && batch.first == asked.first && batch.count == asked.count)
-      return;  // the same frame came twice
+      return false;  // the same frame came twice
     throw Error(ErrorCode::kInvalid, fmt::format("request {} is outstanding already", number));
   }
-  if (server_.draining) return drop(number);
+  if (server_.draining) {
+    drop(number);
+    return false;
+  }
   const auto open = jobs_.find(asked.job);
   try {
     require_valid(std::ssize(requests_) < kMaxOutstanding,
@@ -29,7 +32,8 @@ void Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
     check(asked, open->second);
     if (const std::optional<Error> refused = server_.jobs.why_refused(open->second.job)) throw *refused;
   } catch (const Error& error) {
-    return fail(number, error);
+    fail(number, error);
+    return false;
   }
   Request& request = requests_[number];
   request.granted = asked.granted;
@@ -40,6 +44,7 @@ void Session::ask(std::uint64_t number, const wire::BatchAsked& asked) {
                    .held = asked.held};
   server_.pool.ask(id_, number, request.batch);
   if (waits_ > 0) server_.to_relieve.push_back(id_);
+  return true;
 }
 
 void Session::check(const wire::BatchAsked& asked, const OpenJob& job) const {
@@ -61,7 +66,10 @@ void Session::deliver(const SamplingPool::Block& block) {
     return;
   }
   Request& request = found->second;
-  if (block.error) return fail(block.request, *block.error);
+  if (block.error) {
+    fail(block.request, *block.error);
+    return note_owed();
+  }
   request.block = block;
   if (block.bytes.size() <= request.granted) return send_block(block.request, request);
   request.state = Request::State::kWaits;
@@ -73,9 +81,9 @@ void Session::deliver(const SamplingPool::Block& block) {
   connection_->send(FrameType::kSize, block.request, wire::to_bytes(request.size_told));
 }
 
-void Session::grant(std::uint64_t number, std::uint64_t bytes) {
+bool Session::grant(std::uint64_t number, std::uint64_t bytes) {
   const auto found = requests_.find(number);
-  if (found == requests_.end()) return;
+  if (found == requests_.end()) return false;
   Request& request = found->second;
   request.granted = std::max(request.granted, bytes);
   if (request.state == Request::State::kParked && request.granted >= request.size_told) {
@@ -84,7 +92,10 @@ void Session::grant(std::uint64_t number, std::uint64_t bytes) {
   } else if (request.state == Request::State::kWaits && request.granted >= request.block->bytes.size()) {
     --waits_;
     send_block(number, request);
+  } else {
+    return false;
   }
+  return true;
 }
 
 void Session::cancel(std::uint64_t number) {
@@ -94,6 +105,7 @@ void Session::cancel(std::uint64_t number) {
   if (found->second.state == Request::State::kAsked) server_.pool.withdraw(id_, number);
   requests_.erase(found);
   drop(number);
+  note_owed();
 }
 
 void Session::send_block(std::uint64_t number, Request& request) {
@@ -122,6 +134,9 @@ void Session::sent(std::uint64_t number, bool whole) {
   }
   requests_.erase(found);
 }
+
+/// What is queued by now answers requests that were taken on.
+void Session::note_owed() { owed_until_ = connection_->bytes_out() + connection_->queued(); }
 
 /// Of a request that waits for its GRANT.
 void Session::free_block(Request& request) {
@@ -161,6 +176,7 @@ void Session::fail_job(std::uint32_t job, const Error& cause) {
     requests_.erase(number);
     fail(number, cause);
   }
+  note_owed();
 }
 
 void Session::fail(std::uint64_t number, const Error& error) {

@@ -125,6 +125,7 @@ asio::awaitable<void> Connection::shake_hands() { return impl_->shake_hands(); }
 asio::awaitable<FrameHeader> Connection::read_header(std::chrono::milliseconds idle) {
   return impl_->header(idle);
 }
+asio::awaitable<void> Connection::give_way() { return impl_->give_way(); }
 asio::awaitable<void> Connection::read(std::span<std::byte> to) { return impl_->all(to); }
 asio::awaitable<void> Connection::read_block(std::span<std::byte> to, bool checksums) {
   return impl_->block(to, checksums);

@@ -68,6 +68,9 @@ class Connection {
   /// The next frame's header, checked for this side and phase; waits `idle` at most for its first byte (zero:
   /// for ever). Where that passes kTimeout is thrown, and the connection stays: it may be called again.
   asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle);
+  /// The others of this thread have their turn before it goes on. read_header(), read() and read_block() see
+  /// to that by themselves where much comes in; this is for who was answered, and may ask again at once.
+  asio::awaitable<void> give_way();
   /// Exactly that many bytes of the payload.
   asio::awaitable<void> read(std::span<std::byte> to);
   /// The rest of a small payload (max_payload of its type holds).

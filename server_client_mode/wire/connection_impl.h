@@ -23,6 +23,10 @@ namespace hopfeed::wire {
 
 using Clock = std::chrono::steady_clock;
 
+/// How long the reader of a connection goes on while there is something to read. A block that another one
+/// sends meanwhile takes several times as long for each of its pieces.
+inline constexpr std::chrono::microseconds kTurn{50};
+
 /// For those who speak no hopfeed (`first`: what they said): `text` as one line, for HTTP as an answer.
 Bytes polite_line(std::span<const std::byte> first, const std::string& text);
 
@@ -63,6 +67,9 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   asio::awaitable<FrameHeader> header(std::chrono::milliseconds idle);
   asio::awaitable<void> block(std::span<std::byte> to, bool checksums);
   asio::awaitable<void> shake_hands();
+  /// Whether it has read for so long that the others of this thread have to have their turn first.
+  bool had_its_turn() const { return Clock::now() - turn_began > kTurn; }
+  asio::awaitable<void> give_way();
   asio::awaitable<void> readable(Clock::time_point deadline, const char* late);
   Clock::time_point frame_end();
 
@@ -86,7 +93,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   Error why_closed{ErrorCode::kPeerDied, ""};
 
   ReadAhead ahead;
-  std::size_t read_without_pause = 0;
+  Clock::time_point turn_began = Clock::now();  // of the reader
   std::array<std::byte, kFrameHeaderBytes> header_bytes{};
   std::size_t header_size = 0;                   // of those that came of the header so far
   bool straight = false;                         // nothing is to be read ahead

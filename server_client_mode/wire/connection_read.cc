@@ -14,7 +14,7 @@
 namespace hopfeed::wire {
 namespace {
 
-constexpr std::size_t kReadWithoutPause = 1 << 20;    // then the others of this thread have their turn
+constexpr std::size_t kReadAtOnce = 1 << 20;          // of a block
 constexpr std::size_t kSummedWhenRead = 512 << 10;    // of a block, while it is in the second cache
 constexpr std::size_t kFirstOfPayload = 1 << 20;      // memory for a payload before any of it has come
 constexpr std::uint64_t kSlowestPerSecond = 1 << 20;  // bytes of a large frame
@@ -53,6 +53,13 @@ void ReadAhead::give_back_if_empty() {
 
 // ---- waiting
 
+asio::awaitable<void> Connection::Impl::give_way() {
+  const auto self = shared_from_this();
+  co_await asio::post(socket.get_executor(), asio::use_awaitable);
+  turn_began = Clock::now();
+  require_open();
+}
+
 asio::awaitable<void> Connection::Impl::readable(Clock::time_point deadline, const char* late) {
   const auto self = shared_from_this();
   require_open();
@@ -62,7 +69,7 @@ asio::awaitable<void> Connection::Impl::readable(Clock::time_point deadline, con
   ahead.give_back_if_empty();
   boost::system::error_code ignored;  // of a wait that was ended, by the clock, close() or the writer's
   co_await socket.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
-  read_without_pause = 0;
+  turn_began = Clock::now();
   read_deadline = kNever;
   require_open();
   if (read_late) {
@@ -77,11 +84,7 @@ asio::awaitable<std::size_t> Connection::Impl::some(std::span<std::byte> to, Clo
   if (const std::size_t taken = ahead.take(to); taken > 0) co_return taken;
   while (true) {
     require_open();
-    if (read_without_pause > kReadWithoutPause) {
-      read_without_pause = 0;
-      co_await asio::post(socket.get_executor(), asio::use_awaitable);
-      require_open();
-    }
+    if (had_its_turn()) co_await give_way();
     std::optional<Error> failure;
     std::size_t got = 0;
     try {
@@ -96,7 +99,6 @@ asio::awaitable<std::size_t> Connection::Impl::some(std::span<std::byte> to, Clo
     }
     if (got > 0) {
       bytes_in += got;
-      read_without_pause += got;
       const std::size_t asked = std::min(got, to.size());
       ahead.filled(got - asked);
       co_return asked;
@@ -132,6 +134,8 @@ asio::awaitable<FrameHeader> Connection::Impl::header(std::chrono::milliseconds 
   const auto self = shared_from_this();
   frame_began.reset();
   frame_bytes = 0;
+  // Frames that were read ahead come without a look at the socket.
+  if (ahead.size() > 0 && had_its_turn()) co_await give_way();
   header_bytes.fill(std::byte{});
   header_size = ahead.take(header_bytes);
   while (header_size < kFrameHeaderBytes) {
@@ -188,7 +192,7 @@ asio::awaitable<void> Connection::Impl::block(std::span<std::byte> to, bool chec
   const auto self = shared_from_this();
   std::uint32_t crc = 0;
   while (!to.empty()) {
-    const auto chunk = to.first(std::min(to.size(), checksums ? kSummedWhenRead : kReadWithoutPause));
+    const auto chunk = to.first(std::min(to.size(), checksums ? kSummedWhenRead : kReadAtOnce));
     straight = chunk.size() < to.size();  // what follows is the block's, and no frame to read ahead
     co_await all(chunk);
     if (checksums) crc = crc32c(crc, chunk);

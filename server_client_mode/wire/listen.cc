@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -14,6 +15,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
@@ -156,15 +158,36 @@ asio::awaitable<asio::generic::stream_protocol::socket> Listener::accept() {
   }
 }
 
-std::string peer_of(asio::generic::stream_protocol::socket& socket) {
+namespace {
+
+/// Nothing for a socket file.
+std::optional<asio::ip::tcp::endpoint> number_of(asio::generic::stream_protocol::socket& socket) {
   error_code error;
   const auto endpoint = socket.remote_endpoint(error);
   const int family = endpoint.protocol().family();
-  if (error || (family != AF_INET && family != AF_INET6)) return "a local process";
+  if (error || (family != AF_INET && family != AF_INET6)) return {};
   asio::ip::tcp::endpoint number;
   number.resize(endpoint.size());
   std::memcpy(number.data(), endpoint.data(), endpoint.size());
-  return Address{.host = number.address().to_string(), .port = number.port(), .path = {}}.to_text();
+  return number;
+}
+
+}  // namespace
+
+std::string peer_of(asio::generic::stream_protocol::socket& socket) {
+  const auto number = number_of(socket);
+  if (!number) return "a local process";
+  return Address{.host = number->address().to_string(), .port = number->port(), .path = {}}.to_text();
+}
+
+std::string network_of(asio::generic::stream_protocol::socket& socket) {
+  const auto number = number_of(socket);
+  if (!number) return "";
+  if (number->address().is_v4()) return number->address().to_string();
+  const asio::ip::address_v6 address = number->address().to_v6();
+  // One that listens for both sees IPv4 as ::ffff:a.b.c.d.
+  if (address.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, address).to_string();
+  return asio::ip::network_v6(address, 64).canonical().to_string();
 }
 
 }  // namespace hopfeed::wire

@@ -48,4 +48,8 @@ class Listener {
 /// The number of whom a socket is connected to, for messages: "10.0.0.2:51234", "a local process".
 std::string peer_of(boost::asio::generic::stream_protocol::socket& socket);
 
+/// From where it comes, for counting: its IPv4 address, or the /64 of its IPv6 address; "" for a local
+/// process.
+std::string network_of(boost::asio::generic::stream_protocol::socket& socket);
+
 }  // namespace hopfeed::wire

@@ -69,6 +69,25 @@ TEST_P(ConnectionOver, SmallFramesArriveInOrder) {
   }(*pair.server));
 }
 
+TEST_P(ConnectionOver, WhoSendsWithoutAPause_LeavesTheOthersTheirTurn) {
+  const WirePair pair = open();
+  constexpr std::uint64_t kFrames = 20'000;
+  for (std::uint64_t i = 0; i < kFrames; ++i) pair.client->send(FrameType::kPing, i);
+  loop.io.poll();  // what the socket takes is there
+  std::uint64_t read = 0, longest = 0;
+  const auto others =
+      loop.start([](const std::uint64_t& read, std::uint64_t& longest) -> asio::awaitable<void> {
+        for (std::uint64_t before = read; read < kFrames; before = read) {
+          co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+          longest = std::max(longest, read - before);
+        }
+      }(read, longest));
+  loop.now([](Connection& server, std::uint64_t& read) -> asio::awaitable<void> {
+    for (; read < kFrames; ++read) co_await read_frame(server);
+  }(*pair.server, read));
+  EXPECT_LT(longest, 2'000u) << "frames in one turn, which are read ahead in far larger numbers";
+}
+
 TEST_P(ConnectionOver, BlocksOfAllSizesArriveWhole) {
   const WirePair pair = open();
   const std::vector<std::size_t> sizes{1,         23,      16 << 10, (16 << 10) + 1, 300'000, 5'000'001,

@@ -80,10 +80,20 @@ class Simulation {
   double now_ = 0;
 };
 
+/// What batches of this job take is known from here on.
+void tell_cost(FairPlan& plan, std::uint32_t job, double seconds = 0.001, std::size_t bytes = 1) {
+  constexpr std::uint64_t kClient = 1'000;
+  plan.join(kClient);
+  plan.push(kClient, 0, {.job = job});
+  plan.made({.sequence = plan.next()->sequence, .seconds = seconds, .bytes = bytes});
+  plan.leave(kClient);
+}
+
 FairPlanOptions two_workers() { return {.workers = 2, .slots = 64, .bytes = 64 * kMiB}; }
 
 TEST(FairPlan, RequestsOfOneClient_ComeByTheirNumbersWhateverTheOrderTheyCameIn) {
   FairPlan plan(two_workers());
+  tell_cost(plan, 0);
   plan.join(1);
   for (std::uint64_t request : {30, 10, 20})
     plan.push(1, request, {.first = static_cast<std::int64_t>(request)});
@@ -98,17 +108,19 @@ TEST(FairPlan, RequestsOfOneClient_ComeByTheirNumbersWhateverTheOrderTheyCameIn)
 
 TEST(FairPlan, Sequences_Rise) {
   FairPlan plan(two_workers());
+  tell_cost(plan, 0);
   plan.join(1);
   plan.join(2);
   for (std::uint64_t request = 0; request < 3; ++request) {
     plan.push(1, request, {});
     plan.push(2, request, {});
   }
-  for (std::uint64_t sequence = 0; sequence < 6; ++sequence) EXPECT_EQ(plan.next()->sequence, sequence);
+  for (std::uint64_t sequence = 1; sequence < 7; ++sequence) EXPECT_EQ(plan.next()->sequence, sequence);
 }
 
 TEST(FairPlan, WhatIsPlannedAheadOfTheWorkers_IsBounded) {
   FairPlan plan({.workers = 2, .slots = 64, .bytes = 64 * kMiB});
+  tell_cost(plan, 0, 0.005);
   plan.join(1);
   for (std::uint64_t request = 0; request < 50; ++request) plan.push(1, request, {});
   int planned = 0;
@@ -118,10 +130,42 @@ TEST(FairPlan, WhatIsPlannedAheadOfTheWorkers_IsBounded) {
     last = batch->sequence;
   }
   EXPECT_EQ(planned, 6);
-  ASSERT_TRUE(plan.made({.sequence = last, .seconds = 1, .bytes = 1}));
+  ASSERT_TRUE(plan.made({.sequence = last, .seconds = 0.005, .bytes = 1}));
   plan.freed(1, 1);
   EXPECT_TRUE(plan.next());
   EXPECT_FALSE(plan.next());
+}
+
+TEST(FairPlan, BatchesThatTakeLong_ArePlannedWhereAWorkerIsFree_SoThatASmallOneWaitsForOneAlone) {
+  FairPlan plan(two_workers());
+  tell_cost(plan, 1, 1.0, kMiB);
+  tell_cost(plan, 2, 0.001, 1);
+  plan.join(1);
+  plan.join(2);
+  for (std::uint64_t request = 0; request < 8; ++request) plan.push(1, request, {.job = 1});
+  const auto first = plan.next(), second = plan.next();
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(plan.next()) << "it would be made before whatever comes meanwhile";
+  plan.push(2, 0, {.job = 2});
+  ASSERT_TRUE(plan.made({.sequence = first->sequence, .seconds = 1, .bytes = kMiB}));
+  EXPECT_EQ(plan.next()->job, 2U);
+}
+
+TEST(FairPlan, BatchesOfUnknownCost_WaitForTheFirstOfTheirJob) {
+  FairPlan plan(two_workers());
+  for (std::uint64_t client : {1, 2}) {
+    plan.join(client);
+    for (std::uint64_t request = 0; request < 4; ++request) plan.push(client, request, {.job = 7});
+  }
+  const auto first = plan.next();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(plan.next());
+  plan.join(3);
+  plan.push(3, 0, {.job = 8});
+  EXPECT_EQ(plan.next()->job, 8U);
+  ASSERT_TRUE(plan.made({.sequence = first->sequence, .seconds = 0.001, .bytes = 1}));
+  EXPECT_EQ(plan.next()->job, 7U);
+  EXPECT_EQ(plan.next()->job, 7U);
 }
 
 TEST(FairPlan, SmallBatches_ArePlannedFurtherAhead) {
@@ -222,6 +266,7 @@ TEST(FairPlan, ClientThatReconnects_OwesWhatItOwed) {
   FairPlan plan(two_workers());
   plan.join(1, "one");
   plan.join(2, "two");
+  tell_cost(plan, 2);
   plan.push(1, 0, {.job = 1});
   ASSERT_TRUE(plan.made({.sequence = plan.next()->sequence, .seconds = 10, .bytes = 0}));
   plan.leave(1);

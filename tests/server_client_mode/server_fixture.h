@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/maker/batch_source.h"
@@ -20,7 +21,11 @@ class LogLines {
     const std::lock_guard lock(mutex_);
     lines_.push_back(line);
   }
-  /// Whether a line has this in it.
+  /// Waits for a line that has this in it; the watchdog bounds it.
+  void wait_for(const std::string& part) const {
+    while (!has(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  /// Whether a line has this in it, by now.
   bool has(const std::string& part) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(lines_,

@@ -93,7 +93,7 @@ TEST_F(ServerPool, JobWhoseBatchesKillWorkers_IsRefusedWithTheCauseAndOthersGoOn
   RawClient again(server.address());
   const std::string refused = error_of([&] { open(again, 1, kills); });
   EXPECT_NE(refused.find("died of its batches"), std::string::npos) << refused;
-  EXPECT_TRUE(log_->has("event=job_refused"));
+  log_->wait_for("event=job_refused");
 }
 
 TEST_F(ServerPool, JobThatTakesLongToOpen_IsOpenedAndHoldsUpNoOther) {
@@ -104,7 +104,7 @@ TEST_F(ServerPool, JobThatTakesLongToOpen_IsOpenedAndHoldsUpNoOther) {
   const wire::Open open_slowly{.job = 1, .spec = deadly(slow.offer(), spec(), "slow"), .batch_size = 16};
   slow.send(FrameType::kOpen, 1, wire::to_bytes(open_slowly));
   slow.send(FrameType::kPing, 2);
-  while (!log_->has("event=connected")) std::this_thread::sleep_for(1ms);
+  log_->wait_for("event=connected");
   EXPECT_EQ(open(other).num_seeds, kSeeds);
   EXPECT_FALSE(log_->has("sampler=deadly")) << "the other one was opened after it";
   EXPECT_EQ(slow.next().type(), FrameType::kOpened);  // no sign of life of it was seen for over 10 s

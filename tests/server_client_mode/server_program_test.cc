@@ -8,6 +8,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -224,8 +226,12 @@ TEST_F(ServerProgram, SecondSignalOfOneWish_IsNotLostForGood) {
 }
 
 TEST_F(ServerProgram, Strangers_FillNoLog) {
+  std::mutex mutex;
   std::vector<std::string> lines;
-  const EventLog log([&lines](const std::string& line) { lines.push_back(line); });
+  const EventLog log([&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+  });
   const std::int64_t strangers = 500;
   for (std::int64_t i = 0; i < strangers; ++i)
     log.add("login_failed", {{"client", ""}, {"peer", "10.0.0.1:4000"}});
@@ -233,6 +239,7 @@ TEST_F(ServerProgram, Strangers_FillNoLog) {
   while (told + left_out < strangers) {  // the watchdog bounds it
     std::this_thread::sleep_for(10ms);
     log.add("other");
+    const std::lock_guard lock(mutex);
     for (const std::string& line : std::exchange(lines, {})) {
       const std::size_t at = line.find("event=left_out lines=");
       if (at != std::string::npos) left_out += std::stoll(line.substr(at + 21));

@@ -1,0 +1,47 @@
+// Clients that a server would rather not have: one that sends one kind of frame without a pause, and, to tell
+// what it costs beside what it takes away, as much work elsewhere.
+#pragma once
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server_client_mode/wire/address.h"
+#include "server_client_mode/wire/messages.h"
+
+namespace hopfeed::bench {
+
+struct FloodKind {
+  std::string name;  // of its key in the report
+  wire::FrameType type{};
+  wire::Bytes payload = {};
+};
+/// Of the frames that cost a client nothing: pings, cancels, jobs to close, questions for the status; and
+/// jobs of half a megabyte that no server opens, for the dataset of this fingerprint.
+std::vector<FloodKind> flood_kinds(const std::string& fingerprint);
+
+/// Sends one kind and reads what it is answered, from a thread of its own, until it is destroyed.
+class Flood {
+ public:
+  Flood(const wire::Address& address, const FloodKind& kind);
+  ~Flood();
+  double frames() const { return static_cast<double>(frames_); }  // that have left
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> frames_{0};
+  std::thread thread_;
+};
+
+/// Threads that use so many cores, as far as there are any, until it is destroyed.
+class Burner {
+ public:
+  explicit Burner(double cores);
+  ~Burner();
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hopfeed::bench
