@@ -9,7 +9,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hopfeed)
-set(libraries core gpu cache channel peers worker_parts worker_mode wire client server partition_tool)
+set(libraries core gpu cache channel peers worker_parts worker_mode wire client server import partition_tool)
 set(programs hopfeed-worker hopfeed-server hopfeed-sample hopfeed-top hopfeed-partition)
 set(header_folders core cache channel peers worker_mode server_client_mode partition_tool)
 if(HOPFEED_TORCH)

@@ -20,6 +20,24 @@ namespace {
 constexpr std::int64_t kBlockBytes = 8 << 20;
 constexpr std::int64_t kBlockEdges = 1 << 20;
 
+/// Of the large files that a dataset has in any case.
+std::uint64_t least_bytes(const DatasetMeta& meta) {
+  std::int64_t bytes = 0;
+  const auto row_bytes = [](const std::vector<AttrMeta>& attrs) {
+    std::int64_t sum = 0;
+    for (const AttrMeta& attr : attrs) sum += attr.stride_bytes;
+    return sum;
+  };
+  for (const NodeTypeMeta& node : meta.node_types)
+    bytes +=
+        node.count * (row_bytes(node.attrs) + static_cast<std::int64_t>(element_bytes(node.new_id_type)));
+  for (const EdgeTypeMeta& edge : meta.edge_types)
+    bytes +=
+        edge.count * (row_bytes(edge.attrs) + static_cast<std::int64_t>(element_bytes(edge.index_type)) +
+                      (edge.has_edge_ids ? static_cast<std::int64_t>(element_bytes(edge.edge_id_type)) : 0));
+  return static_cast<std::uint64_t>(bytes);
+}
+
 /// One build: what its steps share.
 class Builder {
  public:
@@ -36,6 +54,7 @@ class Builder {
   DatasetBuildResult run() {
     check_edge_arrays(graph_);
     describe();
+    writer_.require_room(least_bytes(meta()));
     for (int t = 0; t < static_cast<int>(graph_.nodes.size()); ++t) {
       write_node_files(t);
       for (int a = 0; a < static_cast<int>(graph_.nodes[t].attrs.size()); ++a) write_attr(t, a);

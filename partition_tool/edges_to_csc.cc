@@ -41,16 +41,16 @@ std::vector<std::int64_t> count_rows(std::span<const Dst> destination, std::int6
   return indptr;
 }
 
-/// rows[k] = value(e) for the edges e of each row in the order of e.
-template <class Dst, class Out, class Value>
+/// Calls put(k, e) for the edges e of each row in the order of e; k is the edge's place.
+template <class Dst, class Put>
 void scatter(std::span<const Dst> destination, const std::vector<std::int64_t>& indptr, int threads,
-             std::vector<Out>& rows, const Value& value) {
+             const Put& put) {
   parallel_ranges(threads, std::ssize(indptr) - 1, [&](int, std::int64_t begin, std::int64_t end) {
     std::vector<std::int64_t> next(indptr.begin() + begin, indptr.begin() + end);
     const auto width = static_cast<std::uint64_t>(end - begin);
     for (std::int64_t e = 0; e < std::ssize(destination); ++e) {
       const auto row = static_cast<std::uint64_t>(destination[e] - begin);
-      if (row < width) rows[next[row]++] = static_cast<Out>(value(e));
+      if (row < width) put(next[row]++, e);
     }
   });
 }
@@ -70,7 +70,7 @@ Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, const EdgeEnds
                        options.origin, "--no-edge-ids saves some, else use a machine with more");
   const auto report = [&](std::int64_t passes) {
     progress({"Sorting edges by destination", "edges", static_cast<std::uint64_t>(passes * num_edges),
-              static_cast<std::uint64_t>(4 * num_edges)});
+              static_cast<std::uint64_t>(3 * num_edges)});
   };
   std::visit([&](auto ids) { check_ids(ids, ends.sources, "source", options); }, source);
   std::visit([&](auto ids) { check_ids(ids, ends.destinations, "destination", options); }, destination);
@@ -82,22 +82,29 @@ Csc edges_to_csc(const IdSpan& source, const IdSpan& destination, const EdgeEnds
   csc.indptr =
       std::visit([&](auto ids) { return count_rows(ids, ends.destinations, options.threads); }, destination);
   report(2);
-  std::visit(
-      [&](auto from, auto to, auto& rows) {
-        scatter(to, csc.indptr, options.threads, rows, [&](std::int64_t e) { return from[e]; });
-      },
-      source, destination, csc.indices);
-  report(3);
-  if (options.keep_edge_ids) {
+  const auto source_of = [](auto from, auto& rows) {
+    return [from, &rows](std::int64_t at, std::int64_t e) {
+      rows[at] = static_cast<std::decay_t<decltype(rows[0])>>(from[e]);
+    };
+  };
+  if (!options.keep_edge_ids) {
+    std::visit([&](auto from, auto to,
+                   auto& rows) { scatter(to, csc.indptr, options.threads, source_of(from, rows)); },
+               source, destination, csc.indices);
+  } else {
     csc.edge_id_kind = EdgeIds::kStored;
     csc.edge_ids = make_id_array(num_edges, num_edges);
     std::visit(
-        [&](auto to, auto& rows) {
-          scatter(to, csc.indptr, options.threads, rows, [](std::int64_t e) { return e; });
+        [&](auto from, auto to, auto& rows, auto& ids) {
+          scatter(to, csc.indptr, options.threads,
+                  [put = source_of(from, rows), &ids](std::int64_t at, std::int64_t e) {
+                    put(at, e);
+                    ids[at] = static_cast<std::decay_t<decltype(ids[0])>>(e);
+                  });
         },
-        destination, csc.edge_ids);
+        source, destination, csc.indices, csc.edge_ids);
   }
-  report(4);
+  report(3);
   return csc;
 }
 

@@ -30,7 +30,7 @@ OpenNodes open_nodes(const NumpyNodes& files) {
   OpenNodes open{.count = files.count, .features = {}, .labels = {}, .attrs = {}};
   if (!files.features.empty()) open.features = open_rows(files.features, open.count);
   if (!files.labels.empty()) open.labels = open_rows(files.labels, open.count);
-  for (const NamedFile& file : files.attrs) open.attrs.push_back(open_rows(file.path, open.count));
+  for (const NamedArray& array : files.attrs) open.attrs.push_back(open_rows(array.source, open.count));
   return open;
 }
 
@@ -38,8 +38,8 @@ RawNodes read_nodes(const NumpyNodes& files, const OpenNodes& open) {
   RawNodes nodes{.name = files.name, .count = open.count, .attrs = {}, .splits = {}};
   if (open.features) nodes.attrs.push_back(feature_attr(open.features));
   if (open.labels) set_labels(nodes, read_labels(*open.labels, open.count));
-  for (const auto& [name, path] : files.splits) {
-    if (!path.empty()) nodes.splits[name] = read_split(path, open.count);
+  for (const auto& [name, split] : files.splits) {
+    if (!split.empty()) nodes.splits[name] = read_split(split, open.count);
   }
   check_attr_names({"x", "y"}, files.attrs, "node attribute");
   for (std::size_t i = 0; i < open.attrs.size(); ++i)
@@ -105,8 +105,8 @@ class Importer {
                    .times = files.times,
                    .rev_of = files.rev_of};
     check_attr_names({}, files.attrs, "edge attribute");
-    for (const NamedFile& file : files.attrs)
-      edges.attrs.push_back(edge_attr(file, id_count(indices_[type].source)));
+    for (const NamedArray& array : files.attrs)
+      edges.attrs.push_back(edge_attr(array, id_count(indices_[type].source)));
     return edges;
   }
 
@@ -118,7 +118,7 @@ class Importer {
         {.sources = graph.nodes[edges.src_type].count, .destinations = graph.nodes[edges.dst_type].count},
         {.keep_edge_ids = options_.keep_edge_ids || !edges.attrs.empty(),
          .threads = options_.threads,
-         .origin = files_.edges[type].index.string()},
+         .origin = files_.edges[type].index.name()},
         progress);
     if (!options_.keep_edge_ids && !edges.attrs.empty()) csc.edge_id_kind = EdgeIds::kHeld;
     return csc;
@@ -134,7 +134,7 @@ NumpyGraph files_of_one_type(const NumpyImportOptions& options) {
           .nodes = {{.count = options.num_nodes,
                      .features = options.features,
                      .labels = options.labels,
-                     .splits = options.splits,
+                     .splits = {options.splits.begin(), options.splits.end()},
                      .attrs = options.node_attrs}},
           .edges = {{.index = options.edge_index,
                      .attrs = options.edge_attrs,
@@ -160,7 +160,11 @@ RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progres
     throw Error(ErrorCode::kInvalid, "give --edge-index, or --hetero for a graph of several types");
   const NumpyGraph files =
       options.hetero.empty() ? files_of_one_type(options) : read_numpy_description(options.hetero);
-  return Importer(files, options).run(progress);
+  return import_numpy(files, options, progress);
+}
+
+RawGraph import_numpy(const NumpyGraph& graph, const NumpyImportOptions& options, const Progress& progress) {
+  return Importer(graph, options).run(progress);
 }
 
 }  // namespace hopfeed

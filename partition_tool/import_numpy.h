@@ -12,21 +12,21 @@
 
 namespace hopfeed {
 
-/// Files of one node type; an empty path: none (numpy_arrays.h has their forms).
+/// Arrays of one node type; empty: none (numpy_arrays.h has their forms).
 struct NumpyNodes {
   std::string name = "node";
   std::int64_t count =
       0;  // 0: as many rows as features, labels or attrs have, else the largest id in the edges + 1
-  std::filesystem::path features, labels;  // attributes "x" and "y"
-  std::map<std::string, std::filesystem::path> splits;
-  std::vector<NamedFile> attrs;
+  ArraySource features, labels;  // attributes "x" and "y"
+  std::map<std::string, ArraySource> splits;
+  std::vector<NamedArray> attrs;
 };
 
-/// Files of one edge type.
+/// Arrays of one edge type.
 struct NumpyEdges {
   std::string src = "node", rel = "to", dst = "node";
-  std::filesystem::path index;
-  std::vector<NamedFile> attrs;      // the first dimension is E, in the order of `index`
+  ArraySource index;
+  std::vector<NamedArray> attrs;     // the first dimension is E, in the order of `index`
   std::vector<std::string> weights;  // of attrs: one number each that edges can be drawn by
   std::vector<std::string>
       times;  // of attrs, or else of the source nodes' attrs: one int64 each that rows shall be ordered by
@@ -44,7 +44,7 @@ struct NumpyImportOptions {
   std::filesystem::path edge_index;
   std::filesystem::path features, labels;
   std::map<std::string, std::filesystem::path> splits;
-  std::vector<NamedFile> node_attrs, edge_attrs;
+  std::vector<NamedArray> node_attrs, edge_attrs;
   std::vector<std::string> weights, times;
   std::int64_t num_nodes = 0;
   std::filesystem::path hetero;  // a description of a graph of several types
@@ -55,5 +55,8 @@ struct NumpyImportOptions {
 /// Attributes stay mapped and are read while the dataset is written. Throws kInvalid, kCorrupt, kNotFound or
 /// kUnsupported naming the file.
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress);
+/// The same of a description that was read; of the options `hetero` (its name in errors), keep_edge_ids and
+/// threads count.
+RawGraph import_numpy(const NumpyGraph& graph, const NumpyImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

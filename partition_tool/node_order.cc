@@ -92,6 +92,25 @@ std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::i
   return order_nodes_by(graph, partition_of, partitions, vip, progress);
 }
 
+std::vector<NodeOrder> order_nodes_by_degree(const RawGraph& graph, const Progress& progress) {
+  const auto degree = [&](std::span<const std::int64_t>,
+                          const std::function<void(std::int64_t, std::int64_t)>& told) {
+    std::vector<double> leaving(graph.num_nodes());
+    std::int64_t done = 0;
+    for (const RawEdges& type : graph.edges) {
+      double* first = leaving.data() + graph.first_node(type.src_type);
+      std::visit(
+          [&](const auto& sources) {
+            for (const auto u : sources) ++first[u];
+          },
+          type.csc.indices);
+      told(done += type.csc.num_edges(), graph.num_edges());
+    }
+    return leaving;
+  };
+  return order_nodes_by(graph, {}, 1, degree, progress);
+}
+
 std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                       int partitions, const HotnessOf& hotness_of, const Progress& progress) {
   const int num_types = static_cast<int>(graph.nodes.size());

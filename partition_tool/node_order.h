@@ -35,6 +35,10 @@ inline constexpr std::int64_t kRemoteRowsPerOwn = 4;
 std::vector<NodeOrder> order_nodes(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                    int partitions, const HotnessOptions& options, const Progress& progress);
 
+/// By how many edges leave a node, in one partition: for a dataset that is read once or twice and whose order
+/// may not cost much.
+std::vector<NodeOrder> order_nodes_by_degree(const RawGraph& graph, const Progress& progress);
+
 /// How hot every node is [N] for some training nodes (empty: all nodes are), both numbered through all types
 /// by imported id. Tells how far it is.
 using HotnessOf = std::function<std::vector<double>(

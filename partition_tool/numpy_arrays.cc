@@ -29,19 +29,19 @@ void require_ids(const GivenArray& array) {
 
 /// What attributes of nodes and edges have in common; `rows` is how many there must be, `owners` of what.
 template <class Attr>
-Attr kept_attr(const NamedFile& file, const GivenArray& array, std::int64_t rows, const char* owners) {
+Attr kept_attr(const NamedArray& given, const GivenArray& array, std::int64_t rows, const char* owners) {
   const std::vector<std::int64_t>& shape = array.shape();
   if (shape.empty() || shape[0] != rows)
-    refuse(file.path,
+    refuse(given.source.path,
            fmt::format("it has {} rows, but there are {} {}", shape.empty() ? 0 : shape[0], rows, owners));
   Attr attr;
-  attr.name = file.name;
-  attr.origin = file.path.string();
+  attr.name = given.name;
+  attr.origin = given.source.name();
   attr.type = array.type();
   attr.shape.assign(shape.begin() + 1, shape.end());
   const AttrMeta meta{.name = attr.name, .type = attr.type, .shape = attr.shape};
   if (meta.row_bytes() < 1 || meta.row_bytes() > kMaxRowBytes / 2)
-    refuse(file.path,
+    refuse(given.source.path,
            fmt::format("its rows have {} bytes (1 to {} can be stored)", meta.row_bytes(), kMaxRowBytes / 2));
   return attr;
 }
@@ -131,9 +131,10 @@ void show_edges(EdgeIndex& edges) {
 
 }  // namespace
 
-EdgeIndex open_edge_index(const fs::path& path) {
+EdgeIndex open_edge_index(const ArraySource& source) {
+  const fs::path& path = source.path;
   EdgeIndex edges;
-  edges.array = std::make_shared<const GivenArray>(path);
+  edges.array = std::make_shared<const GivenArray>(source);
   const std::vector<std::int64_t>& shape = edges.array->shape();
   if (shape.size() != 2 || (shape[0] != 2 && shape[1] != 2))
     refuse(path,
@@ -166,8 +167,9 @@ std::int64_t largest_id(const IdSpan& ids) {
       ids);
 }
 
-std::shared_ptr<const GivenArray> open_rows(const fs::path& path, std::int64_t& rows) {
-  auto array = std::make_shared<const GivenArray>(path);
+std::shared_ptr<const GivenArray> open_rows(const ArraySource& source, std::int64_t& rows) {
+  const fs::path& path = source.path;
+  auto array = std::make_shared<const GivenArray>(source);
   const std::int64_t found = array->shape().empty() ? 0 : array->shape()[0];
   if (found == 0) refuse(path, "it has no rows; give one per node");
   if (rows == 0) rows = found;
@@ -209,18 +211,18 @@ RawAttr feature_attr(const std::shared_ptr<const GivenArray>& array) {
   return attr;
 }
 
-RawAttr node_attr(const NamedFile& file, const std::shared_ptr<const GivenArray>& array,
+RawAttr node_attr(const NamedArray& given, const std::shared_ptr<const GivenArray>& array,
                   std::int64_t num_nodes) {
-  RawAttr attr = kept_attr<RawAttr>(file, *array, num_nodes, "nodes");
+  RawAttr attr = kept_attr<RawAttr>(given, *array, num_nodes, "nodes");
   attr.read_row = [array, width = array->count() / num_nodes](std::int64_t node, std::span<std::byte> row) {
     array->read(node * width, row);
   };
   return attr;
 }
 
-RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges) {
-  const auto array = std::make_shared<const GivenArray>(file.path);
-  RawEdgeAttr attr = kept_attr<RawEdgeAttr>(file, *array, num_edges, "edges");
+RawEdgeAttr edge_attr(const NamedArray& given, std::int64_t num_edges) {
+  const auto array = std::make_shared<const GivenArray>(given.source);
+  RawEdgeAttr attr = kept_attr<RawEdgeAttr>(given, *array, num_edges, "edges");
   attr.read_rows = [array, width = array->count() / std::max<std::int64_t>(1, num_edges)](
                        std::int64_t, std::span<const std::int64_t> edge_ids, std::span<std::byte> rows) {
     if (edge_ids.empty()) return;
@@ -231,17 +233,18 @@ RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges) {
   return attr;
 }
 
-void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what) {
-  for (const NamedFile& file : files) {
-    check_name(file.name, what);
-    require_valid(!is_batch_field(file.name),
+void check_attr_names(std::vector<std::string> taken, const std::vector<NamedArray>& given,
+                      const char* what) {
+  for (const NamedArray& array : given) {
+    check_name(array.name, what);
+    require_valid(!is_batch_field(array.name),
                   fmt::format("{} '{}' has the name of a field that batches have of their own; rename it",
-                              what, file.name));
-    if (std::ranges::find(taken, file.name) != taken.end() || file.name == "hotness" ||
-        file.name == "original_ids")
+                              what, array.name));
+    if (std::ranges::find(taken, array.name) != taken.end() || array.name == "hotness" ||
+        array.name == "original_ids")
       throw Error(ErrorCode::kInvalid,
-                  fmt::format("{} '{}' has a name that is taken; choose another", what, file.name));
-    taken.push_back(file.name);
+                  fmt::format("{} '{}' has a name that is taken; choose another", what, array.name));
+    taken.push_back(array.name);
   }
 }
 
@@ -254,8 +257,9 @@ std::vector<std::int64_t> read_labels(const GivenArray& array, std::int64_t num_
          "its element type is " + array.descr() + "; labels must be integers, float32 or float64");
 }
 
-std::vector<std::int64_t> read_split(const fs::path& path, std::int64_t num_nodes) {
-  const GivenArray array(path);
+std::vector<std::int64_t> read_split(const ArraySource& source, std::int64_t num_nodes) {
+  const fs::path& path = source.path;
+  const GivenArray array(source);
   if (array.shape().size() != 1) refuse(path, "a split must have one dimension");
   std::vector<std::int64_t> ids;
   if (array.type() == ElementType::kBool) {

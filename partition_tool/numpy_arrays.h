@@ -1,6 +1,6 @@
 // NumPy arrays as what importers make of them: edges, attributes, labels, splits, in any of the forms that
-// core/dataset/given_array.h reads. Everything throws kInvalid naming the file for an array of another shape
-// or element type, kNotFound or kCorrupt where it cannot be read.
+// core/dataset/given_array.h reads. Everything throws kInvalid naming the array (its file) for an array of
+// another shape or element type, kNotFound or kCorrupt where it cannot be read.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,42 +13,42 @@
 
 namespace hopfeed {
 
-struct NamedFile {
+struct NamedArray {
   std::string name;
-  std::filesystem::path path;
+  ArraySource source;
 };
 
 /// [2, E] integers: row 0 source, row 1 destination; or [E, 2], where it cannot be that.
 struct EdgeIndex {
   std::shared_ptr<const GivenArray> array;
-  IdArray held_sources, held_destinations;  // copies, where the file does not have int32 or int64 in two rows
-  IdSpan source, destination;               // of these, or of the file
-  std::string note;  // how it was read, where that is not as the file says; empty: nothing to tell
+  IdArray held_sources, held_destinations;  // copies, where the array is not int32 or int64 in two rows
+  IdSpan source, destination;               // of these, or of the array
+  std::string note;  // how it was read, where that is not as the array says; empty: nothing to tell
 };
 /// Throws kNoSpace where there is no memory for copies.
-EdgeIndex open_edge_index(const std::filesystem::path& path);
+EdgeIndex open_edge_index(const ArraySource& source);
 
 /// -1 where there are none.
 std::int64_t largest_id(const IdSpan& ids);
 
 /// An array with at least one row, and with `rows` rows where that is above 0; else sets it.
-std::shared_ptr<const GivenArray> open_rows(const std::filesystem::path& path, std::int64_t& rows);
+std::shared_ptr<const GivenArray> open_rows(const ArraySource& source, std::int64_t& rows);
 
 /// "x": [N, F] float16 or float32, kept, or float64, rounded to float32. Rows stay mapped and are read when
 /// they are written.
 RawAttr feature_attr(const std::shared_ptr<const GivenArray>& array);
 /// Any element type, kept as it is but for uint16 (int32) and uint64 (int64); the first dimension is the
 /// node.
-RawAttr node_attr(const NamedFile& file, const std::shared_ptr<const GivenArray>& array,
+RawAttr node_attr(const NamedArray& given, const std::shared_ptr<const GivenArray>& array,
                   std::int64_t num_nodes);
-RawEdgeAttr edge_attr(const NamedFile& file, std::int64_t num_edges);
+RawEdgeAttr edge_attr(const NamedArray& given, std::int64_t num_edges);
 /// Throws kInvalid where a name is none that a file can have, is that of a batch's field
 /// (core/batch/field_names.h), is among `taken`, or comes twice.
-void check_attr_names(std::vector<std::string> taken, const std::vector<NamedFile>& files, const char* what);
+void check_attr_names(std::vector<std::string> taken, const std::vector<NamedArray>& given, const char* what);
 
 /// [N] or [N, 1] integers, or floats with integral values; negative or NaN: unlabelled, -1.
 std::vector<std::int64_t> read_labels(const GivenArray& array, std::int64_t num_nodes);
 /// [S] integers, node ids, or a mask [N] of bool.
-std::vector<std::int64_t> read_split(const std::filesystem::path& path, std::int64_t num_nodes);
+std::vector<std::int64_t> read_split(const ArraySource& source, std::int64_t num_nodes);
 
 }  // namespace hopfeed

@@ -20,11 +20,17 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxDescriptionBytes = 16 << 20;
 
+/// A description: what it is called in complaints, and where its arrays lie.
+struct Source {
+  const fs::path& path;
+  const FindArray& find;
+};
+
 /// One object of the description; what it says is checked, and complaints name the file and the object.
 class Fields {
  public:
-  Fields(const json& object, const fs::path& path, std::string where)
-      : object_(object), path_(path), where_(std::move(where)) {
+  Fields(const json& object, const Source& source, std::string where)
+      : object_(object), source_(source), path_(source.path), where_(std::move(where)) {
     if (!object_.is_object()) fail("is no object {...}");
   }
 
@@ -51,7 +57,9 @@ class Fields {
     return value;
   }
   std::string optional_text(const char* key) const { return object_.contains(key) ? text(key) : ""; }
-  fs::path file(const char* key) const { return object_.contains(key) ? beside(text(key)) : fs::path(); }
+  ArraySource array(const char* key) const {
+    return object_.contains(key) ? found(text(key)) : ArraySource();
+  }
   std::int64_t count(const char* key) const {
     if (!object_.contains(key)) return 0;
     const json& value = object_[key];
@@ -62,16 +70,16 @@ class Fields {
     return value.get<std::int64_t>();
   }
   /// {"name": "file.npy", ...}
-  std::vector<NamedFile> files(const char* key) const {
-    std::vector<NamedFile> files;
-    if (!object_.contains(key)) return files;
+  std::vector<NamedArray> arrays(const char* key) const {
+    std::vector<NamedArray> arrays;
+    if (!object_.contains(key)) return arrays;
     if (!object_[key].is_object()) fail(fmt::format("has '{}' that is no object of names and files", key));
     for (const auto& [name, value] : object_[key].items()) {
       check(name, key);
       if (!value.is_string()) fail(fmt::format("has no file name for '{}' in '{}'", name, key));
-      files.push_back({.name = name, .path = beside(value.get<std::string>())});
+      arrays.push_back({.name = name, .source = found(value.get<std::string>())});
     }
-    return files;
+    return arrays;
   }
   std::vector<std::string> texts(const char* key) const {
     std::vector<std::string> texts;
@@ -96,11 +104,12 @@ class Fields {
       fail("has an error: " + std::string(error.what()));
     }
   }
-  fs::path beside(const std::string& file) const {
-    if (file.empty()) fail("names a file of no name");
-    return path_.parent_path() / file;
+  ArraySource found(const std::string& name) const {
+    if (name.empty()) fail("names a file of no name");
+    return source_.find(name);
   }
   const json& object_;
+  const Source& source_;
   const fs::path& path_;
   const std::string where_;
 };
@@ -109,11 +118,11 @@ NumpyNodes read_nodes(const Fields& in) {
   in.allow({"name", "count", "features", "labels", "splits", "attrs"});
   NumpyNodes nodes{.name = in.name("name"),
                    .count = in.count("count"),
-                   .features = in.file("features"),
-                   .labels = in.file("labels"),
+                   .features = in.array("features"),
+                   .labels = in.array("labels"),
                    .splits = {},
-                   .attrs = in.files("attrs")};
-  for (const NamedFile& split : in.files("splits")) nodes.splits[split.name] = split.path;
+                   .attrs = in.arrays("attrs")};
+  for (const NamedArray& split : in.arrays("splits")) nodes.splits[split.name] = split.source;
   return nodes;
 }
 
@@ -122,8 +131,8 @@ NumpyEdges read_edges(const Fields& in, const std::vector<NumpyNodes>& nodes) {
   NumpyEdges edges{.src = in.name("src"),
                    .rel = in.name("rel"),
                    .dst = in.name("dst"),
-                   .index = in.file("index"),
-                   .attrs = in.files("attrs"),
+                   .index = in.array("index"),
+                   .attrs = in.arrays("attrs"),
                    .weights = in.texts("weights"),
                    .times = in.texts("times"),
                    .rev_of = in.optional_text("rev_of")};
@@ -162,14 +171,20 @@ std::string find_reversed(const Fields& in, const std::vector<NumpyEdges>& all, 
 }  // namespace
 
 NumpyGraph read_numpy_description(const fs::path& path) {
-  const std::string text = read_text_file(path, kMaxDescriptionBytes);
+  return parse_numpy_description(
+      read_text_file(path, kMaxDescriptionBytes), path,
+      [folder = path.parent_path()](const std::string& name) { return ArraySource(folder / name); });
+}
+
+NumpyGraph parse_numpy_description(const std::string& text, const fs::path& path, const FindArray& find) {
   const json document = parse_json(text);
   if (document.is_discarded())
     throw Error(ErrorCode::kInvalid, path.string() + " is no valid JSON: " + json_complaint(text));
   if (const std::string key = repeated_key(text); !key.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{}: '{}' is given twice in one place; say it once", path.string(), key));
-  const Fields in(document, path, "the description");
+  const Source source{.path = path, .find = find};
+  const Fields in(document, source, "the description");
   in.allow({"name", "nodes", "edges"});
   NumpyGraph graph;
   graph.name = document.contains("name") ? in.text("name") : path.stem().string();
@@ -177,14 +192,14 @@ NumpyGraph read_numpy_description(const fs::path& path) {
     return fmt::format("{} type {}", what, number);
   };
   for (const json& item : in.list("nodes")) {
-    const Fields fields(item, path, describe("node", graph.nodes.size()));
+    const Fields fields(item, source, describe("node", graph.nodes.size()));
     NumpyNodes nodes = read_nodes(fields);
     if (std::ranges::find(graph.nodes, nodes.name, &NumpyNodes::name) != graph.nodes.end())
       fields.fail(fmt::format("is named '{}', as another is", nodes.name));
     graph.nodes.push_back(std::move(nodes));
   }
   for (const json& item : in.list("edges")) {
-    const Fields fields(item, path, describe("edge", graph.edges.size()));
+    const Fields fields(item, source, describe("edge", graph.edges.size()));
     NumpyEdges edges = read_edges(fields, graph.nodes);
     const bool twice = std::ranges::any_of(graph.edges, [&](const NumpyEdges& other) {
       return other.src == edges.src && other.rel == edges.rel && other.dst == edges.dst;
@@ -196,7 +211,8 @@ NumpyGraph read_numpy_description(const fs::path& path) {
   for (std::size_t e = 0; e < graph.edges.size(); ++e) {
     std::string& of = graph.edges[e].rev_of;
     if (!of.empty())
-      of = find_reversed(Fields(in.list("edges")[e], path, describe("edge", e)), graph.edges, graph.edges[e]);
+      of = find_reversed(Fields(in.list("edges")[e], source, describe("edge", e)), graph.edges,
+                         graph.edges[e]);
   }
   for (const auto& [what, count] : {std::pair{"node", graph.nodes.size()}, {"edge", graph.edges.size()}}) {
     if (count < 1 || count > static_cast<std::size_t>(kMaxTypes))

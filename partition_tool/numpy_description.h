@@ -12,6 +12,8 @@
 // takes seeds of where it is told no other. Only the names, "src", "rel", "dst" and "index" are required.
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <string>
 
 #include "partition_tool/import_numpy.h"
 
@@ -19,5 +21,12 @@ namespace hopfeed {
 
 /// Checks all but the arrays. Throws kNotFound, or kInvalid naming the file, the type and the field.
 NumpyGraph read_numpy_description(const std::filesystem::path& path);
+
+/// The array that a description names.
+using FindArray = std::function<ArraySource(const std::string& name)>;
+
+/// The same of a description's text; `path` stands for it in errors.
+NumpyGraph parse_numpy_description(const std::string& text, const std::filesystem::path& path,
+                                   const FindArray& find);
 
 }  // namespace hopfeed

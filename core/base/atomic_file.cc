@@ -35,8 +35,8 @@ int open_unnamed(const fs::path& folder) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path, std::string prefix)
-    : path_(std::move(path)), beside_(temporary_beside(path_)), prefix_(std::move(prefix)) {
+AtomicFile::AtomicFile(fs::path path, std::string prefix, Sync sync)
+    : path_(std::move(path)), beside_(temporary_beside(path_)), prefix_(std::move(prefix)), sync_(sync) {
   std::error_code ignored;
   if (descriptor_behind(path_) || (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored)))
     throw Error(ErrorCode::kInvalid, prefix_ + path_.string() + " is no regular file; name a file to write");
@@ -63,7 +63,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(fd_.get()) != 0) fail(errno);
+  if (sync_ == Sync::kYes && ::fsync(fd_.get()) != 0) fail(errno);
   if (!named_) {
     const std::string held = "/proc/self/fd/" + std::to_string(fd_.get());
     sweep_abandoned(path_);
@@ -72,7 +72,7 @@ void AtomicFile::commit() {
   }
   if (std::rename(beside_.c_str(), path_.c_str()) != 0) fail(errno);
   named_ = false;
-  sync_folder(folder_of(path_));
+  if (sync_ == Sync::kYes) sync_folder(folder_of(path_));
 }
 
 std::optional<int> descriptor_behind(const fs::path& link) {

@@ -15,12 +15,15 @@
 
 namespace hopfeed {
 
+/// Whether what is written is to outlast a power failure.
+enum class Sync { kYes, kNo };
+
 class AtomicFile {
  public:
   /// Each error begins with `prefix` ("--json: ") and names `path`. Throws kInvalid where `path` is there and
   /// no regular file, or stands for a descriptor, kNotFound without its folder, kIo where that cannot be
   /// written.
-  explicit AtomicFile(std::filesystem::path path, std::string prefix = "");
+  explicit AtomicFile(std::filesystem::path path, std::string prefix = "", Sync sync = Sync::kYes);
   /// What was not committed is gone; an older file of that name stays as it was.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -29,7 +32,8 @@ class AtomicFile {
   /// Appends. Throws kNoSpace or kIo.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Afterwards the file is there, also after a power failure. Once, and nothing is written behind it.
+  /// Afterwards the file is there, also after a power failure (Sync::kYes). Once, and nothing is written
+  /// behind it.
   void commit();
 
   /// The descriptor that holds the bytes.
@@ -39,6 +43,7 @@ class AtomicFile {
   [[noreturn]] void fail(int errno_value) const;
   const std::filesystem::path path_, beside_;
   const std::string prefix_;
+  const Sync sync_;
   OwnedFd fd_;
   bool named_ = false;  // there is a file called `beside_`, and it is ours
 };

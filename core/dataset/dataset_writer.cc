@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/atomic_file.h"
+#include "core/base/disk_room.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 #include "core/base/json_text.h"
@@ -81,13 +82,15 @@ DatasetWriter::~DatasetWriter() {
   if (!committed_) fs::remove_all(temporary_, ignored);
 }
 
+void DatasetWriter::require_room(std::uint64_t bytes) const { require_disk_room(temporary_, bytes, target_); }
+
 NpyWriter DatasetWriter::open(const std::string& relative, const std::string& descr,
                               const std::vector<std::int64_t>& shape) {
   const fs::path path = temporary_ / relative;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) throw_errno("cannot create " + path.parent_path().string(), error.value());
-  return NpyWriter(path, descr, shape);
+  return NpyWriter(path, descr, shape, options_.sync);
 }
 
 void DatasetWriter::close(const std::string& relative, NpyWriter writer) {
@@ -103,10 +106,11 @@ void DatasetWriter::commit(DatasetMeta meta) {
     throw Error(ErrorCode::kInvalid,
                 "meta.json would be larger than " + std::to_string(kMaxMetaBytes) + " bytes");
   parse_meta(text, (target_ / "meta.json").string());  // what we write, we can read
+  const bool synced = options_.sync == Sync::kYes;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(temporary_)) {
-    if (entry.is_directory()) sync_folder(entry.path());
+    if (synced && entry.is_directory()) sync_folder(entry.path());
   }
-  AtomicFile manifest(temporary_ / "meta.json");
+  AtomicFile manifest(temporary_ / "meta.json", "", options_.sync);
   FAILPOINT("dataset.write");
   manifest.write(text);
   manifest.commit();
@@ -120,7 +124,7 @@ void DatasetWriter::commit(DatasetMeta meta) {
   committed_ = true;
   parents_.keep();
   FAILPOINT("dataset.write");
-  sync_folder(target_.parent_path());
+  if (synced) sync_folder(target_.parent_path());
   // The old dataset, now under the temporary name, and who was still dying of SIGKILL when this writer began.
   sweep_abandoned(target_);
 }

@@ -30,10 +30,18 @@ void widen(const GivenArray& array, std::int64_t first, std::span<std::int64_t> 
   }
 }
 
+MappedFile file_of(const ArraySource& source) { return source.held ? MappedFile() : MappedFile(source.path); }
+
 }  // namespace
 
-GivenArray::GivenArray(const std::filesystem::path& path)
-    : file_(path), header_(parse_npy_header(file_.bytes(), path, NpyForms::kGiven)) {
+GivenArray::GivenArray(const ArraySource& source) : path_(source.path), file_(file_of(source)) {
+  if (source.held) {
+    header_ = given_npy_header(source.held->descr, source.held->shape, source.held->bytes.size(), path_);
+    bytes_ = source.held->bytes;
+  } else {
+    header_ = parse_npy_header(file_.bytes(), path_, NpyForms::kGiven);
+    bytes_ = file_.bytes().subspan(header_.data_offset);
+  }
   const std::string little = header_.descr.starts_with('>') ? "<" + header_.descr.substr(1) : header_.descr;
   swapped_ = little != header_.descr;
   const auto known = std::ranges::find(kNumbers, little, npy_descr);
@@ -47,7 +55,7 @@ GivenArray::GivenArray(const std::filesystem::path& path)
     type_ = *known;
   } else {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{}: structured elements; store plain numbers", path.string()));
+                fmt::format("{}: structured elements; store plain numbers", path_.string()));
   }
   // With one dimension that has more than one entry both orders are the same.
   fortran_ = header_.fortran_order && std::ranges::count_if(shape(), [](auto d) { return d > 1; }) > 1;

@@ -1,10 +1,11 @@
-// An array in a user's .npy file, in whichever form numpy.save left it: C or Fortran order, either byte
-// order, and with the unsigned types that datasets do not have (uint16 becomes int32, uint64 int64 where it
-// fits). It is converted while it is read; nothing of it lies in memory. The files of datasets are NpyArray
-// (npy.h), strict and mapped.
+// An array that a user gives: a .npy file in whichever form numpy.save left it (C or Fortran order, either
+// byte order), or one that lies in this process's memory; also with the unsigned types that datasets do not
+// have (uint16 becomes int32, uint64 int64 where it fits). It is converted while it is read, and no copy is
+// made. The files of datasets are NpyArray (npy.h), strict and mapped.
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,12 +16,34 @@
 
 namespace hopfeed {
 
+/// An array in memory, in C order. `bytes` stay as they are for as long as they are read.
+struct HeldArray {
+  std::string descr;  // as NumPy writes it: "<i8"
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// Where an array lies.
+struct ArraySource {
+  ArraySource() = default;
+  ArraySource(std::filesystem::path file) : path(std::move(file)) {}  // NOLINT: a file is a source
+  /// `name`: for messages.
+  ArraySource(std::string name, HeldArray array) : path(std::move(name)), held(std::move(array)) {}
+
+  bool empty() const { return path.empty(); }
+  std::string name() const { return path.string(); }
+
+  std::filesystem::path path;     // of the file; of an array in memory its name
+  std::optional<HeldArray> held;  // none: it is a file
+};
+
 class GivenArray {
  public:
   /// Throws what parse_npy_header throws, and kUnsupported for elements that are no numbers.
-  explicit GivenArray(const std::filesystem::path& path);
+  explicit GivenArray(const ArraySource& source);
 
-  const std::filesystem::path& path() const { return file_.path(); }
+  /// Of the file, or the name that the array in memory was given.
+  const std::filesystem::path& path() const { return path_; }
   const std::vector<std::int64_t>& shape() const { return header_.shape; }
   std::int64_t count() const { return header_.count(); }
   /// "[2, 5]": for messages.
@@ -55,14 +78,16 @@ class GivenArray {
 
  private:
   enum class Widening { kNone, kUint16, kUint64 };
-  std::span<const std::byte> bytes() const { return file_.bytes().subspan(header_.data_offset); }
+  std::span<const std::byte> bytes() const { return bytes_; }
   void require(ElementType type) const;
   /// Element `at` of the file, which is entry `entry` in C order.
   void convert(std::int64_t at, std::int64_t entry, std::byte* out) const;
   std::vector<std::int64_t> place_of(std::int64_t entry) const;
 
-  MappedFile file_;
+  std::filesystem::path path_;
+  MappedFile file_;  // none where the array lies in memory
   NpyHeader header_;
+  std::span<const std::byte> bytes_;  // of the elements
   ElementType type_ = ElementType::kUint8;
   Widening widening_ = Widening::kNone;
   bool swapped_ = false, fortran_ = false;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/disk_room.h"
 #include "core/base/failpoint.h"
 #include "core/base/limits.h"
 
@@ -140,6 +141,29 @@ std::string header_dictionary(const std::string& descr, const std::vector<std::i
   return text;
 }
 
+/// Sets the size of an element, and requires that there are as many bytes as type and shape ask for.
+void check_elements(NpyHeader& header, std::uint64_t have, const std::filesystem::path& path,
+                    NpyForms forms) {
+  const bool given = forms == NpyForms::kGiven;
+  header.item_bytes = given ? given_descr_bytes(header.descr) : descr_bytes(header.descr);
+  if (header.item_bytes == 0) {
+    throw Error(ErrorCode::kUnsupported,
+                path.string() + " holds elements of type '" + header.descr +
+                    (given ? "'; known are int8 to int64, uint8 to uint64, float16 to float64 and bool"
+                           : "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, "
+                             "little-endian"));
+  }
+  std::uint64_t bytes = header.item_bytes;
+  for (std::int64_t d : header.shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes))
+      corrupt(path, "its shape overflows");
+  }
+  if (bytes != have) {
+    corrupt(path, "shape and type ask for " + std::to_string(bytes) + " bytes of data, the file has " +
+                      std::to_string(have));
+  }
+}
+
 }  // namespace
 
 std::int64_t NpyHeader::count() const {
@@ -195,23 +219,16 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesyste
     }
   }
   if (!seen_descr || !seen_order || !seen_shape || !scan.at_end()) corrupt(path, "its header is incomplete");
-  header.item_bytes = given ? given_descr_bytes(header.descr) : descr_bytes(header.descr);
-  if (header.item_bytes == 0) {
-    throw Error(ErrorCode::kUnsupported,
-                path.string() + " holds elements of type '" + header.descr +
-                    (given ? "'; known are int8 to int64, uint8 to uint64, float16 to float64 and bool"
-                           : "'; known are int8 to int64, uint8, uint32, float16 to float64 and bool, "
-                             "little-endian"));
-  }
-  std::uint64_t bytes = header.item_bytes;
-  for (std::int64_t d : header.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes))
-      corrupt(path, "its shape overflows");
-  }
-  if (bytes != text.size() - header.data_offset) {
-    corrupt(path, "shape and type ask for " + std::to_string(bytes) + " bytes of data, the file has " +
-                      std::to_string(text.size() - header.data_offset));
-  }
+  check_elements(header, text.size() - header.data_offset, path, forms);
+  return header;
+}
+
+NpyHeader given_npy_header(const std::string& descr, const std::vector<std::int64_t>& shape,
+                           std::uint64_t bytes, const std::filesystem::path& name) {
+  NpyHeader header;
+  header.descr = descr;
+  header.shape = shape;
+  check_elements(header, bytes, name, NpyForms::kGiven);
   return header;
 }
 
@@ -231,8 +248,8 @@ std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& 
 }
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr,
-                     const std::vector<std::int64_t>& shape)
-    : path_(path) {
+                     const std::vector<std::int64_t>& shape, Sync sync)
+    : path_(path), sync_(sync) {
   const std::size_t item_bytes = descr_bytes(descr);
   if (item_bytes == 0)
     throw Error(ErrorCode::kInvalid, "no .npy element type '" + descr + "' for " + path.string());
@@ -250,6 +267,7 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, const std::string& descr
 
 NpyWriter::NpyWriter(NpyWriter&& other) noexcept
     : path_(std::move(other.path_)),
+      sync_(other.sync_),
       file_(std::exchange(other.file_, nullptr)),
       hash_(std::exchange(other.hash_, nullptr)),
       expected_(other.expected_),
@@ -260,9 +278,10 @@ NpyWriter::~NpyWriter() {
   if (hash_) XXH3_freeState(hash_);
 }
 
+void NpyWriter::fail(int errno_value) const { throw_write_errno(path_, errno_value, expected_); }
+
 void NpyWriter::write_bytes(std::span<const std::byte> bytes) {
-  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
-    throw_errno("cannot write " + path_.string(), errno);
+  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(errno);
   XXH3_64bits_update(hash_, bytes.data(), bytes.size());
   written_ += bytes.size();
 }
@@ -273,13 +292,12 @@ NpyWriter::Result NpyWriter::finish() {
                                          " bytes were written where the shape asks for " +
                                          std::to_string(expected_));
   }
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
-    throw_errno("cannot write " + path_.string(), errno);
-  if (FAILPOINT("dataset.write")) throw_errno("cannot write " + path_.string(), ENOSPC);
+  if (std::fflush(file_) != 0 || (sync_ == Sync::kYes && ::fsync(::fileno(file_)) != 0)) fail(errno);
+  if (FAILPOINT("dataset.write")) fail(ENOSPC);
   // Written pages lie in the page cache in small pieces; whoever maps the file reads it anew, on 2 MiB pages.
-  ::posix_fadvise(::fileno(file_), 0, 0, POSIX_FADV_DONTNEED);
+  if (sync_ == Sync::kYes) ::posix_fadvise(::fileno(file_), 0, 0, POSIX_FADV_DONTNEED);
   std::FILE* file = std::exchange(file_, nullptr);
-  if (std::fclose(file) != 0) throw_errno("cannot write " + path_.string(), errno);
+  if (std::fclose(file) != 0) fail(errno);
   return {.bytes = written_, .xxh3 = XXH3_64bits_digest(hash_)};
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/element_type.h"
 #include "core/base/error.h"
 #include "core/base/mapped_file.h"
@@ -38,6 +39,10 @@ enum class NpyForms { kOwn, kGiven };
 /// kCorrupt, kVersion or kUnsupported naming the file and the field.
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::filesystem::path& path,
                            NpyForms forms = NpyForms::kOwn);
+
+/// The header of an array in memory, which `name` stands for in errors; data_offset is 0. Throws as above.
+NpyHeader given_npy_header(const std::string& descr, const std::vector<std::int64_t>& shape,
+                           std::uint64_t bytes, const std::filesystem::path& name);
 
 /// A mapped .npy file. `as<T>()` checks the element type once and gives the elements.
 class NpyArray {
@@ -74,13 +79,13 @@ inline std::span<const RowRecord> NpyArray::as<RowRecord>() const {
 /// Everything before the elements of a version 1 file, a multiple of 64 bytes.
 std::string npy_head(const std::string& descr, const std::vector<std::int64_t>& shape);
 
-/// Writes one array front to back. `finish` flushes, fsyncs and checks that exactly the promised elements
-/// came; without it the file is incomplete and the destructor only closes it.
+/// Writes one array front to back. `finish` flushes, fsyncs (Sync::kYes) and checks that exactly the promised
+/// elements came; without it the file is incomplete and the destructor only closes it.
 class NpyWriter {
  public:
   /// `descr` as in NpyHeader. Throws kIo or kNoSpace naming the file.
   NpyWriter(const std::filesystem::path& path, const std::string& descr,
-            const std::vector<std::int64_t>& shape);
+            const std::vector<std::int64_t>& shape, Sync sync = Sync::kYes);
   ~NpyWriter();
   NpyWriter(NpyWriter&& other) noexcept;
   NpyWriter& operator=(NpyWriter&&) = delete;
@@ -101,7 +106,9 @@ class NpyWriter {
   Result finish();
 
  private:
+  [[noreturn]] void fail(int errno_value) const;
   std::filesystem::path path_;
+  Sync sync_;
   std::FILE* file_ = nullptr;
   XXH3_state_t* hash_ = nullptr;
   std::uint64_t expected_ = 0, written_ = 0;

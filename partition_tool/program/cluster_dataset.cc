@@ -60,7 +60,7 @@ void cluster_dataset(const ClusterOptions& options) {
                             options.clusters, nodes.count, nodes.name));
   std::vector<std::string> taken;
   for (const AttrMeta& attr : nodes.attrs) taken.push_back(attr.name);
-  check_attr_names(taken, {{.name = options.attr, .path = {}}}, "attribute");
+  check_attr_names(taken, {{.name = options.attr, .source = {}}}, "attribute");
   check_choice(options);
   const HotnessOptions hotness = input_hotness(options, input.meta());
   JsonReport json(options.json);

@@ -136,11 +136,11 @@ void add_ogb(CommandLine& import, Choices& choices) {
 }
 
 /// "NAME=FILE".
-NamedFile named_file(const std::string& text, const char* option) {
+NamedArray named_file(const std::string& text, const char* option) {
   const std::size_t at = text.find('=');
   if (at == 0 || at == std::string::npos || at + 1 == text.size())
     throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give NAME=FILE", option, text));
-  return {.name = text.substr(0, at), .path = text.substr(at + 1)};
+  return {.name = text.substr(0, at), .source = std::filesystem::path(text.substr(at + 1))};
 }
 
 void add_numpy_attrs(CommandLine& command, NumpyImportOptions& options) {

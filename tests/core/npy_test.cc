@@ -206,6 +206,28 @@ TEST_F(GivenArrays, InTheseForms_AreNoFilesOfADataset) {
   EXPECT_EQ(open_error(give("<i8", true, "(1, 1)", std::string(8, '\1'))), ErrorCode::kUnsupported);
 }
 
+TEST_F(GivenArrays, InMemory_AreReadWhereTheyLie) {
+  const std::vector<std::int32_t> items{1, 2, 3, 4, 5, 6};
+  const GivenArray array(
+      ArraySource("edges", {.descr = "<i4", .shape = {2, 3}, .bytes = std::as_bytes(std::span(items))}));
+  EXPECT_EQ(array.path(), "edges");
+  EXPECT_EQ(array.shape_text(), "[2, 3]");
+  EXPECT_EQ(array.stored<std::int32_t>().data(), items.data());
+  std::vector<std::int64_t> last(2);
+  array.read_integers(4, last);
+  EXPECT_EQ(last, (std::vector<std::int64_t>{5, 6}));
+}
+
+TEST_F(GivenArrays, InMemory_AreRefusedByTheirNames) {
+  const std::vector<std::int32_t> items{1, 2, 3};
+  const auto give_as = [&](const char* descr, std::vector<std::int64_t> shape) {
+    GivenArray(
+        ArraySource("edges", {.descr = descr, .shape = shape, .bytes = std::as_bytes(std::span(items))}));
+  };
+  expect_refused([&] { give_as("<i4", {4}); }, "edges", ErrorCode::kCorrupt);
+  expect_refused([&] { give_as("<c8", {1}); }, "edges holds elements of type '<c8'", ErrorCode::kUnsupported);
+}
+
 TEST_F(GivenArrays, OfNoNumbers_AreRefused) {
   for (const char* type : {"<U2", "|O", "<M8[s]", "<c8"})
     expect_refused([&] { GivenArray(give(type, false, "(1,)", std::string(8, '\1'))); },

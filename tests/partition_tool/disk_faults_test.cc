@@ -101,6 +101,7 @@ TEST_F(DiskFaults, FilesLimitedInSize_AreOneLineAndTheOldStays) {
     const ToolResult result = shell("bash -c 'ulimit -f " + std::to_string(blocks) + "; exec " + large + "'");
     if (result.exit_code == 0) break;
     expect_refused(result, std::to_string(blocks) + " KiB", "File too large");
+    EXPECT_NE(result.complaint().find("(ulimit -f)"), std::string::npos) << result.complaint();
     ++refused;
   }
   EXPECT_GT(refused, 5);
@@ -161,6 +162,8 @@ TEST_F(DiskFaults, SmallDisks_AreOneLineAndTheOldStays) {
     EXPECT_EQ(result.exit_code, 1) << kib << " KiB\n" << result.err;
     EXPECT_NE(result.complaint().find("No space left on device"), std::string::npos) << kib << " KiB\n"
                                                                                      << result.err;
+    for (const char* part : {"; it needs ", " are free; choose a folder on a larger disk"})
+      EXPECT_NE(result.complaint().find(part), std::string::npos) << kib << " KiB\n" << result.err;
     EXPECT_EQ(result.out, "d\nverified\n") << kib << " KiB";
     ++refused;
   }

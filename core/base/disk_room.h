@@ -1,0 +1,18 @@
+// What a disk has room for, and errors of writing that say so: the file or folder, what it needs, what is
+// free.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+
+namespace hopfeed {
+
+/// Throws kNoSpace where the disk of `folder` has fewer free bytes than `target` needs. A file system that
+/// does not tell has room.
+void require_disk_room(const std::filesystem::path& folder, std::uint64_t needed,
+                       const std::filesystem::path& target);
+
+/// As throw_errno("cannot write ..."), with the bytes that `file` needs and those that there are, where that
+/// is what it failed for.
+[[noreturn]] void throw_write_errno(const std::filesystem::path& file, int errno_value, std::uint64_t needed);
+
+}  // namespace hopfeed
