@@ -22,6 +22,7 @@ from hopfeed.conversion import from_pyg
 from hopfeed.loader import Loader
 from hopfeed.to_pyg import to_pyg
 from hopfeed.tool import generate, import_numpy, inspect, partition, tune
+from hopfeed.version import __version__
 
 __all__ = [
     "Batch",
@@ -38,6 +39,7 @@ __all__ = [
     "PeerDiedError",
     "UnsupportedError",
     "VersionError",
+    "__version__",
     "from_pyg",
     "generate",
     "import_numpy",

@@ -1,36 +1,40 @@
-"""PyG's ``Data`` and ``HeteroData`` as a dataset folder, and the cache of such folders."""
+"""PyG's ``Data`` and ``HeteroData`` as a dataset folder."""
 
 from __future__ import annotations
 
-import fcntl
+import dataclasses
+import functools
 import hashlib
+import itertools
 import json
 import os
 import re
-import shutil
-import sys
-import tempfile
-import time
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hopfeed import _core
 from hopfeed.batch import EdgeType, NodeType
-from hopfeed.errors import DeadlineError, Error, InvalidError, UnsupportedError
-from hopfeed.tool import PathLike, import_numpy
+from hopfeed.dataset import Dataset
+from hopfeed.errors import Error, InputOutputError, InvalidError, NoSpaceError, UnsupportedError
+from hopfeed.folders import CachedFolder, TemporaryFolder, cached_folder
+from hopfeed.tool import PathLike, shown_progress
+from hopfeed.version import explain_missing
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data, HeteroData
 
-FORMAT = 1  # of what is converted; another makes every cached folder anew
+AddArray = Callable[[str, str, "Tensor"], str]  # (of what, attribute, values) -> the name that it has in the description
+
+FORMAT = 2  # of what is converted; another makes every cached folder anew
 _NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]{0,30}")
 _SPLITS = {"train_mask": "train", "val_mask": "valid", "test_mask": "test"}
+_ELSEWHERE = "; the graph is converted to a folder there, cache_dir= names another"
 # Names that batches have of their own; an attribute of such a name is read in Python.
 _TAKEN = {
     "n_id", "batch", "batch_size", "input_id", "seed_index", "seed_time", "num_sampled_nodes", "edge_index", "e_id",
@@ -51,6 +55,20 @@ class Plan:
     edge_attrs: dict[EdgeType | None, dict[str, Tensor]] = field(default_factory=dict)
     weights: set[str] = field(default_factory=set)
     times: set[str] = field(default_factory=set)
+    extra: set[str] = field(default_factory=set)  # attributes beside those of the graph
+
+    @property
+    def drawn_by(self) -> set[str]:
+        """Names of the attributes that draws go by."""
+        return self.weights | self.times | self.extra
+
+    def of_draws(self) -> Plan:
+        """The same without the attributes that batches alone carry."""
+        node_attrs, edge_attrs = (
+            {key: {name: value for name, value in attrs.items() if name in self.drawn_by} for key, attrs in by_type.items()}
+            for by_type in (self.node_attrs, self.edge_attrs)
+        )
+        return dataclasses.replace(self, node_attrs=node_attrs, edge_attrs=edge_attrs)
 
 
 def plan(
@@ -67,7 +85,10 @@ def plan(
     Raises:
         InvalidError: the graph has no edges, or weight or time cannot be what they are for.
     """
-    from torch_geometric.data import Data
+    try:
+        from torch_geometric.data import Data
+    except ModuleNotFoundError as error:
+        raise explain_missing(error, "hopfeed.from_pyg", "torch torch-geometric") from None
 
     planned = Plan(weights={weight} if weight else set(), times={time_attr} if time_attr else set())
     if isinstance(data, Data):
@@ -75,25 +96,32 @@ def plan(
     else:
         node_stores = {key: data[key] for key in data.node_types}
         edge_stores = {key: data[key] for key in data.edge_types}
-    for number, (key, store) in enumerate(node_stores.items()):
-        planned.node_names[key] = _safe_name("node" if key is None else key, f"nodes{number}")
+    names = _safe_names(["node" if key is None else key for key in node_stores], "nodes")
+    relations = _safe_names(["to" if key is None else key[1] for key in edge_stores], "edges")
+    for name, (key, store) in zip(names, node_stores.items()):
+        planned.node_names[key] = name
         count = store.num_nodes
         if count is None:
             raise InvalidError(f"data has no number of nodes for type {key!r}; set data[{key!r}].num_nodes")
         planned.counts[key] = int(count)
         planned.node_attrs[key] = {name: value for name, value in store.items() if _is_rows(store, name, value, "node")}
-    for number, (key, store) in enumerate(edge_stores.items()):
-        src, rel, dst = (None, "to", None) if key is None else key
-        planned.edge_names[key] = (planned.node_names[src], _safe_name(rel, f"edges{number}"), planned.node_names[dst])
+    for relation, (key, store) in zip(relations, edge_stores.items()):
+        src, _, dst = (None, "to", None) if key is None else key
+        for end in (src, dst):
+            if end not in planned.node_names:
+                raise InvalidError(f"data has edges of type {key} and no node type {end!r}; set data[{end!r}].x, or its num_nodes")
+        planned.edge_names[key] = (planned.node_names[src], relation, planned.node_names[dst])
         planned.edges[key] = _edge_index(key, store)
         planned.edge_attrs[key] = {name: value for name, value in store.items() if _is_rows(store, name, value, "edge")}
     for (key, name), value in (extra or {}).items():
         planned.node_attrs[key][name] = value
+        planned.extra.add(name)
     if not edge_stores:
         raise InvalidError("data has no edges; give it an edge_index")
     _check_ends(planned)
-    _prepare(planned, "weight_attr", weight, planned.edge_attrs, {})
-    _prepare(planned, "time_attr", time_attr, planned.edge_attrs, planned.node_attrs)
+    edges = _Attrs("edges", edge_stores, planned.edge_attrs)
+    _prepare("weight_attr", weight, edges)
+    _prepare("time_attr", time_attr, edges, _Attrs("nodes", node_stores, planned.node_attrs))
     return planned
 
 
@@ -118,215 +146,150 @@ def from_pyg(
         time: attribute of edges or nodes, int64, for temporal sampling.
         overwrite: replace a dataset that is there.
 
+        progress: show a bar; by default where stderr is a terminal or a notebook.
+
     Returns:
-        The report of ``hopfeed-partition import numpy``.
+        ``nodes`` and ``edges``: how many there are; ``fingerprint``: of the dataset.
+
+    Raises:
+        InvalidError: the folder exists, or the graph cannot be stored; the message says what and where.
     """
-    return _write(plan(data, weight=weight, time_attr=time), folder, overwrite=overwrite, progress=progress)
+    _write(plan(data, weight=weight, time_attr=time), folder, overwrite=overwrite, temporary=False, progress=progress)
+    made = Dataset(folder)
+    nodes, edges = map(made.num_nodes, made.node_types), map(made.num_edges, made.edge_types)
+    return {"nodes": sum(nodes), "edges": sum(edges), "fingerprint": made.fingerprint}
 
 
 class Converted:
-    """A dataset folder made of a graph, for as long as somebody samples from it."""
+    """A dataset folder made of a graph, for as long as somebody samples from it.
 
-    def __init__(self, folder: Path, planned: Plan, lock: int | None) -> None:
-        self.folder, self.plan = folder, planned
-        # Kept in the cache: its lock goes. Else it goes itself.
-        self._end = weakref.finalize(self, os.close, lock) if lock is not None else weakref.finalize(self, shutil.rmtree, folder, True)
+    Attributes:
+        folder: the dataset.
+        plan: what it holds.
+        fingerprint: of the graph, whether or not the folder holds its rows.
+    """
+
+    def __init__(self, folder: Path, planned: Plan, fingerprint: str, held: TemporaryFolder | CachedFolder) -> None:
+        self.folder, self.plan, self.fingerprint, self._held = folder, planned, fingerprint, held
 
 
-_converted: weakref.WeakValueDictionary[tuple[str, str], Converted] = weakref.WeakValueDictionary()
+_converted: weakref.WeakValueDictionary[tuple[str, str, bool], Converted] = weakref.WeakValueDictionary()
+os.register_at_fork(after_in_child=_converted.clear)  # they go with the process that made them
 
 
 def convert(
-    planned: Plan, cache_dir: PathLike | None, *, cache_limit: int = 1 << 40, deadline: float = 3600, progress: bool | None = None
+    planned: Plan, cache_dir: PathLike | None, *, rows: bool = True, cache_limit: int = 1 << 40, deadline: float = 3600, progress: bool | None = None
 ) -> Converted:
     """The folder of a plan: the one that this process has, the one of the cache, or a new one.
 
     Args:
         cache_dir: where folders are kept, under a fingerprint of their content; None: a temporary folder.
+        rows: whether the folder has to hold what batches carry. One that is kept does always.
         cache_limit: bytes that the cache may have; what was used longest ago goes first, what is in use stays.
         deadline: seconds to wait for another process that makes the same folder.
 
     Raises:
-        DeadlineError: naming the process's lock.
+        DeadlineError: naming the process's lock. NoSpaceError: naming the folder, what is needed and what is free.
     """
     fingerprint = _fingerprint(planned)
-    key = (fingerprint, os.fspath(cache_dir) if cache_dir is not None else "")
-    found = _converted.get(key)
+    rows = rows or cache_dir is not None
+    place = os.fspath(cache_dir) if cache_dir is not None else ""
+    found = _converted.get((fingerprint, place, True)) or _converted.get((fingerprint, place, rows))
+    planned = planned if rows else planned.of_draws()
     if found is None:
-        found = _temporary(planned, progress) if cache_dir is None else _cached(planned, Path(cache_dir), fingerprint, cache_limit, deadline, progress)
-        _converted[key] = found
+        try:
+            found = _made(planned, cache_dir, fingerprint, cache_limit, deadline, progress)
+        except (InputOutputError, NoSpaceError) as error:
+            if not str(error).startswith(("cannot write", "cannot create")):  # of memory
+                raise
+            raise type(error)(f"{error}{_ELSEWHERE}") from None
+        except OSError as error:
+            if isinstance(error, Error):
+                raise
+            raise InputOutputError(f"cannot make a folder for the graph: {error}{_ELSEWHERE}") from None
+        _converted[fingerprint, place, rows] = found
     return found
 
 
-def _temporary(planned: Plan, progress: bool | None) -> Converted:
-    folder = Path(tempfile.mkdtemp(prefix="hopfeed-"))
-    try:
-        _write(planned, folder / "data", overwrite=False, progress=progress)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    converted = Converted(folder, planned, None)
-    converted.folder = folder / "data"
-    return converted
-
-
-def _cached(planned: Plan, cache: Path, fingerprint: str, limit: int, deadline: float, progress: bool | None) -> Converted:
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / fingerprint
-    path = cache / f"{fingerprint}.lock"
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        if not (folder / "meta.json").exists():
-            with _exclusive(lock, path, deadline):
-                if not (folder / "meta.json").exists():  # nobody made it while we waited
-                    _write(planned, folder, overwrite=True, progress=progress)
-        _wait_for(lock, fcntl.LOCK_SH, path, deadline)
-        if not (folder / "meta.json").exists():  # evicted in between
-            os.close(lock)
-            return _cached(planned, cache, fingerprint, limit, deadline, progress)
-        os.utime(path)
-        _evict(cache, limit, keep=fingerprint)
-    except BaseException:
-        os.close(lock)
-        raise
-    return Converted(folder, planned, lock)
-
-
-@contextmanager
-def _exclusive(lock: int, path: Path, deadline: float) -> Iterator[None]:
-    _wait_for(lock, fcntl.LOCK_EX, path, deadline)
-    try:
-        yield
-    finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)
-
-
-def _wait_for(lock: int, kind: int, path: Path, deadline: float) -> None:
-    end, told = time.monotonic() + deadline, False
-    while True:
+def _made(planned: Plan, cache_dir: PathLike | None, fingerprint: str, limit: int, deadline: float, progress: bool | None) -> Converted:
+    if cache_dir is None:
+        held = TemporaryFolder()
         try:
-            fcntl.flock(lock, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            pass
-        if time.monotonic() > end:
-            raise DeadlineError(f"another process has held {path} for {deadline:g} s while it converts the graph; wait for it, or end it")
-        if not told and time.monotonic() > end - deadline + 2:
-            told = True
-            print(f"waiting for another process that converts the graph ({path})", file=sys.stderr)
-        time.sleep(0.05)
-
-
-def _evict(cache: Path, limit: int, keep: str) -> None:
-    """Removes what was used longest ago, until the cache fits; folders in use stay."""
-    entries = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
-    sizes = {path.stem: _size(cache / path.stem) + _size(cache / f".{path.stem}.arrays") for path in entries}
-    total = sum(sizes.values())
-    for path in entries:
-        if total <= limit:
-            return
-        if path.stem == keep or not sizes[path.stem]:
-            continue
-        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(cache / path.stem, ignore_errors=True)
-            shutil.rmtree(cache / f".{path.stem}.arrays", ignore_errors=True)  # of a process that was killed
-            total -= sizes[path.stem]
-        except BlockingIOError:
-            pass  # in use
-        finally:
-            os.close(lock)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            _write(planned, held.path / "data", overwrite=False, temporary=True, progress=progress)
+        except BaseException:
+            held.remove()
+            raise
+        return Converted(held.path / "data", planned, fingerprint, held)
+    make = functools.partial(_write, planned, overwrite=True, temporary=False, progress=progress)
+    kept = cached_folder(Path(cache_dir), fingerprint, make, limit=limit, deadline=deadline)
+    return Converted(kept.path, planned, fingerprint, kept)
 
 
 def _fingerprint(planned: Plan) -> str:
-    """Of everything that the folder will hold."""
+    """Of all that hopfeed stores of a graph."""
     digest = hashlib.blake2b(digest_size=16)
 
     def add(*words: object) -> None:
         digest.update(json.dumps([str(word) for word in words]).encode() + b"\n")
 
+    def add_tensor(name: object, value: Tensor) -> None:
+        array = _as_array(value)
+        add(name, array.dtype.str, array.shape, _core.digest_of(array))
+
     add(FORMAT, sorted(planned.weights), sorted(planned.times))
     for key, name in planned.node_names.items():
         add("nodes", name, planned.counts[key])
         for attr, value in planned.node_attrs[key].items():
-            _add_tensor(digest, add, attr, value)
+            add_tensor(attr, value)
     for key, names in planned.edge_names.items():
-        _add_tensor(digest, add, names, planned.edges[key])
+        add_tensor(names, planned.edges[key])
         for attr, value in planned.edge_attrs[key].items():
-            _add_tensor(digest, add, attr, value)
+            add_tensor(attr, value)
     return digest.hexdigest()
 
 
-def _add_tensor(digest: Any, add: Any, name: object, value: Tensor) -> None:
-    array = np.ascontiguousarray(value.numpy())
-    add(name, array.dtype.str, array.shape)
-    digest.update(array.reshape(-1).view(np.uint8))
+def _as_array(value: Tensor) -> np.ndarray[Any, Any]:
+    """Its own memory, where that is contiguous."""
+    return np.ascontiguousarray(value.detach().numpy())
 
 
-def _write(planned: Plan, folder: PathLike, *, overwrite: bool, progress: bool | None) -> dict[str, Any]:
-    Path(folder).parent.mkdir(parents=True, exist_ok=True)
-    with _scratch_beside(Path(folder)) as scratch:
-        files = _Files(scratch)
-        graph = {"name": "pyg", "nodes": [], "edges": []}
-        for key, name in planned.node_names.items():
-            graph["nodes"].append(_node_entry(planned, key, name, files))
-        for key in planned.edge_names:
-            graph["edges"].append(_edge_entry(planned, key, files))
-        path = scratch / "graph.json"
-        path.write_text(json.dumps(graph))
-        try:
-            return import_numpy(folder, hetero=path, overwrite=overwrite, progress=progress)
-        except Error as error:  # files of ours, which nobody can look at
-            raise type(error)(str(error).replace(f"{scratch}/", "").replace(".npy", "")) from None
+def _write(planned: Plan, folder: PathLike, *, overwrite: bool, temporary: bool, progress: bool | None) -> None:
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
 
-
-@contextmanager
-def _scratch_beside(folder: Path) -> Iterator[Path]:
-    """A folder of one name for each dataset, so that what a killed process left goes with the next one."""
-    scratch = folder.parent / f".{folder.name}.arrays"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-class _Files:
-    """Arrays as .npy files whose names tell what they are."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def add(self, of: str, attr: str, value: Any) -> str:
-        name = f"{of}.{attr}.npy"
-        np.save(self._folder / name, np.ascontiguousarray(value))
+    def add(of: str, attr: str, value: Tensor) -> str:
+        """Under a name that tells what it is."""
+        name = f"{of}.{attr}"
+        while name in arrays:
+            name += "'"
+        arrays[name] = _as_array(value)
         return name
 
+    graph = {
+        "name": "pyg",
+        "nodes": [_node_entry(planned, key, name, add) for key, name in planned.node_names.items()],
+        "edges": [_edge_entry(planned, key, add) for key in planned.edge_names],
+    }
+    with shown_progress(progress) as show:
+        _core.make_dataset(os.fspath(folder), json.dumps(graph), arrays, overwrite=overwrite, temporary=temporary, progress=show)
 
-def _node_entry(planned: Plan, key: NodeType | None, name: str, files: _Files) -> dict[str, Any]:
+
+def _node_entry(planned: Plan, key: NodeType | None, name: str, add: AddArray) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "count": planned.counts[key], "attrs": {}, "splits": {}}
     for attr, value in planned.node_attrs[key].items():
-        array = value.numpy()
         if attr in ("x", "y"):
-            entry["features" if attr == "x" else "labels"] = files.add(name, attr, array)
+            entry["features" if attr == "x" else "labels"] = add(name, attr, value)
             continue
-        if attr in _SPLITS and array.dtype == np.bool_ and array.ndim == 1:
-            entry["splits"][_SPLITS[attr]] = files.add(name, f"split.{attr}", array)
-        entry["attrs"][attr] = files.add(name, attr, array)
+        if attr in _SPLITS and str(value.dtype) == "torch.bool" and value.dim() == 1:
+            entry["splits"][_SPLITS[attr]] = add(name, f"split.{attr}", value)
+        entry["attrs"][attr] = add(name, attr, value)
     return entry
 
 
-def _edge_entry(planned: Plan, key: EdgeType | None, files: _Files) -> dict[str, Any]:
+def _edge_entry(planned: Plan, key: EdgeType | None, add: AddArray) -> dict[str, Any]:
     src, rel, dst = planned.edge_names[key]
     name = f"{src}__{rel}__{dst}"
-    attrs = {attr: files.add(name, attr, value.numpy()) for attr, value in planned.edge_attrs[key].items()}
-    entry = {"src": src, "rel": rel, "dst": dst, "index": files.add(name, "edge_index", planned.edges[key].numpy()), "attrs": attrs}
+    attrs = {attr: add(name, attr, value) for attr, value in planned.edge_attrs[key].items()}
+    entry = {"src": src, "rel": rel, "dst": dst, "index": add(name, "edge_index", planned.edges[key]), "attrs": attrs}
     entry["weights"] = [name for name in planned.weights if name in attrs]
     of_source = planned.node_attrs[None if key is None else key[0]]
     entry["times"] = [name for name in planned.times if name in attrs or name in of_source]
@@ -347,15 +310,26 @@ def _reverse_of(key: EdgeType, keys: list[EdgeType | None]) -> EdgeType | None:
     return same if src != dst and not named and same in keys and keys.index(same) < keys.index(key) else None
 
 
-def _safe_name(name: str, otherwise: str) -> str:
-    return name if _NAME.fullmatch(name) and "__" not in name else otherwise
+def _is_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and "__" not in name
+
+
+def _safe_names(names: list[str], made_up: str) -> list[str]:
+    """Names that files can have: those that are such stay, the others are made up, and none of them is another's."""
+    used, safe = {name for name in names if _is_name(name)}, []
+    for number, name in enumerate(names):
+        if not _is_name(name):
+            name = next(made for n in itertools.count(number) if (made := f"{made_up}{n}") not in used)
+            used.add(name)
+        safe.append(name)
+    return safe
 
 
 def _is_rows(store: Any, name: str, value: Any, kind: str) -> bool:
     """Whether it is an attribute of nodes (or edges) that hopfeed stores."""
     import torch
 
-    if not isinstance(value, torch.Tensor) or name in _TAKEN or not _NAME.fullmatch(name) or "__" in name:
+    if not isinstance(value, torch.Tensor) or name in _TAKEN or not _is_name(name):
         return False
     dtypes = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.bool}
     if value.layout != torch.strided or value.dtype not in dtypes or value.dim() not in (1, 2) or not value.is_cpu:
@@ -403,25 +377,61 @@ def _check_ends(planned: Plan) -> None:
                 )
 
 
-def _prepare(planned: Plan, argument: str, name: str | None, edge_attrs: dict[Any, Any], node_attrs: dict[Any, Any]) -> None:
-    """The attribute that draws go by exists, and is of the type that they need."""
+@dataclass
+class _Attrs:
+    """The attributes of all node types, or of all edge types."""
+
+    of: str
+    stores: Mapping[Any, Any]
+    stored: dict[Any, dict[str, Tensor]]
+
+
+def _prepare(argument: str, name: str | None, *places: _Attrs) -> None:
+    """The attribute that draws go by exists, has a row for each edge (or node), and is of the type that they need."""
     import torch
 
     if name is None:
         return
-    stores = [attrs for attrs in (*edge_attrs.values(), *node_attrs.values()) if name in attrs]
-    if not stores:
+    found = False
+    for place in places:
+        for key, store in place.stores.items():
+            attrs = place.stored[key]
+            if name not in attrs and name in store and not any(name in other.stored.get(key, {}) for other in places):
+                attrs[name] = _rows_for(argument, name, key, store, places)
+            if name not in attrs:
+                continue
+            found, value = True, attrs[name]
+            if value.dim() == 2 and value.size(1) == 1:
+                value = value.view(-1)
+            if argument == "time_attr":
+                if value.is_floating_point() or value.dim() != 1:
+                    raise InvalidError(f"{argument} {name!r} is {value.dtype} {list(value.shape)}; times are whole numbers, one each")
+                value = value.to(torch.int64)
+            elif value.dim() != 1:
+                raise InvalidError(f"{argument} {name!r} is {list(value.shape)}; give one number for each edge")
+            elif value.dtype not in (torch.float32, torch.float64, torch.int32, torch.int64):
+                value = value.to(torch.float32)
+            attrs[name] = value
+    if not found:
         raise InvalidError(f"{argument} is {name!r}, and no type of data has an attribute of that name")
-    for attrs in stores:
-        value = attrs[name]
-        if value.dim() == 2 and value.size(1) == 1:
-            value = value.view(-1)
-        if argument == "time_attr":
-            if value.is_floating_point() or value.dim() != 1:
-                raise InvalidError(f"{argument} {name!r} is {value.dtype} {list(value.shape)}; times are whole numbers, one each")
-            value = value.to(torch.int64)
-        elif value.dim() != 1:
-            raise InvalidError(f"{argument} {name!r} is {list(value.shape)}; give one number for each edge")
-        elif value.dtype not in (torch.float32, torch.float64, torch.int32, torch.int64):
-            value = value.to(torch.float32)
-        attrs[name] = value
+
+
+def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Attrs, ...]) -> Tensor:
+    """What a graph does not show as an attribute of edges (or nodes): where it has as many rows it is one all the same."""
+    import torch
+
+    value = store[name]
+    counts = {place.of: getattr(store, f"num_{place.of}") for place in places if key in place.stores}
+    where = f"{argument} {name!r}" if key is None else f"{argument} {name!r} of {key!r}"
+    if hasattr(value, "__len__") and not isinstance(value, str) and len(value) not in counts.values():
+        there = " and ".join(f"{count} {of}" for of, count in counts.items())
+        raise InvalidError(f"{where} has {len(value)} values; there are {there}")
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex():
+        raise InvalidError(f"{where} is {_kind_of(value)}; give a tensor of numbers in the host's memory, one for each of {' or '.join(counts)}")
+    if not _is_name(name) or name in _TAKEN:
+        raise InvalidError(f"{where} has a name that hopfeed cannot store; rename it: up to 31 letters, digits, '_', '.', '-', and none of a batch's fields")
+    return value
+
+
+def _kind_of(value: Any) -> str:
+    return f"{value.dtype} on {value.device}" if hasattr(value, "dtype") and hasattr(value, "device") else type(value).__name__

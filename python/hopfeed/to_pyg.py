@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hopfeed.dataset import Dataset
+from hopfeed.version import explain_missing
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
@@ -20,8 +21,11 @@ def to_pyg(dataset: Dataset | str | os.PathLike[str]) -> Data | HeteroData:
 
     Needs torch and torch_geometric. Edge attributes are left out.
     """
-    import torch
-    from torch_geometric.data import Data, HeteroData
+    try:
+        import torch
+        from torch_geometric.data import Data, HeteroData
+    except ModuleNotFoundError as error:
+        raise explain_missing(error, "hopfeed.to_pyg", "torch torch-geometric") from None
 
     if not isinstance(dataset, Dataset):
         dataset = Dataset(dataset)

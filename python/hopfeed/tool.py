@@ -7,12 +7,12 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Union
 
 from hopfeed.errors import Error, InvalidError
+from hopfeed.folders import TemporaryFolder
 from hopfeed.programs import program
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -33,13 +33,12 @@ def run(command: Sequence[object], *, progress: bool | None = None, **options: A
     Raises:
         InvalidError: what was given cannot be served; Error: anything else. The message is the program's own line.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.json"
+    with TemporaryFolder() as scratch:
+        report = scratch / "report.json"
         words = [program("hopfeed-partition"), *map(str, command), *_options(options), "--json", str(report)]
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        assert process.stderr is not None
-        last = _follow(process.stderr, _shows_progress() if progress is None else progress)
-        code = process.wait()
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            last = _follow(process.stderr, _shows_progress() if progress is None else progress)
+        code = process.returncode
         told: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
     if code != 0:
         kind = InvalidError if code == _REFUSED else Error
@@ -93,6 +92,22 @@ def _in_notebook() -> bool:
 
 def _shows_progress() -> bool:
     return _in_notebook() or sys.stderr.isatty()
+
+
+@contextmanager
+def shown_progress(progress: bool | None) -> Iterator[Callable[[str, int], None] | None]:
+    """What shows a step and its per cent as a bar on stderr, or None: by default where that is a terminal or a notebook."""
+    if not (_shows_progress() if progress is None else progress):
+        yield None
+        return
+
+    def show(step: str, percent: int) -> None:
+        print(f"\r{step:<32} [{'#' * (percent // 5):<20}] {percent:3}%", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print(file=sys.stderr)
 
 
 def _follow(stream: Any, show: bool) -> str:

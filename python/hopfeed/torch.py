@@ -6,12 +6,16 @@ It can be iterated as it is, or given to ``torch.utils.data.DataLoader(loader, b
 
 from __future__ import annotations
 
-import torch
-from torch.utils.data import IterableDataset
-
 import hopfeed.loader
 from hopfeed import _core
 from hopfeed.batch import Batch
+from hopfeed.version import explain_missing
+
+try:
+    import torch
+    from torch.utils.data import IterableDataset
+except ModuleNotFoundError as error:
+    raise explain_missing(error, "hopfeed.torch", "torch") from None
 
 
 class Loader(hopfeed.loader.Loader, IterableDataset):  # type: ignore[misc]

@@ -5,6 +5,7 @@
 #include "core/base/mapped_ranges.h"
 #include "core/maker/batch_spec.h"
 #include "python/module/batch.h"
+#include "python/module/conversion.h"
 #include "python/module/errors.h"
 #include "python/module/stream.h"
 #include "python/module/truncated_files.h"
@@ -13,12 +14,14 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
+  module.attr("version") = HOPFEED_VERSION;
   module.doc() = "The C++ library of hopfeed; use the package's own modules.";
   nb::set_leak_warnings(false);  // batches that are alive when the interpreter ends are no fault of anybody
   hopfeed::python::register_errors();
   hopfeed::python::survive_truncated_files();
   hopfeed::python::bind_batch(module);
   hopfeed::python::bind_stream(module);
+  hopfeed::python::bind_conversion(module);
   module.def("tell_world_size", &hopfeed::tell_world_size, nb::arg("world_size"),
              "How many trainers the run has, where the environment does not say it.");
   module.def(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -112,13 +113,101 @@ def test_an_attribute_that_cannot_be_is_named(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_what_a_killed_process_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    planned = conversion.plan(graph())
-    left = tmp_path / f".{conversion._fingerprint(planned)}.arrays"
-    left.mkdir()
-    (left / "half.npy").write_bytes(b"?")
-    conversion.convert(planned, tmp_path)
-    assert not left.exists() and len(list(tmp_path.glob("*/meta.json"))) == 1
+def killed_while_it_writes(seed: int, cache: Path, environment: dict[str, str]) -> None:
+    text = f"""
+import contextlib, os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_conversion import conversion, graph
+@contextlib.contextmanager
+def shown(progress):
+    yield lambda step, percent: os.kill(os.getpid(), signal.SIGKILL) if step == "Writing edges" else None
+conversion.shown_progress = shown
+conversion.convert(conversion.plan(graph(seed={seed})), {str(cache)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", text], env=environment).returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_process_left_goes_with_the_next_one(tmp_path: Path, environment: dict[str, str]) -> None:
+    killed_while_it_writes(0, tmp_path, environment)
+    assert len(list(tmp_path.glob(".*.tmp-*"))) == 1 and not list(tmp_path.glob("*/meta.json"))
+    conversion.convert(conversion.plan(graph()), tmp_path)
+    assert not list(tmp_path.glob(".*.tmp-*")) and len(list(tmp_path.glob("*/meta.json"))) == 1
+
+
+def test_what_a_killed_process_left_of_another_graph_counts_in_the_cache(tmp_path: Path, environment: dict[str, str]) -> None:
+    killed_while_it_writes(0, tmp_path, environment)
+    conversion.convert(conversion.plan(graph(seed=1)), tmp_path, cache_limit=1)
+    assert not list(tmp_path.glob(".*.tmp-*")) and len(list(tmp_path.glob("*/meta.json"))) == 1
+
+
+def test_a_type_that_no_store_has_is_named_with_its_edges() -> None:
+    data = HeteroData()
+    data["a"].x = torch.rand(4, 2)
+    data["a", "to", "c"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(hopfeed.InvalidError, match=r"edges of type \('a', 'to', 'c'\) and no node type 'c'; set data\['c'\]"):
+        NeighborLoader(data, [2], input_nodes="a")
+
+
+def test_a_list_as_an_attribute_is_named_at_once() -> None:
+    data = graph()
+    data.title = [f"node {v}" for v in range(50)]
+    with pytest.raises(hopfeed.InvalidError, match="title is a list of 50"):
+        NeighborLoader(data, [2])
+    del data.title
+    loader = NeighborLoader(data, [2])
+    loader.data.title = [f"node {v}" for v in range(50)]
+    with pytest.raises(hopfeed.InvalidError, match="title is a list of 50"):
+        iter(loader)
+    typed = HeteroData()
+    typed["a"].x, typed["a", "to", "a"].edge_index = torch.rand(4, 2), torch.tensor([[0, 1], [1, 0]])
+    typed["a", "to", "a"].kind = ("one", "two")
+    with pytest.raises(hopfeed.InvalidError, match=r"kind of \('a', 'to', 'a'\) is a tuple of 2"):
+        NeighborLoader(typed, [2], input_nodes="a")
+
+
+def test_weights_and_times_that_are_too_few_are_counted() -> None:
+    data = graph()
+    data.w, data.t = torch.ones(299), torch.arange(49)
+    with pytest.raises(hopfeed.InvalidError, match="weight_attr 'w' has 299 values; there are 300 edges"):
+        NeighborLoader(data, [2], weight_attr="w")
+    with pytest.raises(hopfeed.InvalidError, match="time_attr 't' has 49 values; there are 300 edges and 50 nodes"):
+        NeighborLoader(data, [2], time_attr="t", input_time=torch.arange(50))
+    data.w = [1.0] * 300
+    with pytest.raises(hopfeed.InvalidError, match="w is a list of 300"):
+        NeighborLoader(data, [2], weight_attr="w")
+    typed = HeteroData()
+    typed["a"].x = torch.rand(4, 2)
+    for rel, weights in (("to", 2), ("of", 1)):  # of one type right, of the other not
+        typed["a", rel, "a"].edge_index, typed["a", rel, "a"].w = torch.tensor([[0, 1], [1, 0]]), torch.ones(weights)
+    with pytest.raises(hopfeed.InvalidError, match=r"weight_attr 'w' of \('a', 'of', 'a'\) has 1 values; there are 2 edges"):
+        NeighborLoader(typed, [2], input_nodes="a", weight_attr="w")
+
+
+def test_weights_of_as_many_edges_as_nodes_are_of_the_edges() -> None:
+    data = Data(x=torch.rand(4, 2), edge_index=torch.tensor([[0, 1, 2, 3], [3, 3, 3, 0]]), w=torch.tensor([0.0, 0.0, 1.0, 1.0]))
+    batch = next(iter(NeighborLoader(data, [1], input_nodes=torch.tensor([3]), weight_attr="w")))
+    assert batch.n_id.tolist() == [3, 2] and batch.w.tolist() == [1.0, 1.0]
+
+
+def test_names_that_are_made_up_avoid_those_in_use() -> None:
+    data = HeteroData()
+    data["nodes1"].x, data["two words"].x = torch.zeros(3, 1), torch.ones(4, 1)
+    data["nodes1", "edges1", "two words"].edge_index = torch.tensor([[0, 1, 2], [0, 1, 2]])
+    data["nodes1", "with words", "two words"].edge_index = torch.tensor([[0, 1, 2], [3, 3, 3]])
+    batch = next(iter(NeighborLoader(data, [3], input_nodes=("two words", torch.tensor([3])))))
+    assert batch["nodes1", "edges1", "two words"].edge_index.tolist() == [[], []]
+    assert batch["nodes1", "with words", "two words"].edge_index.size(1) == 3
+    assert batch["two words"].x.tolist() == [[1.0]] and batch["nodes1"].x.tolist() == [[0.0]] * 3
+
+
+def test_names_with_dots_are_not_mixed_up(tmp_path: Path) -> None:
+    data = HeteroData()
+    data["a.b"].c, data["a"]["b.c"] = torch.arange(3), torch.arange(3) + 10
+    data["a.b"].num_nodes = data["a"].num_nodes = 3
+    data["a", "to", "a.b"].edge_index = torch.tensor([[0, 1, 2], [0, 1, 2]])
+    hopfeed.from_pyg(data, tmp_path / "one")
+    dataset = hopfeed.Dataset(tmp_path / "one")
+    assert dataset.attr("c", "a.b")[:].tolist() == [0, 1, 2] and dataset.attr("b.c", "a")[:].tolist() == [10, 11, 12]
 
 
 def test_temporary_folders_go_with_their_loaders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,3 +234,41 @@ def test_the_tool_s_commands_are_functions(tmp_path: Path) -> None:
         hopfeed.partition(tmp_path / "one", tmp_path / "three", parts=0)
     with pytest.raises(hopfeed.Error, match="nothing"):
         hopfeed.inspect(tmp_path / "nothing")
+
+
+def test_without_workers_rows_are_the_tensors_own_and_the_batches_the_same(tmp_path: Path) -> None:
+    data = graph()
+    data.weight = torch.rand(300)
+    data.kind = torch.arange(300, dtype=torch.int16)
+    arguments = dict(num_neighbors=[3, 2], batch_size=10, weight_attr="weight", shuffle=True, seed=4)
+    here, there = NeighborLoader(data, **arguments), NeighborLoader(data, num_workers=1, **arguments)
+    kept = NeighborLoader(data, cache_dir=tmp_path, **arguments)
+    for ours, theirs, others in zip(here, there, kept):
+        assert set(ours.keys()) == set(theirs.keys()) == set(others.keys())
+        for name, value in theirs.items():
+            for other in (ours[name], others[name]):
+                assert torch.equal(value, other) and value.dtype == other.dtype if isinstance(value, torch.Tensor) else value == other
+    folder = Path(here._graph.options["dataset"])
+    assert [attr["name"] for attr in hopfeed.Dataset(folder).meta["node_types"][0]["attrs"]] == []
+    assert [attr["name"] for attr in hopfeed.Dataset(folder).meta["edge_types"][0]["attrs"]] == ["weight"]
+    batches = iter(here)
+    data.x.data.fill_(7.0)
+    assert (next(batches).x == 7.0).all()
+
+
+def test_a_state_is_that_of_any_number_of_workers(tmp_path: Path) -> None:
+    arguments = dict(num_neighbors=[3, 2], batch_size=10, edge_ids=False)
+    data = graph()
+    data.kind = torch.arange(300, dtype=torch.int16)
+    expected = [batch.n_id.tolist() for batch in NeighborLoader(data, **arguments)]
+    loaders = [NeighborLoader(data, num_workers=workers, cache_dir=cache, **arguments) for workers in (0, 1) for cache in (None, tmp_path)]
+    for first in loaders:
+        batches = iter(first)
+        assert [next(batches).n_id.tolist() for _ in range(2)] == expected[:2]
+        for second in loaders:
+            second.load_state_dict(first.state_dict())
+            assert [batch.n_id.tolist() for batch in second] == expected[2:]
+            if second is first:
+                break
+    with pytest.raises(hopfeed.InvalidError, match="fingerprint"):
+        NeighborLoader(graph(seed=1), **arguments).load_state_dict(loaders[0].state_dict())

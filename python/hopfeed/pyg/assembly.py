@@ -11,7 +11,7 @@ from torch_geometric.data import Data, HeteroData
 
 from hopfeed import _core
 from hopfeed.errors import InvalidError
-from hopfeed.pyg.graph import Graph
+from hopfeed.pyg.graph import Graph, refuse_lists
 
 _NODE, _EDGE = 1, 2  # kinds of stores in _core.Batch.arrays
 _LISTS = {"num_sampled_nodes", "num_sampled_edges"}
@@ -63,6 +63,7 @@ class Assembly:
 
     def _look_at_data(self, wanted: dict[int, set[str]]) -> None:
         assert self._data is not None
+        refuse_lists(self._data)
         self._template = self._empty()
         graph_level: dict[Any, dict[str, Any]] = {}
         for (kind, number), store in self._stores(self._data):

@@ -28,6 +28,10 @@ PygBatch = Union[Data, HeteroData]
 _REMOTE = (
     "token_file", "tls", "tls_ca", "tls_cert", "tls_key", "connect_all", "batches_ahead", "connect_timeout", "reconnect_deadline", "cache",
 )  # fmt: skip
+# Options that act on rows that hopfeed reads.
+_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "gpu_cache", "pin_slots")
+# Keys of a spec's batch that say who reads a graph's attributes, hopfeed or Python: the batch is the same.
+_OF_READERS = ("attrs", "edge_attrs", "edge_ids")
 
 
 class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type: ignore[misc]
@@ -71,8 +75,10 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
             cut = samplers.of_batch_sampler(batch_sampler)
             sampler, batch_size, others["drop_last"] = cut["sampler"], cut["batch_size"], cut["drop_last"]
         remote = {name: others.pop(name) for name in _REMOTE if name in others}
+        # Workers read rows from a folder that they share; the calling thread reads them from the graph's own tensors.
+        rows = bool(num_workers) or any(others.get(name) for name in _OF_STORED_ROWS)
         graph = open_graph(
-            data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
+            data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, rows=rows, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
         )  # fmt: skip
         in_memory = copy.copy(data) if isinstance(data, (Data, HeteroData)) else None
         self.data: Any = data if in_memory is None else in_memory
@@ -161,6 +167,15 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         super().load_state_dict(state)
         if samplers.epoch_of(self._sampler) is not None:
             self._sampler.set_epoch(self._next_epoch)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Everything that decides the batches: what a bug report and a checkpoint need."""
+        told = super().spec
+        if self._graph.fingerprint is not None:
+            told["fingerprint"] = self._graph.fingerprint
+            told["batch"] = {name: value for name, value in told["batch"].items() if name not in _OF_READERS}
+        return told
 
     def _finish(self, out: PygBatch) -> PygBatch:
         """What a loader adds to its batches."""

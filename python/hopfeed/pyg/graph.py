@@ -23,6 +23,7 @@ class Graph:
         node_names, edge_names: hopfeed's names, by number.
         node_keys, edge_keys: PyG's, by number.
         node_attrs, edge_attrs: names of the attributes that hopfeed has, by number.
+        fingerprint: of a graph in memory, with all its attributes; else None.
         typed: whether batches are ``HeteroData``.
     """
 
@@ -37,6 +38,7 @@ class Graph:
         self.node_attrs = [[attr["name"] for attr in node["attrs"]] for node in nodes]
         self.edge_attrs = [[attr["name"] for attr in edge["attrs"]] for edge in edges]
         self._counts = [int(node["count"]) for node in nodes]
+        self.fingerprint: str | None = None
         self._converted: conversion.Converted | None = None
 
     @classmethod
@@ -55,8 +57,16 @@ class Graph:
         graph = cls.of_folder(converted.folder)
         graph.typed = isinstance(data, HeteroData)
         graph.node_keys, graph.edge_keys = list(planned.node_names), list(planned.edge_names)
+        graph.fingerprint = converted.fingerprint
         graph._converted = converted  # until nobody samples from it
         return graph
+
+    def without_rows(self, planned: conversion.Plan) -> Graph:
+        """The same where hopfeed has no attributes but those that draws go by, whatever the folder holds."""
+        self.node_attrs, self.edge_attrs = (
+            [[name for name in names if name in planned.drawn_by] for names in by_type] for by_type in (self.node_attrs, self.edge_attrs)
+        )
+        return self
 
     def num_nodes(self, number: int) -> int:
         """Of a node type."""
@@ -72,6 +82,15 @@ class Graph:
         return dataset.edge_index(dataset.edge_types[number])
 
 
+def refuse_lists(data: Data | HeteroData) -> None:
+    """Raises ``InvalidError`` for a list with an entry for each node or edge: batches have rows of tensors and arrays alone."""
+    for store in [*data.node_stores, *data.edge_stores]:
+        for name, value in store.items():
+            if isinstance(value, (list, tuple)) and (store.is_node_attr(name) or store.is_edge_attr(name)):
+                where = name if store._key is None else f"{name} of {store._key!r}"
+                raise InvalidError(f"{where} is a {type(value).__name__} of {len(value)}, an entry for each node or edge; give a tensor, or leave it out")
+
+
 def open_graph(
     data: Any,
     servers: Any,
@@ -80,11 +99,13 @@ def open_graph(
     weight: str | None,
     time_attr: str | None,
     extra: dict[Any, Any],
+    rows: bool,
     cache_dir: PathLike | None,
     cache_limit: int,
     progress: bool | None,
 ) -> Graph:
-    """The graph of a loader's first arguments. ``remote``: the other options of servers."""
+    """The graph of a loader's first arguments. ``remote``: the other options of servers; ``rows``: whether a folder that is made
+    of a graph is to hold the attributes that batches carry, or Python reads them from the graph."""
     if servers is not None:
         if isinstance(data, (Data, HeteroData)):
             raise InvalidError("data and servers are given; servers have datasets of their own: give data=None, or a dataset's name")
@@ -94,8 +115,10 @@ def open_graph(
     if isinstance(data, (str, os.PathLike)):
         return Graph.of_folder(data)
     if isinstance(data, (Data, HeteroData)):
+        refuse_lists(data)
         planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra)
-        return Graph.of_data(data, planned, conversion.convert(planned, cache_dir, cache_limit=cache_limit, progress=progress))
+        graph = Graph.of_data(data, planned, conversion.convert(planned, cache_dir, rows=rows, cache_limit=cache_limit, progress=progress))
+        return graph if rows else graph.without_rows(planned)
     if isinstance(data, (tuple, list)):
         raise UnsupportedError("data is a pair of stores; give a Data or HeteroData, a hopfeed folder (hopfeed.import_numpy), or servers=")
     raise InvalidError(f"data is {type(data).__name__}; give a Data or HeteroData, the path of a hopfeed folder, or servers=")

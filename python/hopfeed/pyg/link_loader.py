@@ -192,6 +192,8 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
     for (name, attr), end in zip(_WEIGHTS.items(), ends):
         if name in given:
             value = torch.as_tensor(given[name])
+            while attr in (data if end is None else data[end]):  # an attribute of the graph's own
+                attr += "_"
             extra[end, attr] = value if value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64) else value.float()
             options[name] = attr
     return extra, options

@@ -1,0 +1,183 @@
+"""Folders that hopfeed makes for itself: temporary ones, and a cache of those that stay. A lock tells who uses one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hopfeed.errors import DeadlineError
+
+_PREFIX = "hopfeed-"
+_LOCK = "lock"
+
+
+class TemporaryFolder:
+    """A folder in the system's temporary one, for as long as this object and the process that made it live.
+
+    Its lock is held before it has its name: where a lock is free the folder's process is dead, and the next one that
+    makes a folder removes it. A fork of the process removes nothing.
+
+    Attributes:
+        path: of the folder; what lies in it is the caller's.
+    """
+
+    def __init__(self) -> None:
+        remove_abandoned()
+        unnamed = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
+        lock = os.open(unnamed / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _try_to_lock(lock)  # a file system without locks: nobody can remove there what is not theirs
+        self.path = unnamed.with_name(unnamed.name[1:])
+        os.rename(unnamed, self.path)
+        self._end = weakref.finalize(self, _remove_ours, self.path, lock, os.getpid())
+
+    def remove(self) -> None:
+        """Before the object goes."""
+        self._end()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def _remove_ours(folder: Path, lock: int, process: int) -> None:
+    if os.getpid() == process:
+        _remove(folder)
+    os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """The lock goes last: who is killed meanwhile leaves a folder that can still be told from others."""
+    try:
+        for path in folder.iterdir():
+            if path.name != _LOCK:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        (folder / _LOCK).unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        pass  # the next process tries again
+
+
+def _try_to_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_abandoned() -> None:
+    """Removes this user's temporary folders whose lock nobody holds: their process was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue  # gone meanwhile, or none of ours
+        try:
+            if _try_to_lock(lock):
+                _remove(folder)
+        finally:
+            os.close(lock)
+
+
+class CachedFolder:
+    """A folder of a cache, which stays when the process ends and is not evicted for as long as this object lives.
+
+    Attributes:
+        path: of the folder.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._end = weakref.finalize(self, os.close, lock)
+
+
+def cached_folder(cache: Path, name: str, make: Callable[[Path], object], *, limit: int, deadline: float) -> CachedFolder:
+    """The cache's folder of a name; ``make`` makes it where it is not there, in one process while the others wait.
+
+    Args:
+        limit: bytes that the cache may have; what was used longest ago goes first, what is in use stays.
+        deadline: seconds to wait for another process.
+
+    Raises:
+        DeadlineError: naming the lock that is held.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    folder, path = cache / name, cache / f"{name}.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not (folder / "meta.json").exists():
+            with _exclusive(lock, path, deadline):
+                if not (folder / "meta.json").exists():  # nobody made it while we waited
+                    make(folder)
+        _wait_for(lock, fcntl.LOCK_SH, path, deadline)
+        if not (folder / "meta.json").exists():  # evicted in between
+            os.close(lock)
+            return cached_folder(cache, name, make, limit=limit, deadline=deadline)
+        os.utime(path)
+        _evict(cache, limit, keep=name)
+    except BaseException:
+        os.close(lock)
+        raise
+    return CachedFolder(folder, lock)
+
+
+@contextmanager
+def _exclusive(lock: int, path: Path, deadline: float) -> Iterator[None]:
+    _wait_for(lock, fcntl.LOCK_EX, path, deadline)
+    try:
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _wait_for(lock: int, kind: int, path: Path, deadline: float) -> None:
+    end, told = time.monotonic() + deadline, False
+    while True:
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            pass
+        if time.monotonic() > end:
+            raise DeadlineError(f"another process has held {path} for {deadline:g} s while it converts the graph; wait for it, or end it")
+        if not told and time.monotonic() > end - deadline + 2:
+            told = True
+            print(f"waiting for another process that converts the graph ({path})", file=sys.stderr)
+        time.sleep(0.05)
+
+
+def _evict(cache: Path, limit: int, keep: str) -> None:
+    """Removes what was used longest ago, until the cache fits; folders in use stay."""
+    entries = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
+    folders = {path.stem: [cache / path.stem, *cache.glob(f".{path.stem}.tmp-*")] for path in entries}  # of killed processes too
+    sizes = {name: sum(map(_size, of_name)) for name, of_name in folders.items()}
+    total = sum(sizes.values())
+    for path in entries:
+        if total <= limit:
+            return
+        if path.stem == keep or not sizes[path.stem]:
+            continue
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if _try_to_lock(lock):  # else it is in use
+                for folder in folders[path.stem]:
+                    shutil.rmtree(folder, ignore_errors=True)
+                total -= sizes[path.stem]
+        finally:
+            os.close(lock)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
