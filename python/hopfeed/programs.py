@@ -1,4 +1,4 @@
-"""Where the package's programs are: hopfeed-worker, hopfeed-partition, hopfeed-server."""
+"""Where the package's programs are: hopfeed-worker, hopfeed-partition, hopfeed-sample, hopfeed-server, hopfeed-top."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ def partition_main() -> None:
     _run("hopfeed-partition")
 
 
+def sample_main() -> None:
+    """The command ``hopfeed-sample`` of an installed package."""
+    _run("hopfeed-sample")
+
+
 def server_main() -> None:
     """The command ``hopfeed-server`` of an installed package."""
     _run("hopfeed-server")
+
+
+def top_main() -> None:
+    """The command ``hopfeed-top`` of an installed package."""
+    _run("hopfeed-top")

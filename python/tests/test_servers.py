@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -17,7 +15,6 @@ import pytest
 import hopfeed
 from hopfeed.programs import program
 
-SAMPLE = os.environ.get("HOPFEED_SAMPLE", "hopfeed-sample")
 ARGUMENTS = dict(fanouts=[4, 3], batch_size=20, seed=3, edge_ids=True)
 
 
@@ -99,11 +96,10 @@ def test_what_a_server_lacks_is_said(small: Path, address: str) -> None:
             hopfeed.Loader(servers=[address], cache="lots")
 
 
-@pytest.mark.skipif(shutil.which(SAMPLE) is None, reason="hopfeed-sample is not at hand (HOPFEED_SAMPLE names it)")
 def test_digests_are_those_of_the_cpp_programs(small: Path) -> None:
     """The key and the digest of each batch, as hopfeed-sample prints them."""
     done = subprocess.run(
-        [SAMPLE, small, "--fanouts", "4,3", "--batch-size", "20", "--seed", "3", "--num-workers", "1"],
+        [program("hopfeed-sample"), small, "--fanouts", "4,3", "--batch-size", "20", "--seed", "3", "--num-workers", "1"],
         capture_output=True,
         text=True,
         check=True,

@@ -6,7 +6,6 @@ results=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 mkdir -p "$results/gtest"
 cases=''
-export HOPFEED_SAMPLE=$PWD/build/release/bin/hopfeed-sample   # of the part release, where that was built
 
 # note NAME STATUS: run or fail.
 note() { cases+="<testcase name=\"$1\" status=\"$2\"/>"; }
@@ -39,7 +38,7 @@ test_with pyg .venv/bin/python python/tests
 
 # Lifetimes under AddressSanitizer, leaks too. The interpreter leaks a little itself: a leak is ours where the module is in it.
 cmake --preset asan -DHOPFEED_PYTHON_MODULE=ON -DPython_EXECUTABLE="$PWD/.venv/bin/python" >build/python/asan.log &&
-  cmake --build build/asan --target _core hopfeed-worker hopfeed-partition hopfeed-server >>build/python/asan.log || { cat build/python/asan.log; exit 1; }
+  cmake --build build/asan --target _core hopfeed-worker hopfeed-partition hopfeed-sample hopfeed-server >>build/python/asan.log || { cat build/python/asan.log; exit 1; }
 log=$PWD/build/python/sanitizer
 HOPFEED_BIN=$PWD/build/asan/bin PYTHONPATH=$PWD/build/asan/python PYTHONMALLOC=malloc \
   ASAN_OPTIONS=handle_sigbus=0:log_path=$log LSAN_OPTIONS=exitcode=0 \

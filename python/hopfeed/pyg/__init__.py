@@ -5,8 +5,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hopfeed.pyg.link_loader import LinkNeighborLoader
-from hopfeed.pyg.node_loader import NeighborLoader
+from hopfeed.version import explain_missing
+
+try:
+    import torch
+    import torch_geometric
+except ModuleNotFoundError as error:
+    raise explain_missing(error, "hopfeed.pyg", "torch torch-geometric") from None
+del torch, torch_geometric
+
+from hopfeed.pyg.link_loader import LinkNeighborLoader  # noqa: E402
+from hopfeed.pyg.node_loader import NeighborLoader  # noqa: E402
 
 if TYPE_CHECKING:
     from hopfeed.pyg.lightning import LightningLinkData, LightningNodeData
