@@ -224,7 +224,11 @@ TEST_F(ImportNumpy, BadAttributesAreNamed) {
         save<std::int64_t>(o.node_attrs[0].source.path, {1, 2});
       },
       "s.npy: it has 2 rows, but there are 3 nodes");
-  refused([&](auto& o) { save<float>(o.edge_attrs[0].source.path, {}, {3, 0}); }, "w.npy: its rows have 0 bytes");
+  refused(
+      [&](auto& o) {
+        save<float>(o.edge_attrs[0].source.path, {}, {3, 0});
+      },
+      "w.npy: its rows have 0 bytes");
   refused([&](auto& o) { o.edge_attrs[0].name = "a__b"; }, "edge attribute 'a__b' is no valid name");
   refused([&](auto& o) { o.edge_attrs.push_back(o.edge_attrs[0]); },
           "edge attribute 'w' has a name that is taken");
