@@ -195,6 +195,7 @@ int worker_main(std::span<char* const> plugins) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error of the write
   FAILPOINT("worker.start");
   const WorkerConfig config = WorkerConfig::from_json(read_config());
   Parent parent(config.parent);
