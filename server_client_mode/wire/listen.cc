@@ -40,18 +40,16 @@ Error in_use(const Address& address) {
                     address.to_text())};
 }
 
-/// Whether a server answers at a socket file.
-bool is_alive(const std::string& path) {
+/// What connecting to a socket file gives: 0, or an errno.
+int try_connect(const std::string& path) {
   const OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "cannot make a socket");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
-  // A full queue of one that is alive is EAGAIN.
-  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-         errno == EAGAIN;
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-/// Removes what a dead server has left there.
+/// Removes what a dead server has left there: a socket that refuses connections. Any other is somebody's.
 void remove_stale(const Address& address) {
   struct stat status {};
   if (lstat(address.path.c_str(), &status) != 0) return;
@@ -59,8 +57,21 @@ void remove_stale(const Address& address) {
     throw Error(
         ErrorCode::kInvalid,
         fmt::format("{}: there is something that is no socket; give another path", address.to_text()));
-  if (is_alive(address.path)) throw in_use(address);
-  if (unlink(address.path.c_str()) != 0)
+  const int error = try_connect(address.path);
+  if (error == 0 || error == EAGAIN) throw in_use(address);  // EAGAIN: the queue of one that is alive is full
+  if (error == EPROTOTYPE)
+    throw Error(ErrorCode::kIo,
+                fmt::format("{} is in use: another program has a socket of another kind there; end it, or "
+                            "give another path",
+                            address.to_text()));
+  if (error == EACCES || error == EPERM)
+    throw Error(ErrorCode::kIo,
+                fmt::format("{} is the socket of another user, who may use it; give another path",
+                            address.to_text()));
+  if (error == ENOENT) return;  // gone meanwhile
+  if (error != ECONNREFUSED)
+    throw_errno(fmt::format("{}: cannot see whether a server listens there", address.to_text()), error);
+  if (unlink(address.path.c_str()) != 0 && errno != ENOENT)
     throw_errno(fmt::format("{}: the socket file of a dead server cannot be removed", address.to_text()),
                 errno);
 }

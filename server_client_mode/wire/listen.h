@@ -17,7 +17,7 @@ class Listener {
  public:
   /// Throws kIo where the address is in use or this user may not have it, kInvalid where this machine has no
   /// such, kNotFound where its name is unknown or the socket file's folder is missing; each names it. The
-  /// socket file of a server that has died is replaced.
+  /// socket file of a server that has died is replaced: one that refuses connections, and no other.
   Listener(const boost::asio::any_io_executor& executor, const Address& address);
   /// Removes the socket file.
   ~Listener();

@@ -68,6 +68,16 @@ class Listening : public testing::WatchedTest<> {
  protected:
   Address file() const { return {.host = {}, .port = 0, .path = folder_.path() / "socket"}; }
   boost::asio::any_io_executor executor() { return io_.get_executor(); }
+  /// A socket of somebody else, with that file as its name.
+  OwnedFd bound(int kind) const {
+    OwnedFd fd(socket(AF_UNIX, kind, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    file().path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    if (kind != SOCK_DGRAM) EXPECT_EQ(listen(fd.get(), 1), 0);
+    return fd;
+  }
   testing::TempFolder folder_;
   boost::asio::io_context io_;
 };
@@ -104,16 +114,31 @@ TEST_F(Listening, ASocketFileIsItsUsersAlone) {
 }
 
 TEST_F(Listening, TheSocketFileOfADeadServerIsReplaced) {
-  {
-    const OwnedFd dead(socket(AF_UNIX, SOCK_STREAM, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    file().path.copy(address.sun_path, sizeof address.sun_path - 1);
-    ASSERT_EQ(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(listen(dead.get(), 1), 0);
+  for (const int kind : {SOCK_STREAM, SOCK_DGRAM}) {
+    bound(kind);  // and closed
+    ASSERT_TRUE(fs::exists(file().path));
+    const Listener listener(executor(), file());
+    EXPECT_TRUE(fs::is_socket(file().path));
   }
-  ASSERT_TRUE(fs::exists(file().path));
-  const Listener listener(executor(), file());
+}
+
+TEST_F(Listening, ALiveSocketOfAnotherKindIsLeftAlone) {
+  for (const int kind : {SOCK_DGRAM, SOCK_SEQPACKET}) {
+    const OwnedFd other = bound(kind);
+    expect_refused([&] { Listener(executor(), file()); },
+                   "is in use: another program has a socket of another kind there", ErrorCode::kIo);
+    EXPECT_TRUE(fs::is_socket(file().path));
+    fs::remove(file().path);
+  }
+}
+
+TEST_F(Listening, ASocketOfAnotherUserIsLeftAlone) {
+  const OwnedFd other = bound(SOCK_STREAM);
+  fs::permissions(folder_.path(), fs::perms::all);
+  fs::permissions(file().path, fs::perms::none);  // even its owner may not use it
+  if (geteuid() == 0) ASSERT_EQ(seteuid(65'534), 0);
+  expect_refused([&] { Listener(executor(), file()); }, "is the socket of another user", ErrorCode::kIo);
+  if (getuid() == 0) ASSERT_EQ(seteuid(0), 0);
   EXPECT_TRUE(fs::is_socket(file().path));
 }
 
