@@ -16,6 +16,7 @@
 // allow, which all that computes shares. The first batch passes the stages one after the other.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,12 +82,17 @@ struct TunePoint {
 };
 struct TuneAdvice {
   std::size_t point = 0;  // of the curve
+  std::size_t best = 0;   // the point of the shortest epoch
   std::string reason;
 };
-/// The smallest ratio whose epoch is within 1% of the best that `budget` bytes allow. Points by rising ratio,
-/// the first of ratio 0. `held`: what rows are held in, for the reason ("held rows", "a row cache").
-TuneAdvice recommend(std::span<const TunePoint> points, std::int64_t budget,
-                     const std::string& held = "held rows");
+struct AdviceOptions {
+  std::int64_t budget = std::numeric_limits<std::int64_t>::max();  // bytes that held rows may take
+  double within = 0.05;            // of the best epoch: a forecast errs, and tells no smaller difference
+  std::string held = "held rows";  // what rows are held in, for the reason: "a row cache"
+};
+/// The smallest ratio whose epoch is within that of the best that the budget allows. The reason says what the
+/// best would cost more. Points by rising ratio, the first of ratio 0.
+TuneAdvice recommend(std::span<const TunePoint> points, const AdviceOptions& options = {});
 /// What there is to say without a link: nothing is saved by holding rows.
 TuneAdvice recommend_without_link();
 

@@ -164,6 +164,8 @@ void check_choices(const TuneChoices& choices) {
   require_valid(!choices.reader || choices.evictions, "--reader is of --evictions; give both");
   require_valid(choices.summary.empty() || !choices.train_ms,
                 "--summary and --train-ms both tell how long training takes; give one of them");
+  require_valid(choices.within >= 0 && choices.within <= 100,
+                fmt::format("--within is {}; give percent from 0 to 100", choices.within));
   tiers_of(choices).validate();
   check_rates(choices);
 }
@@ -215,19 +217,24 @@ bool chooses_row_cache(const TuneChoices& choices, const TuneReport& report) {
 
 TuneAdvice advise(const TuneChoices& choices, const TuneReport& report, std::int64_t allowed) {
   const std::vector<TunePoint>& points = report.curves.front().points;
-  if (chooses_row_cache(choices, report)) return recommend(points, allowed, "a row cache");
-  return report.rates.wire ? recommend(points, allowed) : recommend_without_link();
+  AdviceOptions options{.budget = allowed, .within = choices.within / 100};
+  if (chooses_row_cache(choices, report))
+    options.held = "a row cache";
+  else if (!report.rates.wire)
+    return recommend_without_link();
+  return recommend(points, options);
 }
 
 void tune(const TuneChoices& choices) {
   const std::vector<std::string> policies = chosen_policies(choices.policies);
   check_choices(choices);
-  TuneReport report{.dataset = choices.folder};
+  TuneReport report{.dataset = choices.folder, .within = choices.within};
   for (const std::string& path : choices.measured) report.measured.push_back(read_measured(path));
   JsonReport json(choices.json);
   std::optional<AtomicFile> plot;
   if (!choices.plot.empty()) plot.emplace(choices.plot, "--plot: ");
   const Dataset dataset(choices.folder);
+  report.name = dataset.meta().name;
   const TuneJob job = job_of(choices, dataset);
   if (choices.reader) return tune_reader(choices, dataset, job, json);
   Bars bars;
@@ -268,6 +275,9 @@ void add_tune_command(CommandLine& line, TuneChoices& choices) {
                  {.min = 1, .max = 4096});
   command.size_option("--budget", choices.budget,
                       "Bytes that held rows may take (4G); default: all rows fit");
+  command.option(
+      "--within", choices.within,
+      "Percent that an epoch may take longer than the best: of these the fewest rows are recommended");
   command.option(
       "--policies", choices.policies,
       "Orders to compare, by commas: stored (the dataset's own), vip, degree, pagerank, presample, random, "

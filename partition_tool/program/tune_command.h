@@ -28,6 +28,7 @@ struct TuneChoices {
   std::size_t budget = 0;              // 0: not given
   double seconds = 4;                  // that the stages are measured for
   std::optional<double> train_ms;
+  double within = 5;  // percent of the best epoch
 };
 
 /// `choices` must outlive the command line.

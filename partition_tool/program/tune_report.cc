@@ -113,7 +113,7 @@ std::size_t point_of(const TuneReport& report, const MeasuredRun& run) {
 }
 
 std::string tune_table(const TuneReport& report) {
-  std::string out = fmt::format("{}: {} of {} batches of the epoch made\n", report.dataset, report.batches,
+  std::string out = fmt::format("{}: {} of {} batches of the epoch made\n", report.name, report.batches,
                                 report.epoch_batches) +
                     machine_text(report.rates);
   for (const TuneCurve& curve : report.curves) {
@@ -211,7 +211,10 @@ nlohmann::json tune_json(const TuneReport& report) {
                         {"epoch_seconds", run.epoch_seconds},
                         {"predicted_epoch_seconds", point.times.epoch}});
   }
+  const std::vector<TunePoint>& points = report.curves.front().points;
+  const TunePoint &chosen = points[report.advice.point], &best = points[report.advice.best];
   return {{"dataset", report.dataset},
+          {"name", report.name},
           {"batches", report.batches},
           {"epoch_batches", report.epoch_batches},
           {"machine", machine_json(report.rates)},
@@ -219,8 +222,13 @@ nlohmann::json tune_json(const TuneReport& report) {
           {"evictions", std::move(evictions)},
           {"measured", std::move(measured)},
           {"recommended",
-           {{"ratio", report.curves.front().points[report.advice.point].ratio},
-            {"reason", report.advice.reason}}}};
+           {{"ratio", chosen.ratio},
+            {"reason", report.advice.reason},
+            {"within_percent", report.within},
+            {"best",
+             {{"ratio", best.ratio},
+              {"held_rows_bytes", best.held_bytes},
+              {"epoch_seconds", best.times.epoch}}}}}};
 }
 
 }  // namespace hopfeed

@@ -36,7 +36,9 @@ struct MeasuredRun {
 };
 
 struct TuneReport {
-  std::string dataset;
+  std::string dataset;                          // folder
+  double within = 0;                            // percent of the best epoch
+  std::string name;                             // of the dataset
   std::int64_t batches = 0, epoch_batches = 0;  // measured, of
   TuneRates rates;
   std::vector<TuneCurve> curves;  // the first is the one that is recommended from

@@ -108,7 +108,7 @@ std::string tune_svg(const TuneReport& report) {
       "<svg xmlns='http://www.w3.org/2000/svg' width='820' height='710' font-family='sans-serif' "
       "font-size='12'>\n"
       "<rect width='820' height='710' fill='white'/>\n";
-  out += fmt::format("<text x='70' y='24'>{}: {} of {} batches</text>\n", xml_text(report.dataset),
+  out += fmt::format("<text x='70' y='24'>{}: {} of {} batches</text>\n", xml_text(report.name),
                      report.batches, report.epoch_batches);
   out += axes(hits) + axes(epochs);
   double legend = 56;

@@ -153,6 +153,39 @@ TEST_F(Tune, WithoutAFigureTrainingIsLeftOutAndThatIsSaid) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
 }
 
+TEST_F(Tune, WhatIsShownIsHeadedByTheDatasetsNameAndNotByItsFolder) {
+  const std::string folder = (work() / "d").string(), name = Dataset(folder).meta().name;
+  const auto result = succeed("tune " + folder + " --fanouts 5 --seconds 0.05 --json t.json --plot c.svg");
+  EXPECT_EQ(result.out.find(name + ": "), 0U) << result.out;
+  const std::string svg = testing::file_bytes(work() / "c.svg");
+  EXPECT_NE(svg.find(">" + name + ": "), std::string::npos);
+  EXPECT_EQ(svg.find(folder), std::string::npos);
+  EXPECT_EQ(read_json("t.json")["name"], name);
+}
+
+TEST_F(Tune, FewerRowsThanTheBestAreRecommendedWhereTheEpochIsWithinTheAskedPercent) {
+  write("machine.json",
+        R"({"sample_seconds": 1e-9, "gather_bytes_per_second": 1e15, "complete_bytes_per_second": 1e15,
+            "link_bytes_per_second": 1e6, "num_workers": 1, "cores": 64, "send_seconds_per_byte": 1e-15,
+            "receive_seconds_per_byte": 1e-15})");
+  double before = 2;
+  for (const double percent : {0.0, 5.0, 50.0}) {
+    const json report = tune("--machine machine.json --within " + std::to_string(percent));
+    const json &told = report["recommended"], &best = told["best"];
+    const double ratio = told["ratio"], limit = (1 + percent / 100) * best["epoch_seconds"].get<double>();
+    EXPECT_EQ(told["within_percent"], percent);
+    EXPECT_LE(ratio, best["ratio"].get<double>());
+    EXPECT_LE(ratio, before);
+    before = ratio;
+    for (const json& point : report["curve"]) {
+      if (point["policy"] != "stored" || point["ratio"].get<double>() > ratio) continue;
+      EXPECT_EQ(point["epoch_seconds"].get<double>() <= limit, point["ratio"] == ratio) << point;
+    }
+    const bool costs = told["reason"].get<std::string>().find("; the best holds ") != std::string::npos;
+    EXPECT_EQ(costs, best["ratio"] != told["ratio"]) << told;
+  }
+}
+
 TEST_F(Tune, FewBatchesAreSpreadAndThatIsSaid) { EXPECT_EQ(tune("--batches 2")["batches"], 2); }
 
 TEST_F(Tune, AReadersEvictionsAreOfRowsOfOtherPartitions) {
@@ -206,6 +239,7 @@ TEST_F(Tune, BadInputIsOneLineEach) {
   refuse("tune d --policies hottest", "--policies: there is no policy 'hottest'; choose one of vip, ");
   refuse("tune d --budget 10", "--budget is 10 bytes, and a row has ");
   refuse("tune d --split best", "best");
+  refuse("tune d --within -1", "--within is -1; give percent from 0 to 100");
   refuse("tune d --train-ms 0", "--train-ms");
   refuse("tune d --fanouts 0", "fanouts");
   refuse("tune d --machine none.json", "--machine: cannot read none.json");
