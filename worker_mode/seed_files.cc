@@ -41,6 +41,15 @@ std::vector<std::int64_t> integers(const GivenArray& array, const char* wanted) 
   return values;
 }
 
+/// Sources, then as many destinations -> source and destination of each link.
+std::vector<std::int64_t> interleaved(const std::vector<std::int64_t>& rows) {
+  const std::size_t links = rows.size() / 2;
+  std::vector<std::int64_t> pairs;
+  pairs.reserve(rows.size());
+  for (std::size_t i = 0; i < links; ++i) pairs.insert(pairs.end(), {rows[i], rows[links + i]});
+  return pairs;
+}
+
 LinkInput& links_of(LoaderOptions& options) {
   if (!options.links) options.links.emplace();
   return *options.links;
@@ -83,12 +92,14 @@ void read_seed_weights(const fs::path& file, LoaderOptions& options) {
 
 void read_links(const fs::path& file, LoaderOptions& options) {
   read_file("links", file, [&](const GivenArray& array) {
-    if (!array.has_integers() || array.shape().size() != 2 || array.shape()[1] != 2)
-      refuse(array, "list of links (integers [links, 2]: source and destination of each)");
+    const std::vector<std::int64_t>& shape = array.shape();
+    const bool a_row_each = shape.size() == 2 && shape[1] == 2;
+    if (!array.has_integers() || shape.size() != 2 || (!a_row_each && shape[0] != 2))
+      refuse(array, "list of links (integers [links, 2]: source and destination of each; or [2, links])");
     require_some(array);
     std::vector<std::int64_t> pairs(static_cast<std::size_t>(array.count()));
     array.read_integers(0, pairs);
-    links_of(options).pairs = std::move(pairs);
+    links_of(options).pairs = a_row_each ? std::move(pairs) : interleaved(pairs);
   });
 }
 

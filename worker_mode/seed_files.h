@@ -16,7 +16,8 @@ void read_seeds(const std::filesystem::path& file, LoaderOptions& options);
 void read_seed_times(const std::filesystem::path& file, LoaderOptions& options);
 /// float64 or float32, one per seed.
 void read_seed_weights(const std::filesystem::path& file, LoaderOptions& options);
-/// Integers [P, 2]: source and destination of each link, original ids. Sets options.links.
+/// Integers [P, 2]: source and destination of each link, original ids; or [2, P], the sources and then the
+/// destinations, where it cannot be [P, 2]. Sets options.links.
 void read_links(const std::filesystem::path& file, LoaderOptions& options);
 /// Integers, one per link.
 void read_link_labels(const std::filesystem::path& file, LoaderOptions& options);

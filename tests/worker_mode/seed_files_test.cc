@@ -138,10 +138,10 @@ TEST_F(SeedFiles, OfLinks_AreOneLineThatNamesOptionAndFile) {
   };
   refused("--links", {"<i8", "(1, 2)", bytes_of<std::int64_t>({1, 400})},
           ": the destination 400 of link 0 is no node: type 'node' has ids 0 to 399");
-  refused("--links", kColumn,
-          " is no list of links (integers [links, 2]: source and destination of each): it holds '<i8' in the "
-          "shape "
-          "[3, 1]");
+  refused(
+      "--links", kColumn,
+      " is no list of links (integers [links, 2]: source and destination of each; or [2, links]): it holds "
+      "'<i8' in the shape [3, 1]");
 }
 
 TEST_F(SeedFiles, InAnyForm_AreTaken) {

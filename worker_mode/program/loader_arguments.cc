@@ -110,8 +110,10 @@ void LoaderArguments::add_links(CommandLine& line) {
   const CommandLine::Group group(line, kSampling);
   LinkOptions& link = options_.batch.link;
   line.option("--link", link.edge_type, "Seeds are links of this edge type, by name or by src__name__dst");
-  line.option("--links", links_,
-              "With --link: a split of the edge type, or FILE.npy: source and destination of each");
+  line.option(
+      "--links", links_,
+      "With --link: a split of the edge type, or FILE.npy: source and destination of each, [N, 2], or "
+      "[2, N] where it cannot be [N, 2]");
   line.option("--labels", labels_, "FILE.npy: an integer label for each link");
   line.option("--link-times", link_times_, "FILE.npy: the time of each link");
   line.option("--negatives", negatives_,
