@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/dataset/dataset_title.h"
 #include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
@@ -130,6 +131,7 @@ class Importer {
 };
 
 NumpyGraph files_of_one_type(const NumpyImportOptions& options) {
+  check_title(options.edge_index.stem().string(), "--edge-index: the file's name");
   return {.name = options.edge_index.stem().string(),
           .nodes = {{.count = options.num_nodes,
                      .features = options.features,

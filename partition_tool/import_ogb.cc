@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/dataset/dataset_meta.h"
+#include "core/dataset/dataset_title.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
 #include "partition_tool/text_lines.h"
@@ -404,6 +405,7 @@ RawGraph import_ogb(const OgbImportOptions& options, const Progress& progress) {
   const fs::path raw = options.raw / "raw";
   const bool typed = fs::is_directory(raw / "relations");
   const std::string name = fs::absolute(options.raw).lexically_normal().filename().string();
+  check_title(name, "--raw: the folder's name");
   RawGraph graph = typed ? import_types(options, progress) : graph_of_one_type(name);
   graph.name = name;
   if (typed) return graph;

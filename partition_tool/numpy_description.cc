@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/base/mapped_file.h"
 #include "core/dataset/dataset_meta.h"
+#include "core/dataset/dataset_title.h"
 
 namespace hopfeed {
 namespace {
@@ -188,6 +189,7 @@ NumpyGraph parse_numpy_description(const std::string& text, const fs::path& path
   in.allow({"name", "nodes", "edges"});
   NumpyGraph graph;
   graph.name = document.contains("name") ? in.text("name") : path.stem().string();
+  check_title(graph.name, fmt::format("{}: the name", path.string()));
   const auto describe = [](const char* what, std::size_t number) {
     return fmt::format("{} type {}", what, number);
   };

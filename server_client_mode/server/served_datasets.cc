@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/error.h"
+#include "core/dataset/dataset_title.h"
 #include "peers/open_partitions.h"
 #include "worker_mode/shared_row_cache.h"
 
@@ -20,11 +20,15 @@ ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const Fe
                          .meta_text = {},
                          .dataset = open_partitions(folder, partitions, PeersAt::kSoon)};
     served.meta_text = format_meta(served.meta());
+    check_title(served.meta().name, fmt::format("{}: the dataset's name", folder));
     for (const ServedDataset& other : datasets_) {
       require_valid(other.meta().fingerprint != served.meta().fingerprint,
                     fmt::format("the datasets {} and {} have the same content; name one of them",
                                 other.folder, served.folder));
     }
+    for (const std::string& place : {served.folder, folder})  // messages have the one or the other
+      places_.push_back(
+          {.folder = place.substr(0, place.find_last_not_of('/') + 1), .name = served.meta().name});
     served.row_cache = shared_row_cache(*served.dataset, tiers);
     datasets_.push_back(std::move(served));
   }
@@ -71,6 +75,10 @@ std::vector<wire::Offer::Dataset> ServedDatasets::offer() const {
   for (const ServedDataset& served : datasets_)
     offered.push_back({.name = served.meta().name, .fingerprint = served.meta().fingerprint});
   return offered;
+}
+
+Error ServedDatasets::told(const Error& error) const {
+  return {error.code(), without_places(error.what(), places_)};
 }
 
 }  // namespace hopfeed

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "channel/machine_memory.h"
+#include "core/base/error.h"
 #include "core/batch/feature_tiers.h"
 #include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
+#include "server_client_mode/server/told_errors.h"
 #include "server_client_mode/wire/messages.h"
 
 namespace hopfeed {
@@ -35,11 +37,14 @@ class ServedDatasets {
   const ServedDataset& by_title(const std::string& title) const;
   std::vector<wire::Offer::Dataset> offer() const;
   const std::vector<ServedDataset>& all() const { return datasets_; }
+  /// What the other side may read of an error: datasets by their names, and no places.
+  Error told(const Error& error) const;
 
  private:
   /// "products (1f2e...), products (7a01...)"
   std::string list() const;
   std::vector<ServedDataset> datasets_;
+  std::vector<NamedPlace> places_;
 };
 
 }  // namespace hopfeed

@@ -239,7 +239,7 @@ wire::asio::awaitable<bool> Session::answer(const wire::FrameHeader& header) {
                   fmt::format("a {} frame, which a client does not send now", wire::name_of(header.type)));
   }
   if (refusal && !connection_->closed())
-    connection_->send_refusal(FrameType::kRefused, header.request, *refusal);
+    connection_->send_refusal(FrameType::kRefused, header.request, server_.datasets.told(*refusal));
   co_return brings_about;
 }
 

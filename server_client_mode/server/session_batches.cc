@@ -183,7 +183,7 @@ void Session::fail(std::uint64_t number, const Error& error) {
   requests_.erase(number);
   ++server_.totals.failed;
   if (connection_->closed()) return;
-  connection_->send_refusal(FrameType::kFailed, number, error);
+  connection_->send_refusal(FrameType::kFailed, number, server_.datasets.told(error));
 }
 
 void Session::drop(std::uint64_t number) {

@@ -35,7 +35,9 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
         self->asked_bytes_ -= bytes;
         if (self->answered_) self->answered_->cancel();
         if (self->connection_->closed()) return;
-        if (error) return self->connection_->send_refusal(FrameType::kRefused, question, *error);
+        if (error)
+          return self->connection_->send_refusal(FrameType::kRefused, question,
+                                                 self->server_.datasets.told(*error));
         const std::span<const std::byte> all(*answer);
         self->connection_->send(FrameType::kAnswer, question, all, std::move(answer));
       });

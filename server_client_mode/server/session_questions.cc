@@ -193,7 +193,7 @@ wire::asio::awaitable<void> Session::take_seeds(const wire::FrameHeader& header)
   }
   if (!seeds && !refusal) refusal.emplace(ErrorCode::kInvalid, "the given seeds are empty; give some");
   if (refusal) {
-    connection_->send_refusal(FrameType::kRefused, header.request, *refusal);
+    connection_->send_refusal(FrameType::kRefused, header.request, server_.datasets.told(*refusal));
     co_return;
   }
   std::string sha256;

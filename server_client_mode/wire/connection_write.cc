@@ -7,7 +7,7 @@
 
 #include "core/base/limits.h"
 #include "server_client_mode/wire/connection_impl.h"
-#include "server_client_mode/wire/wire_text.h"
+#include "core/base/plain_text.h"
 
 namespace hopfeed::wire {
 namespace {

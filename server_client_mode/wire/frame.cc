@@ -10,7 +10,7 @@
 #include "core/base/limits.h"
 #include "server_client_mode/wire/checked_bytes.h"
 #include "server_client_mode/wire/messages.h"
-#include "server_client_mode/wire/wire_text.h"
+#include "core/base/plain_text.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/base/limits.h"
 #include "server_client_mode/wire/byte_codec.h"
-#include "server_client_mode/wire/wire_text.h"
+#include "core/base/plain_text.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/plain_text.h"
 #include "server_client_mode/wire/openssl_errors.h"
-#include "server_client_mode/wire/wire_text.h"
 
 namespace hopfeed::wire {
 namespace {

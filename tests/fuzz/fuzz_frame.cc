@@ -8,8 +8,8 @@
 #include <span>
 
 #include "core/base/error.h"
+#include "core/base/plain_text.h"
 #include "server_client_mode/wire/frame.h"
-#include "server_client_mode/wire/wire_text.h"
 #include "tests/server_client_mode/sample_messages.h"
 
 namespace {
@@ -19,8 +19,8 @@ using namespace hopfeed;
 /// What texts are shown as is one, whatever they were.
 void show(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!wire::is_text(wire::as_line(text, 100), wire::Lines::kOne)) std::abort();
-  if (!wire::is_text(wire::looks_like(bytes), wire::Lines::kOne)) std::abort();
+  if (!is_text(as_line(text, 100), Lines::kOne)) std::abort();
+  if (!is_text(wire::looks_like(bytes), Lines::kOne)) std::abort();
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       // A copy of its own, so that the sanitizer sees a read behind its end.
       testing::read_payload_of(header.type, wire::Bytes(payload.begin(), payload.end()));
     } catch (const Error& error) {
-      if (!wire::is_text(error.what(), wire::Lines::kOne)) std::abort();
+      if (!is_text(error.what(), Lines::kOne)) std::abort();
       if (payload.empty()) break;  // nothing can follow a header that is none
     }
   }

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/base/limits.h"
-#include "server_client_mode/wire/wire_text.h"
+#include "core/base/plain_text.h"
 #include "tests/server_client_mode/sample_messages.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"
@@ -133,12 +133,12 @@ TEST(Messages, FieldsThatNobodyCanMeanAreRefused) {
   expect_refused([&] { from_bytes<Refusal>(refusal); }, "its code is 99", ErrorCode::kCorrupt);
 }
 
-TEST(Messages, TextsAreUtf8WithoutControlCharacters) {
+TEST(Messages, TextsAreUtf8WithoutControlCharactersAndDirectionMarks) {
   for (const std::string bad :
        {"a\nb", "\x1b[31m", "\xff", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82",
         "\xc2\x9b"
         "5m",
-        "\x7f"}) {
+        "\x7f", "\xe2\x80\xaetxt.exe", "\xe2\x81\xa6", "\xd8\x9c", "\xe2\x80\xa8"}) {
     Bytes hello = to_bytes(Hello{});
     for (const char c : bad) hello.push_back(static_cast<std::byte>(c));
     expect_refused([&] { from_bytes<Hello>(hello); }, "control characters", ErrorCode::kCorrupt);
@@ -148,6 +148,8 @@ TEST(Messages, TextsAreUtf8WithoutControlCharacters) {
   EXPECT_EQ(as_line("zwei\nZeilen\x1b", 64), "zwei Zeilen?");
   EXPECT_EQ(as_line("f\xc3\xbcr", 2), "f");  // no half of a character
   EXPECT_TRUE(is_text("\xe2\x82\xac \xf0\x9f\x99\x82", Lines::kOne));
+  EXPECT_TRUE(
+      is_text("\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xd8\xa7\xe2\x80\xa6", Lines::kOne));  // letters of both
   EXPECT_EQ(from_bytes<std::string>(to_bytes(std::string_view("{\n\t\"a\": 1}\n"))), "{\n\t\"a\": 1}\n");
   // What a server says is one line, whatever its library said.
   EXPECT_EQ(from_bytes<Refusal>(to_bytes(Refusal{.text = "two\nlines\x07"})).text, "two lines?");

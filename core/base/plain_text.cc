@@ -1,9 +1,9 @@
-// See wire_text.h.
-#include "server_client_mode/wire/wire_text.h"
+// See plain_text.h.
+#include "core/base/plain_text.h"
 
 #include <algorithm>
 
-namespace hopfeed::wire {
+namespace hopfeed {
 namespace {
 
 /// Bytes of the character that `bytes` begins with; 0 where it is no UTF-8.
@@ -31,6 +31,19 @@ bool is_control(std::string_view character) {
   return first < 0x20 || first == 0x7F || (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
 }
 
+/// Marks that turn the direction of what follows, which make a name look like another one, and line ends that
+/// are no control characters: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
+bool is_mark(std::string_view character) {
+  const auto last = static_cast<unsigned char>(character.back());
+  if (character.starts_with("\xD8")) return character.size() == 2 && last == 0x9C;
+  if (character.size() != 3) return false;
+  if (character.starts_with("\xE2\x80"))
+    return last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
+  return character.starts_with("\xE2\x81") && last >= 0xA6 && last <= 0xA9;
+}
+
+bool is_shown(std::string_view character) { return !is_control(character) && !is_mark(character); }
+
 bool breaks_line(char c) { return c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
@@ -39,8 +52,7 @@ bool is_text(std::string_view bytes, Lines lines) {
   while (!bytes.empty()) {
     const std::size_t length = utf8_length(bytes);
     if (length == 0) return false;
-    if (is_control(bytes.substr(0, length)) && !(lines == Lines::kMany && breaks_line(bytes[0])))
-      return false;
+    if (!is_shown(bytes.substr(0, length)) && !(lines == Lines::kMany && breaks_line(bytes[0]))) return false;
     bytes.remove_prefix(length);
   }
   return true;
@@ -51,7 +63,7 @@ std::string as_line(std::string_view bytes, std::size_t max_bytes) {
   while (!bytes.empty()) {
     const std::size_t length = utf8_length(bytes);
     const std::string_view character = bytes.substr(0, std::max<std::size_t>(length, 1));
-    const bool shown = length > 0 && !is_control(character);
+    const bool shown = length > 0 && is_shown(character);
     const std::string_view put = shown ? character : breaks_line(character[0]) ? " " : "?";
     if (line.size() + put.size() > max_bytes) break;
     line += put;
@@ -60,23 +72,4 @@ std::string as_line(std::string_view bytes, std::size_t max_bytes) {
   return line;
 }
 
-std::size_t json_depth(std::string_view json) {
-  std::size_t depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
-}  // namespace hopfeed::wire
+}  // namespace hopfeed

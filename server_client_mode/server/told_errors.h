@@ -1,0 +1,17 @@
+// What those on the other side may read of an error: names and never places.
+#pragma once
+#include <span>
+#include <string>
+
+namespace hopfeed {
+
+/// A folder, and what others know it by.
+struct NamedPlace {
+  std::string folder, name;
+};
+
+/// `text`, with the names of those folders in their place, and of any other file that it names by its whole
+/// path the last part alone.
+std::string without_places(const std::string& text, std::span<const NamedPlace> named);
+
+}  // namespace hopfeed
