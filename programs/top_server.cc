@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_limits.h"
+#include "core/base/plain_text.h"
 #include "core/batch/tier_counts.h"
 
 namespace hopfeed {
@@ -38,10 +39,14 @@ std::map<std::int64_t, json> clients_by_id(const json& status) {
   return clients;
 }
 
+/// A text of the status, cut short and without what a terminal would obey.
+std::string text_of(const json& object, const char* key, std::size_t max_bytes = 256) {
+  return as_line(object.at(key).get<std::string>(), max_bytes);
+}
+
 std::string names_of(const json& datasets) {
   std::string names;
-  for (const json& dataset : datasets)
-    names += (names.empty() ? "" : ", ") + dataset.at("name").get<std::string>();
+  for (const json& dataset : datasets) names += (names.empty() ? "" : ", ") + text_of(dataset, "name");
   return names;
 }
 
@@ -59,10 +64,9 @@ std::string clients_text(const json& before, const json& now, double seconds) {
   for (const json& client : now.at("clients")) {
     const auto was = were.find(client.at("id").get<std::int64_t>());
     const json& earlier = was == were.end() ? client : was->second;
-    text += fmt::format("  {:<28}{:>6}{:>9}{:>12}{:>11}{:>12.1f}{:>12.0f}%\n",
-                        client.at("name").get<std::string>().substr(0, 27), client.at("jobs").get<int>(),
-                        client.at("waiting").get<int>(), client.at("under_way").get<int>(),
-                        bytes_text(client.at("block_bytes").get<double>()),
+    text += fmt::format("  {:<28}{:>6}{:>9}{:>12}{:>11}{:>12.1f}{:>12.0f}%\n", text_of(client, "name", 27),
+                        client.at("jobs").get<int>(), client.at("waiting").get<int>(),
+                        client.at("under_way").get<int>(), bytes_text(client.at("block_bytes").get<double>()),
                         rate(earlier, client, "batches", seconds),
                         100 * rate(earlier, client, "worker_seconds", seconds));
   }
@@ -76,7 +80,7 @@ std::string workers_text(const json& before, const json& now, double seconds) {
   for (std::size_t i = 0; i < are.size() && i < were.size(); ++i) {
     const json &was = were[i], &is = are[i];
     text += fmt::format("  {:>6} {:>8}  {:<17}{:>10.1f}{:>9.0f}%{:>7.0f}%{:>11.0f}%{:>11.0f}%\n", i,
-                        is.at("process").get<std::int64_t>(), is.at("now").get<std::string>(),
+                        is.at("process").get<std::int64_t>(), text_of(is, "now"),
                         rate(was, is, "batches", seconds), percent(was, is, "sampling", seconds),
                         percent(was, is, "gathering", seconds), percent(was, is, "waited_for_slot", seconds),
                         percent(was, is, "waited_for_memory", seconds));
@@ -91,7 +95,7 @@ std::string screen(const json& before, const json& now) {
       "server {}{}: {}   {:.1f} batches/s   {}/s\n"
       "  {} clients, {} batches waiting for a slot; {} worker deaths, {} batches made again\n"
       "  slots: {} free, {} planned, {} filling, {} ready, {} held; {} of memory, given seeds {}\n",
-      now.at("address").get<std::string>(), now.at("draining").get<bool>() ? " (draining)" : "",
+      text_of(now, "address"), now.at("draining").get<bool>() ? " (draining)" : "",
       names_of(now.at("datasets")), rate(were, totals, "batches", seconds),
       bytes_text(rate(were, totals, "batch_bytes", seconds)), now.at("clients").size(),
       now.at("waiting").get<std::int64_t>(), now.at("worker_deaths").get<std::int64_t>(),
@@ -109,11 +113,10 @@ template <class Read>
 auto reading_status(const Read& read) {
   try {
     return read();
-  } catch (const json::exception& error) {
-    throw Error(
-        ErrorCode::kCorrupt,
-        fmt::format("the server's status cannot be read: {}; use one version of hopfeed on both sides",
-                    error.what()));
+  } catch (const json::exception&) {
+    throw Error(ErrorCode::kCorrupt,
+                "the server's status lacks what is shown here, or says it in another way; use one version of "
+                "hopfeed on both sides");
   }
 }
 

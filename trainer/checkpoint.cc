@@ -12,9 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_fields.h"
+#include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
 #include "trainer/sparse_embedding.h"
 
@@ -117,6 +120,20 @@ void require_same(const Settings& stored, const Settings& settings, const std::f
                 "checkpoint '" + path.string() + "' was made with " + name + " " + value +
                     ", which this run leaves unset; use the same, or start afresh without "
                     "resuming");
+  }
+}
+
+/// Numbers that a run cannot go on from were never written.
+void require_cursor(const nlohmann::json& progress, const std::filesystem::path& path) {
+  for (const auto& [name, least] : {std::pair{"epoch", 0},
+                                    {"position", 0},
+                                    {"loss_seeds", 0},
+                                    {"batches", 0},
+                                    {"best_epoch", -1},
+                                    {"world_size", 1}}) {
+    if (is_whole(progress.at(name), least, INT64_MAX)) continue;
+    throw Error(ErrorCode::kCorrupt, "'" + path.string() + "' is damaged: its " + name + " is " +
+                                         json_shown(progress.at(name)) + "; remove it and start afresh");
   }
 }
 
@@ -252,7 +269,7 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
     archive.load_from(bytes.data(), bytes.size(), torch::kCPU);
     torch::Tensor progress_text, settings_text, generators;
     archive.read("settings", settings_text, true);
-    require_same(nlohmann::json::parse(to_text(settings_text)).get<Settings>(), settings, path);
+    require_same(parse_json(to_text(settings_text)).get<Settings>(), settings, path);
     archive.read("progress", progress_text, true);
     archive.read("generators", generators, true);
     archive.read("model", model_archive);
@@ -262,7 +279,9 @@ TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::M
     move_state(optimizer, device_of(model));
     if (generators.size(0) == world.size())
       set_state(generators_of(device_of(model)), generators[world.rank()]);
-    return nonfinite_as_number(nlohmann::json::parse(to_text(progress_text))).get<TrainingProgress>();
+    const nlohmann::json progress = nonfinite_as_number(parse_json(to_text(progress_text)));
+    require_cursor(progress, path);
+    return progress.get<TrainingProgress>();
   });
 }
 

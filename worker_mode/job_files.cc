@@ -105,10 +105,10 @@ JobDescription JobDescription::from_json(const std::string& text) {
     job.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
     json.at("check_finite").get_to(job.check_finite);
     return job;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kCorrupt,
-                std::string("a worker's job cannot be read; install server and hopfeed-worker together (") +
-                    error.what() + ")");
+  } catch (const nlohmann::json::exception&) {
+    throw Error(
+        ErrorCode::kCorrupt,
+        "a worker's job is described as another version does; install server and hopfeed-worker together");
   }
 }
 

@@ -104,11 +104,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("cores").get_to(config.cores);
     json.at("max_scratch").get_to(config.max_scratch);
     return config;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kCorrupt,
-                std::string("a worker's configuration cannot be read; install loader and hopfeed-worker "
-                            "together (") +
-                    error.what() + ")");
+                "a worker's configuration is that of another version; install loader and hopfeed-worker "
+                "together");
   }
 }
 

@@ -8,12 +8,15 @@
 
 namespace hopfeed {
 
-/// What `text` says; a discarded value, of which any use throws nlohmann::json::exception, where it is no
-/// JSON.
+/// What `text` says; a discarded value, which is neither object nor list, where it is no JSON or nests too
+/// deep.
 nlohmann::json parse_json(std::string_view text);
 
-/// Where and why `text` is no JSON: "line 3, column 7: syntax error while parsing ...". "" where it is JSON.
+/// Where and why parse_json() does not take `text`: "line 3, column 7: unexpected 'x'". "" where it does.
 std::string json_complaint(std::string_view text);
+
+/// How deep brackets and braces nest, outside of texts, those that are not closed included; writers recurse.
+std::size_t json_depth(std::string_view text);
 
 /// A key that an object within `text` has twice, of which parse_json() keeps the last; "" where there is
 /// none.
@@ -21,6 +24,9 @@ std::string repeated_key(std::string_view text);
 
 /// One line, or one line per value with `indent` spaces. Bytes that are no UTF-8 are replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
+
+/// The same for a message: one line, cut short.
+std::string json_shown(const nlohmann::json& value);
 
 /// Reports and the configuration of workers are JSON, which carries text in UTF-8 alone. Throws kInvalid,
 /// with `what` before the name, where a folder's name is none.

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/base/option_name.h"
 
@@ -189,133 +187,6 @@ void BatchOptions::validate() const {
         fmt::format("the strategy last draws nothing, so {} has no meaning for it", option_name("replace")));
 }
 
-std::string BatchOptions::to_json() const {
-  nlohmann::json json = {{"fanouts", fanouts},
-                         {"edge_fanouts", nlohmann::json::object()},
-                         {"replace", replace},
-                         {"weight", weight},
-                         {"time", time},
-                         {"seed_time", seed_time},
-                         {"temporal_strategy", to_string(temporal_strategy)},
-                         {"time_window", time_window},
-                         {"disjoint", trees()},
-                         {"edge_ids", edge_ids},
-                         {"dataset_ids", dataset_ids},
-                         {"attrs", nullptr},
-                         {"edge_attrs", edge_attrs}};
-  for (const auto& [type, hops] : edge_fanouts) json["edge_fanouts"][type] = hops;
-  if (attrs) json["attrs"] = *attrs;
-  // Younger options are told only where they are set, so that the text of older ones, and with it a batch's
-  // bytes, stays.
-  if (labor) json["labor"] = labor;
-  if (labor_seeds != 0) json["labor_seeds"] = labor_seeds;
-  if (subgraph != Subgraph::kDirectional) json["subgraph"] = to_string(subgraph);
-  if (keep_orig_edges) json["keep_orig_edges"] = keep_orig_edges;
-  if (sampler != kNeighborSampler) json["sampler"] = sampler;
-  if (!sampler_options.empty()) json["sampler_options"] = sampler_options;
-  if (!cluster.empty()) json["cluster"] = cluster;
-  if (walk.length != 0)
-    json["walk"] = {{"length", walk.length},
-                    {"per_seed", walk.per_seed},
-                    {"p", walk.p},
-                    {"q", walk.q},
-                    {"metapath", walk.metapath}};
-  if (link.on())
-    json["link"] = {{"edge_type", link.edge_type},
-                    {"negatives", to_string(link.negatives.mode)},
-                    {"amount", link.negatives.amount},
-                    {"strict", link.negatives.strict},
-                    {"src_weight", link.negatives.src_weight},
-                    {"dst_weight", link.negatives.dst_weight},
-                    {"exclude", to_string(link.exclude)}};
-  return json_text(json);  // keys sorted, no spaces: one text per value
-}
-
-namespace {
-
-WalkOptions walk_from(const nlohmann::json& json) {
-  for (const char* key : {"length", "per_seed"})
-    if (!json.at(key).is_number_integer())
-      throw Error(ErrorCode::kInvalid, fmt::format("bad batch options: walk's '{}' is no whole number", key));
-  WalkOptions walk{
-      .length = json.at("length"), .per_seed = json.at("per_seed"), .p = json.at("p"), .q = json.at("q")};
-  walk.metapath = json.at("metapath").get<std::vector<std::string>>();
-  return walk;
-}
-
-LinkOptions link_from(const nlohmann::json& json) {
-  LinkOptions link{.edge_type = json.at("edge_type"),
-                   .negatives = {.mode = negative_mode_from(json.at("negatives")),
-                                 .amount = json.at("amount"),
-                                 .strict = json.at("strict"),
-                                 .src_weight = json.at("src_weight"),
-                                 .dst_weight = json.at("dst_weight")},
-                   .exclude = exclude_from(json.at("exclude"))};
-  return link;
-}
-
-const std::set<std::string> kTold{
-    "fanouts",     "edge_fanouts", "replace",  "weight",      "time",  "seed_time", "temporal_strategy",
-    "time_window", "disjoint",     "edge_ids", "dataset_ids", "attrs", "edge_attrs"};
-
-/// Whether `value`, or one within it, is a number with a fraction, or so large that the parser makes one of
-/// it. Read as a whole number it would be cut to fit, or be no defined value at all.
-bool has_fraction(const nlohmann::json& value) {
-  return value.is_number_float() || (value.is_structured() && std::ranges::any_of(value, has_fraction));
-}
-
-}  // namespace
-
-const std::vector<std::string> BatchOptions::kToldWhereSet{
-    "cluster", "keep_orig_edges", "labor",    "labor_seeds", "link",
-    "sampler", "sampler_options", "subgraph", "walk"};
-
-BatchOptions BatchOptions::from_json(const std::string& text) {
-  try {
-    const nlohmann::json json = parse_json(text);
-    const auto bad = [](const std::string& what, const std::string& key) {
-      throw Error(ErrorCode::kInvalid, fmt::format("bad batch options: {} '{}'", what, key));
-    };
-    for (const auto& [key, value] : json.items()) {
-      if (!kTold.contains(key) && !std::ranges::count(kToldWhereSet, key)) bad("unknown key", key);
-      if (key != "walk" && key != "link" && has_fraction(value)) bad("no such value of key", key);
-    }
-    BatchOptions options;
-    options.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
-    for (const auto& [type, hops] : json.at("edge_fanouts").items())
-      options.edge_fanouts[type] = hops.get<std::vector<std::int64_t>>();
-    options.replace = json.at("replace");
-    options.labor = json.value("labor", false);
-    options.labor_seeds = json.value("labor_seeds", std::int64_t{0});
-    options.weight = json.at("weight");
-    options.time = json.at("time");
-    options.seed_time = json.at("seed_time");
-    options.temporal_strategy = temporal_strategy_from(json.at("temporal_strategy"));
-    options.time_window = json.at("time_window");
-    options.disjoint = json.at("disjoint");
-    if (json.contains("subgraph")) options.subgraph = subgraph_from(json.at("subgraph"));
-    options.keep_orig_edges = json.value("keep_orig_edges", false);
-    options.edge_ids = json.at("edge_ids");
-    options.dataset_ids = json.at("dataset_ids");
-    if (!json.at("attrs").is_null()) options.attrs = json.at("attrs").get<std::vector<std::string>>();
-    options.edge_attrs = json.at("edge_attrs").get<std::vector<std::string>>();
-    options.sampler = json.value("sampler", options.sampler);
-    options.sampler_options = json.value("sampler_options", "");
-    options.cluster = json.value("cluster", "");
-    if (json.contains("walk")) options.walk = walk_from(json.at("walk"));
-    if (json.contains("link")) options.link = link_from(json.at("link"));
-    options.validate();
-    // A number that is none, or one that was cut to fit, is not what to_json() writes.
-    const nlohmann::json written = parse_json(options.to_json());
-    for (const auto& [key, value] : json.items())
-      if (written.contains(key) && json_text(written.at(key)) != json_text(value))
-        bad("no such value of key", key);
-    return options;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalid, std::string("bad batch options: ") + error.what());
-  }
-}
-
 std::uint64_t BatchOptions::hash() const {
   const std::string text = to_json();
   return XXH3_64bits(text.data(), text.size());
@@ -328,6 +199,10 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_vie
     const std::string_view part = rest.substr(0, rest.find(','));
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error == std::errc::result_out_of_range)
+      throw Error(ErrorCode::kInvalid,
+                  fmt::format("fanout {} ({}) is not between 1 and {}; use -1 for all neighbours", part,
+                              option_name(field), kMaxFanout));
     if (error != std::errc{} || end != part.data() + part.size()) {
       throw Error(ErrorCode::kInvalid, fmt::format("'{}' in {} '{}' is no number; write them like 15,10,5",
                                                    part, option_name(field), text));

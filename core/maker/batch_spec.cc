@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 
 namespace hopfeed {
@@ -31,14 +31,6 @@ json json_of(const BatchSpec& spec) {
           {"sampler_sha256", spec.sampler_sha256}};
 }
 
-void require_keys(const json& object, const char* what, const std::set<std::string>& keys) {
-  require_valid(object.is_object(), fmt::format("{} is no JSON object", what));
-  for (const auto& [key, value] : object.items())
-    require_valid(keys.contains(key), fmt::format("{} has the unknown key '{}'", what, key));
-  for (const std::string& key : keys)
-    require_valid(object.contains(key), fmt::format("{} lacks the key '{}'", what, key));
-}
-
 }  // namespace
 
 std::string BatchSpec::to_json() const { return json_text(json_of(*this)); }
@@ -46,42 +38,29 @@ std::string BatchSpec::to_json() const { return json_text(json_of(*this)); }
 BatchSpec BatchSpec::from_json(const std::string& text) {
   constexpr const char* what = "the batch spec";
   const json whole = parse_json(text);
-  require_valid(whole.is_object(), fmt::format("{} is no JSON object", what));
+  if (whole.is_discarded())
+    throw Error(ErrorCode::kInvalid, fmt::format("{} is no JSON: {}", what, json_complaint(text)));
+  const JsonFields in(whole, what);
   const std::string repeated = repeated_key(text);
   require_valid(repeated.empty(), fmt::format("{} has the key '{}' twice", what, repeated));
-  if (json_text(whole.value("version", json())) != std::to_string(kVersion))
+  if (!is_whole(whole.value("version", json()), kVersion, kVersion))
     throw Error(ErrorCode::kVersion,
                 fmt::format("{} is of version {}, and this hopfeed reads {}; use one version on both sides",
-                            what, json_text(whole.value("version", json())), kVersion));
-  require_keys(
-      whole, what,
+                            what, json_shown(whole.value("version", json())), kVersion));
+  in.only(
       {"version", "rules", "dataset", "fingerprint", "batch", "seeds", "shuffle", "seed", "sampler_sha256"});
-  require_keys(whole.at("seeds"), "'seeds' of the batch spec", {"node_type", "split", "sha256"});
+  const JsonFields seeds(in.at("seeds"), fmt::format("'seeds' of {}", what));
+  seeds.only({"node_type", "split", "sha256"});
   BatchSpec spec;
-  const char* key = "";
-  try {
-    const auto read = [&](const json& from, const char* name, auto& to) {
-      key = name;
-      from.at(name).get_to(to);
-    };
-    require_valid(whole.at("rules").is_number_integer() &&
-                      json_text(whole.at("rules")) == std::to_string(whole.at("rules").get<int>()),
-                  "'rules' of the batch spec is no whole number");
-    read(whole, "rules", spec.rules);
-    read(whole, "dataset", spec.dataset);
-    read(whole, "fingerprint", spec.fingerprint);
-    read(whole, "shuffle", spec.shuffle);
-    require_valid(whole.at("seed").is_number_unsigned(), "'seed' of the batch spec is no number from 0 on");
-    read(whole, "seed", spec.seed);
-    read(whole, "sampler_sha256", spec.sampler_sha256);
-    read(whole.at("seeds"), "node_type", spec.seeds.node_type);
-    read(whole.at("seeds"), "split", spec.seeds.split);
-    read(whole.at("seeds"), "sha256", spec.seeds.sha256);
-  } catch (const json::exception& error) {
-    throw Error(ErrorCode::kInvalid,
-                fmt::format("'{}' of the batch spec cannot be read: {}", key, error.what()));
-  }
-  json batch = whole.at("batch");
+  spec.rules = static_cast<int>(in.whole("rules", 0, INT32_MAX));
+  spec.dataset = in.text("dataset");
+  spec.fingerprint = in.text("fingerprint");
+  spec.shuffle = in.flag("shuffle");
+  spec.seed = in.unsigned_whole("seed");
+  spec.sampler_sha256 = in.text("sampler_sha256");
+  spec.seeds = {
+      .node_type = seeds.text("node_type"), .split = seeds.text("split"), .sha256 = seeds.text("sha256")};
+  json batch = in.at("batch");
   require_valid(batch.is_object(), "'batch' of the batch spec is no JSON object");
   for (const std::string& optional : BatchOptions::kToldWhereSet) {
     require_valid(batch.contains(optional),

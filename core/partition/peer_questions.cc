@@ -3,34 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/limits.h"
 
 namespace hopfeed {
-namespace {
-
-/// How deep objects and arrays are nested, those that are not closed included.
-std::size_t json_depth(std::string_view text) {
-  std::size_t depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\')
-      ++i;
-    else if (c == '"')
-      in_string = !in_string;
-    else if (!in_string && (c == '{' || c == '['))
-      deepest = std::max(deepest, ++depth);
-    else if (!in_string && (c == '}' || c == ']') && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
-}  // namespace
-
 void PeerReader::fail(const std::string& why) const {
   throw Error(ErrorCode::kCorrupt, fmt::format("{} of another machine cannot be read: {}", what_, why));
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hopfeed import _core
-from hopfeed.errors import InvalidError, NotFoundError
+from hopfeed.errors import CorruptError, InvalidError, NotFoundError
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +26,7 @@ class Dataset:
         folder: the dataset's folder.
 
     Raises:
-        NotFoundError: it is no dataset folder.
+        NotFoundError: it is no dataset folder; CorruptError: its ``meta.json`` cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -36,6 +36,10 @@ class Dataset:
             self.meta: dict[str, Any] = json.loads(path.read_text())
         except OSError as error:
             raise NotFoundError(f"{self.folder} is no dataset: {error}") from None
+        except (ValueError, RecursionError):  # no UTF-8, no JSON, or brackets that nest deep
+            raise CorruptError(f"{path} is damaged; restore it, or run hopfeed-partition verify") from None
+        if not isinstance(self.meta, dict):
+            raise CorruptError(f"{path} is no JSON object; restore it, or run hopfeed-partition verify")
 
     @property
     def name(self) -> str:

@@ -187,14 +187,19 @@ class EpochIterable(Generic[T]):
         """The next ``iter()`` goes on where :meth:`state_dict` was taken.
 
         Raises:
-            InvalidError: the state is of other batches; it names what differs.
+            InvalidError: the state is of other batches; it names what differs. Or it is none that state_dict() gave.
         """
+        if not isinstance(state, Mapping):
+            raise InvalidError(f"the state is {_shown(state)}; give what state_dict() gave")
         if state.get("version") != self._STATE_VERSION:
-            raise InvalidError(f"the state is of version {state.get('version')!r}; this release reads {self._STATE_VERSION}")
+            raise InvalidError(f"the state is of version {_shown(state.get('version'))}; this release reads {self._STATE_VERSION}")
+        epoch, position = _count(state, "epoch"), _count(state, "position")
+        if not isinstance(state.get("spec"), Mapping):
+            raise InvalidError(f"'spec' of the state is {_shown(state.get('spec'))}; give what state_dict() gave")
         differing = _differences(state["spec"], self.spec)
         if differing:
             raise InvalidError(f"the state is of other batches than this loader's: {'; '.join(differing)}")
-        self._next_epoch, self._resume_at, self._place = int(state["epoch"]), int(state["position"]), None
+        self._next_epoch, self._resume_at, self._place = epoch, position, None
 
     def close(self) -> None:
         """Ends the workers, or the connections, of iterators too. Batches that are held stay as they are."""
@@ -284,6 +289,19 @@ class _Batches(Iterator[T]):
         stream, self.stream, self.place.finished = self.stream, None, True
         if stream is not None and stream is not self._loader._stream:
             stream.close()
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "..."
+
+
+def _count(state: Mapping[str, Any], name: str) -> int:
+    """A number of a state, which may have been through a file."""
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise InvalidError(f"'{name}' of the state is {_shown(value)}; give what state_dict() gave: a whole number from 0 on")
+    return value
 
 
 def _differences(saved: object, present: object, name: str = "") -> list[str]:

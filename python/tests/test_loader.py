@@ -301,3 +301,22 @@ def test_a_dataset_reads_rows_splits_and_partitions(small: Path, tmp_path: Path)
     assert one.attr("x")[[]].shape == (0, 8) and one.attr("y")[ids < 3].shape == (3,)
     with pytest.raises(hopfeed.InvalidError, match="2000"):
         one.attr("x")[[2000]]
+
+
+@pytest.mark.parametrize("name", ["epoch", "position"])
+@pytest.mark.parametrize("value", [None, -1, 2**63, 1.5, "1", True])
+def test_a_state_with_a_place_that_no_run_has_is_refused_by_name(small: Path, name: str, value: object) -> None:
+    with hopfeed.Loader(small, batch_size=50) as loader:
+        state = loader.state_dict()
+        with pytest.raises(hopfeed.InvalidError, match=f"'{name}' of the state is .*; give what state_dict\\(\\) gave"):
+            loader.load_state_dict(state | {name: value})
+        with pytest.raises(hopfeed.InvalidError, match="'spec' of the state is None"):
+            loader.load_state_dict(state | {"spec": None})
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000, "\x00\xff"])
+def test_a_manifest_that_is_no_json_object_is_told_in_our_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "meta.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(hopfeed.CorruptError, match="meta.json is (damaged|no JSON object); restore it"):
+        hopfeed.Dataset(tmp_path)

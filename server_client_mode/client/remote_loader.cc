@@ -4,6 +4,8 @@
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
+#include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "server_client_mode/client/first_contact.h"
 #include "server_client_mode/client/remote_stream.h"
 
@@ -65,6 +67,8 @@ std::string ask_status(const RemoteOptions& remote) {
   std::string status;
   ask_any(remote,
           [&](Questions& questions) -> wire::asio::awaitable<void> { status = co_await questions.status(); });
+  if (!parse_json(status).is_object())
+    throw Error(ErrorCode::kCorrupt, "the server's status is no JSON object; is it a hopfeed-server?");
   return status;
 }
 

@@ -54,7 +54,7 @@ class RemoteStreams final : public StreamSource {
   const DatasetMeta meta_;
 };
 
-/// A server's status (kStatus): JSON. Throws as RemoteLoader.
+/// A server's status (kStatus): an object of JSON. Throws as RemoteLoader.
 std::string ask_status(const RemoteOptions& remote);
 
 }  // namespace hopfeed

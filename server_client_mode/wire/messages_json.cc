@@ -7,16 +7,20 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
+#include "core/base/plain_text.h"
 #include "server_client_mode/wire/byte_codec.h"
 #include "server_client_mode/wire/messages.h"
-#include "server_client_mode/wire/wire_text.h"
 
 namespace hopfeed::wire {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMaxTextBytes = 256;  // of a name or hash in JSON
+constexpr std::int64_t kAny = INT64_MAX;
 
 /// An object of JSON that is read key by key.
 class JsonMessage {
@@ -24,7 +28,9 @@ class JsonMessage {
   JsonMessage(const std::string& text, const char* message) : message_(message) {
     if (json_depth(text) > kMaxJsonDepth) fail(ErrorCode::kInvalid, "its JSON nests too deep");
     whole_ = parse_json(text);
-    if (whole_.is_discarded()) fail(ErrorCode::kCorrupt, "it is no JSON");
+    if (whole_.is_discarded())
+      fail(ErrorCode::kCorrupt,
+           fmt::format("it is no JSON: {}", as_line(json_complaint(text), kMaxTextBytes)));
     if (!whole_.is_object()) fail(ErrorCode::kCorrupt, "it is no JSON object");
     if (const std::string key = repeated_key(text); !key.empty())
       fail(ErrorCode::kCorrupt, fmt::format("it has the key '{}' twice", shown(key)));
@@ -64,12 +70,10 @@ class JsonMessage {
   /// A whole number from `least` to `most`, written as such.
   std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
     const json& value = at(key);
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)))
-      wrong(key);
-    const auto number = value.get<std::int64_t>();
-    if (number < least || number > most) wrong(key);
-    return number;
+    if (!is_whole(value, least, most))
+      fail(ErrorCode::kInvalid, fmt::format("'{}' is {}, and may be a whole number from {} to {}", key,
+                                            json_shown(value), least, most));
+    return value.get<std::int64_t>();
   }
   const json& list(const char* key) const {
     if (!at(key).is_array()) wrong(key);
@@ -88,9 +92,6 @@ class JsonMessage {
   const char* const message_;
   json whole_;
 };
-
-constexpr std::size_t kMaxTextBytes = 256;  // of a name or hash in JSON
-constexpr std::int64_t kAny = INT64_MAX;
 
 Bytes bytes_of(const json& value) { return to_bytes(std::string_view(json_text(value))); }
 

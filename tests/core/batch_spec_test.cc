@@ -80,23 +80,78 @@ TEST(BatchSpec, KeysThatAreUnknownMissingTwiceOrOfAnotherKind_AreNamed) {
   EXPECT_EQ(error("\"split\":\"train\"", "\"split\":\"train\",\"mask\":1"),
             "invalid: 'seeds' of the batch spec has the unknown key 'mask'");
   EXPECT_EQ(error("\"edge_ids\":true", "\"edge_ids\":true,\"e_id\":1"),
-            "invalid: bad batch options: unknown key 'e_id'");
-  EXPECT_NE(error("\"edge_ids\":true,", "").find("'edge_ids'"), std::string::npos);
-  EXPECT_NE(error("\"shuffle\":false", "\"shuffle\":0").find("'shuffle' of the batch spec cannot be read"),
-            std::string::npos);
-  EXPECT_NE(error("18446744073709551615", "-1").find("'seed' of the batch spec"), std::string::npos);
+            "invalid: the batch has the unknown key 'e_id'");
+  EXPECT_EQ(error("\"edge_ids\":true,", ""), "invalid: the batch lacks the key 'edge_ids'");
+  EXPECT_EQ(error("\"shuffle\":false", "\"shuffle\":0"),
+            "invalid: 'shuffle' of the batch spec is 0; give true or false");
+  EXPECT_EQ(error("\"dataset\":\"products\"", "\"dataset\":7"),
+            "invalid: 'dataset' of the batch spec is 7; give a text");
   EXPECT_NE(error("\"sha256\":\"\"", "\"sha256\":\"ab\"").find("one of the two"), std::string::npos);
   EXPECT_EQ(error("\"labor\":null,", ""), "invalid: 'batch' of the batch spec lacks the key 'labor'");
-  EXPECT_EQ(error("[15,10]", "[15,1.5]"), "invalid: bad batch options: no such value of key 'fanouts'");
-  EXPECT_EQ(error("[15,10]", "[15,99999999999999999999]"),
-            "invalid: bad batch options: no such value of key 'fanouts'");
-  EXPECT_EQ(error("\"rules\":1", "\"rules\":1.5"), "invalid: 'rules' of the batch spec is no whole number");
-  EXPECT_EQ(error("\"rules\":1", "\"rules\":1e99"), "invalid: 'rules' of the batch spec is no whole number");
   EXPECT_NE(error("\"node_type\":\"paper\"", "\"node_type\":\"\"").find("name a node type"),
             std::string::npos);
   EXPECT_NE(error("\"version\":1", "\"version\":2").find("version: the batch spec is of version 2"),
             std::string::npos);
-  EXPECT_EQ(refused([] { BatchSpec::from_json("[1"); }), "invalid: the batch spec is no JSON object");
+  EXPECT_EQ(refused([] { BatchSpec::from_json("[1"); }),
+            "invalid: the batch spec is no JSON: line 1, column 3: it ends in the middle");
+  EXPECT_EQ(refused([] { BatchSpec::from_json("[1]"); }), "invalid: the batch spec is no JSON object");
+}
+
+TEST(BatchSpec, NumbersBeyondTheirRange_AreRefusedByName) {
+  BatchSpec walk = spec_of_everything();
+  walk.batch = {.sampler = BatchOptions::kWalkSampler, .walk = {.length = 5, .p = 0.5}};
+  BatchSpec links = spec_of_everything();
+  links.batch.link = {.edge_type = "to", .negatives = {.mode = NegativeMode::kBinary, .amount = 2}};
+  links.seeds = {.sha256 = "cd"};
+  const auto error = [](const BatchSpec& spec, const std::string& from, const std::string& to) {
+    return refused([&] { BatchSpec::from_json(replaced(spec.to_json(), from, to)); });
+  };
+  const std::string fanouts = "; give a list of whole numbers from -1 to 65535";
+  for (const auto& [number, shown] : {std::pair{"9223372036854775808", "9223372036854775808"},
+                                      {"18446744073709551615", "18446744073709551615"},
+                                      {"99999999999999999999", "1e+20"},
+                                      {"-2", "-2"},
+                                      {"1.5", "1.5"},
+                                      {"\"10\"", "\"10\""},
+                                      {"null", "null"}}) {
+    EXPECT_EQ(error(spec_of_everything(), "[15,10]", std::string("[15,") + number + "]"),
+              std::string("invalid: 'fanouts' of the batch is [15,") + shown + "]" + fanouts);
+    EXPECT_EQ(error(spec_of_everything(), "[3,2]", std::string("[3,") + number + "]"),
+              std::string("invalid: 'to' of 'edge_fanouts' of the batch is [3,") + shown + "]" + fanouts);
+  }
+  const std::string seed = "18446744073709551615";
+  for (const char* number : {"-1", "0.5", "18446744073709551616"})
+    EXPECT_NE(error(spec_of_everything(), seed, number).find("; give a whole number from 0 to " + seed),
+              std::string::npos)
+        << number;
+  for (const char* number : {"1.5", "1e99", "2147483648", "-1", "9223372036854775809"})
+    EXPECT_EQ(error(spec_of_everything(), "\"rules\":1", std::string("\"rules\":") + number)
+                  .find("invalid: 'rules' of the batch spec is "),
+              0U)
+        << number;
+  EXPECT_EQ(error(spec_of_everything(), "\"time_window\":0", "\"time_window\":9223372036854775808"),
+            "invalid: 'time_window' of the batch is 9223372036854775808; give a whole number from 0 to "
+            "9223372036854775807");
+  EXPECT_EQ(error(spec_of_everything(), seed, "1e999"),
+            "invalid: the batch spec is no JSON: the number 1e999 is too large");
+  EXPECT_EQ(error(walk, ",\"p\":0.5", ""), "invalid: 'walk' of the batch lacks the key 'p'");
+  EXPECT_EQ(error(walk, "\"p\":0.5", "\"p\":[]"), "invalid: 'p' of 'walk' of the batch is []; give a number");
+  EXPECT_EQ(
+      error(walk, "\"length\":5", "\"length\":18446744073709551615")
+          .find("invalid: 'length' of 'walk' of the batch is 18446744073709551615; give a whole number"),
+      0U);
+  EXPECT_EQ(error(walk, "\"metapath\":[]", "\"metapath\":[1]"),
+            "invalid: 'metapath' of 'walk' of the batch is [1]; give a list of texts");
+  EXPECT_EQ(error(links, "\"amount\":2.0", "\"amount\":\"2\""),
+            "invalid: 'amount' of 'link' of the batch is \"2\"; give a number");
+  EXPECT_EQ(error(links, "\"src_weight\":\"\",", ""),
+            "invalid: 'link' of the batch lacks the key 'src_weight'");
+}
+
+TEST(BatchSpec, TextThatNestsDeep_IsRefusedBeforeItIsRead) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_EQ(refused([&] { BatchSpec::from_json(deep); }),
+            "invalid: the batch spec is no JSON: its brackets nest deeper than 32");
 }
 
 TEST(BatchSpec, AreComparedWholeAndByParts) {

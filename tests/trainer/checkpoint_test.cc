@@ -117,6 +117,27 @@ TEST_F(CheckpointTest, AMissingOrDamagedFileIsOneLine) {
   }
 }
 
+TEST_F(CheckpointTest, APlaceThatNoRunHasIsRefusedByName) {
+  SmallRun run;
+  for (const TrainingProgress& progress :
+       {TrainingProgress{.epoch = -1}, TrainingProgress{.position = INT64_MIN},
+        TrainingProgress{.world_size = 0}}) {
+    save_checkpoint(path_, *run.model, run.adam, progress, kSettings, world_);
+    try {
+      load_checkpoint(path_, *run.model, run.adam, kSettings, world_);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+      const std::string name = progress.epoch < 0      ? "epoch is -1"
+                               : progress.position < 0 ? "position is -9223372036854775808"
+                                                       : "world_size is 0";
+      EXPECT_NE(std::string(error.what()).find("model.checkpoint' is damaged: its " + name),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST_F(CheckpointTest, AWriteThatFailsLeavesTheOldCheckpoint) {
   SmallRun run;
   save_checkpoint(path_, *run.model, run.adam, {.epoch = 1}, kSettings, world_);
