@@ -8,11 +8,13 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "cache/cache_layout.h"
 #include "cache/file_features.h"
 #include "cache/tune_rates.h"
+#include "core/base/error.h"
 
 namespace hopfeed {
 namespace {
@@ -111,7 +113,11 @@ ReadRate read_rate(const Dataset& dataset, std::span<const FeatureName> attrs, c
   const double cpu = process_cpu_seconds();
   {
     std::vector<std::jthread> others;
-    for (std::size_t number = 1; number < all.size(); ++number) others.emplace_back(run, number);
+    try {
+      for (std::size_t number = 1; number < all.size(); ++number) others.emplace_back(run, number);
+    } catch (const std::system_error& error) {
+      throw_errno("cannot start a thread that reads features", error.code().value());
+    }
     run(0);
   }
   ReadRate rate;

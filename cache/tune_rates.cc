@@ -12,10 +12,12 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "cache/held_rows.h"
+#include "core/base/error.h"
 #include "core/base/memory_limits.h"
 #include "core/base/quantised_rows.h"
 #include "core/base/thread_annotations.h"
@@ -230,9 +232,15 @@ Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
         stage.hand.end(std::current_exception());
       }
     };
-    for (Worker& worker : workers)
-      threads.emplace_back([&stage, &worker, guarded] { guarded([&] { work(stage, worker); }); });
-    guarded([&] { consume(stage, consumer, 3 * kBlocks * std::ssize(workers), rows.get()); });
+    guarded([&] {
+      try {
+        for (Worker& worker : workers)
+          threads.emplace_back([&stage, &worker, guarded] { guarded([&] { work(stage, worker); }); });
+      } catch (const std::system_error& error) {
+        throw_errno("cannot start a thread that makes batches", error.code().value());
+      }
+      consume(stage, consumer, 3 * kBlocks * std::ssize(workers), rows.get());
+    });
   }
   stage.hand.rethrow();
   Rehearsal result{.batches = consumer.batches};

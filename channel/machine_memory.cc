@@ -19,8 +19,8 @@
 
 #include "channel/bell.h"
 #include "channel/passed_fds.h"
-#include "channel/quiet_thread.h"
 #include "core/base/error.h"
+#include "core/base/quiet_thread.h"
 #include "core/base/sha256.h"
 #include "core/base/thread_annotations.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "core/base/saturating.h"
@@ -60,12 +61,14 @@ DeviceSampler::DeviceSampler(const Dataset& dataset, const BatchOptions& options
                           .size() *
                       sizeof(std::uint64_t) +
                   options.fanouts.size() * types_.size() * sizeof(NodeStream);
-  if (!device.warm)
-    engine_ = device.make_engine(make_plan(device));
-  else
-    coming_ = std::async(std::launch::async, [make = device.make_engine, plan = make_plan(device)] {
-                return std::shared_ptr<gpu::HopEngine>(make(plan));
-              }).share();
+  const auto make = [make = device.make_engine, plan = make_plan(device)] {
+    return std::shared_ptr<gpu::HopEngine>(make(plan));
+  };
+  try {
+    if (device.warm) coming_ = std::async(std::launch::async, make).share();
+  } catch (const std::system_error&) {  // no more threads may be started: batches wait for it
+  }
+  if (!coming_.valid()) engine_ = make();
 }
 
 /// Whether there is an engine now.

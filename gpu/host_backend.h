@@ -49,6 +49,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -298,10 +299,15 @@ class ThreadedBackend : public HostMemory {
   void launch_now(std::uint64_t n, const Kernel& kernel) {
     std::vector<std::thread> threads;
     const auto step = static_cast<std::uint64_t>(threads_);
-    for (std::uint64_t t = 0; t < step && t < n; ++t)
-      threads.emplace_back([&kernel, t, n, step] {
-        for (std::uint64_t i = t; i < n; i += step) kernel(i);
-      });
+    const auto items_of = [&kernel, n, step](std::uint64_t t) {
+      for (std::uint64_t i = t; i < n; i += step) kernel(i);
+    };
+    std::uint64_t t = 0;
+    try {
+      for (; t < step && t < n; ++t) threads.emplace_back(items_of, t);
+    } catch (const std::system_error&) {  // no more may be started
+    }
+    for (; t < step && t < n; ++t) items_of(t);
     for (std::thread& thread : threads) thread.join();
   }
 

@@ -83,11 +83,16 @@ class SharedAnswer {
 
 /// Runs `work` in a forked copy of this process and calls `wait` now and then meanwhile; where that throws,
 /// the copy is killed. METIS cannot be interrupted, takes many times the memory of the graph, and complains
-/// on standard output: all that stays in the copy. Only for callers that have no other threads at the moment.
-/// Returns the status as waitpid gives it.
+/// on standard output: all that stays in the copy. Where no more processes may be started (ulimit -u) it runs
+/// here all the same. Only for callers that have no other threads at the moment. Returns the status as
+/// waitpid gives it.
 int run_in_copy(const std::function<void()>& work, const std::function<void()>& wait) {
   std::fflush(nullptr);
   const pid_t parent = ::getpid(), copy = ::fork();
+  if (copy < 0 && errno == EAGAIN) {
+    work();
+    return 0;
+  }
   if (copy < 0) throw_errno("cannot start a process for METIS", errno);
   if (copy == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

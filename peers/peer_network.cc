@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "core/base/limits.h"
+#include "core/base/quiet_thread.h"
 #include "peers/peer_link.h"
 #include "server_client_mode/wire/checked_bytes.h"
 
@@ -124,7 +125,7 @@ struct PeerNetwork::Impl {
     codes.resize(links.size(), ErrorCode::kTimeout);
     for (const auto& link : links) asio::co_spawn(context, link->run(), asio::detached);
     asio::co_spawn(context, tick(), asio::detached);
-    thread = std::thread([this] { context.run(); });
+    thread = start_quiet_thread("cannot start a thread for the other machines", [this] { context.run(); });
   }
 
   ~Impl() {

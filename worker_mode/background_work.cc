@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/base/quiet_thread.h"
+
 namespace hopfeed {
 
 BackgroundWork::~BackgroundWork() {
@@ -16,7 +18,8 @@ BackgroundWork::~BackgroundWork() {
 }
 
 void BackgroundWork::start(std::function<void()> work) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable())
+    thread_ = start_quiet_thread("cannot start a thread for the loader", [this] { run(); });
   {
     const std::lock_guard lock(mutex_);
     work_ = std::move(work);

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "channel/quiet_thread.h"
 #include "core/base/error.h"
+#include "core/base/quiet_thread.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/setup_times.h"
 #include "worker_mode/batch_filler.h"
@@ -49,7 +49,8 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
                         host()->memory());
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
   host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));
-  thread_ = std::thread([this, options] { fill(options); });
+  thread_ =
+      start_quiet_thread("cannot start a thread that makes batches", [this, options] { fill(options); });
   await_ready(*host(), options.execution.start_deadline);
 }
 

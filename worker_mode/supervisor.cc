@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "channel/bell.h"
-#include "channel/quiet_thread.h"
+#include "core/base/quiet_thread.h"
 
 namespace hopfeed {
 namespace {

@@ -40,7 +40,7 @@ const char* advice(int errno_value) {
     case EFBIG:
       return "; raise the limit on the size of files (ulimit -f)";
     case EAGAIN:
-      return "; raise the limit on processes (ulimit -u) or end some";
+      return "; raise the limit on processes and threads (ulimit -u, or that of the container), or use fewer";
     default:
       return "";
   }

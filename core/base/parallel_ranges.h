@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace hopfeed {
 
 /// Calls `body(worker, begin, end)` for `threads` ranges that tile [0, count), the first on the calling
-/// thread. Rethrows the exception of the lowest worker that threw.
+/// thread. Where no more threads may be started (ulimit -u) that one does their ranges too. Rethrows the
+/// exception of the lowest worker that threw.
 template <class Body>
 void parallel_ranges(int threads, std::int64_t count, const Body& body) {
   const std::int64_t workers = std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(count, 1));
@@ -26,8 +28,14 @@ void parallel_ranges(int threads, std::int64_t count, const Body& body) {
   };
   {
     std::vector<std::jthread> others;
-    for (std::int64_t worker = 1; worker < workers; ++worker) others.emplace_back(run, worker);
+    others.reserve(static_cast<std::size_t>(workers - 1));
+    std::int64_t started = 1;
+    try {
+      for (; started < workers; ++started) others.emplace_back(run, started);
+    } catch (const std::system_error&) {
+    }
     run(0);
+    for (; started < workers; ++started) run(started);
   }
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

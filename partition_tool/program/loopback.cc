@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include "cache/tune_rates.h"
@@ -96,13 +97,19 @@ WireRates measure_loopback(std::size_t block_bytes, double seconds) {
   Blocks from(block_bytes), to(block_bytes);
   std::atomic<bool> done{false};
   double send_cpu = 0, sent = 0;
-  std::jthread sender([&] {
+  const auto send = [&] {
     const double cpu = thread_cpu_seconds();
     for (int i = 0; !done && send_block(ends.from.get(), from.blocks[i % 2].bytes()); ++i)
       sent += static_cast<double>(block_bytes);
     send_cpu = thread_cpu_seconds() - cpu;
     shutdown(ends.from.get(), SHUT_WR);
-  });
+  };
+  std::jthread sender;
+  try {
+    sender = std::jthread(send);
+  } catch (const std::system_error& error) {
+    throw_errno("cannot start a thread that sends over loopback", error.code().value());
+  }
   const double cpu = thread_cpu_seconds();
   const auto begin = Clock::now();
   double received = 0;

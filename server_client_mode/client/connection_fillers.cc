@@ -13,8 +13,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "channel/quiet_thread.h"
 #include "core/base/error.h"
+#include "core/base/quiet_thread.h"
 
 namespace hopfeed {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "channel/quiet_thread.h"
 #include "core/base/error.h"
+#include "core/base/quiet_thread.h"
 #include "server_client_mode/server/serving.h"
 
 namespace hopfeed {

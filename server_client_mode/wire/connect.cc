@@ -6,7 +6,9 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
+#include "core/base/error.h"
 #include "server_client_mode/wire/connection_impl.h"
 
 namespace hopfeed::wire {
@@ -57,8 +59,14 @@ asio::awaitable<std::vector<Endpoint>> resolve(Address address, std::string peer
   asio::ip::tcp::resolver resolver(executor);
   const Deadline deadline(executor, end, [&resolver] { resolver.cancel(); });
   error_code error;
-  const auto found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
-                                                     asio::redirect_error(asio::use_awaitable, error));
+  asio::ip::tcp::resolver::results_type found;
+  try {
+    found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
+                                            asio::redirect_error(asio::use_awaitable, error));
+  } catch (const boost::system::system_error& failed) {  // it has a thread of its own
+    throw_errno(fmt::format("{}: cannot start a thread that looks '{}' up", peer, address.host),
+                failed.code().value());
+  }
   if (deadline.passed()) throw Error(ErrorCode::kTimeout, late(peer, limit));
   if (error)
     // Name servers and containers come up in any order, as servers do: it may be known in a moment.
