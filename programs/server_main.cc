@@ -94,6 +94,8 @@ void take(ServeArguments& arguments) {
   options.datasets = parse_names(arguments.data, "data");
   options.listen = of_option("--listen", [&] { return wire::parse_address(arguments.listen); });
   options.token = wire::read_token(arguments.token_file);
+  warn_of_secret("--token-file", arguments.token_file);
+  warn_of_secret("--tls-key", options.tls.key);
   if (!arguments.metrics.empty())
     options.metrics = of_option("--metrics", [&] { return wire::parse_address(arguments.metrics); });
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);

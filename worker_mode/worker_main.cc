@@ -38,6 +38,7 @@
 #include "core/maker/batch_source.h"
 #include "core/program/bus_error.h"
 #include "core/program/patient_write.h"
+#include "core/program/standard_descriptors.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
 #include "gpu/setup_times.h"
@@ -276,6 +277,7 @@ constexpr const char* kHelp =
     "  --help              this text\n";
 
 int main(int argc, char** argv) {
+  if (!hopfeed::fill_standard_descriptors()) return 1;
   if (argc == 3 && std::string(argv[1]) == "--try-plugin" && hopfeed::is_trial())
     return hopfeed::try_plugin(argv[2]);
   if (argc > 3 && std::string(argv[1]) == "--try-sampler" && hopfeed::is_trial())

@@ -12,8 +12,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/secrets.h"
 
 extern char** environ;
 
@@ -78,7 +80,14 @@ WorkerProcess::WorkerProcess(const std::string& program, std::vector<std::string
   std::vector<char*> words;
   for (std::string& word : arguments) words.push_back(word.data());
   words.push_back(nullptr);
-  check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, words.data(), environ), what);
+  std::vector<char*> environment;  // a plugin has no use for the token
+  const std::string token = std::string(kTokenVariable) + "=";
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with(token)) environment.push_back(*entry);
+  environment.push_back(nullptr);
+  check(posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, words.data(),
+                    environment.data()),
+        what);
   try {
     pidfd_ =
         OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "cannot watch a worker (pidfd_open)");

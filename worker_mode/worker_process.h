@@ -21,7 +21,7 @@ struct InheritedFd {
 class WorkerProcess {
  public:
   /// Starts `program` with these arguments, stdin from /dev/null, stdout going to stderr, and no descriptors
-  /// but those. Throws kNotFound or kIo naming the program.
+  /// but those; the environment is ours without HOPFEED_TOKEN. Throws kNotFound or kIo naming the program.
   WorkerProcess(const std::string& program, std::vector<std::string> arguments,
                 const std::vector<InheritedFd>& inherited);
   /// Kills it where it still lives, and waits for its end.

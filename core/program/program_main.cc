@@ -9,10 +9,13 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "core/base/option_name.h"
+#include "core/base/secrets.h"
 #include "core/program/bus_error.h"
 #include "core/program/patient_write.h"
+#include "core/program/standard_descriptors.h"
 
 namespace hopfeed {
 namespace {
@@ -26,6 +29,15 @@ int exit_code(ErrorCode code) {
       return 1;
     default:
       return 2;
+  }
+}
+
+/// Of the C++ library, where it could start no thread, say.
+std::string of_the_system(const std::system_error& error) {
+  try {
+    throw_errno("the operating system refused", error.code().value());
+  } catch (const Error& named) {
+    return named.what();
   }
 }
 
@@ -54,11 +66,21 @@ int complain(const std::string& said, int code) {
 
 }  // namespace
 
+void warn(const std::string& message) { complain("warning: " + message, 0); }
+
+void warn_of_secret(const char* option, const std::string& file) {
+  if (const std::string who = open_to_others(file); !who.empty()) warn(std::string(option) + ": " + who);
+}
+
 int program_main(CommandLine& line, int argc, char** argv) {
+  take_token_out_of_environment();
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  report_truncated_files(line.name().c_str());
   program_name = line.name();
+  if (!fill_standard_descriptors())
+    return complain(
+        "/dev/null cannot be opened in the place of a closed descriptor; start it with 0 to 2 open", 1);
+  report_truncated_files(line.name().c_str());
   std::set_terminate(complain_and_end);
   try {
     if (line.parse(argc, argv)) line.run();
@@ -71,6 +93,8 @@ int program_main(CommandLine& line, int argc, char** argv) {
     return complain(error.what(), exit_code(error.code()));
   } catch (const std::bad_alloc&) {
     return complain("out of memory; use smaller sizes or a machine with more", 1);
+  } catch (const std::system_error& error) {
+    return complain(of_the_system(error), 1);
   } catch (const std::exception& error) {
     return complain(error.what(), 1);
   }

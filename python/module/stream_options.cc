@@ -8,6 +8,7 @@
 
 #include <chrono>
 
+#include "core/base/secrets.h"
 #include "core/program/parse_option.h"
 #include "peers/open_partitions.h"
 #include "python/module/given_options.h"
@@ -19,9 +20,10 @@ namespace nb = nanobind;
 namespace hopfeed::python {
 namespace {
 
-constexpr const char *kText = "a string", *kWhole = "a whole number", *kNumber = "a number",
+constexpr const char *kText = "a string", *kWhole = "a whole number below 2^63", *kNumber = "a number",
                      *kFlag = "True or False", *kTexts = "a list of strings",
-                     *kWholes = "a list of whole numbers", *kIds = "an array of int64 with one dimension";
+                     *kWholes = "a list of whole numbers below 2^63",
+                     *kIds = "an array of int64 with one dimension";
 
 void take_seconds(GivenOptions& given, const char* name, std::chrono::milliseconds& into) {
   constexpr double kMost = 1e9;  // what fits into milliseconds; the options' own limits are lower
@@ -30,6 +32,13 @@ void take_seconds(GivenOptions& given, const char* name, std::chrono::millisecon
   if (!given.has(name)) return;
   require_valid(seconds >= 0 && seconds < kMost, std::string(name) + " is out of range; give seconds");
   into = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+/// Of a file with a secret that others than its owner may open.
+void warn_of_secret(const char* name, const std::string& file) {
+  const std::string who = open_to_others(file);
+  if (!who.empty() && PyErr_WarnEx(PyExc_UserWarning, (std::string(name) + ": " + who).c_str(), 1) != 0)
+    throw nb::python_error();  // warnings are errors here
 }
 
 template <class T>
@@ -50,7 +59,8 @@ void take_sampling(GivenOptions& given, BatchOptions& batch) {
   given.take("metapath", batch.walk.metapath, kTexts);
   given.take("cluster", batch.cluster, kText);
   given.take("fanouts", batch.fanouts, kWholes);
-  given.take("edge_fanouts", batch.edge_fanouts, "a dict from edge types to lists of whole numbers");
+  given.take("edge_fanouts", batch.edge_fanouts,
+             "a dict from edge types to lists of whole numbers below 2^63");
   given.take("replace", batch.replace, kFlag);
   given.take("labor", batch.labor, kFlag);
   given.take("labor_seeds", batch.labor_seeds, kWhole);
@@ -142,10 +152,12 @@ void take_partitions(GivenOptions& given, PeerOptions& partitions) {
   take_seconds(given, "peer_connect_timeout", partitions.connect_timeout);
   std::string token_file;
   given.take("peer_token_file", token_file, "a path");
+  warn_of_secret("peer_token_file", token_file);
   if (partitions.on()) partitions.token = peer_token(token_file);
   given.take("peer_ca", partitions.tls_ca, "a path");
   given.take("peer_cert", partitions.tls_cert, "a path");
   given.take("peer_key", partitions.tls_key, "a path");
+  warn_of_secret("peer_key", partitions.tls_key);
   partitions.tls = !partitions.tls_ca.empty();
 }
 
@@ -179,11 +191,13 @@ RemoteOptions take_servers(GivenOptions& given) {
   given.take("dataset", remote.dataset, "a dataset's name or fingerprint");
   std::string token_file, cache;
   given.take("token_file", token_file, "a path");
+  warn_of_secret("token_file", token_file);
   remote.token = wire::read_token(token_file);
   given.take("tls", remote.tls, kFlag);
   given.take("tls_ca", remote.tls_files.ca, "a path");
   given.take("tls_cert", remote.tls_files.cert, "a path");
   given.take("tls_key", remote.tls_files.key, "a path");
+  warn_of_secret("tls_key", remote.tls_files.key);
   remote.tls = remote.tls || !remote.tls_files.ca.empty();
   given.take("connect_all", remote.connect_all, kFlag);
   given.take("batches_ahead", remote.batches_ahead, kWhole);

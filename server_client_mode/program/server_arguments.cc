@@ -13,6 +13,7 @@
 #include "core/base/json_text.h"
 #include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
+#include "core/program/program_main.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
 #include "server_client_mode/wire/address.h"
@@ -117,6 +118,8 @@ RemoteOptions ServerArguments::options_for(const std::string& address) const {
   const auto parse = [&address] { return wire::parse_addresses(address); };
   remote.servers = this->remote() ? of_option("--servers", parse) : parse();
   remote.token = wire::read_token(token_file_);
+  warn_of_secret("--token-file", token_file_);
+  warn_of_secret("--tls-key", key_);
   remote.tls = !ca_.empty();
   remote.tls_files.cert = cert_;
   remote.tls_files.key = key_;

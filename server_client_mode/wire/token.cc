@@ -10,19 +10,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/owned_fd.h"
+#include "core/base/secrets.h"
 #include "server_client_mode/wire/byte_codec.h"
 #include "server_client_mode/wire/security.h"
 
 namespace hopfeed::wire {
 namespace {
-
-constexpr const char* kVariable = "HOPFEED_TOKEN";
 
 const unsigned char* chars(const void* bytes) { return static_cast<const unsigned char*>(bytes); }
 
@@ -79,8 +77,8 @@ bool same_proof(const Proof& a, const Proof& b) { return CRYPTO_memcmp(a.data(),
 
 std::string read_token(const std::string& file) {
   if (file.empty()) {
-    const char* const value = std::getenv(kVariable);
-    return value == nullptr || *value == '\0' ? std::string() : checked_token(value, kVariable);
+    const std::string value = environment_token();
+    return value.empty() ? std::string() : checked_token(value, kTokenVariable);
   }
   const std::string name = fmt::format("token file '{}'", as_line(file, 512));
   const OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));

@@ -18,6 +18,7 @@
 #include "core/base/owned_fd.h"
 #include "server_client_mode/server/event_log.h"
 #include "tests/server_client_mode/server_fixture.h"
+#include "tests/support/dataset_files.h"
 #include "tests/support/sanitized.h"
 
 namespace hopfeed {
@@ -133,6 +134,51 @@ TEST_F(ServerProgram, Status_ShowsClientsAndIsWrittenAtTheEnd) {
   EXPECT_EQ(program.wait(60s), 0);
   std::ifstream file(json);
   EXPECT_EQ(nlohmann::json::parse(file)["totals"]["batches"], 1);
+}
+
+TEST_F(ServerProgram, StandardDescriptorsClosed_ServesAndReportsAllTheSame) {
+  const testing::TempFolder scratch;
+  const std::string json = scratch.path() / "last.json",
+                    address = "unix:" + (scratch.path() / "socket").string();
+  testing::BackgroundProgram program({"/bin/sh", "-c",
+                                      "exec \"$0\" --data \"$1\" --listen \"$2\" --json \"$3\" <&- >&- 2>&-",
+                                      testing::program("hopfeed-server"), path(1), address, json});
+  const auto status = [&] {
+    return testing::run_program({testing::program("hopfeed-server"), "status", address}).exit_code;
+  };
+  while (status() != 0) std::this_thread::sleep_for(20ms);  // the watchdog bounds it
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(60s), 0);
+  EXPECT_EQ(parse_json(testing::file_bytes(json))["totals"]["batches"], 0);
+}
+
+TEST_F(ServerProgram, SecretsThatOthersMayOpen_AreWarnedOfAndTaken) {
+  const testing::TempFolder scratch;
+  const std::string token = scratch.path() / "token", said = scratch.path() / "stderr";
+  std::ofstream(token) << "correct-horse-battery-staple\n";
+  for (const bool open : {true, false}) {
+    std::filesystem::permissions(token, static_cast<std::filesystem::perms>(open ? 0644 : 0600));
+    testing::BackgroundProgram program(
+        {"/bin/sh", "-c", "exec \"$0\" --data \"$1\" --listen 127.0.0.1:0 --token-file \"$2\" 2> \"$3\"",
+         testing::program("hopfeed-server"), path(1), token, said});
+    RawClient client(read_address(program), nullptr, "correct-horse-battery-staple");
+    program.signal(SIGTERM);
+    EXPECT_EQ(program.wait(60s), 0);
+    const std::string warning = "hopfeed-server: warning: --token-file: '" + token +
+                                "' may be read by its group and by all (mode 0644); chmod 600 it\n";
+    EXPECT_EQ(testing::file_bytes(said).find(warning) != std::string::npos, open)
+        << testing::file_bytes(said);
+  }
+}
+
+TEST_F(ServerProgram, NoThreadCanBeStarted_IsOneLine) {
+  std::filesystem::permissions(path(1).parent_path(), std::filesystem::perms::all);
+  const testing::ProgramResult result = testing::run_program(
+      {"/bin/sh", "-c", testing::without_more_processes() + "\"$0\" --data \"$1\" --listen 127.0.0.1:0",
+       testing::program("hopfeed-server"), path(1)});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find("; raise the limit on processes and threads (ulimit -u"), std::string::npos)
+      << result.err;
 }
 
 TEST_F(ServerProgram, Metrics_AreThereForPrometheusAndOrchestrators) {

@@ -60,6 +60,9 @@ std::vector<int> children_of(int pid);
 bool alive(int pid);
 /// True once none of them is alive; false where that takes longer than `limit`.
 bool all_gone(const std::vector<int>& pids, std::chrono::milliseconds limit);
+/// What stands before a command of the shell, so that its program can start no thread and no process. As root
+/// it runs as nobody, since limits do not bind root.
+std::string without_more_processes();
 /// Clock ticks of CPU time that a process has used.
 long cpu_ticks(int pid);
 /// Bytes of memory that lie behind its addresses now, those it shares with others included.

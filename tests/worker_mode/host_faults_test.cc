@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -44,6 +45,29 @@ class HostFaults : public Faults {
     EXPECT_EQ(result.err.rfind("hopfeed-sample: ", 0), 0U) << what << "\n" << result.err;
   }
 };
+
+// ---- environment
+
+TEST_F(HostFaults, TokenOfServers_IsNotInTheEnvironmentOfWorkers) {
+  const auto environment_of = [](const std::string& process) {
+    std::ostringstream text;
+    text << std::ifstream("/proc/" + process + "/environ", std::ios::binary).rdbuf();
+    return text.str();
+  };
+  ASSERT_EQ(setenv("HOPFEED_TOKEN", "a-token-of-some-length", 1), 0);
+  ASSERT_EQ(setenv("HOPFEED_TOKENS", "another", 1), 0);
+  LoaderOptions two = options();
+  two.execution.num_workers = 2;
+  const Loader loader(two);
+  unsetenv("HOPFEED_TOKEN");
+  unsetenv("HOPFEED_TOKENS");
+  ASSERT_EQ(loader.worker_pids().size(), 2U);
+  for (const int pid : loader.worker_pids()) {
+    const std::string environment = environment_of(std::to_string(pid));
+    EXPECT_EQ(environment.find("HOPFEED_TOKEN="), std::string::npos);
+    EXPECT_NE(environment.find("HOPFEED_TOKENS=another"), std::string::npos) << "all else is there";
+  }
+}
 
 // ---- memory
 

@@ -6,9 +6,11 @@
 #include <span>
 #include <sstream>
 
+#include "core/base/json_text.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/dataset/npy.h"
+#include "tests/support/dataset_files.h"
 #include "tests/worker_mode/loader_fixture.h"
 #include "tests/worker_mode/trace_check.h"
 
@@ -148,6 +150,12 @@ TEST_F(SampleProgram, Links_ComeFromFilesAndAreDumpedByTheirNames) {
   o.links = {{.pairs = pairs, .labels = labels}};
   const testing::ProgramResult all = sample(command);
   EXPECT_EQ(lines_of(all.out), expected(o)) << all.err;
+  std::vector<std::int64_t> ends(pairs.size());  // the same as an edge index
+  for (std::size_t i = 0; i < pairs.size(); ++i) ends[i % 2 * labels.size() + i / 2] = pairs[i];
+  std::vector<std::string> turned = command;
+  turned[3] = (alone.path() / "turned.npy").string();
+  write_npy<std::int64_t>(turned[3], ends, {2, 40});
+  EXPECT_EQ(sample(turned).out, all.out);
   std::vector<std::string> one = command;
   one.insert(one.end(), {"--at", "0,16,16", "--dump", npz});
   EXPECT_EQ(lines_of(sample(one).out), std::vector<std::string>{expected(o)[1]});
@@ -321,6 +329,26 @@ TEST_F(SampleProgram, WithoutStandardInputOrOutput_WorkersStillFindTheirChannel)
   const testing::ProgramResult no_input = shell(sample_line() + " <&-");
   EXPECT_EQ(no_input.exit_code, 0) << no_input.err;
   EXPECT_EQ(no_input.out, usual.out);
+  const testing::TempFolder folder;
+  const std::string report = folder.path() / "report.json", dump = folder.path() / "block";
+  const testing::ProgramResult at =
+      shell(sample_line() + " --at 0,0,16 --dump " + folder.path().string() + "/usual");
+  ASSERT_EQ(at.exit_code, 0) << at.err;
+  for (const std::string closed : {" >&-", " 2>&-", " <&- >&- 2>&-"}) {
+    const testing::ProgramResult result = shell(sample_line() + " --json " + report + closed);
+    EXPECT_EQ(result.exit_code, 0) << closed << result.err;
+    EXPECT_EQ(parse_json(testing::file_bytes(report))["batches"], lines_of(usual.out).size()) << closed;
+    EXPECT_EQ(shell(sample_line() + " --at 0,0,16 --dump " + dump + closed).exit_code, 0) << closed;
+    EXPECT_TRUE(testing::file_bytes(dump) == testing::file_bytes(folder.path() / "usual")) << closed;
+  }
+}
+
+TEST_F(SampleProgram, NoThreadAndNoProcessCanBeStarted_IsOneLineThatSaysWhatToRaise) {
+  std::filesystem::permissions(path(1).parent_path(), std::filesystem::perms::all);
+  expect_refused(
+      shell(testing::without_more_processes() + sample_line()),
+      ": Resource temporarily unavailable; raise the limit on processes and threads (ulimit -u, or that "
+      "of the container), or use fewer");
 }
 
 TEST_F(SampleProgram, AReaderThatLeaves_IsOneLineAndNoDeathBySignal) {

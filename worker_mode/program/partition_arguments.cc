@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/batch/batch_options.h"
+#include "core/program/program_main.h"
 #include "peers/open_partitions.h"
 
 namespace hopfeed {
@@ -64,6 +65,8 @@ PeerOptions PartitionArguments::take() const {
   if (!peers_.empty()) {
     options.peers = parse_names(peers_, "peers");
     options.token = peer_token(token_file_);
+    warn_of_secret("--peer-token-file", token_file_);
+    warn_of_secret("--peer-key", options.tls_key);
   }
   options.tls = !options.tls_ca.empty();
   if (options.tls_ca == kSystemCa) options.tls_ca = {};
