@@ -116,14 +116,15 @@ TuneAdvice recommend_without_link() {
 
 namespace {
 
-std::string megabytes(std::int64_t bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+std::string memory_text(std::int64_t bytes) {
+  const auto amount = static_cast<double>(bytes);
+  return amount < 1e6 ? fmt::format("{:.1f} kB", amount / 1e3) : fmt::format("{:.1f} MB", amount / 1e6);
 }
 
 /// "; the best holds 0.92 of the rows, 12.0 MB more, for an epoch that is 3.0% shorter"
 std::string best_costs(const TunePoint& chosen, const TunePoint& best) {
   return fmt::format("; the best holds {:.2f} of the rows, {} more, for an epoch that is {:.1f}% shorter",
-                     best.ratio, megabytes(best.held_bytes - chosen.held_bytes),
+                     best.ratio, memory_text(best.held_bytes - chosen.held_bytes),
                      100 * (1 - best.times.epoch / chosen.times.epoch));
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "core/dataset/dataset_title.h"
@@ -11,14 +13,33 @@
 #include "worker_mode/shared_row_cache.h"
 
 namespace hopfeed {
+namespace {
+
+std::string whole_path(const std::string& folder) {
+  const std::string path = std::filesystem::absolute(folder).string();
+  return path.substr(0, std::max<std::size_t>(path.find_last_not_of('/') + 1, 1));
+}
+
+/// By its whole path, so that what is said of it later can be told from other words; what is wrong with it
+/// now names it as the operator did.
+std::unique_ptr<const Dataset> open_named(const std::string& path, const std::string& folder,
+                                          const PeerOptions& partitions) {
+  try {
+    return open_partitions(path, partitions, PeersAt::kSoon);
+  } catch (const Error& error) {
+    const NamedPlace typed{.folder = path, .name = folder};
+    throw Error(error.code(), with_names(error.what(), std::span(&typed, 1)));
+  }
+}
+
+}  // namespace
 
 ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const FeatureTiers& tiers,
                                const PeerOptions& partitions) {
   require_valid(!folders.empty(), "the server has no dataset to serve; name its folder (--data)");
   for (const std::string& folder : folders) {
-    ServedDataset served{.folder = std::filesystem::absolute(folder).string(),
-                         .meta_text = {},
-                         .dataset = open_partitions(folder, partitions, PeersAt::kSoon)};
+    ServedDataset served{.folder = whole_path(folder), .meta_text = {}, .dataset = {}};
+    served.dataset = open_named(served.folder, folder, partitions);
     served.meta_text = format_meta(served.meta());
     check_title(served.meta().name, fmt::format("{}: the dataset's name", folder));
     for (const ServedDataset& other : datasets_) {
@@ -26,9 +47,7 @@ ServedDatasets::ServedDatasets(const std::vector<std::string>& folders, const Fe
                     fmt::format("the datasets {} and {} have the same content; name one of them",
                                 other.folder, served.folder));
     }
-    for (const std::string& place : {served.folder, folder})  // messages have the one or the other
-      places_.push_back(
-          {.folder = place.substr(0, place.find_last_not_of('/') + 1), .name = served.meta().name});
+    places_.push_back({.folder = served.folder, .name = served.meta().name});
     served.row_cache = shared_row_cache(*served.dataset, tiers);
     datasets_.push_back(std::move(served));
   }

@@ -5,13 +5,14 @@
 
 namespace hopfeed {
 
-/// A folder, and what others know it by.
+/// A folder by its whole path, without '/' at the end, and what others know it by.
 struct NamedPlace {
   std::string folder, name;
 };
 
-/// `text`, with the names of those folders in their place, and of any other file that it names by its whole
-/// path the last part alone.
+/// `text`, with the names of those folders in their place.
+std::string with_names(const std::string& text, std::span<const NamedPlace> named);
+/// The same, and of any other file that it names by its whole path the last part alone.
 std::string without_places(const std::string& text, std::span<const NamedPlace> named);
 
 }  // namespace hopfeed

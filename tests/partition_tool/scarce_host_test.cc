@@ -38,8 +38,8 @@ TEST_F(PartitionProgram, NoThreadAndNoProcessCanBeStarted_DatasetsAreTheSame) {
   succeed("generate d" + sizes);
   succeed("partition d two --parts 2 --threads 8");
   const std::string alone = testing::without_more_processes();
-  for (const std::string command :
-       {"generate e" + sizes, "partition d cut --parts 2 --threads 8 --json cut.json"}) {
+  for (const std::string& command :
+       {"generate e" + sizes, std::string("partition d cut --parts 2 --threads 8 --json cut.json")}) {
     const ToolResult made = shell(alone + "{} " + command);
     EXPECT_EQ(made.exit_code, 0) << command << ": " << made.err;
     EXPECT_EQ(made.complaint(), "") << command;

@@ -75,7 +75,9 @@ class Listening : public testing::WatchedTest<> {
     address.sun_family = AF_UNIX;
     file().path.copy(address.sun_path, sizeof address.sun_path - 1);
     EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    if (kind != SOCK_DGRAM) EXPECT_EQ(listen(fd.get(), 1), 0);
+    if (kind != SOCK_DGRAM) {
+      EXPECT_EQ(listen(fd.get(), 1), 0);
+    }
     return fd;
   }
   testing::TempFolder folder_;
@@ -136,9 +138,10 @@ TEST_F(Listening, ASocketOfAnotherUserIsLeftAlone) {
   const OwnedFd other = bound(SOCK_STREAM);
   fs::permissions(folder_.path(), fs::perms::all);
   fs::permissions(file().path, fs::perms::none);  // even its owner may not use it
-  if (geteuid() == 0) ASSERT_EQ(seteuid(65'534), 0);
+  const bool root = geteuid() == 0;
+  ASSERT_EQ(root ? seteuid(65'534) : 0, 0);
   expect_refused([&] { Listener(executor(), file()); }, "is the socket of another user", ErrorCode::kIo);
-  if (getuid() == 0) ASSERT_EQ(seteuid(0), 0);
+  ASSERT_EQ(root ? seteuid(0) : 0, 0);
   EXPECT_TRUE(fs::is_socket(file().path));
 }
 
