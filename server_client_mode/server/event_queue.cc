@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "channel/quiet_thread.h"
 #include "core/base/limits.h"
+#include "core/base/quiet_thread.h"
 
 namespace hopfeed {
 

@@ -60,7 +60,8 @@ std::string Address::to_text() const {
 }
 
 Address parse_address(std::string_view text) {
-  if (!is_text(text, Lines::kOne)) refuse_address(text, "it is not UTF-8, or has control characters or direction marks");
+  if (!is_text(text, Lines::kOne))
+    refuse_address(text, "it is not UTF-8, or has control characters or direction marks");
   Address address{.host = {}, .port = 0, .path = {}};
   if (text.starts_with(kUnixPrefix)) {
     address.path = text.substr(kUnixPrefix.size());

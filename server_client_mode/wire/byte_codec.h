@@ -94,7 +94,8 @@ class ByteReader {
            fmt::format("its {} has {} bytes, and at most {} are taken", field, bytes.size(), max_bytes));
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!is_text(text, lines))
-      fail(ErrorCode::kCorrupt, fmt::format("its {} is not UTF-8, or has control characters or direction marks", field));
+      fail(ErrorCode::kCorrupt,
+           fmt::format("its {} is not UTF-8, or has control characters or direction marks", field));
     return text;
   }
 

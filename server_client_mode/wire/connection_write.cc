@@ -6,8 +6,8 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "core/base/limits.h"
-#include "server_client_mode/wire/connection_impl.h"
 #include "core/base/plain_text.h"
+#include "server_client_mode/wire/connection_impl.h"
 
 namespace hopfeed::wire {
 namespace {

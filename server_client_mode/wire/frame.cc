@@ -8,9 +8,9 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/plain_text.h"
 #include "server_client_mode/wire/checked_bytes.h"
 #include "server_client_mode/wire/messages.h"
-#include "core/base/plain_text.h"
 
 namespace hopfeed::wire {
 namespace {

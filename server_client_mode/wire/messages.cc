@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "core/base/limits.h"
-#include "server_client_mode/wire/byte_codec.h"
 #include "core/base/plain_text.h"
+#include "server_client_mode/wire/byte_codec.h"
 
 namespace hopfeed::wire {
 namespace {
