@@ -80,7 +80,7 @@ ChannelStream::ChannelStream(const LoaderOptions& options, BatchSpec spec, Datas
       num_seeds_(num_seeds),
       patience_(patience),
       while_waiting_(options.while_waiting) {
-  check_deal(deal_, num_seeds_);
+  check_deal(options, num_seeds_);
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker& maker) {

@@ -23,6 +23,9 @@
 namespace hopfeed {
 
 /// What to make: dataset to shuffle, which become a BatchSpec; who gets which of it: deal; how: execution.
+/// Where drop_last leaves no batch of an epoch: refused, or epochs without a batch, as PyG has them.
+enum class EmptyEpochs { kRefused, kAllowed };
+
 struct LoaderOptions {
   std::string dataset;    // the dataset folder
   BatchOptions batch;     // what is sampled and gathered
@@ -42,6 +45,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   bool shuffle = true;
   DealOptions deal = {};
+  EmptyEpochs empty_epochs = EmptyEpochs::kRefused;
   ExecutionOptions execution = {};
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.

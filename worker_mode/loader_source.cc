@@ -143,9 +143,11 @@ void check_batch_options(const BatchOptions& options) {
   options.validate();
 }
 
-void check_deal(const DealOptions& deal, std::int64_t num_seeds) {
+void check_deal(const LoaderOptions& options, std::int64_t num_seeds) {
+  const DealOptions& deal = options.deal;
+  const std::int64_t steps = Deal(deal, num_seeds).steps();  // more ranks than seeds: Deal says so
   require_valid(
-      Deal(deal, num_seeds).steps() > 0,  // more ranks than seeds: Deal says so
+      steps > 0 || options.empty_epochs == EmptyEpochs::kAllowed,
       fmt::format("drop_last leaves no batch: {} seeds are less than a round of {} batches of {}; lower "
                   "batch_size or leave drop_last out",
                   num_seeds, deal.world_size, deal.batch_size));

@@ -40,7 +40,8 @@ BatchSpec job_spec(const LoaderOptions& options, const DatasetMeta& meta, std::s
 /// Throws kNotFound for a sampler that nobody has brought, kInvalid where its options cannot be. Plugins are
 /// loaded.
 void check_batch_options(const BatchOptions& options);
-/// Throws kInvalid where drop_last leaves no batch of `num_seeds`.
-void check_deal(const DealOptions& deal, std::int64_t num_seeds);
+/// Throws kInvalid where there are too few of `num_seeds` for the ranks, or drop_last leaves no batch and
+/// that is refused.
+void check_deal(const LoaderOptions& options, std::int64_t num_seeds);
 
 }  // namespace hopfeed

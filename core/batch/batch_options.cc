@@ -17,19 +17,16 @@ namespace hopfeed {
 
 namespace {
 
-enum class Zero { kRefused, kAllowed };
-
-/// `field` has them, of an edge type where one is named.
-void check_fanouts(const std::vector<std::int64_t>& fanouts, Zero zero, const char* field) {
+void check_fanouts(const std::vector<std::int64_t>& fanouts, const char* field) {
   if (static_cast<std::int64_t>(fanouts.size()) > kMaxHops) {
     throw Error(ErrorCode::kInvalid, fmt::format("{} hops are asked for ({}); at most {} are sampled",
                                                  fanouts.size(), option_name(field), kMaxHops));
   }
   for (std::int64_t fanout : fanouts) {
-    if (fanout == -1 || (fanout >= (zero == Zero::kAllowed ? 0 : 1) && fanout <= kMaxFanout)) continue;
+    if (fanout >= -1 && fanout <= kMaxFanout) continue;
     throw Error(ErrorCode::kInvalid,
-                fmt::format("fanout {} ({}) is not between {} and {}; use -1 for all neighbours", fanout,
-                            option_name(field), zero == Zero::kAllowed ? 0 : 1, kMaxFanout));
+                fmt::format("fanout {} ({}) is not between 0 and {}; use -1 for all neighbours", fanout,
+                            option_name(field), kMaxFanout));
   }
 }
 
@@ -140,9 +137,9 @@ bool BatchOptions::bounded() const {
 
 void BatchOptions::validate() const {
   check_sampler(*this);
-  check_fanouts(fanouts, Zero::kRefused, "fanouts");
+  check_fanouts(fanouts, "fanouts");
   for (const auto& [type, hops] : edge_fanouts) {
-    check_fanouts(hops, Zero::kAllowed, "edge_fanouts");
+    check_fanouts(hops, "edge_fanouts");
     if (hops.size() == fanouts.size()) continue;
     throw Error(
         ErrorCode::kInvalid,

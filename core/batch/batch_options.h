@@ -47,7 +47,7 @@ struct BatchOptions {
   WalkOptions walk = {};     // of sampler "walk"
   std::string cluster = {};  // of sampler "cluster": the node attribute that numbers clusters
   std::vector<std::int64_t> fanouts{
-      15, 10, 5};  // neighbours drawn per node, hop by hop; -1 takes all; empty: seeds alone
+      15, 10, 5};  // neighbours drawn per node, hop by hop; -1 takes all, 0 none; empty: seeds alone
   /// Fanouts of edge types ("src__rel__dst", or "rel" where one type has it), as many hops as `fanouts`,
   /// which hold for the types that are not named; 0 leaves a type out in a hop.
   std::map<std::string, std::vector<std::int64_t>> edge_fanouts = {};
@@ -85,7 +85,7 @@ struct BatchOptions {
   /// Whether batches have num_sampled_nodes and num_sampled_edges, of an induced subgraph with no hop in
   /// them.
   bool hops_told() const { return subgraph != Subgraph::kBidirectional || keep_orig_edges; }
-  /// Throws kInvalid naming the option (fanout 0, below -1 or above kMaxFanout, more than kMaxHops hops,
+  /// Throws kInvalid naming the option (a fanout below -1 or above kMaxFanout, more than kMaxHops hops,
   /// options that exclude each other).
   void validate() const;
   /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.

@@ -77,10 +77,12 @@ def plan(
     weight: str | None = None,
     time_attr: str | None = None,
     extra: Mapping[tuple[NodeType | None, str], Tensor] | None = None,
+    gradients: bool = False,
 ) -> Plan:
     """Which tensors of a graph hopfeed stores. ``None`` is the key of the types of a ``Data``.
 
-    ``extra``: node attributes beside those of the graph.
+    ``extra``: node attributes beside those of the graph. ``gradients``: what gradients flow to is left to its tensor, since
+    rows of a folder bring none; without it the values are stored.
 
     Raises:
         InvalidError: the graph has no edges, or weight or time cannot be what they are for.
@@ -89,6 +91,10 @@ def plan(
         from torch_geometric.data import Data
     except ModuleNotFoundError as error:
         raise explain_missing(error, "hopfeed.from_pyg", "torch torch-geometric") from None
+
+    def stored(store: Any, kind: str) -> dict[str, Tensor]:
+        rows = {name: value for name, value in store.items() if _is_rows(store, name, value, kind)}
+        return {name: value.detach() for name, value in rows.items() if not (gradients and value.requires_grad) or name in (weight, time_attr)}
 
     planned = Plan(weights={weight} if weight else set(), times={time_attr} if time_attr else set())
     if isinstance(data, Data):
@@ -104,7 +110,7 @@ def plan(
         if count is None:
             raise InvalidError(f"data has no number of nodes for type {key!r}; set data[{key!r}].num_nodes")
         planned.counts[key] = int(count)
-        planned.node_attrs[key] = {name: value for name, value in store.items() if _is_rows(store, name, value, "node")}
+        planned.node_attrs[key] = stored(store, "node")
     for relation, (key, store) in zip(relations, edge_stores.items()):
         src, _, dst = (None, "to", None) if key is None else key
         for end in (src, dst):
@@ -112,7 +118,7 @@ def plan(
                 raise InvalidError(f"data has edges of type {key} and no node type {end!r}; set data[{end!r}].x, or its num_nodes")
         planned.edge_names[key] = (planned.node_names[src], relation, planned.node_names[dst])
         planned.edges[key] = _edge_index(key, store)
-        planned.edge_attrs[key] = {name: value for name, value in store.items() if _is_rows(store, name, value, "edge")}
+        planned.edge_attrs[key] = stored(store, "edge")
     for (key, name), value in (extra or {}).items():
         planned.node_attrs[key][name] = value
         planned.extra.add(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
@@ -104,7 +105,7 @@ class Loader(EpochIterable[Batch]):
             distributed=distributed,
         )
         options |= {
-            "fanouts": list(fanouts) if isinstance(fanouts, (Sequence, np.ndarray)) else fanouts,
+            "fanouts": None if fanouts is None else fanout_list("fanouts", fanouts),
             "batch_size": batch_size,
             "split": split,
             "seeds": as_array("seeds", seeds, np.int64, 1),
@@ -160,7 +161,7 @@ def loader_options(
         "servers": None if servers is None else list(servers),
         "edge_fanouts": None
         if edge_fanouts is None
-        else {edge_type_name(edge): list(fanouts) for edge, fanouts in edge_fanouts.items()},
+        else {edge_type_name(edge): fanout_list(f"edge_fanouts[{edge!r}]", fanouts) for edge, fanouts in edge_fanouts.items()},
         "edge_type": None if edge_type is None else edge_type_name(edge_type),
         "rank": rank,
         "world_size": world_size,
@@ -170,6 +171,29 @@ def loader_options(
 def edge_type_name(edge_type: EdgeTypeName) -> str:
     """``("a", "to", "b")`` as ``"a__to__b"``; text as it is."""
     return edge_type if isinstance(edge_type, str) else "__".join(edge_type)
+
+
+def fanout_list(name: str, given: Any) -> list[int]:
+    """A number of neighbours for each hop, as a list; NumPy's and torch's arrays will do.
+
+    Raises:
+        InvalidError: naming the argument, what was given and what is wanted.
+    """
+    numbers = given.tolist() if hasattr(given, "tolist") else given
+    if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Sequence):
+        raise InvalidError(f"{name} is {given!r}; give a list, a number of neighbours for each hop")
+    if not all(_is_fanout(number) for number in numbers):
+        raise InvalidError(f"{name} is {list(numbers)}; give whole numbers from 0 on, or -1 for all neighbours")
+    return [operator.index(number) for number in numbers]
+
+
+def _is_fanout(number: Any) -> bool:
+    if isinstance(number, bool) or "bool" in str(getattr(number, "dtype", "")):
+        return False
+    try:
+        return operator.index(number) >= -1
+    except TypeError:
+        return False
 
 
 def as_array(name: str, given: Any, dtype: type, dimensions: int) -> np.ndarray[Any, Any] | None:

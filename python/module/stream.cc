@@ -23,6 +23,7 @@ std::unique_ptr<BatchStream> open(StreamOptions options, const std::atomic<bool>
     const nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   };
+  options.loader.empty_epochs = EmptyEpochs::kAllowed;
   if (options.remote) return std::make_unique<RemoteLoader>(*options.remote, options.loader);
   return std::make_unique<Loader>(options.loader);
 }

@@ -205,6 +205,23 @@ def test_what_is_raised_between_batches_loses_none(small: Path) -> None:
         assert next(batches, None) is None and next(batches, None) is None
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_fewer_seeds_than_a_batch_are_no_batch_where_the_last_is_dropped(small: Path, workers: int) -> None:
+    arguments = dict(fanouts=[2], seeds=np.arange(30), drop_last=True, num_workers=workers)
+    with hopfeed.Loader(small, batch_size=31, **arguments) as loader:
+        assert len(loader) == 0 and list(loader) == [] and list(loader) == []
+        assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (2, 0)
+    with hopfeed.Loader(small, batch_size=16, rank=1, world_size=2, **arguments) as loader:
+        assert len(loader) == 0 and list(loader) == []
+
+
+def test_a_hop_of_fanout_zero_draws_nothing(small: Path) -> None:
+    with hopfeed.Loader(small, fanouts=[3, 0], batch_size=50) as loader:
+        assert all(batch.num_sampled_nodes[2] == batch.num_sampled_edges[1] == 0 < batch.num_sampled_edges[0] for batch in loader)
+    with hopfeed.Loader(small, fanouts=[0], batch_size=50) as loader:
+        assert all(batch.edge_index.shape == (2, 0) and len(batch.n_id) == 50 for batch in loader)
+
+
 def test_types_have_stores_of_their_own(typed: Path) -> None:
     with hopfeed.Loader(
         typed, fanouts=[3, 2], edge_fanouts={("user", "likes", "item"): [2, 2]}, node_type="item", seeds=np.arange(40),
@@ -240,7 +257,10 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
     [
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "many"}, "batch_size is 'many' .str.; give a whole number"),
-        ({"fanouts": [0]}, "fanouts"),
+        ({"fanouts": [-2]}, r"fanouts is \[-2\]; give whole numbers"),
+        ({"fanouts": [2.5]}, r"fanouts is \[2.5\]; give whole numbers"),
+        ({"fanouts": [True]}, r"fanouts is \[True\]; give whole numbers"),
+        ({"edge_fanouts": {"to": [2, 2, None]}}, r"edge_fanouts\['to'\] is \[2, 2, None\]; give whole numbers"),
         ({"fanouts": "15,10"}, "fanouts"),
         ({"fanout": [5]}, "no option 'fanout'"),
         ({"seeds": [5000]}, "5000"),

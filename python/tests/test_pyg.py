@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -243,9 +244,18 @@ def test_folders_and_servers_stand_in_for_a_graph_in_memory(data: Data, tmp_path
     assert len(memory) == len(folder) == len(remote) == 5
 
 
+NEVER_NONE = ("batch_size", "num_workers", "drop_last", "replace", "disjoint", "directed", "subgraph_type", "temporal_strategy")
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"num_neighbors": 5}, "num_neighbors is 5"),
-    ({"num_neighbors": [-2]}, "num_neighbors"),
+    ({"num_neighbors": [-2]}, r"num_neighbors is \[-2\]; give whole numbers"),
+    ({"num_neighbors": [2, 2.5]}, r"num_neighbors is \[2, 2.5\]; give whole numbers"),
+    ({"num_neighbors": [None]}, r"num_neighbors is \[None\]; give whole numbers"),
+    ({"num_neighbors": [True]}, r"num_neighbors is \[True\]; give whole numbers"),
+    ({"num_neighbors": ["2"]}, r"num_neighbors is \['2'\]; give whole numbers"),
+    ({"num_neighbors": torch.tensor([1.5])}, r"num_neighbors is \[1.5\]; give whole numbers"),
+    ({"num_neighbors": torch.tensor([True])}, r"num_neighbors is \[True\]; give whole numbers"),
+    ({"num_neighbors": None}, "num_neighbors is "),
+    *(({name: None}, f"{name} is None; give a value, or leave it out") for name in NEVER_NONE),
     ({"num_neighbors": {("node", "to", "node"): [2]}}, "num_neighbors is a dict"),
     ({"input_nodes": torch.ones(7, dtype=torch.bool)}, "input_nodes is a mask of 7; the type has 500"),
     ({"input_nodes": torch.tensor([500])}, "input_nodes has 500"),
@@ -300,6 +310,42 @@ def test_wrong_graphs_and_links_are_named(data: Data, hetero: HeteroData) -> Non
     ):
         with pytest.raises(hopfeed.Error, match=message):
             LinkNeighborLoader(data, [2], **arguments)
+
+
+def test_none_is_the_default_of_pyg(data: Data) -> None:
+    plain = list(NeighborLoader(data, [2]))
+    nothing = dict.fromkeys((
+        "input_nodes", "input_time", "time_attr", "weight_attr", "transform", "transform_sampler_output", "is_sorted", "filter_per_worker",
+        "neighbor_sampler", "shuffle", "seed", "edge_ids", "rank", "world_size", "distributed", "servers", "cache_dir", "cache_limit", "progress",
+        "sampler", "batch_sampler", "generator", "worker_init_fn", "prefetch_factor", "timeout", "pin_memory", "num_slots", "labor",
+    ))  # fmt: skip
+    given = NeighborLoader(data, [2], **nothing)
+    assert len(given) == 500 and given.num_workers == 0 and given.batch_size == 1
+    assert all(same(a, b) for a, b in zip(plain, given, strict=True)) and [int(batch.input_id) for batch in given] == list(range(500))
+    links = torch.randint(0, 500, (2, 20))
+    nothing = dict.fromkeys((*nothing, "edge_label", "edge_label_time", "neg_sampling", "neg_sampling_ratio", "strict", "exclude"))
+    del nothing["input_nodes"], nothing["input_time"]
+    with LinkNeighborLoader(data, [2], links) as plain_links, LinkNeighborLoader(data, [2], links, **nothing) as given_links:
+        assert given_links.spec == plain_links.spec and all(same(a, b) for a, b in zip(plain_links, given_links, strict=True))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_fewer_seeds_than_a_batch_are_no_batch_where_the_last_is_dropped(data: Data, workers: int) -> None:
+    loader = NeighborLoader(data, [2], torch.arange(3), batch_size=4, drop_last=True, num_workers=workers)
+    assert len(loader) == 0 and list(loader) == list(loader) == []
+    links = LinkNeighborLoader(data, [2], torch.zeros(2, 3, dtype=torch.long), batch_size=4, drop_last=True, neg_sampling="binary", num_workers=workers)
+    assert len(links) == 0 and list(links) == []
+
+
+def test_a_hop_of_fanout_zero_draws_nothing(data: Data, hetero: HeteroData) -> None:
+    (batch,) = NeighborLoader(data, [3, 0], torch.arange(40), batch_size=40)
+    check(batch, data)
+    assert batch.num_sampled_nodes[2] == batch.num_sampled_edges[1] == 0 < batch.num_sampled_edges[0]
+    for fanouts in ([0], torch.tensor([0]), np.array([0, 4]), {key: [0, 1] for key in hetero.edge_types}):
+        graph = hetero if isinstance(fanouts, dict) else data
+        (batch,) = NeighborLoader(graph, fanouts, ("paper", torch.arange(40)) if graph is hetero else torch.arange(40), batch_size=40)
+        assert all(store.edge_index.size(1) == 0 for store in batch.edge_stores)
+        assert sum(store.n_id.numel() for store in batch.node_stores) == 40
 
 
 def test_what_changes_speed_alone_is_taken(data: Data) -> None:

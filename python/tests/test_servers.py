@@ -59,6 +59,16 @@ def test_servers_give_the_bytes_of_worker_mode(small: Path, address: str) -> Non
             assert seeds.sum() == 100
 
 
+def test_empty_hops_and_empty_epochs_are_those_of_worker_mode(small: Path, address: str) -> None:
+    with server(small, address):
+        for fanouts in ([3, 0], [0]):
+            arguments = ARGUMENTS | {"fanouts": fanouts}
+            with hopfeed.Loader(small, **arguments) as local, hopfeed.Loader(servers=[address], **arguments) as remote:
+                assert digests(remote) == digests(local)
+        with hopfeed.Loader(servers=[address], seeds=np.arange(10), drop_last=True, **ARGUMENTS) as remote:
+            assert len(remote) == 0 and list(remote) == []
+
+
 def test_a_killed_server_costs_no_batch(small: Path, tmp_path: Path) -> None:
     with hopfeed.Loader(small, num_workers=0, **ARGUMENTS) as local:
         expected = digests(local)

@@ -121,7 +121,7 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
       talk_to_any(*context, remote, caller, ring_from(own.front(), remote.servers.size()), ask_meta);
   Described described = describe(*context, first, std::move(meta), options);
   RemoteJob& job = described.job;
-  check_deal(options.deal, described.num_seeds);
+  check_deal(options, described.num_seeds);
   AgreedShare agreed = share_to_hold(remote, described.meta, job.spec.batch);
   job.held = agreed.share;
   open_job(*context, remote, caller, first, job);

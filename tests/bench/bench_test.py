@@ -246,7 +246,7 @@ class Bench(unittest.TestCase):
     def test_what_cannot_be_measured_is_refused_by_name(self):
         self.assertIn("no dataset folder /nowhere", self.refusal("sampler", "--data", "/nowhere"))
         self.assertIn("/nowhere/report.json", self.refusal("gather", *GRAPH, "--json", "/nowhere/report.json"))
-        self.assertIn("fanout 0", self.refusal("sampler", *GRAPH, "--fanouts", "0"))
+        self.assertIn("fanout -2", self.refusal("sampler", *GRAPH, "--fanouts", "-2"))
         self.assertEqual(self.refusal("sampler", "--batch-size", "99999999999"),
                          "hopfeed-bench: --batch-size is '99999999999'; give a whole number from 1 to 16777216")
 

@@ -44,6 +44,21 @@ TEST_F(KnownAnswers, HeteroOfOneTypeIsThePlainCase) {
   EXPECT_EQ(ints(batch.num_sampled_nodes()), (Ints{2, 2, 2}));
 }
 
+TEST_F(KnownAnswers, AHopOfFanoutZeroDrawsNothingNorDoTheHopsBehindIt) {
+  const BatchView last = sample(cycle_of_six(), {2, 3}, {.fanouts = {2, 0}});
+  expect_edges(last, {2, 1, 0, 3}, {0, 0, 1, 1}, {4, 5, 6, 7});
+  EXPECT_EQ(ints(last.num_sampled_nodes()), (Ints{2, 2, 0}));
+  EXPECT_EQ(ints(last.num_sampled_edges()), (Ints{4, 0}));
+  for (const bool disjoint : {false, true}) {
+    const BatchView first = sample(cycle_of_six(), {2, 3}, {.fanouts = {0, 2}, .disjoint = disjoint});
+    EXPECT_EQ(ints(first.n_id()), (Ints{2, 3}));
+    EXPECT_EQ(ints(first.num_sampled_nodes()), (Ints{2, 0, 0}));
+    EXPECT_EQ(ints(first.num_sampled_edges()), (Ints{0, 0}));
+    EXPECT_EQ(ints(sample(cycle_of_six(), {2, 3}, {.fanouts = {0}, .disjoint = disjoint}).n_id()),
+              (Ints{2, 3}));
+  }
+}
+
 TEST_F(KnownAnswers, Disjoint) {
   const BatchView batch = sample(cycle_of_six(), {2, 3}, {.fanouts = {2, 2}, .disjoint = true});
   expect_edges(batch, {2, 3, 4, 5, 6, 0, 0, 7, 8, 1, 1, 9}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5},

@@ -42,24 +42,24 @@ class Rounds {
     return {.seed = word(), .epoch = below(100), .first = first, .count = 1 + below(list_size - first)};
   }
 
-  Ints fanouts(std::int64_t hops, std::int64_t smallest) {
+  Ints fanouts(std::int64_t hops) {
     const std::int64_t choices[] = {-1, 1, 2, 3, 5, 15, 16, 17, 33, 40};
     Ints list;
-    for (; hops > 0; --hops) list.push_back(smallest == 0 && below(6) == 0 ? 0 : choices[below(10)]);
+    for (; hops > 0; --hops) list.push_back(below(6) == 0 ? 0 : choices[below(10)]);
     return list;
   }
 
   BatchOptions options(const TypedGraph& graph, int seed_type) {
     if (graph.nodes[0].count >= 3 && below(6) == 0) return clusters();
     if (below(4) == 0) return walks(graph, seed_type);
-    BatchOptions options{.fanouts = fanouts(below(4), 1)};
+    BatchOptions options{.fanouts = fanouts(below(4))};
     options.replace = below(2) == 1;
     options.edge_ids = below(2) == 1;
     options.disjoint = below(3) == 0;
     for (const TypedEdges& edges : graph.edges) {
       if (below(3) == 0)
         options.edge_fanouts[below(2) ? edges.rel : edges.src + "__" + edges.rel + "__" + edges.dst] =
-            fanouts(std::ssize(options.fanouts), 0);
+            fanouts(std::ssize(options.fanouts));
       if (below(4) == 0 && !edges.weight.empty()) options.edge_attrs = {"weight"};
       if (below(4) == 0 && !edges.weight.empty()) options.weight = "weight";
     }

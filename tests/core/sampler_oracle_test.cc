@@ -42,8 +42,8 @@ TEST(SamplerOracle, RandomGraphsGiveTheSameBatchFieldByField) {
     const Dataset dataset(folder.path() / "graph");
     for (int batch = 0; batch < 3; ++batch) {
       BatchOptions options{.fanouts = {}, .replace = below(2) == 1, .edge_ids = below(2) == 1};
-      const std::int64_t choices[] = {-1, 1, 2, 3, 5, 15, 16, 17, 40};
-      for (std::int64_t hops = below(4); hops > 0; --hops) options.fanouts.push_back(choices[below(9)]);
+      const std::int64_t choices[] = {-1, 0, 1, 2, 3, 5, 15, 16, 17, 40};
+      for (std::int64_t hops = below(4); hops > 0; --hops) options.fanouts.push_back(choices[below(10)]);
       Ints seeds;
       for (std::int64_t count = 1 + below(40); count > 0; --count) seeds.push_back(below(n));
       const NodeList list(seeds, {.node_type = 0, .shuffle = false});

@@ -62,12 +62,12 @@ class DeviceRounds : public Rounds {
   using Rounds::Rounds;
 
   BatchOptions device_options(const TypedGraph& graph, DeviceKinds kinds) {
-    BatchOptions options{.fanouts = fanouts(below(4), 1)};
+    BatchOptions options{.fanouts = fanouts(below(4))};
     options.replace = below(2) == 1;
     options.edge_ids = below(2) == 1;
     options.disjoint = below(3) == 0;
     for (const TypedEdges& edges : graph.edges) {
-      if (below(3) == 0) options.edge_fanouts[edges.rel] = fanouts(std::ssize(options.fanouts), 0);
+      if (below(3) == 0) options.edge_fanouts[edges.rel] = fanouts(std::ssize(options.fanouts));
       if (below(3) == 0 && !edges.weight.empty()) options.edge_attrs = {"weight"};
       if (kinds == DeviceKinds::kWeighted && !edges.weight.empty()) options.weight = "weight";
     }

@@ -21,7 +21,7 @@ TEST_F(PartitionProgram, WhatAnImportReadsOtherwiseThanItSeems_IsOneLineOfOutput
 }
 
 TEST_F(PartitionProgram, AFolderThatCannotBe_IsRefusedBeforeTheWorkAndNoParentStays) {
-  refuse("generate a/b/d --nodes 5 --edges 5 --features 1 --classes 2 --seed 1 --threads 1 --fanouts 0",
+  refuse("generate a/b/d --nodes 5 --edges 5 --features 1 --classes 2 --seed 1 --threads 1 --fanouts -2",
          "fanout");
   save<std::int64_t>("e.npy", {0, 1, 1, 9}, {2, 2});
   refuse("import numpy a/b/d --edge-index e.npy --num-nodes 3", "e.npy: edge 1 has destination node 9");

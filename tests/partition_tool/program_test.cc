@@ -378,7 +378,7 @@ TEST_F(PartitionProgram, BadDatasetsAndCutsAreRefused) {
   refuse("partition d out --parts 501", "--parts 501");
   refuse("partition d out --parts 2 --method best", "best");
   refuse("partition d d --parts 2", "--overwrite");
-  refuse("partition d out --parts 2 --fanouts 0", "fanout");
+  refuse("partition d out --parts 2 --fanouts -2", "fanout");
   refuse("partition d out --parts 2 --metis-degree -1", "--metis-degree");
   refuse("partition d out --parts 2 --method random --metis-degree 3",
          "--metis-degree is for --method metis");

@@ -241,7 +241,7 @@ TEST_F(Tune, BadInputIsOneLineEach) {
   refuse("tune d --split best", "best");
   refuse("tune d --within -1", "--within is -1; give percent from 0 to 100");
   refuse("tune d --train-ms 0", "--train-ms");
-  refuse("tune d --fanouts 0", "fanouts");
+  refuse("tune d --fanouts -2", "fanouts");
   refuse("tune d --machine none.json", "--machine: cannot read none.json");
   refuse("tune d --summary none.json --train-ms 3", "--summary and --train-ms both");
   write("bad.json", R"({"gather_bytes_per_second": -1})");

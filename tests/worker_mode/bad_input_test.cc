@@ -23,7 +23,7 @@ class BadInput : public LoaderTestWithin<> {
 };
 
 TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
-  expect(refused([](auto& o) { o.batch.fanouts = {4, 0}; }), "invalid: fanout 0");
+  expect(refused([](auto& o) { o.batch.fanouts = {4, -2}; }), "invalid: fanout -2");
   expect(refused([](auto& o) { o.batch.fanouts = {70'000}; }), "invalid: fanout 70000");
   expect(refused([](auto& o) { o.deal.batch_size = 0; }), "invalid: batch_size is 0");
   expect(refused([](auto& o) { o.execution.num_workers = -1; }), "invalid: num_workers is -1");
@@ -92,11 +92,20 @@ TEST_F(BadInput, MoreTrainersThanSeeds_IsRefused) {
          "3 seeds from position 0 on cannot be dealt to 4 trainers");
 }
 
-TEST_F(BadInput, DropLastThatDropsAll_IsRefused) {
+TEST_F(BadInput, DropLastThatDropsAll_IsRefusedUnlessEpochsMayBeEmpty) {
   expect(refused([](auto& o) { o.deal.drop_last = true, o.deal.batch_size = 231; }),
          "drop_last leaves no batch: 230 seeds are less than a round of 1 batches of 231");
   expect(refused([](auto& o) { o.deal.drop_last = true, o.deal.batch_size = 116, o.deal.world_size = 2; }),
          "drop_last leaves no batch");
+  LoaderOptions o = options();
+  o.deal.drop_last = true, o.deal.batch_size = 231;
+  o.empty_epochs = EmptyEpochs::kAllowed;
+  Loader loader(o);
+  for (const std::int64_t epoch : {0, 1}) {
+    loader.begin_epoch(epoch);
+    EXPECT_EQ(loader.steps(), 0);
+    EXPECT_FALSE(loader.next());
+  }
 }
 
 // F7

@@ -87,6 +87,18 @@ TEST_F(SampleProgram, StartAndRank_PickTheBatchesOfThatRun) {
   EXPECT_EQ(lines_of(sample({"--rank", "1", "--world-size", "2"}).out), expected(rank1));
 }
 
+TEST_F(SampleProgram, AHopOfFanoutZero_DrawsNothing) {
+  LoaderOptions o = options();
+  for (const auto& [text, fanouts] : {std::pair{"4,0", std::vector<std::int64_t>{4, 0}}, {"0", {0}}}) {
+    o.batch.fanouts = fanouts;
+    const testing::ProgramResult result =
+        testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", text, "--batch-size",
+                              "16", "--seed", "11"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(lines_of(result.out), expected(o)) << text;
+  }
+}
+
 TEST_F(SampleProgram, Flags_ReachTheSampler) {
   LoaderOptions o = options();
   o.shuffle = false;
@@ -233,8 +245,8 @@ TEST_F(SampleProgram, TraceThatCannotBeWritten_LeavesNothingHalfWritten) {
 
 TEST_F(SampleProgram, BadInput_IsOneLineAndAnExitCode) {
   expect_refused(sample({"--no-such-option"}), "--no-such-option");
-  expect_refused(testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", "4,0"}),
-                 "fanout 0");
+  expect_refused(testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", "4,-2"}),
+                 "fanout -2 (--fanouts) is not between 0 and");
   expect_refused(testing::run_program({testing::program("hopfeed-sample"), path(1), "--fanouts", "4,x"}),
                  "x");
   expect_refused(sample({"--split", "holiday"}), "holiday");

@@ -14,7 +14,7 @@ from torch_geometric.sampler import NegativeSampling
 
 from hopfeed.batch import EdgeType, NodeType
 from hopfeed.errors import InvalidError, UnsupportedError
-from hopfeed.loader import as_array
+from hopfeed.loader import as_array, fanout_list
 
 # Of PyG's and torch's loaders: what changes speed alone is taken and has no effect; hopfeed's workers do otherwise.
 SPEED_ALONE = {
@@ -42,6 +42,9 @@ _PYG_NAMES = {
     "weight": "weight_attr", "time": "time_attr", "subgraph": "subgraph_type", "negatives": "neg_sampling",
 }  # fmt: skip
 
+# None is no value of these, in PyG and in torch. Of all others it means the default.
+_NEVER_NONE = {"batch_size", "num_workers", "drop_last", "replace", "disjoint", "directed", "subgraph_type", "temporal_strategy"}
+
 _SUBGRAPHS = ("directional", "bidirectional", "induced")
 
 
@@ -67,6 +70,13 @@ def _seeds_workers(name: str, value: Any) -> bool:
     return name == "worker_init_fn" and "lightning" in getattr(getattr(value, "func", None), "__module__", "")
 
 
+def refuse_none(arguments: Mapping[str, Any]) -> None:
+    """Raises ``InvalidError`` naming an argument that is None and cannot be."""
+    for name, value in arguments.items():
+        if value is None and name in _NEVER_NONE:
+            raise InvalidError(f"{name} is None; give a value, or leave it out")
+
+
 def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> dict[str, Any]:
     """num_neighbors as ``fanouts`` and ``edge_fanouts``: a list, a dict by edge type, or PyG's ``NumNeighbors``."""
     if num_neighbors is None:
@@ -77,19 +87,19 @@ def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> 
         values, default = num_neighbors.values, num_neighbors.default
         if isinstance(values, Mapping):
             by_type = {tuple(key.split("__")) if isinstance(key, str) else key: value for key, value in values.items()}
-            default = None if default is None else _hops("num_neighbors", default)
+            default = None if default is None else fanout_list("num_neighbors", default)
         else:
-            return {"fanouts": _hops("num_neighbors", values)}
+            return {"fanouts": fanout_list("num_neighbors", values)}
     elif isinstance(num_neighbors, Mapping):
         by_type = num_neighbors
     else:
-        return {"fanouts": _hops("num_neighbors", num_neighbors)}
+        return {"fanouts": fanout_list("num_neighbors", num_neighbors)}
     if not typed:
         raise InvalidError("num_neighbors is a dict, and data has one edge type; give a list, a number for each hop")
     unknown = [key for key in by_type if tuple(key) not in edge_types]
     if unknown:
         raise InvalidError(f"num_neighbors names the edge type {unknown[0]!r}; data has {list(edge_types)}")
-    given = {tuple(key): _hops(f"num_neighbors[{key!r}]", value) for key, value in by_type.items()}
+    given = {tuple(key): fanout_list(f"num_neighbors[{key!r}]", value) for key, value in by_type.items()}
     missing = [key for key in edge_types if key not in given]
     if missing and default is None:
         raise InvalidError(f"num_neighbors has no number for the edge type {missing[0]!r}; name all types, or give a default")
@@ -98,15 +108,6 @@ def fanouts(num_neighbors: Any, edge_types: Sequence[EdgeType], typed: bool) -> 
     if len(hops) != 1:
         raise InvalidError(f"num_neighbors has lists of {sorted(hops)} numbers; the number of hops must be the same across all edge types")
     return {"fanouts": [1] * hops.pop(), "edge_fanouts": given}
-
-
-def _hops(name: str, value: Any) -> list[int]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray, Tensor)):
-        raise InvalidError(f"{name} is {value!r}; give a list, a number of neighbours for each hop")
-    numbers = [int(number) for number in value]
-    if any(number < -1 for number in numbers):
-        raise InvalidError(f"{name} is {numbers}; give numbers from 0 on, or -1 for all neighbours")
-    return numbers
 
 
 def subgraph(subgraph_type: Any, directed: bool) -> str:

@@ -12,22 +12,44 @@ from torch_geometric.data import Data, HeteroData
 from hopfeed import _core
 from hopfeed.errors import InvalidError
 from hopfeed.pyg.graph import Graph, refuse_lists
+from hopfeed.pyg.repeated_seeds import row_for_each_draw
+from hopfeed.pyg.written import EDGE as _EDGE
+from hopfeed.pyg.written import NODE as _NODE
+from hopfeed.pyg.written import Inputs, Place
 
-_NODE, _EDGE = 1, 2  # kinds of stores in _core.Batch.arrays
 _LISTS = {"num_sampled_nodes", "num_sampled_edges"}
-# On the edge type of the links in hopfeed's batches, on the types of their ends in PyG's.
-_OF_SOURCE, _OF_DESTINATION = {"src_index"}, {"dst_pos_index", "dst_neg_index"}
+_IDS = {"n_id": _NODE, "e_id": _EDGE}
 
 
 class Assembly:
     """Makes PyG's objects of batches. ``data`` is what a loader shows as ``loader.data``: attributes that were deleted
-    there are left out, those that were added or replaced are read from there by n_id and e_id.
+    there are left out, those that were added, replaced or written to are read from there by n_id and e_id. Of a name that
+    the graph has and the batch has too, PyG's loader decides: what it writes itself is the batch's, all else the graph's.
+
+    Args:
+        draws: attributes that draws go by, and the arguments that name them. They may not change, no more than edges.
+        fixed: arguments that may not change, where they are tensors.
     """
 
-    def __init__(self, graph: Graph, data: Data | HeteroData | None, *, edge_ids: bool, edges_known: bool) -> None:
-        self._graph, self._data = graph, data
+    def __init__(
+        self,
+        graph: Graph,
+        data: Data | HeteroData | None,
+        inputs: Inputs,
+        *,
+        draws: dict[str, str],
+        fixed: dict[str, Any],
+        edge_ids: bool,
+        edges_known: bool,
+    ) -> None:
+        self._graph, self._data, self.inputs, self._draws = graph, data, inputs, draws
+        self._written = inputs.writes(graph)
+        given = {name: value[-1] if isinstance(value, (tuple, list)) and value else value for name, value in fixed.items()}  # (type, tensor)
+        # Of a mask its nodes were taken, as PyG takes them.
+        self._fixed = {name: (value, _version(value)) for name, value in given.items() if getattr(value, "dtype", None) != torch.bool}
         self._edge_ids, self._edges_known = edge_ids and edges_known, edges_known
-        self._original = {} if data is None else {key: dict(store.items()) for key, store in self._stores(data)}
+        stores = [] if data is None else self._stores(data)
+        self._original = {place: {name: (value, _version(value)) for name, value in store.items()} for place, store in stores}
         self.refresh()
 
     def _stores(self, data: Data | HeteroData) -> list[tuple[tuple[int, int], Any]]:
@@ -38,6 +60,9 @@ class Assembly:
 
     def refresh(self) -> bool:
         """Looks at ``data`` again. Whether the stream has to be opened anew, since other attributes are wanted."""
+        for name, (tensor, version) in self._fixed.items():
+            if _version(tensor) != version:
+                raise InvalidError(f"{name} was written to since the loader was made, which goes by what it was; make a new loader")
         before = getattr(self, "options", None)
         self._python: list[tuple[int, int, str, Any, int]] = []  # kind, number, name, rows, dimension
         self._sizes: list[int] = []  # node types whose num_nodes batches have
@@ -53,6 +78,8 @@ class Assembly:
         if not self._edges_known:
             wanted[_EDGE].clear()
             self._python = [entry for entry in self._python if entry[0] != _EDGE]
+        if not self.inputs.timed:
+            self._dropped.add((*self.inputs.place, "seed_time"))
         self._needs_e_id = any(kind == _EDGE for kind, *_ in self._python)
         self.options = {
             "attrs": sorted(wanted[_NODE]),
@@ -68,17 +95,19 @@ class Assembly:
         graph_level: dict[Any, dict[str, Any]] = {}
         for (kind, number), store in self._stores(self._data):
             stored = (self._graph.node_attrs if kind == _NODE else self._graph.edge_attrs)[number]
-            original = self._original[kind, number]
             if kind == _NODE and ("num_nodes" in store or "x" not in store):
                 self._sizes.append(number)
             for name, value in store.items():
+                changed = self._changed((kind, number), name, value)
                 if name == "edge_index":
-                    if kind == _EDGE and value is not original.get(name):
-                        raise InvalidError("loader.data.edge_index was replaced; make a new loader for another graph")
-                elif name == "num_nodes":
+                    if kind == _EDGE and changed:
+                        raise InvalidError(f"loader.data.edge_index was {changed}; make a new loader for another graph")
+                elif name == "num_nodes" or (kind, number, name) in self._written:
                     continue
                 elif self._is_rows(store, kind, name, value):
-                    if name in stored and value is original.get(name) and self._same_type(kind, number, name, value):
+                    if changed and name in stored and name in self._draws:
+                        raise InvalidError(f"loader.data.{name} was {changed}, and {self._draws[name]} draws by what it was; make a new loader")
+                    if name in stored and not changed and self._same_type(kind, number, name, value):
                         wanted[kind].add(name)
                     else:
                         self._python.append((kind, number, name, value, store._parent().__cat_dim__(name, value, store)))
@@ -86,16 +115,26 @@ class Assembly:
                     graph_level.setdefault((kind, number), {})[name] = value
             present = set(store.keys())
             self._dropped |= {(kind, number, name) for name in stored if name not in present}
-        python = {(kind, number, name) for kind, number, name, *_ in self._python}
-        self._dropped |= python - {entry for entry in python if entry[2] in ("n_id", "e_id")}
+        held = {(kind, number, name) for kind, number, name, *_ in self._python}
+        held |= {(*place, name) for place, values in graph_level.items() for name in values}
+        if not self._graph.typed:  # one store of nodes and edges
+            held = {(kind, 0, name) for _, _, name in held for kind in (_NODE, _EDGE)}
+        self._dropped |= held
         for place, values in graph_level.items():
             dict(self._stores(self._template))[place]._mapping.update(values)
         if self._graph.typed:
             self._template._global_store._mapping.update(self._data._global_store.items())
 
+    def _changed(self, place: Place, name: str, value: Any) -> str:
+        """How an attribute is another than the one that was converted; empty: it is not."""
+        original, version = self._original[place].get(name, (None, None))
+        return "replaced" if value is not original else "written to" if _version(value) != version else ""
+
     def _same_type(self, kind: int, number: int, name: str, value: Any) -> bool:
-        """Times and weights may have been stored as another type."""
-        plan = self._graph._converted.plan if self._graph._converted else None
+        """Times and weights may have been stored as another type; and rows that hopfeed has bring no gradient."""
+        if value.requires_grad:
+            return False
+        plan = self._graph.planned
         if plan is None:
             return True
         attrs = plan.node_attrs[self._graph.node_keys[number]] if kind == _NODE else plan.edge_attrs[self._graph.edge_keys[number]]
@@ -123,61 +162,47 @@ class Assembly:
     def __call__(self, batch: _core.Batch) -> Data | HeteroData:
         out = copy.copy(self._template)
         stores = {place: store._mapping for place, store in self._stores(out)}
-        self._put(batch, stores)
+        ids = self._put(batch, stores)
         for number in self._sizes:
-            fields = stores[_NODE, number]
-            if "n_id" in fields:
-                fields["num_nodes"] = fields["n_id"].numel()
-        if self._python:
-            self._gather(stores)
-        if not self._edge_ids and self._needs_e_id:
-            for (kind, _), fields in stores.items():
-                if kind == _EDGE:
-                    fields.pop("e_id", None)
+            if (_NODE, number) in ids:
+                stores[_NODE, number]["num_nodes"] = ids[_NODE, number].numel()
+        for kind, number, name, value, dim in self._python:
+            if (kind, number) in ids:
+                stores[kind, number][name] = _rows(value, ids[kind, number], dim)
         return out
 
-    def _put(self, batch: _core.Batch, stores: dict[tuple[int, int], dict[str, Any]]) -> None:
-        dropped, global_fields = self._dropped, None
-        for kind, number, name, array in batch.arrays(True):
-            if dropped and (kind, number, name) in dropped:
-                continue
-            if name in _LISTS:
-                stores[kind, number][name] = array.tolist()
-            elif name == "batch_size":
-                stores[kind, number][name] = int(array)
-            elif kind == 0:
-                global_fields = stores[_NODE, 0] if global_fields is None else global_fields
-                global_fields[name] = array
-            else:
-                stores[self._place(kind, number, name)][name] = array
-                if name == "seed_time" and kind == _EDGE and self._graph.typed:  # of triplets: on both ends
-                    for end in self._ends(number):
-                        stores[_NODE, end][name] = array
-                    del stores[kind, number][name]
+    def _put(self, batch: _core.Batch, stores: dict[Place, dict[str, Any]]) -> dict[Place, Tensor]:
+        """Puts the batch's fields where PyG has them. Returns n_id and e_id, which the graph may have by other values."""
+        dropped, ids = self._dropped, {}
+        arrays = batch.arrays(True)
+        if self.inputs.place[0] == _NODE:
+            arrays = row_for_each_draw(arrays, self._graph, self.inputs.path)
+        for kind, number, name, array in arrays:
+            if kind == 0:  # of the batch as a whole
+                kind, number = _NODE, 0
+            if _IDS.get(name) == kind:
+                ids[kind, number] = array
+                if kind == _EDGE and not self._edge_ids:
+                    continue
+            value = array.tolist() if name in _LISTS else int(array) if name == "batch_size" else array
+            for place in self.inputs.places(self._graph, kind, number, name):
+                if (*place, name) not in dropped:
+                    stores[place][name] = value
+        return ids
 
-    def _place(self, kind: int, number: int, name: str) -> tuple[int, int]:
-        if kind == _EDGE and self._graph.typed:
-            if name in _OF_SOURCE:
-                return _NODE, self._ends(number)[0]
-            if name in _OF_DESTINATION:
-                return _NODE, self._ends(number)[1]
-        return kind, number
+    def input_fields(self, out: Data | HeteroData) -> dict[str, Any]:
+        """Of a batch: the store that input_id lies in."""
+        return dict(self._stores(out))[self.inputs.place]._mapping
 
-    def _ends(self, number: int) -> tuple[int, int]:
-        key = self._graph.edge_keys[number]
-        assert key is not None
-        return self._graph.node_keys.index(key[0]), self._graph.node_keys.index(key[2])
 
-    def _gather(self, stores: dict[tuple[int, int], dict[str, Any]]) -> None:
-        """Attributes that Python holds: read before any of them takes the place of n_id."""
-        ids = {place: fields.get("n_id" if place[0] == _NODE else "e_id") for place, fields in stores.items()}
-        for kind, number, name, value, dim in self._python:
-            index = ids[kind, number]
-            if index is None:
-                continue
-            if isinstance(value, Tensor):
-                stores[kind, number][name] = torch.index_select(value, dim, index.to(value.device))
-            elif hasattr(value, "take"):
-                stores[kind, number][name] = torch.from_numpy(value.take(index.numpy(), axis=dim))
-            else:
-                stores[kind, number][name] = value[index]
+def _version(value: Any) -> int | None:
+    """Of a tensor, which counts what is written into it; None where nothing counts (inference tensors, NumPy)."""
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else None
+
+
+def _rows(value: Any, index: Tensor, dim: int) -> Any:
+    if isinstance(value, Tensor):
+        return torch.index_select(value, dim, index.to(value.device))
+    if hasattr(value, "take"):
+        return torch.from_numpy(value.take(index.numpy(), axis=dim))
+    return value[index]

@@ -20,6 +20,7 @@ from hopfeed.pyg import arguments, samplers
 from hopfeed.pyg.assembly import Assembly
 from hopfeed.pyg.graph import Graph, open_graph
 from hopfeed.pyg.torch_loader import TorchLoader
+from hopfeed.pyg.written import EDGE, NODE, Inputs
 from hopfeed.tool import PathLike
 
 PygBatch = Union[Data, HeteroData]
@@ -51,6 +52,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         directed: bool,
         extra: dict[Any, Any],
         start_of: Callable[[Graph], dict[str, Any]],
+        fixed: dict[str, Any],
         transform: Callable[[Any], Any] | None,
         batch_size: int,
         shuffle: bool,
@@ -67,6 +69,10 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
     ) -> None:
         if transform is not None and not callable(transform):
             raise InvalidError(f"transform is {transform!r}; give a function of a batch")
+        arguments.refuse_none(
+            {**sampling, **others, "subgraph_type": subgraph_type, "directed": directed, "batch_size": batch_size, "num_workers": num_workers}
+        )
+        edge_ids, shuffle = edge_ids is None or edge_ids, bool(shuffle) if shuffle is None else shuffle
         of_torch = {**others, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers}
         others = arguments.take_torch_arguments(others)
         sampler = others.pop("sampler", None) if not isinstance(others.get("sampler"), str) else None
@@ -78,7 +84,8 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         # Workers read rows from a folder that they share; the calling thread reads them from the graph's own tensors.
         rows = bool(num_workers) or any(others.get(name) for name in _OF_STORED_ROWS)
         graph = open_graph(
-            data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, rows=rows, cache_dir=cache_dir, cache_limit=cache_limit, progress=progress
+            data, servers, remote, weight=weight_attr, time_attr=time_attr, extra=extra, rows=rows, cache_dir=cache_dir,
+            cache_limit=1 << 40 if cache_limit is None else cache_limit, progress=progress,
         )  # fmt: skip
         in_memory = copy.copy(data) if isinstance(data, (Data, HeteroData)) else None
         self.data: Any = data if in_memory is None else in_memory
@@ -99,7 +106,9 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         subgraph = arguments.subgraph(subgraph_type, directed)
         # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
         edges_known = not (graph.typed and subgraph == "bidirectional")
-        self._assembly = Assembly(graph, in_memory, edge_ids=edge_ids, edges_known=edges_known)
+        inputs = _inputs(graph, {**sampling, **start, **others}, time_attr, subgraph)
+        draws = {name: argument for argument, name in (("weight_attr", weight_attr), ("time_attr", time_attr)) if name is not None}
+        self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, edge_ids=edge_ids, edges_known=edges_known)
         self._graph = graph
         placed = loader_options(
             dataset=graph.options.get("dataset"), servers=graph.options.get("servers"), rank=rank, world_size=world_size, distributed=distributed
@@ -131,7 +140,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
 
         def convert(batch: _core.Batch) -> PygBatch:
             out = self._finish(assembly(batch))
-            positions = None if seen is None else self._positions(next(store["input_id"] for store in out.stores if "input_id" in store))
+            positions = None if seen is None else self._positions(assembly.input_fields(out)["input_id"])
             out = out if self.transform is None else self.transform(out)
             if seen is not None:
                 seen.append(positions)
@@ -196,14 +205,13 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         batch = stream.next()
         assert batch is not None
         out = assembly(batch)
-        for store in out.stores:
-            if "input_id" in store and positions is not None:
-                store["input_id"] = positions[store["input_id"]]
+        fields = assembly.input_fields(out)
+        fields["input_id"] = positions[fields["input_id"]]
         stream.close()
         out = self._finish(out)
         return out if self.transform is None else self.transform(out)
 
-    def _options_of(self, index: Any) -> tuple[dict[str, Any], Tensor | None]:
+    def _options_of(self, index: Any) -> tuple[dict[str, Any], Tensor]:
         """Of a stream of one batch; and what its input_id is to become."""
         import torch
 
@@ -222,6 +230,23 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
             if name in self._options:
                 options[name] = _rows("index", self._options[name], ids)
         return options, positions
+
+
+def _inputs(graph: Graph, options: dict[str, Any], time_attr: str | None, subgraph: str) -> Inputs:
+    links = "edge_type" in options
+    return Inputs(
+        place=(EDGE, graph.edge_names.index(options["edge_type"])) if links else (NODE, graph.node_names.index(options["node_type"])),
+        triplets=options.get("negatives") == "triplet",
+        trees=bool(options.get("disjoint")) or time_attr is not None,
+        hops=subgraph == "directional" or bool(options.get("keep_orig_edges")),
+        timed="link_times" in options or "seed_times" in options,
+        path=tuple(_edge_number(graph, name) for name in options.get("metapath", ())) or (0,),
+    )
+
+
+def _edge_number(graph: Graph, name: str) -> int:
+    """Of an edge type by its whole name or its relation. One that is not there is refused where the stream is opened."""
+    return next((number for number, edge in enumerate(graph.edge_names) if name in (edge, edge.split("__")[1])), 0)
 
 
 def _rows(name: str, array: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

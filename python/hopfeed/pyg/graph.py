@@ -22,9 +22,11 @@ class Graph:
         options: those of the stream that say where batches come from.
         node_names, edge_names: hopfeed's names, by number.
         node_keys, edge_keys: PyG's, by number.
+        ends: numbers of the node types of source and destination, by number of the edge type.
         node_attrs, edge_attrs: names of the attributes that hopfeed has, by number.
         fingerprint: of a graph in memory, with all its attributes; else None.
         typed: whether batches are ``HeteroData``.
+        planned: what of a graph in memory went into the folder.
     """
 
     def __init__(self, options: dict[str, Any], meta: dict[str, Any]) -> None:
@@ -35,11 +37,13 @@ class Graph:
         self.edge_names = [f"{edge['src']}__{edge['rel']}__{edge['dst']}" for edge in edges]
         self.node_keys: list[NodeType | None] = self.node_names if self.typed else [None]  # type: ignore[assignment]
         self.edge_keys: list[EdgeType | None] = [(edge["src"], edge["rel"], edge["dst"]) for edge in edges] if self.typed else [None]
+        self.ends = [(self.node_names.index(edge["src"]), self.node_names.index(edge["dst"])) for edge in edges]
         self.node_attrs = [[attr["name"] for attr in node["attrs"]] for node in nodes]
         self.edge_attrs = [[attr["name"] for attr in edge["attrs"]] for edge in edges]
         self._counts = [int(node["count"]) for node in nodes]
         self.fingerprint: str | None = None
         self._converted: conversion.Converted | None = None
+        self.planned: conversion.Plan | None = None
 
     @classmethod
     def of_folder(cls, folder: PathLike) -> Graph:
@@ -59,6 +63,7 @@ class Graph:
         graph.node_keys, graph.edge_keys = list(planned.node_names), list(planned.edge_names)
         graph.fingerprint = converted.fingerprint
         graph._converted = converted  # until nobody samples from it
+        graph.planned = planned  # not the folder's own: it may have been made of another graph of the same content
         return graph
 
     def without_rows(self, planned: conversion.Plan) -> Graph:
@@ -74,8 +79,8 @@ class Graph:
 
     def edge_index(self, number: int) -> np.ndarray[Any, Any]:
         """All edges of a type, int64 [2, E]."""
-        if self._converted is not None:
-            return self._converted.plan.edges[self.edge_keys[number]].numpy()
+        if self.planned is not None:
+            return self.planned.edges[self.edge_keys[number]].numpy()
         if "servers" in self.options:
             raise UnsupportedError("edge_label_index is missing, and servers do not send all edges; give the links")
         dataset = Dataset(self.options["dataset"])
@@ -116,7 +121,7 @@ def open_graph(
         return Graph.of_folder(data)
     if isinstance(data, (Data, HeteroData)):
         refuse_lists(data)
-        planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra)
+        planned = conversion.plan(data, weight=weight, time_attr=time_attr, extra=extra, gradients=True)
         graph = Graph.of_data(data, planned, conversion.convert(planned, cache_dir, rows=rows, cache_limit=cache_limit, progress=progress))
         return graph if rows else graph.without_rows(planned)
     if isinstance(data, (tuple, list)):

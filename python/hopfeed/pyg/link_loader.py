@@ -90,6 +90,7 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
         negatives = self.neg_sampling = arguments.negatives(neg_sampling, neg_sampling_ratio)
         if edge_label is not None and negatives is not None and negatives.is_triplet():
             raise InvalidError("edge_label is given with triplet negatives; their batches have src_index, dst_pos_index and dst_neg_index in its place")
+        exclude = "none" if exclude is None else exclude
         data = _with_type_of(edge_label_index, data)
         self._labels: Tensor | None = None
         self._binary = negatives is not None and negatives.is_binary()
@@ -120,6 +121,11 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
             directed=directed,
             extra=extra,
             start_of=start_of,
+            fixed={
+                "edge_label_index": edge_label_index,
+                "edge_label_time": edge_label_time,
+                **{f"neg_sampling.{name}": getattr(negatives, name, None) for name in _WEIGHTS},
+            },
             transform=transform,
             batch_size=batch_size,
             shuffle=shuffle,
@@ -143,11 +149,10 @@ class LinkNeighborLoader(PygLoader, torch_geometric.loader.LinkNeighborLoader):
     def _finish(self, out: PygBatch) -> PygBatch:
         """Labels of any element type: those of the links, then zeros of the negatives."""
         if self._labels is not None:
-            for store in out.stores:
-                if "edge_label_index" in store:
-                    labels = self._labels[store["input_id"]]
-                    missing = store["edge_label_index"].size(1) - len(labels)
-                    store["edge_label"] = torch.cat([labels, labels.new_zeros(missing, *labels.shape[1:])]) if missing else labels
+            fields = self._assembly.input_fields(out)
+            labels = self._labels[fields["input_id"]]
+            missing = fields["edge_label_index"].size(1) - len(labels)
+            fields["edge_label"] = torch.cat([labels, labels.new_zeros(missing, *labels.shape[1:])]) if missing else labels
         return out
 
 
@@ -191,7 +196,7 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
     extra, options = {}, {}
     for (name, attr), end in zip(_WEIGHTS.items(), ends):
         if name in given:
-            value = torch.as_tensor(given[name])
+            value = torch.as_tensor(given[name]).detach()
             while attr in (data if end is None else data[end]):  # an attribute of the graph's own
                 attr += "_"
             extra[end, attr] = value if value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64) else value.float()

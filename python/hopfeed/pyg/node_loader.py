@@ -104,6 +104,7 @@ class NeighborLoader(PygLoader, torch_geometric.loader.NeighborLoader):
             directed=directed,
             extra={},
             start_of=start_of,
+            fixed={"input_nodes": input_nodes, "input_time": input_time},
             transform=transform,
             batch_size=batch_size,
             shuffle=shuffle,
