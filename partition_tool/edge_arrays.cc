@@ -230,9 +230,7 @@ void EdgeArrays::write_alias(const std::string& weight, std::span<const Id> new_
           worker.sources.resize(end - begin);
           edges_.csc.read_row(node, std::span(worker.sources));
           try {
-            const bool weighs = worker.builder.build(worker.weights, worker.entries);
-            if (!weighs && begin < end && !edges_.zero_rows)
-              throw Error(ErrorCode::kInvalid, kAllWeightsZero);
+            worker.builder.build(worker.weights, worker.entries);
           } catch (const Error& error) {
             const std::string where = edge_type_prefix(graph_, edges_) + file_prefix(attr);
             const std::size_t bad = first_bad_weight(worker.weights);

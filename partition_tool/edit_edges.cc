@@ -59,7 +59,6 @@ class Editor {
                         .weights = edges.weights,
                         .times = edges.times,
                         .by_id = edges.by_id,
-                        .zero_rows = edges.zero_rows,
                         .rev_of = edges.rev_of,
                         .splits = edges.splits};
     RawEdges made = make_type(like, type, id_bound, step, make, fill);
@@ -159,7 +158,6 @@ void add_reverse(Editor& editor, int type) {
                 .weights = edge.weights,
                 .times = {},
                 .by_id = edge.has_by_id,
-                .zero_rows = true,
                 .rev_of = edge.folder()};
   check_name(like.rel, "reverse relation");
   if (std::ranges::any_of(graph.edges, [&](const RawEdges& other) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 /// The files of one node type, open.
 struct OpenNodes {
-  std::int64_t count = 0;  // 0: no file tells
+  std::optional<std::int64_t> count;  // not known: neither the description nor a file tells
   std::shared_ptr<const GivenArray> features, labels;
   std::vector<std::shared_ptr<const GivenArray>> attrs;
 };
@@ -35,16 +36,16 @@ OpenNodes open_nodes(const NumpyNodes& files) {
   return open;
 }
 
-RawNodes read_nodes(const NumpyNodes& files, const OpenNodes& open) {
-  RawNodes nodes{.name = files.name, .count = open.count, .attrs = {}, .splits = {}};
+RawNodes read_nodes(const NumpyNodes& files, const OpenNodes& open, std::int64_t count) {
+  RawNodes nodes{.name = files.name, .count = count, .attrs = {}, .splits = {}};
   if (open.features) nodes.attrs.push_back(feature_attr(open.features));
-  if (open.labels) set_labels(nodes, read_labels(*open.labels, open.count));
+  if (open.labels) set_labels(nodes, read_labels(*open.labels, count));
   for (const auto& [name, split] : files.splits) {
-    if (!split.empty()) nodes.splits[name] = read_split(split, open.count);
+    if (!split.empty()) nodes.splits[name] = read_split(split, count);
   }
   check_attr_names({"x", "y"}, files.attrs, "node attribute");
   for (std::size_t i = 0; i < open.attrs.size(); ++i)
-    nodes.attrs.push_back(node_attr(files.attrs[i], open.attrs[i], open.count));
+    nodes.attrs.push_back(node_attr(files.attrs[i], open.attrs[i], count));
   return nodes;
 }
 
@@ -60,11 +61,11 @@ class Importer {
     for (const EdgeIndex& index : indices_)
       if (!index.note.empty()) graph.notes.push_back(index.note);
     for (const NumpyNodes& files : files_.nodes) {
-      OpenNodes open = open_nodes(files);
-      if (open.count == 0) open.count = 1 + largest_id_of(files.name);
-      require_count(files, open.count);
-      graph.nodes.push_back(read_nodes(files, open));
+      const OpenNodes open = open_nodes(files);
+      graph.nodes.push_back(read_nodes(files, open, open.count ? *open.count : count_by_edges(files)));
     }
+    if (graph.num_nodes() == 0)
+      throw Error(ErrorCode::kInvalid, fmt::format("{}: the graph has no nodes", origin().string()));
     for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges.push_back(describe_edges(t));
     check_weights_and_times(graph);
     for (std::size_t t = 0; t < files_.edges.size(); ++t) graph.edges[t].csc = read_edges(graph, t, progress);
@@ -83,15 +84,19 @@ class Importer {
     }
     return largest;
   }
-  void require_count(const NumpyNodes& files, std::int64_t count) const {
-    if (count >= 1 && count <= kMaxNodes) return;
+  /// What an error of the whole graph names.
+  const fs::path& origin() const { return options_.hetero.empty() ? options_.edge_index : options_.hetero; }
+  std::int64_t count_by_edges(const NumpyNodes& files) const {
+    const std::int64_t count = 1 + largest_id_of(files.name);
+    if (count >= 1 && count <= kMaxNodes) return count;
     if (options_.hetero.empty())
       throw Error(ErrorCode::kInvalid,
-                  fmt::format("{}: {} nodes are out of range (1 to {}); give --num-nodes",
-                              options_.edge_index.string(), count, kMaxNodes));
+                  fmt::format("{}: {} nodes are out of range (1 to {}); give --num-nodes", origin().string(),
+                              count, kMaxNodes));
     throw Error(ErrorCode::kInvalid,
-                fmt::format("{}: node type '{}' has {} nodes, out of range (1 to {}); give its count",
-                            options_.hetero.string(), files.name, count, kMaxNodes));
+                fmt::format("{}: node type '{}' has {} nodes by its edges, out of range (1 to {}); give its "
+                            "count, which may be 0",
+                            origin().string(), files.name, count, kMaxNodes));
   }
 
   /// Everything but the rows.
@@ -133,7 +138,7 @@ class Importer {
 NumpyGraph files_of_one_type(const NumpyImportOptions& options) {
   check_title(options.edge_index.stem().string(), "--edge-index: the file's name");
   return {.name = options.edge_index.stem().string(),
-          .nodes = {{.count = options.num_nodes,
+          .nodes = {{.count = options.num_nodes > 0 ? std::optional(options.num_nodes) : std::nullopt,
                      .features = options.features,
                      .labels = options.labels,
                      .splits = {options.splits.begin(), options.splits.end()},

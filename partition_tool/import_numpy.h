@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace hopfeed {
 /// Arrays of one node type; empty: none (numpy_arrays.h has their forms).
 struct NumpyNodes {
   std::string name = "node";
-  std::int64_t count =
-      0;  // 0: as many rows as features, labels or attrs have, else the largest id in the edges + 1
+  /// Not given: as many rows as features, labels or attrs have, else the largest id in the edges + 1.
+  std::optional<std::int64_t> count = {};
   ArraySource features, labels;  // attributes "x" and "y"
   std::map<std::string, ArraySource> splits;
   std::vector<NamedArray> attrs;

@@ -127,7 +127,8 @@ std::shared_ptr<const Features> read_features(const fs::path& path, std::int64_t
                 static_cast<std::uint64_t>(rows)});
   }
   require_lines(lines, rows, of);
-  features->width = static_cast<std::int64_t>(width);
+  features->width =
+      std::max<std::int64_t>(static_cast<std::int64_t>(width), 1);  // no row tells where there is none
   return features;
 }
 
@@ -296,9 +297,11 @@ std::vector<RawNodes> read_node_types(const fs::path& path) {
     lines.refuse(fmt::format("{} numbers for {} types", counts.size(), types.size()));
   for (std::size_t t = 0; t < types.size(); ++t) {
     types[t].count = parse_integer(lines, counts[t]);
-    if (types[t].count < 1 || types[t].count > kMaxNodes)
-      lines.refuse(fmt::format("{} is out of range (1 to {})", counts[t], kMaxNodes));
+    if (types[t].count < 0 || types[t].count > kMaxNodes)
+      lines.refuse(fmt::format("{} is out of range (0 to {})", counts[t], kMaxNodes));
   }
+  if (std::ranges::all_of(types, [](const RawNodes& type) { return type.count == 0; }))
+    lines.refuse("the graph has no nodes");
   if (lines.next(line)) lines.refuse("a second graph; hopfeed imports datasets of one graph");
   return types;
 }

@@ -167,13 +167,13 @@ std::int64_t largest_id(const IdSpan& ids) {
       ids);
 }
 
-std::shared_ptr<const GivenArray> open_rows(const ArraySource& source, std::int64_t& rows) {
+std::shared_ptr<const GivenArray> open_rows(const ArraySource& source, std::optional<std::int64_t>& rows) {
   const fs::path& path = source.path;
   auto array = std::make_shared<const GivenArray>(source);
-  const std::int64_t found = array->shape().empty() ? 0 : array->shape()[0];
-  if (found == 0) refuse(path, "it has no rows; give one per node");
-  if (rows == 0) rows = found;
-  if (rows != found) refuse(path, fmt::format("it has {} rows, but there are {} nodes", found, rows));
+  if (array->shape().empty()) refuse(path, "it is a single number; give a row for each node");
+  const std::int64_t found = array->shape()[0];
+  if (!rows) rows = found;
+  if (*rows != found) refuse(path, fmt::format("it has {} rows, but there are {} nodes", found, *rows));
   return array;
 }
 
@@ -214,9 +214,8 @@ RawAttr feature_attr(const std::shared_ptr<const GivenArray>& array) {
 RawAttr node_attr(const NamedArray& given, const std::shared_ptr<const GivenArray>& array,
                   std::int64_t num_nodes) {
   RawAttr attr = kept_attr<RawAttr>(given, *array, num_nodes, "nodes");
-  attr.read_row = [array, width = array->count() / num_nodes](std::int64_t node, std::span<std::byte> row) {
-    array->read(node * width, row);
-  };
+  attr.read_row = [array, width = array->count() / std::max<std::int64_t>(1, num_nodes)](
+                      std::int64_t node, std::span<std::byte> row) { array->read(node * width, row); };
   return attr;
 }
 

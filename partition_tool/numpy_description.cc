@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
@@ -61,12 +62,12 @@ class Fields {
   ArraySource array(const char* key) const {
     return object_.contains(key) ? found(text(key)) : ArraySource();
   }
-  std::int64_t count(const char* key) const {
-    if (!object_.contains(key)) return 0;
+  std::optional<std::int64_t> count(const char* key) const {
+    if (!object_.contains(key)) return std::nullopt;
     const json& value = object_[key];
-    if (!value.is_number_integer() || value.get<double>() < 1 ||
+    if (!value.is_number_integer() || value.get<double>() < 0 ||
         value.get<double>() > static_cast<double>(kMaxNodes))
-      fail(fmt::format("has '{}' = {}, expected a whole number from 1 to {}", key,
+      fail(fmt::format("has '{}' = {}, expected a whole number from 0 to {}", key,
                        json_text(value).substr(0, 40), kMaxNodes));
     return value.get<std::int64_t>();
   }

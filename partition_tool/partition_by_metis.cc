@@ -42,7 +42,7 @@ Balance balance_of(const RawGraph& graph) {
   std::vector<idx_t> constraint_of(graph.nodes.size(), -1);
   std::int64_t small = graph.num_nodes();
   for (std::size_t t = 0; t < graph.nodes.size(); ++t) {
-    if (graph.nodes[t].count < enough) continue;
+    if (graph.nodes[t].count < std::max<std::int64_t>(enough, 1)) continue;  // METIS divides by their number
     constraint_of[t] = balance.constraints++;
     small -= graph.nodes[t].count;
   }

@@ -161,8 +161,6 @@ struct RawEdges {
   std::vector<std::string> weights;  // attributes that weighted sampling shall draw by
   std::vector<std::string> times;    // attributes, or else of the source nodes, that rows shall be ordered by
   bool by_id = false;                // rows are stored in the order of source ids too
-  bool zero_rows = false;   // all weights of a row may be zero: an import refuses that, choosing among its
-                            // edges may come to it
   std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
   std::map<std::string, RawLinks> splits = {};
 };

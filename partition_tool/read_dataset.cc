@@ -250,7 +250,6 @@ RawGraph read_dataset(const Dataset& dataset, int threads, const Progress& progr
                            .weights = edge.weights,
                            .times = edge.times,
                            .by_id = edge.has_by_id,
-                           .zero_rows = true,
                            .rev_of = edge.rev_of,
                            .splits = read_links(dataset, t)});
     for (const AttrMeta& attr : edge.attrs)

@@ -30,9 +30,9 @@ void check(const SparseEmbeddingOptions& options) {
   require_valid(options.width > 0 && options.width <= kMaxHidden,
                 "an embedding's width is " + std::to_string(options.width) + "; use 1 to " +
                     std::to_string(kMaxHidden));
-  require_valid(options.rows > 0 && options.rows <= kMaxEmbeddingElements / options.width,
+  require_valid(options.rows >= 0 && options.rows <= kMaxEmbeddingElements / options.width,
                 "an embedding of " + std::to_string(options.rows) + " rows of " +
-                    std::to_string(options.width) + " numbers; use 1 to " +
+                    std::to_string(options.width) + " numbers; use 0 to " +
                     std::to_string(kMaxEmbeddingElements / options.width) + " rows");
   require_valid(options.lr > 0, "an embedding's lr is " + std::to_string(options.lr) + "; use one above 0");
   const auto decays = [](double beta) { return beta >= 0 && beta < 1; };

@@ -101,7 +101,8 @@ std::vector<AliasEntry> alias_table(std::span<const double> weights) {
       weights.size() <= static_cast<std::size_t>(kMaxWeightedDegree),
       fmt::format("{} are too many to draw by; give at most {}", weights.size(), kMaxWeightedDegree));
   std::vector<AliasEntry> entries(weights.size());
-  require_valid(AliasBuilder().build(weights, entries) || weights.empty(), kAllWeightsZero);
+  require_valid(AliasBuilder().build(weights, entries) || weights.empty(),
+                "all weights are zero, so nothing can be drawn from it");
   return entries;
 }
 

@@ -49,9 +49,6 @@ class AliasBuilder {
   std::vector<std::uint32_t> small_, large_;
 };
 
-/// Why a row is refused where something has to be drawn from it.
-inline constexpr const char* kAllWeightsZero = "all weights are zero, so nothing can be drawn from it";
-
 /// Whether the entry of any column says that nothing can be drawn from the row.
 inline bool weighs_nothing(const AliasEntry& entry, std::uint32_t column) {
   return entry.threshold == 0 && entry.alias == column;

@@ -153,6 +153,13 @@ def test_weights_and_times_decide_who_is_drawn(data: Data) -> None:
     heavy.weight[keep] = 1.0  # one edge of each row
     for batch in NeighborLoader(heavy, [3], batch_size=100, weight_attr="weight"):
         assert torch.isin(batch.e_id, keep).all()
+    light = data.clone()
+    light.weight = torch.where(data.edge_index[1] < 100, 0.0, data.weight)  # these nodes have no neighbours to draw
+    for replace in (False, True):
+        loader = NeighborLoader(light, [3, -1], batch_size=100, input_nodes=torch.arange(200), shuffle=False, weight_attr="weight", replace=replace)
+        first, second = loader
+        assert first.num_edges == 0 and torch.equal(first.n_id, torch.arange(100))
+        assert second.num_edges > 0 and (second.n_id[second.edge_index[1]] >= 100).all()
     times = torch.full((500,), 400)
     for batch in NeighborLoader(data, [5, 5], batch_size=50, input_time=times, time_attr="when"):
         assert (batch.when <= 400).all() and (batch.seed_time == 400).all() and len(batch.batch) == len(batch.n_id)
@@ -225,6 +232,27 @@ def test_states_ranks_and_data_loaders(data: Data) -> None:
     assert all(torch.equal(a, b) for a, b in zip(whole, [half[i] for i in range(5) for half in halves]))
     wrapped = torch.utils.data.DataLoader(NeighborLoader(data, **arguments), batch_size=None)
     assert all(torch.equal(a, b.n_id) for a, b in zip(whole, wrapped)) and len(wrapped) == 10
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_type_without_nodes_comes_without_rows(hetero: HeteroData, tmp_path: Path, workers: int) -> None:
+    made = hetero.clone()
+    made["none"].x, made["none"].y = torch.empty(0, 8), torch.empty(0, dtype=torch.int64)
+    made["none", "cites", "paper"].edge_index = torch.empty(2, 0, dtype=torch.int64)
+    made["paper", "cited_by", "none"].edge_index = torch.empty(2, 0, dtype=torch.int64)
+    made["none", "cites", "paper"].edge_attr = torch.empty(0, 3)
+    for disjoint in (False, True):
+        loader = NeighborLoader(made, [3, 3], input_nodes="paper", batch_size=100, shuffle=False, num_workers=workers, disjoint=disjoint)
+        for batch in loader:
+            assert batch["none"].x.shape == (0, 8) and batch["none"].y.shape == (0,) and batch["none"].n_id.shape == (0,)
+            assert batch["none"].num_sampled_nodes == [0, 0, 0] and batch["paper"].num_nodes > 0
+            assert batch["none", "cites", "paper"].edge_index.shape == (2, 0) and batch["none", "cites", "paper"].edge_attr.shape == (0, 3)
+            assert batch["paper", "cited_by", "none"].edge_index.shape == (2, 0)
+    with pytest.raises(hopfeed.InvalidError, match="seeds"):
+        NeighborLoader(made, [3], input_nodes="none")
+    hopfeed.from_pyg(made, tmp_path / "made")
+    back = hopfeed.to_pyg(tmp_path / "made")
+    assert back["none"].x.shape == (0, 8) and back["none"].num_nodes == 0 and back["paper", "cited_by", "none"].edge_index.shape == (2, 0)
 
 
 def test_folders_and_servers_stand_in_for_a_graph_in_memory(data: Data, tmp_path: Path) -> None:

@@ -37,16 +37,18 @@ TEST(PartitionsOracle, MachinesGiveTheBatchOfOneThatHasTheWholeGraph) {
   testing::TempFolder folder;
   std::map<std::string, int> kinds;
   for (int round = 0; round < num_graphs(); ++round) {
+    const bool empty_type = round % 3 == 0;
     const auto graph = testing::random_typed_graph({.node_types = 1 + rounds.below(3),
                                                     .edge_types = 1 + rounds.below(4),
                                                     .max_nodes = 1 + rounds.below(150),
                                                     .seed = rounds.word(),
-                                                    .reverses = rounds.below(2) == 1});
+                                                    .reverses = rounds.below(2) == 1,
+                                                    .empty_type = empty_type});
     const auto path = folder.path() / std::to_string(round);
     testing::write_typed_dataset(path, graph, cut_of(graph, rounds));
     const testing::Machines machines(path, 1 + static_cast<int>(rounds.below(4)));
     for (int batch = 0; batch < 3; ++batch) {
-      int type = static_cast<int>(rounds.below(std::ssize(graph.nodes)));
+      int type = static_cast<int>(rounds.below(std::ssize(graph.nodes) - (empty_type ? 1 : 0)));
       const BatchOptions options = rounds.options(graph, type);
       if (options.sampler == BatchOptions::kClusterSampler) type = 0;  // whose clusters they are
       Ints seeds;

@@ -72,8 +72,7 @@ KINDS = (
     kind("--plugin BIN/libspaced_sampler.so --sampler spaced --sampler-options 3,2", "power-law", "star"),
 )
 
-# What is done to a graph between import and cut. The first two leave rows that weigh nothing, which imports refuse (see
-# write_edges).
+# What is done to a graph between import and cut. The first two leave rows that weigh nothing (see write_edges).
 MADE_ANEW = {
     "weightless": ("deduplicate",),
     "held-out": ("split-links", "--num-val", "0.3", "--num-test", "0.2", "--seed", "4"),
@@ -119,7 +118,7 @@ def save_npy(path, code, values, shape):
 def write_edges(folder, rng, edges, prefix=""):
     save_npy(folder / f"{prefix}edges.npy", "q", [u for u, _ in edges] + [v for _, v in edges], (2, len(edges)))
     # Light weights, heavy ones, and some that are zero beside others; in each third row the last edge alone has a weight, so that
-    # nothing is left where it goes as a duplicate or as a link.
+    # nothing is left where it goes as a duplicate or as a link. Each seventh row weighs nothing.
     last = {v: number for number, (_, v) in enumerate(edges)}
     seen = set()
     weights = []
@@ -127,6 +126,8 @@ def write_edges(folder, rng, edges, prefix=""):
         weight = rng.choice((0.0, 1.0, 1e-6, 1e6, rng.random())) if v in seen else rng.random() + 0.01
         if v % 3 == 2:
             weight = 2.5 if number == last[v] else 0.0
+        if v % 7 == 3:
+            weight = 0.0
         weights.append(weight)
         seen.add(v)
     save_npy(folder / f"{prefix}w.npy", "f", weights, (len(edges),))

@@ -89,7 +89,7 @@ class DeviceRounds : public Rounds {
       const int type = (first + i) % types;
       seeds.ids.emplace_back();
       seeds.times.emplace_back();
-      for (std::int64_t count = below(31); count > 0; --count) {
+      for (std::int64_t count = below(31); count > 0 && dataset.num_nodes(type) > 0; --count) {
         seeds.ids.back().push_back(below(dataset.num_nodes(type)));
         seeds.times.back().push_back(a_time());
       }
@@ -171,7 +171,8 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
     TypedGraph graph = random_typed_graph({.node_types = 1 + rounds.below(4),
                                            .edge_types = 1 + rounds.below(6),
                                            .max_nodes = 1 + rounds.below(150),
-                                           .seed = rounds.word()});
+                                           .seed = rounds.word(),
+                                           .empty_type = round % 3 == 0});
     if (has_times(run.kinds) && rounds.below(3) == 0) rounds.forget_times(graph);
     const auto path = folder.path() / std::to_string(round);
     write_typed_dataset(path, graph, rounds.cut(graph, 4));

@@ -29,12 +29,15 @@ void expect_same_sample(const BatchView& batch, const TypedBatch& expected, cons
       EXPECT_EQ(field("batch"), expected.batch[t]);
     }
     if (options.attrs) continue;
-    const auto y = batch.get("y", Store::kNode, t).as<std::int64_t>();
+    ASSERT_EQ(batch.has("y", Store::kNode, t), !graph.nodes[t].y.empty());
+    const Ints y = graph.nodes[t].y.empty() ? Ints() : field("y");
     for (std::size_t i = 0; i < expected.n_id[t].size(); ++i)
       EXPECT_EQ(y[i], graph.nodes[t].y[expected.n_id[t][i]]);
     const std::int64_t width = graph.nodes[t].x_width;
     if (width == 0) continue;
-    const auto x = batch.get("x", Store::kNode, t).as<float>();
+    const ArrayView rows = batch.get("x", Store::kNode, t);
+    EXPECT_EQ(Ints(rows.shape.begin(), rows.shape.end()), (Ints{std::ssize(expected.n_id[t]), width}));
+    const auto x = rows.as<float>();
     for (std::size_t i = 0; i < expected.n_id[t].size(); ++i)
       for (std::int64_t f = 0; f < width; ++f)
         EXPECT_EQ(x[i * width + f], graph.nodes[t].x[expected.n_id[t][i] * width + f]);

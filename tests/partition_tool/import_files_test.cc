@@ -275,8 +275,12 @@ TEST_F(ImportNumpy, BadInputIsNamed) {
       "destination node 3, but there are 3");
   refused([&](auto& o) { save<std::int64_t>(o.edge_index, {-1, 1}, {2, 1}); }, "source node -1");
   refused([&](auto& o) { o.num_nodes = 4; }, "x.npy: it has 3 rows, but there are 4");
-  refused([&](auto& o) { save<float>(o.features, {}, {0, 2}); }, "x.npy: it has no rows");
-  refused([&](auto& o) { save<std::int64_t>(o.labels, {}, {0}); }, "y.npy: it has no rows");
+  refused(
+      [&](auto& o) {
+        save<float>(o.features, {}, {0, 2});
+      },
+      "y.npy: it has 3 rows, but there are 0 nodes");
+  refused([&](auto& o) { save<std::int64_t>(o.labels, {}, {0}); }, "y.npy: it has 0 rows, but there are 3");
   refused([&](auto& o) { save<float>(o.features, {1, 2, 3}); }, "[N, F]");
   refused([&](auto& o) { save<std::int64_t>(o.features, {1, 2, 3}, {3, 1}); }, "float16, float32 or float64");
   refused([&](auto& o) { save<std::int64_t>(o.labels, {1, 2}); }, "y.npy: it has 2 rows");

@@ -1,6 +1,9 @@
 // Importers of graphs of several node and edge types, on files that the tests write.
+#include "partition_tool/partition_nodes.h"
+#include "partition_tool/read_dataset.h"
 #include "tests/partition_tool/imported_files.h"
 #include "tests/support/expect_refused.h"
+#include "tests/support/made_batch.h"
 
 namespace hopfeed {
 namespace {
@@ -67,6 +70,57 @@ TEST_F(ImportNumpyTypes, ReadsNodesAndEdgesOfEachType) {
   const DatasetMeta meta = Dataset(path("music")).meta();
   EXPECT_EQ(meta.edge_types[0].weights, std::vector<std::string>{"plays"});
   EXPECT_EQ(meta.edge_types[1].times, std::vector<std::string>{"born"});
+}
+
+TEST_F(ImportNumpyTypes, OfInEdgesThatAllWeighZeroNoneIsDrawn) {
+  save<float>(path("plays.npy"), {0, 0, 7, 0});  // 2->1, 0->1, 1->0, 2->0
+  build("music");
+  const Dataset dataset(path("music"));
+  for (const std::int64_t fanout : {1, -1}) {
+    const BatchOptions options{.fanouts = {-1, fanout}, .weight = "plays", .edge_ids = true};
+    const testing::Block batch = testing::make_batch(dataset, {.seeds = {0, 2}}, options);
+    EXPECT_EQ(testing::ints(batch.view().get("n_id", Store::kNode, 1)), (Ids{0, 1})) << fanout;
+    EXPECT_EQ(testing::ints(batch.view().get("e_id", Store::kEdge, 0)), Ids{2}) << fanout;
+  }
+}
+
+TEST_F(ImportNumpyTypes, ATypeMayHaveNoNodes) {
+  const auto describe = [&](const std::string& count, const std::string& index) {
+    write(R"({"nodes": [{"name": "user", "features": "x.npy", "splits": {"train": "train.npy"}},
+        {"name": "none", )" +
+          count + R"("features": "no_x.npy", "attrs": {"born": "no_born.npy"}}, {"name": "bare", "count": 0}],
+      "edges": [{"src": "user", "rel": "trusts", "dst": "user", "index": "trusts.npy"},
+        {"src": "none", "rel": "likes", "dst": "user", "index": ")" +
+          index + R"("}, {"src": "user", "rel": "liked", "dst": "none", "index": "no_edges.npy"}]})");
+  };
+  save<float>(path("no_x.npy"), {}, {0, 8});
+  save<std::int64_t>(path("no_born.npy"), {}, {0});
+  save<std::int64_t>(path("no_edges.npy"), {}, {2, 0});
+  for (const std::string count : {"\"count\": 0, ", ""}) {
+    describe(count, "no_edges.npy");
+    build("made" + std::to_string(count.size()));
+    const Dataset dataset(path("made" + std::to_string(count.size())));
+    EXPECT_EQ(dataset.num_nodes(1), 0);
+    EXPECT_EQ(dataset.num_nodes(2), 0);
+    const testing::Block batch = testing::make_batch(dataset, {.seeds = {0, 1, 2}}, {.fanouts = {-1, -1}});
+    const ArrayView x = batch.view().get("x", Store::kNode, 1);
+    EXPECT_EQ(Ids(x.shape.begin(), x.shape.end()), (Ids{0, 8}));
+    testing::write_dataset(path("again" + std::to_string(count.size())),
+                           read_dataset(dataset, 2, no_progress));
+    EXPECT_EQ(Dataset(path("again" + std::to_string(count.size()))).meta().fingerprint,
+              dataset.meta().fingerprint);
+  }
+  EXPECT_EQ(partition_by_metis(import(), {.partitions = 2}, no_progress).size(), 3U);
+  describe("\"count\": 0, ", "trusts.npy");
+  expect_refused([&] { import(); }, "trusts.npy: edge 0 has source node 0, but there are 0 nodes");
+  describe("\"count\": 1, ", "no_edges.npy");
+  expect_refused([&] { import(); }, "no_x.npy: it has 0 rows, but there are 1 nodes");
+  write(R"({"nodes": [{"name": "none", "count": 0}], "edges": [
+      {"src": "none", "rel": "to", "dst": "none", "index": "no_edges.npy"}]})");
+  expect_refused([&] { import(); }, "graph.json: the graph has no nodes");
+  write(R"({"nodes": [{"name": "user", "count": 3}, {"name": "none"}], "edges": [
+      {"src": "user", "rel": "trusts", "dst": "user", "index": "trusts.npy"}]})");
+  expect_refused([&] { import(); }, "node type 'none' has 0 nodes by its edges, out of range");
 }
 
 TEST_F(ImportNumpyTypes, ATypeMayBeTheReverseOfAnother) {
@@ -189,12 +243,6 @@ TEST_F(ImportNumpyTypes, ArraysThatDoNotFitAreNamed) {
         save<float>(p, {nan, 6, 7, 0});
       },
       "plays.npy: weight 'plays' of edge 0, which ends at node 1, is nan");
-  with(
-      "plays.npy",
-      [](auto& p) {
-        save<float>(p, {0, 0, 7, 0});
-      },
-      "plays.npy: weight 'plays', in-edges of node 1: all weights are zero");
   with(
       "at.npy",
       [](auto& p) {
@@ -340,7 +388,8 @@ TEST_F(ImportOgbTypes, WhatDoesNotFitIsNamed) {
   };
   const std::string writes = "raw/relations/author___writes___paper/";
   refused("raw/num-node-dict", "author,paper\n2\n", "1 numbers for 2 types");
-  refused("raw/num-node-dict", "author,paper\n2,0\n", "0 is out of range");
+  refused("raw/num-node-dict", "author,paper\n2,-1\n", "-1 is out of range");
+  refused("raw/num-node-dict", "author,paper\n0,0\n", "the graph has no nodes");
   refused("raw/num-node-dict", "author,paper\n2,3\n2,3\n", "a second graph");
   refused("raw/num-node-dict", "author,papers\n2,3\n", "there is no node type 'paper'");
   refused(writes + "edge", "1,0\n2,2\n1,2\n", "node 2 is out of range, there are 2 nodes");

@@ -71,7 +71,6 @@ inline RawEdges raw_edges_of(const TypedGraph& graph, const TypedEdges& edges, b
   if (!edges.time.empty())
     raw.attrs.push_back(edge_attr_of("time", std::make_shared<const std::vector<std::int64_t>>(edges.time)));
   if (edges.in_order_of_time && (!edges.time.empty() || !sources.time.empty())) raw.times = {"time"};
-  raw.zero_rows = true;
   raw.rev_of = edges.rev_of;
   for (const auto& [name, links] : edges.splits)
     raw.splits[name] = raw_links({.pairs = links.pairs, .labels = links.labels, .times = links.times});

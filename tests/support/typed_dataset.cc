@@ -413,6 +413,12 @@ TypedGraph random_typed_graph(const RandomTypedOptions& options) {
                            .sources = edges.destinations,
                            .destinations = edges.sources});
   }
+  if (options.empty_type) {
+    graph.nodes.push_back({.name = "none", .x_width = 8, .num_classes = 3});
+    const std::string other = graph.nodes.front().name;
+    graph.edges.push_back({.src = other, .rel = "to_none", .dst = "none"});
+    graph.edges.push_back({.src = "none", .rel = "rev_to_none", .dst = other});
+  }
   return graph;
 }
 

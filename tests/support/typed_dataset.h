@@ -72,10 +72,12 @@ struct RandomTypedOptions {
   /// Beside each edge type "rN" between two node types a "rev_rN" with its edges reversed, without weights
   /// and times.
   bool reverses = false;
+  /// Behind all others a node type without nodes, with "x", and edge types without edges from it and to it.
+  bool empty_type = false;
 };
-/// Random multigraphs between random types, with hubs and empty rows; weights (some zero), times, features,
-/// labels; some node types without in-edges. Each row of a weighted edge type has a weight above zero. Split
-/// "train" in every node type.
+/// Random multigraphs between random types, with hubs and empty rows; weights (some zero, of some rows all),
+/// times, features, labels; some node types without in-edges. Split "train" in every node type that has
+/// nodes.
 TypedGraph random_typed_graph(const RandomTypedOptions& options);
 
 }  // namespace hopfeed::testing

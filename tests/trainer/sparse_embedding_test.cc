@@ -260,7 +260,7 @@ TEST_F(SparseEmbeddingTest, WhatCannotBeIsOneLineThatNamesIt) {
   const auto made = [&](SparseEmbeddingOptions options) {
     return refusal([&] { SparseEmbedding{options}; });
   };
-  EXPECT_NE(made({.rows = 0}).find("0 rows"), std::string::npos);
+  EXPECT_NE(made({.rows = -1}).find("-1 rows"), std::string::npos);
   EXPECT_NE(made({.rows = kMaxEmbeddingElements / 64 + 1}).find("rows of 64"), std::string::npos);
   EXPECT_NE(made({.rows = 5, .width = 0}).find("width is 0"), std::string::npos);
   EXPECT_NE(made({.rows = 5, .width = kMaxHidden + 1}).find("width"), std::string::npos);

@@ -54,8 +54,8 @@ class KindsThroughWorkers : public LoaderTestWithin<>, public ::testing::WithPar
   static const testing::TypedGraph& graph() {
     static const testing::TypedGraph first = [] {
       for (std::uint64_t seed = 1;; ++seed) {
-        testing::TypedGraph graph =
-            testing::random_typed_graph({.max_nodes = 300, .seed = seed, .reverses = true});
+        testing::TypedGraph graph = testing::random_typed_graph(
+            {.max_nodes = 300, .seed = seed, .reverses = true, .empty_type = true});
         testing::TypedNodes& seeds = graph.nodes[0];
         const testing::TypedEdges &r0 = graph.edges[0], &r1 = graph.edges[1];
         // The metapath: back and forth along r1, then along r0, which have reverses between two types alone.
