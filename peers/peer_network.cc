@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/quiet_thread.h"
+#include "peers/partition_servers.h"
 #include "peers/peer_link.h"
 #include "server_client_mode/wire/checked_bytes.h"
 
@@ -35,11 +37,18 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick = 200ms;
+/// A server that has just come back is found within it (peer_link.cc pauses for a second at most).
+constexpr std::chrono::milliseconds kFoundAgain = 1'500ms;
 
 std::string name_of_this_process() {
   std::array<char, 65> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   return fmt::format("{}/{} peer", host[0] == '\0' ? "machine" : host.data(), getpid()).substr(0, 48);
+}
+
+std::function<void(const std::string& line)>& the_note() {
+  static std::function<void(const std::string& line)> note;
+  return note;
 }
 
 PeerCaller caller_of(const DatasetMeta& meta, const PeerOptions& options) {
@@ -76,8 +85,6 @@ struct PeerNetwork::Impl {
 
   const PeerOptions options;
   const PeerCaller caller;
-  const std::vector<int> own;
-  const std::size_t num_partitions;
   asio::io_context context;
   std::vector<std::unique_ptr<PeerLink>> links;  // the thread's alone, as `waiting` is
   std::vector<Ticket> waiting;                   // of questions that no server was there for
@@ -89,20 +96,14 @@ struct PeerNetwork::Impl {
   std::condition_variable changed;
   std::unordered_map<Ticket, Asked> asked;
   Counts counts;
-  std::uint64_t news = 0;  // grows where a link has come or gone
-  std::vector<std::string> said;
-  std::vector<int> servers;  // [P] that have it now
-  std::vector<char> tried, refused;
-  std::vector<ErrorCode> codes;
+  PartitionServers servers;
   bool stopping = false;
   std::thread thread;
 
   Impl(const DatasetMeta& meta, std::vector<int> own_partitions, const PeerOptions& given)
       : options(given),
         caller(caller_of(meta, given)),
-        own(std::move(own_partitions)),
-        num_partitions(static_cast<std::size_t>(meta.partitions)),
-        servers(num_partitions) {
+        servers(static_cast<std::size_t>(meta.partitions), std::move(own_partitions), options) {
     const auto events = [this] {
       return PeerLink::Events{.ready = [this](PeerLink& link) { on_ready(link); },
                               .lost = [this](PeerLink& link) { on_lost(link); },
@@ -119,10 +120,6 @@ struct PeerNetwork::Impl {
       addresses.push_back(address);
       links.push_back(std::make_unique<PeerLink>(context, std::move(address), caller, events()));
     }
-    said.resize(links.size());
-    tried.resize(links.size());
-    refused.resize(links.size());
-    codes.resize(links.size(), ErrorCode::kTimeout);
     for (const auto& link : links) asio::co_spawn(context, link->run(), asio::detached);
     asio::co_spawn(context, tick(), asio::detached);
     thread = start_quiet_thread("cannot start a thread for the other machines", [this] { context.run(); });
@@ -148,13 +145,25 @@ struct PeerNetwork::Impl {
       boost::system::error_code cancelled;
       ticking.expires_after(kTick);
       co_await ticking.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-      const std::unique_lock lock(mutex);
-      if (stopping) co_return;
-      const Clock::time_point now = Clock::now();
-      for (auto& [ticket, question] : asked)
-        if (!question.done() && now - question.since > options.deadline) give_up(question);
-      for (const auto& link : links) link->tick(now);
+      std::vector<std::string> lines;
+      {
+        const std::unique_lock lock(mutex);
+        if (stopping) co_return;
+        const Clock::time_point now = Clock::now();
+        for (auto& [ticket, question] : asked)
+          if (!question.done() && is_late(question, now)) give_up(question);
+        for (const auto& link : links) link->tick(now);
+        if (lost_partitions_are_noted()) lines = servers.new_losses(now);
+      }
+      for (const std::string& line : lines) the_note()(line);
     }
+  }
+
+  /// It has waited for the deadline; or others have, for a server that was lost and has not come back.
+  bool is_late(const Asked& question, Clock::time_point now) const {
+    const Clock::duration waited = now - question.since;
+    return waited > options.deadline ||
+           (waited > kFoundAgain && servers.is_given_up(static_cast<std::size_t>(question.partition), now));
   }
 
   void give_up(Asked& question) {
@@ -164,33 +173,23 @@ struct PeerNetwork::Impl {
                            question.partition, options.deadline.count(), told_of(question))));
   }
 
-  /// What refused the question, and why those gave no answer that did not.
+  /// What refused the question, and why those gave no answer that did not. With the mutex.
   std::string told_of(const Asked& question) const {
-    std::string told = question.refusal ? question.refusal->what() : "";
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      const auto& has = links[i]->partitions();
-      if (!has.empty() && std::ranges::find(has, question.partition) == has.end()) continue;
-      if (question.was_refused_by(*links[i])) continue;
-      told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", links[i]->address_text(),
-                          said[i].empty() ? "it does not answer" : said[i]);
-    }
-    return told;
+    const std::string refusals = question.refusal ? question.refusal->what() : "";
+    const std::string others = servers.why_silent(
+        question.partition, [&](std::size_t i) { return question.was_refused_by(*links[i]); });
+    return refusals + (refusals.empty() || others.empty() ? "" : "; ") + others;
   }
 
   void note(const PeerLink& link) {
+    const auto found = std::ranges::find(links, &link, [](const auto& one) { return one.get(); });
     const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      if (links[i].get() != &link) continue;
-      said[i] = link.last_words();
-      tried[i] = link.tried();
-      refused[i] = link.was_refused();
-      codes[i] = link.last_code();
-    }
-    std::ranges::fill(servers, 0);
-    for (const auto& other : links)
-      if (other->ready())
-        for (const int p : other->partitions()) ++servers[static_cast<std::size_t>(p)];
-    ++news;
+    servers.note(static_cast<std::size_t>(found - links.begin()), {.ready = link.ready(),
+                                                                   .tried = link.tried(),
+                                                                   .refused = link.was_refused(),
+                                                                   .partitions = link.partitions(),
+                                                                   .said = link.last_words(),
+                                                                   .code = link.last_code()});
     changed.notify_all();
   }
 
@@ -282,48 +281,10 @@ struct PeerNetwork::Impl {
     question.question.reset();
     changed.notify_all();
   }
-
-  // ---- any thread
-
-  /// The first partition that no server has; none where all have one.
-  std::optional<int> missing() const {
-    for (std::size_t p = 0; p < servers.size(); ++p)
-      if (servers[p] == 0 && std::ranges::find(own, static_cast<int>(p)) == own.end())
-        return static_cast<int>(p);
-    return {};
-  }
-
-  void check_replicas() const {
-    for (std::size_t p = 0; p < servers.size(); ++p)
-      require_valid(
-          servers[p] <= options.replicas,
-          fmt::format("partition {} is served by {} machines of those named (peers); leave some out, or say "
-                      "how many may (replicas)",
-                      p, servers[p]));
-  }
-
-  [[noreturn]] void throw_missing(int partition) const {
-    std::string silent;
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      if (refused[i]) throw Error(codes[i], said[i]);
-      if (said[i].empty() && tried[i]) continue;
-      silent += fmt::format("{}{}: {}", silent.empty() ? "" : "; ", options.peers[i],
-                            said[i].empty() ? "it does not answer" : said[i]);
-    }
-    if (silent.empty())
-      throw Error(
-          ErrorCode::kNotFound,
-          fmt::format(
-              "partition {} is neither on this machine nor served by one of those named (peers); name "
-              "the machine that has it, or push it to one",
-              partition));
-    throw Error(
-        ErrorCode::kTimeout,
-        fmt::format(
-            "nobody serves partition {} within {} ms ({}); start hopfeed-server there, or name others",
-            partition, options.connect_timeout.count(), silent));
-  }
 };
+
+void note_lost_partitions(std::function<void(const std::string& line)> note) { the_note() = std::move(note); }
+bool lost_partitions_are_noted() { return the_note() != nullptr; }
 
 PeerNetwork::PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options)
     : impl_(std::make_unique<Impl>(meta, std::move(own), options)) {}
@@ -333,18 +294,8 @@ void PeerNetwork::wait_until_known() {
   Impl& s = *impl_;
   const Clock::time_point give_up = Clock::now() + s.options.connect_timeout;
   std::unique_lock lock(s.mutex);
-  const auto all_tried = [&s] { return std::ranges::all_of(s.tried, [](char tried) { return tried != 0; }); };
-  // Those that do not answer are waited for, since one of them may be a partition's second server; who said
-  // that it is the wrong one is not.
-  const auto settled = [&] {
-    if (!all_tried()) return false;
-    return !s.missing() || std::ranges::none_of(s.said, [&](const std::string& said) {
-      return !said.empty() && s.refused[static_cast<std::size_t>(&said - s.said.data())] == 0;
-    });
-  };
-  s.changed.wait_until(lock, give_up, settled);
-  if (const std::optional<int> partition = s.missing()) s.throw_missing(*partition);
-  s.check_replicas();
+  s.changed.wait_until(lock, give_up, [&s] { return s.servers.settled(); });
+  s.servers.require_all();
 }
 
 PartitionPeers::Ticket PeerNetwork::ask(int partition, PeerBytes question) {
@@ -390,6 +341,11 @@ PeerAnswer PeerNetwork::wait(Ticket ticket) {
 void PeerNetwork::drop(Ticket ticket) noexcept {
   const std::lock_guard lock(impl_->mutex);
   impl_->asked.erase(ticket);
+}
+
+std::vector<MissingPartition> PeerNetwork::missing() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->servers.missing(Clock::now());
 }
 
 PeerNetwork::Counts PeerNetwork::counts() const {

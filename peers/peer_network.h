@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,10 +18,24 @@
 
 namespace hopfeed {
 
+/// A partition that nobody answers for at the moment.
+struct MissingPartition {
+  int partition = 0;
+  std::chrono::milliseconds since{};  // it was lost, or looked for in vain
+  std::string why;                    // what those said that may have it
+};
+
+/// From now on `note` gets a line, from a network's thread, where a partition has been without a server for
+/// five seconds: once each time that it is lost. For programs that sample: for the whole process, and before
+/// the first network is made.
+void note_lost_partitions(std::function<void(const std::string& line)> note);
+bool lost_partitions_are_noted();
+
 class PeerNetwork final : public PartitionPeers {
  public:
-  /// Begins to connect; `own` are the partitions on this machine. Throws kInvalid for addresses and files
-  /// that cannot be.
+  /// Begins to connect; `own` are the partitions on this machine. A question that needs a partition whose
+  /// server has been lost for longer than `options.deadline` is an error after a second and a half. Throws
+  /// kInvalid for addresses and files that cannot be.
   PeerNetwork(const DatasetMeta& meta, std::vector<int> own, const PeerOptions& options);
   /// Nobody waits for an answer any more.
   ~PeerNetwork() override;
@@ -33,6 +48,7 @@ class PeerNetwork final : public PartitionPeers {
   Ticket ask(int partition, PeerBytes question) override;
   PeerAnswer wait(Ticket ticket) override;
   void drop(Ticket ticket) noexcept override;
+  std::vector<MissingPartition> missing() const;
 
   struct Counts {
     std::int64_t questions = 0, answers = 0;

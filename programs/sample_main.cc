@@ -176,6 +176,7 @@ void sample_epochs(const SampleArguments& arguments) {
   JsonReport report(arguments.json);
   std::optional<TraceFile> trace;
   LoaderOptions options = arguments.loader;
+  options.while_waiting = stop_if_asked;
   if (!arguments.trace.empty()) {
     trace.emplace(TraceOptions{.path = arguments.trace, .rank = options.deal.rank});
     options.observer = trace->observer(source_name(options));
@@ -240,6 +241,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
         "--device-batches", a.loader.execution.device_batches,
         "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
         "program shows of them");
+    a.from_line.add_of_workers(line, "--device-batches");
   });
   a.from_line.add_gpu_cache(line);
   a.from_line.add_features_from(line);
@@ -254,6 +256,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   speed([&] {
     line.cores_option("--cores", o.execution.cores,
                       "Cores of the workers, dealt in turn (0,2-3); default: shared out");
+    a.from_line.add_of_workers(line, "--cores");
   });
   a.from_line.add_edge_fanouts(line);
   a.from_line.add_draws(line);
@@ -290,6 +293,7 @@ int main(int argc, char** argv) {
   stop_on_signals();
   line.action([&] {
     arguments.servers.check(arguments.loader.dataset);
+    if (arguments.servers.remote()) arguments.from_line.refuse_of_workers();
     arguments.from_line.take();
     arguments.from_line.take_gpu_cache(arguments.loader.execution);
     const BatchOptions& batch = arguments.loader.batch;

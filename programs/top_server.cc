@@ -88,6 +88,16 @@ std::string workers_text(const json& before, const json& now, double seconds) {
   return text;
 }
 
+/// What its batches wait for; a server of an older version does not say.
+std::string lost_text(const json& now) {
+  std::string text;
+  for (const json& lost : now.value("lost_partitions", json::array()))
+    text += fmt::format("  partition {} of {} has had no server for {:.0f} s: {}\n",
+                        lost.at("partition").get<int>(), lost.at("dataset").get<std::string>(),
+                        lost.at("seconds").get<double>(), lost.at("why").get<std::string>());
+  return text;
+}
+
 std::string screen(const json& before, const json& now) {
   const double seconds = seconds_between(before, now);
   const json &slots = now.at("slots"), &totals = now.at("totals"), &were = before.at("totals");
@@ -105,7 +115,7 @@ std::string screen(const json& before, const json& now) {
       bytes_text(now.at("seed_bytes").get<double>()));
   if (const std::string tiers = (tiers_of(now) - tiers_of(before)).text(); !tiers.empty())
     text += fmt::format("  {}\n", tiers);
-  return text + clients_text(before, now, seconds) + workers_text(before, now, seconds);
+  return text + lost_text(now) + clients_text(before, now, seconds) + workers_text(before, now, seconds);
 }
 
 /// What `read` does with a status; a server of another version may lack what it looks for.

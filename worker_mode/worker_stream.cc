@@ -7,6 +7,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
 #include "peers/open_partitions.h"
+#include "peers/peer_network.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/shared_row_cache.h"
@@ -44,7 +45,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   }
   check_batch_options(options.batch);
   // Every partition has a server, or the stream is not opened. Workers wait for those that are lost later.
-  const std::unique_ptr<const Dataset> opened =
+  std::unique_ptr<const Dataset> opened =
       open_partitions(options.dataset, execution.partitions, PeersAt::kKnown);
   const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);
@@ -66,6 +67,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
       room.get());
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
+  if (dataset.peers() != nullptr && lost_partitions_are_noted()) stream->watched_ = std::move(opened);
   return stream;
 }
 
@@ -101,6 +103,7 @@ WorkerStream::~WorkerStream() {
   if (!host()) return;              // its opening was refused
   if (!host()->in_own_process()) {  // workers and slots are the other process's
     [[maybe_unused]] const SlotFillers* left_alone = fillers_.release();
+    [[maybe_unused]] const Dataset* unwatched = watched_.release();
     return;
   }
   fillers_.reset();

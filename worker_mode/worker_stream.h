@@ -32,6 +32,8 @@ class WorkerStream final : public ChannelStream {
   void start_workers(const ExecutionOptions& execution, const std::string& program,
                      const WorkerConfig& config);
 
+  /// Where other machines have partitions: its network watches them, and tells which are lost.
+  std::unique_ptr<const Dataset> watched_;
   OwnedFd seeds_fd_;
   std::unique_ptr<const MachineMemory> row_cache_;  // null: none
   std::unique_ptr<SlotFillers> fillers_;            // ends before what it uses

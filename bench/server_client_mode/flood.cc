@@ -34,7 +34,6 @@ asio::awaitable<void> flood(wire::Address address, FloodKind kind, const std::at
   wire::ConnectionOptions options;
   const auto connection = co_await wire::Connection::connect(address, nullptr, 10s, options);
   co_await wire::login_as_client(*connection, "", "flood");
-  connection->set_open();
   co_spawn(co_await asio::this_coro::executor, read_all(*connection), asio::detached);
   for (std::uint64_t number = 0; !stop && !connection->closed();) {
     const std::uint64_t before = number;

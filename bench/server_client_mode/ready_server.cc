@@ -154,7 +154,7 @@ struct ReadyServer::Impl {
     header->key.count = asked.count;
     free->in_use = true;
     connection.send_block(request, {.worker = 0, .sampling = 0, .gathering = 0}, free->block.bytes(),
-                          offer.checksums, [free](bool) { free->in_use = false; });
+                          [free](bool) { free->in_use = false; });
   }
 
   std::map<std::uint64_t, wire::BatchAsked> waiting;  // for their grant; the bench has one client

@@ -272,6 +272,11 @@ bool CommandLine::parse(int argc, char** argv) {
   }
 }
 
+bool CommandLine::given(const std::string& option) const {
+  const CLI::Option* const found = app_->cli->get_option_no_throw(option);
+  return found != nullptr && found->count() > 0;
+}
+
 void CommandLine::refuse_outputs(const std::vector<std::string>& given) const {
   std::map<fs::path, std::string> taken;
   for (const Output& output : outputs_) {

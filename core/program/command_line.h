@@ -83,6 +83,8 @@ class CommandLine {
   void action(std::function<void()> action);
 
   const std::string& name() const { return name_; }
+  /// Whether this option ("--seed") of this command was given. From parse() on.
+  bool given(const std::string& option) const;
   /// False where --help was asked for, and shown. Throws kInvalid naming the option or argument.
   bool parse(int argc, char** argv);
   /// Does what was chosen; from then on messages of the library call its fields by the options of that

@@ -1,7 +1,9 @@
 // See stop_signals.h.
 #include "core/program/stop_signals.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,11 +19,15 @@ constexpr int kInterrupted = 130;
 std::atomic<long> asked_at{-1};  // milliseconds, of the first signal; lock-free, so fit for a handler
 static_assert(std::atomic<long>::is_always_lock_free);
 
+long now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return 1'000 * time.tv_sec + time.tv_nsec / 1'000'000;
+}
+
 void note(int signal) {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
   long never = -1;
-  const long milliseconds = 1'000 * now.tv_sec + now.tv_nsec / 1'000'000;
+  const long milliseconds = now();
   if (asked_at.compare_exchange_strong(never, milliseconds)) {
     alarm(kDrainSeconds);
     return;
@@ -29,7 +35,15 @@ void note(int signal) {
   if (milliseconds - never >= kOneWishMs) _exit(128 + signal);
 }
 
-void give_up(int) { _exit(kInterrupted); }
+void say(const char* text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nobody reads it
+}
+
+void give_up(int) {
+  say(program_invocation_short_name);
+  say(": interrupted; it did not come to its end within 20 s, and is ended\n");
+  _exit(kInterrupted);
+}
 
 }  // namespace
 
@@ -43,6 +57,11 @@ void stop_on_signals() {
 }
 
 bool stop_asked() { return asked_at.load() >= 0; }
+
+bool stop_asked_for(std::chrono::milliseconds time) {
+  const long asked = asked_at.load();
+  return asked >= 0 && now() - asked >= time.count();
+}
 
 void stop_if_asked() {
   if (stop_asked()) throw Interrupted{};

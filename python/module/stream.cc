@@ -17,11 +17,16 @@ namespace nb = nanobind;
 namespace hopfeed::python {
 namespace {
 
+/// Of Python: a handler's exception (KeyboardInterrupt) leaves what waits.
+void look_for_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 std::unique_ptr<BatchStream> open(StreamOptions options, const std::atomic<bool>& closing) {
   options.loader.while_waiting = [&closing] {
     if (closing) throw Error(ErrorCode::kInvalid, "the loader was closed while a batch was awaited");
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    look_for_signals();
   };
   options.loader.empty_epochs = EmptyEpochs::kAllowed;
   if (options.remote) return std::make_unique<RemoteLoader>(*options.remote, options.loader);
@@ -114,6 +119,7 @@ void bind_stream(nb::module_& module) {
       [](const nb::dict& options) {
         StreamOptions given = stream_options(options);
         require_valid(given.remote.has_value(), "servers is missing");
+        given.remote->while_waiting = look_for_signals;
         std::string text;
         {
           const nb::gil_scoped_release released;

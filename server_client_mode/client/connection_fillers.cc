@@ -13,8 +13,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/base/quiet_thread.h"
+#include "server_client_mode/client/why_waiting.h"
 
 namespace hopfeed {
 namespace {
@@ -50,7 +52,8 @@ ConnectionFillers::ConnectionFillers(std::shared_ptr<ChannelHost> host,
       keeper_(host_),
       servers_(options_.remote.servers),
       failed_(options_.remote.servers.size()),
-      first_(std::move(first)) {
+      first_(std::move(first)),
+      told_(options_.remote.servers.size()) {
   for (std::uint32_t record = host_->view().shape().num_workers; record-- > 0;)
     free_records_.push_back(record);
   thread_ = start_quiet_thread("cannot start a thread for the connections to servers", [this] { run(); });
@@ -153,6 +156,7 @@ void ConnectionFillers::tick(Clock::time_point now) {
   next_tick_ = now + kTick;
   serve_ = true;
   for (const std::shared_ptr<ServerLink>& link : links_) link->tick(now);
+  if (options_.remote.note) tell_why_waiting(now);
   if (!links_.empty() || now - none_since_ <= options_.remote.reconnect_deadline) return;
   host_->fail(Error(ErrorCode::kTimeout,
                     fmt::format("no server for {} ms (reconnect_deadline): {}",
@@ -205,6 +209,9 @@ std::shared_ptr<ServerLink> ConnectionFillers::adopt(Contact contact, std::size_
     lost_in_a_row_ = 0;
     servers_.note_success(server);
     failed_.forget(batch);
+  };
+  options.status = [this, peer = contact.connection->peer()](const std::string& status) {
+    tell(why_waiting(peer, status));
   };
   options.failed = [this, server](const PlannedBatch& batch, ErrorCode code) {
     return failed_.note(server, batch, code, [this](std::size_t other) { return may_ask(other); });
@@ -275,11 +282,44 @@ asio::awaitable<std::shared_ptr<ServerLink>> ConnectionFillers::connect(std::siz
     if (questions.draining()) link->leave();
     co_return link;
   } catch (const Error& error) {
+    if (is_refusal(error)) tell_once(server, error);
     servers_.note_failure(server, error, Clock::now());
   } catch (const std::exception& error) {
     servers_.note_failure(server, Error(ErrorCode::kIo, error.what()), Clock::now());
   }
   co_return nullptr;
+}
+
+/// Once for each batch that is awaited so long, and not the same again for the next one.
+void ConnectionFillers::tell_why_waiting(Clock::time_point now) {
+  const std::int64_t since = host_->view().control().loader.waiting_since.load();
+  if (since == 0 || since == told_since_ ||
+      std::chrono::nanoseconds(monotonic_now() - since) < std::chrono::nanoseconds(kToldAfter))
+    return;
+  if (links_.empty()) {
+    if (now - none_since_ < kToldAfter) return;
+    told_since_ = since;
+    return tell(
+        fmt::format("waiting for a server; without one for {} s it is an error (reconnect_deadline): {}",
+                    options_.remote.reconnect_deadline / 1s, servers_.last_words()));
+  }
+  told_since_ = since;
+  (*std::ranges::min_element(links_, {}, [](const auto& link) {
+    return link->first_asked().value_or(UINT64_MAX);
+  }))->ask_status();
+}
+
+void ConnectionFillers::tell(const std::string& why) {
+  if (why == told_why_ || stopping_) return;
+  told_why_ = why;
+  options_.remote.note(why);
+}
+
+/// Others make its batches, so nobody would ask why it is idle.
+void ConnectionFillers::tell_once(std::size_t server, const Error& refusal) {
+  if (told_[server] || stopping_ || !options_.remote.note) return;
+  told_[server] = true;
+  options_.remote.note(fmt::format("{}; it is left alone meanwhile", refusal.what()));
 }
 
 asio::awaitable<std::shared_ptr<ServerLink>> ConnectionFillers::connect_any(std::size_t home) {

@@ -75,6 +75,9 @@ class ConnectionFillers final : public SlotFillers {
   bool may_ask(std::size_t server) const;
   void finish(const std::shared_ptr<ServerLink>& link, const Error& why);
   void wake_posts();
+  void tell_once(std::size_t server, const Error& refusal);
+  void tell_why_waiting(Clock::time_point now);
+  void tell(const std::string& why);
   bool stopped() const { return stopping_ || host_->failure().has_value(); }
 
   const std::shared_ptr<ChannelHost> host_;
@@ -89,6 +92,9 @@ class ConnectionFillers final : public SlotFillers {
   ServerList servers_;
   FailedBatches failed_;
   std::optional<FirstContact> first_;
+  std::vector<bool> told_;       // of which servers it was said that they refuse
+  std::int64_t told_since_ = 0;  // which wait of the trainer's was told, or asked about; monotonic_now()
+  std::string told_why_;
   std::vector<std::uint32_t> free_records_;
   std::vector<std::shared_ptr<ServerLink>> links_;  // whose connections are open
   std::vector<std::shared_ptr<Post>> posts_;

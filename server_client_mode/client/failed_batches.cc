@@ -11,8 +11,10 @@ AfterFailure FailedBatches::note(std::size_t server, const PlannedBatch& batch, 
   failures.epoch = batch.epoch;
   const int times = ++failures.times[server];
   const bool of_the_question = code == ErrorCode::kInvalid || code == ErrorCode::kUnsupported;
+  const bool waited = code == ErrorCode::kPeerDied || code == ErrorCode::kTimeout;
+  failures.waits += waited ? 1 : 0;
   const bool by_all = num_servers_ > 1 && failures.times.size() == num_servers_;
-  if (of_the_question || by_all || times >= kMaxFailures) {
+  if (of_the_question || by_all || times >= kMaxFailures || failures.waits >= kMaxWaits) {
     batches_.erase(batch.sequence);
     return AfterFailure::kIsFinal;
   }

@@ -22,6 +22,9 @@ class FailedBatches {
  public:
   /// So often by one server, where no other has failed it too, and then it is final.
   static constexpr int kMaxFailures = 3;
+  /// So often by any, after a wait for somebody else that was as long as the server waits: who owns a
+  /// partition is as far away for all of them.
+  static constexpr int kMaxWaits = 2;
 
   explicit FailedBatches(std::size_t num_servers) : num_servers_(num_servers) {}
   /// `server` has failed it. `may_ask`: whether another server is there, or may be tried.
@@ -34,6 +37,7 @@ class FailedBatches {
   struct Failures {
     std::int64_t epoch = 0;
     std::map<std::size_t, int> times;  // by server
+    int waits = 0;                     // for others, in vain
   };
   const std::size_t num_servers_;
   std::map<std::uint64_t, Failures> batches_;  // by sequence

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
 #include <exception>
@@ -19,22 +21,36 @@ namespace {
 namespace asio = wire::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenTries{50};
+constexpr std::chrono::milliseconds kBetweenTries{50}, kLook{100};
 
 }  // namespace
 
-void run_to_end(asio::io_context& context, std::function<asio::awaitable<void>()> talk) {
+void run_to_end(asio::io_context& context, std::function<asio::awaitable<void>()> talk,
+                const std::function<void()>& while_waiting) {
   bool done = false;
-  std::exception_ptr thrown;
-  asio::co_spawn(context, std::move(talk), [&](const std::exception_ptr& error) {
+  std::exception_ptr thrown, left;
+  asio::cancellation_signal cancel;
+  const auto end = [&](const std::exception_ptr& error) {
     thrown = error;
     done = true;
-  });
+  };
+  asio::co_spawn(context, std::move(talk), asio::bind_cancellation_slot(cancel.slot(), end));
   context.restart();
-  while (!done && context.run_one() > 0) {
+  const auto guard = asio::make_work_guard(context);  // a wait for nothing would end the loop
+  Clock::time_point look = Clock::now() + kLook;
+  while (!done) {
+    context.run_one_for(kLook);
+    if (done || left || !while_waiting || Clock::now() < look) continue;
+    look = Clock::now() + kLook;
+    try {
+      while_waiting();
+    } catch (...) {  // the coroutine uses what is the caller's, so its end is awaited
+      left = std::current_exception();
+      cancel.emit(asio::cancellation_type::terminal);
+    }
   }
+  if (left) std::rethrow_exception(left);
   if (thrown) std::rethrow_exception(thrown);
-  if (!done) throw Error(ErrorCode::kIo, "the event loop of the client has stopped by itself");
 }
 
 std::vector<std::size_t> ring_from(std::size_t first, std::size_t count) {
@@ -55,10 +71,13 @@ FirstContact talk_to_any(asio::io_context& context, const RemoteOptions& remote,
       try {
         FirstContact first;
         first.server = i;
-        run_to_end(context, [&]() -> asio::awaitable<void> {
-          first.contact = co_await call_server(caller, remote.servers[i]);
-          co_await talk(first.contact);
-        });
+        run_to_end(
+            context,
+            [&]() -> asio::awaitable<void> {
+              first.contact = co_await call_server(caller, remote.servers[i]);
+              co_await talk(first.contact);
+            },
+            remote.while_waiting);
         return first;
       } catch (const Error& error) {
         servers.note_failure(i, error, Clock::now());
@@ -69,6 +88,7 @@ FirstContact talk_to_any(asio::io_context& context, const RemoteOptions& remote,
       }
     }
     if (silent && Clock::now() < give_up) {
+      if (remote.while_waiting) remote.while_waiting();
       std::this_thread::sleep_for(kBetweenTries);
       continue;
     }

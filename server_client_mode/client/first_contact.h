@@ -10,8 +10,10 @@
 
 namespace hopfeed {
 
-/// Runs a coroutine to its end, and throws what it throws.
-void run_to_end(wire::asio::io_context& context, std::function<wire::asio::awaitable<void>()> talk);
+/// Runs a coroutine to its end, and throws what it throws. `while_waiting` is called ten times a second;
+/// where it throws, the coroutine is cancelled, and that is thrown.
+void run_to_end(wire::asio::io_context& context, std::function<wire::asio::awaitable<void>()> talk,
+                const std::function<void()>& while_waiting = {});
 
 struct FirstContact {
   std::size_t server = 0;  // of RemoteOptions::servers

@@ -1,6 +1,8 @@
 // See remote_loader.h.
 #include "server_client_mode/client/remote_loader.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
@@ -60,7 +62,14 @@ std::string RemoteStreams::title() const {
 }
 
 std::unique_ptr<BatchStream> RemoteStreams::open(const LoaderOptions& options) const {
-  return std::make_unique<RemoteLoader>(remote_, options);
+  auto stream = std::make_unique<RemoteLoader>(remote_, options);
+  // Where ranks share a deal they compare what they have, which names the rank.
+  require_valid(options.deal.world_size > 1 || stream->meta().fingerprint == meta_.fingerprint,
+                fmt::format("the servers have different datasets '{}': one was of fingerprint {} when it was "
+                            "looked at, and one that makes batches has {}; name the one that is meant by its "
+                            "fingerprint (dataset)",
+                            meta_.name, meta_.fingerprint, stream->meta().fingerprint));
+  return stream;
 }
 
 std::string ask_status(const RemoteOptions& remote) {

@@ -17,9 +17,11 @@ inline constexpr double kLeastCacheRatio = 0.05;
 
 struct RemoteOptions {
   std::vector<wire::Address> servers;
-  std::string dataset = {};  // name or fingerprint of one that they serve; empty: they have one only
-  std::string token = {};    // empty: none
-  bool tls = false;          // with tls_files.ca, else what the system trusts
+  /// Name or fingerprint of one that they serve; empty: they have one only. Servers that are updated one
+  /// after the other may have different ones under one name: then the fingerprint says which is meant.
+  std::string dataset = {};
+  std::string token = {};  // empty: none
+  bool tls = false;        // with tls_files.ca, else what the system trusts
   wire::TlsFiles tls_files = {};
   /// Each client connects to a contiguous share of the servers (rank and world size of the deal) and moves to
   /// others when it loses its own; true: to all of them.
@@ -38,8 +40,13 @@ struct RemoteOptions {
   std::size_t cache_bytes = 0;
   /// What fits (cache_ratio then is the most) is held where it is worth it: nothing below kLeastCacheRatio.
   bool cache_auto = false;
-  /// Told in a line where less than cache_ratio is held for want of memory, once for each copy of the rows.
+  /// Told in a line each: that less than cache_ratio is held for want of memory, and which server is left
+  /// alone since it refuses, once for each. Called by the stream's own thread too.
   std::function<void(const std::string& line)> note = {};
+
+  /// Called about ten times a second while servers are waited for before the stream is open, by the thread
+  /// that waits. What it throws ends the wait. LoaderOptions::while_waiting where there is none.
+  std::function<void()> while_waiting = {};
 
   /// Throws kInvalid naming the option.
   void validate() const;

@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "server_client_mode/client/connection_fillers.h"
 #include "server_client_mode/client/first_contact.h"
+#include "server_client_mode/client/offered_datasets.h"
 #include "server_client_mode/client/row_cache.h"
 #include "server_client_mode/client/server_list.h"
 #include "worker_mode/loader_source.h"
@@ -94,8 +95,10 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
 
 }  // namespace
 
-std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, const LoaderOptions& options) {
-  remote.validate();
+std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, const LoaderOptions& options) {
+  given.validate();
+  RemoteOptions remote = given;
+  if (!remote.while_waiting) remote.while_waiting = options.while_waiting;
   options.deal.validate();
   options.execution.validate();
   require_valid(options.execution.graph_mode == GraphMode::kCpu,
@@ -119,6 +122,7 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& remote, co
   };
   FirstContact first =
       talk_to_any(*context, remote, caller, ring_from(own.front(), remote.servers.size()), ask_meta);
+  check_offered(*context, remote, caller, own, first, meta);
   Described described = describe(*context, first, std::move(meta), options);
   RemoteJob& job = described.job;
   check_deal(options, described.num_seeds);

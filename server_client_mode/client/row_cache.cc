@@ -85,12 +85,17 @@ bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& opti
   });
 }
 
-/// Opens the job at another server, one whose rows are in the same order, so that loading goes on there.
-/// Where there is none, throws what the lost one ended with.
+/// Whether bytes came otherwise than they were sent: the same server may do better.
+bool is_garbled(const Error& error) { return error.code() == ErrorCode::kCorrupt; }
+
+/// Opens the job at another server, one whose rows are in the same order, so that loading goes on there;
+/// after garbled bytes at the same one where there is no other. Where there is none, throws what the lost one
+/// ended with.
 void go_elsewhere(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
-                  FirstContact& first, RemoteJob& job) {
+                  FirstContact& first, RemoteJob& job, const Error& why) {
   std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
-  others.erase(others.begin());
+  std::ranges::rotate(others, others.begin() + 1);
+  if (!is_garbled(why)) others.pop_back();
   if (others.empty()) throw;
   const std::exception_ptr lost = std::current_exception();
   wire::Opened opened;
@@ -127,9 +132,10 @@ class RowLoader {
         run_to_end(context_, [&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); });
         first_.draining = first_.draining || questions_->draining();
         return;
-      } catch (const Error&) {
-        if (++lost >= remote_.servers.size()) throw;  // each has been asked for these
-        go_elsewhere(context_, remote_, caller_, first_, job_);
+      } catch (const Error& error) {
+        // Each has been asked for these.
+        if (++lost >= remote_.servers.size() + (is_garbled(error) ? 1 : 0)) throw;
+        go_elsewhere(context_, remote_, caller_, first_, job_, error);
         questions_.emplace(first_.contact);
       }
     }

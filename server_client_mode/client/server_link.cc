@@ -21,6 +21,9 @@ namespace asio = wire::asio;
 /// A process that was stopped for longer has not looked, which is no sign of the server's death.
 constexpr std::chrono::milliseconds kAsleep = 2'000ms;
 
+/// Its number lies above those of batches.
+constexpr std::uint64_t kStatusQuestion = (std::uint64_t{1} << 63) - 1;
+
 /// Request 0 is the connection's own.
 std::uint64_t request_of(const Claim& claim) { return claim.batch.sequence + 1; }
 
@@ -47,6 +50,11 @@ ServerLink::ServerLink(ChannelHost& host, Contact contact, const BlockCheck& che
 std::size_t ServerLink::num_claimed() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(asked_, [](const auto& entry) { return !entry.second.finished; }));
+}
+
+std::optional<std::uint64_t> ServerLink::first_asked() const {
+  if (asked_.empty()) return {};
+  return asked_.begin()->first;
 }
 
 // ---- asking
@@ -109,6 +117,10 @@ void ServerLink::note_waiting_for_slot(bool waits) {
   if (waits) return record.waiting_since.store(monotonic_now());
   record.waiting_since.store(0);
   record.waited_for_slot.store(record.waited_for_slot.load() + monotonic_now() - since);
+}
+
+void ServerLink::ask_status() {
+  if (!ended()) connection_.send(FrameType::kGetStatus, kStatusQuestion);
 }
 
 // ---- the end
@@ -200,6 +212,9 @@ void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& pa
       const auto refusal = wire::from_bytes<wire::Refusal>(payload);
       throw Error(refusal.code, fmt::format("{}: {}", connection_.peer(), refusal.text));
     }
+    case FrameType::kStatus:
+      if (header.request == kStatusQuestion) return options_.status(wire::from_bytes<std::string>(payload));
+      [[fallthrough]];
     default:
       throw Error(ErrorCode::kCorrupt,
                   fmt::format("{} has sent {}, which was not asked for; use one version of hopfeed on both "
@@ -277,8 +292,7 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   const AskedMap::iterator at = *found;
   Asked& asked = at->second;
   const std::int64_t arrived = monotonic_now();
-  const bool checksums = contact_.offer.checksums && !connection_.encrypted();
-  const std::uint64_t bytes = wire::block_bytes(header, checksums);
+  const std::uint64_t bytes = connection_.block_bytes(header);
   if (bytes == 0 || bytes > asked.told || asked.finished)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} sends a block of {} bytes for {}, where {} are granted; see that server",
@@ -287,7 +301,7 @@ asio::awaitable<void> ServerLink::read_block(wire::FrameHeader header) {
   co_await connection_.read(head_bytes);
   const auto head = wire::from_bytes<wire::BlockHead>(head_bytes);
   const std::span<std::byte> block = port_.block(asked.claim, bytes);
-  co_await connection_.read_block(block, checksums);
+  co_await connection_.read_block(block);
   const PlannedBatch batch = asked.claim.batch;
   if (!asked.cancelled) {
     BatchKey key;

@@ -32,6 +32,8 @@ struct ServerLinkOptions {
   HeldShare held = {};       // rows that it may leave out
   std::chrono::milliseconds batch_deadline{};
   std::function<void(const PlannedBatch&)> published;  // after each batch
+  /// The answer to ask_status(): JSON.
+  std::function<void(const std::string& status)> status;
   /// What to do with a batch that the server has failed.
   std::function<AfterFailure(const PlannedBatch&, ErrorCode)> failed;
 };
@@ -53,6 +55,8 @@ class ServerLink {
   bool look(std::size_t share);
   /// Deadlines, signs of life. Now and then.
   void tick(Clock::time_point now);
+  /// Of what the server does.
+  void ask_status();
   /// No new claims; ends once what was asked for has come.
   void leave();
   void close(std::string why);
@@ -60,11 +64,14 @@ class ServerLink {
   std::size_t server() const { return options_.server; }
   std::uint32_t record() const { return options_.record; }
   bool leaving() const { return leaving_; }
+  const std::string& peer() const { return connection_.peer(); }
   bool ended() const { return contact_.connection->closed(); }
   /// The server has said that it is about to leave.
   bool draining() const { return draining_; }
   /// The server has failed a batch that others may be able to make, and is left for it.
   bool faulty() const { return faulty_; }
+  /// The most urgent of its batches; nothing where it has none.
+  std::optional<std::uint64_t> first_asked() const;
   /// Batches that it has claimed and not published.
   std::size_t num_claimed() const;
   /// Why this side has closed it; empty: it has not.

@@ -11,9 +11,11 @@
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/base/option_name.h"
 #include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
+#include "core/program/stop_signals.h"
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/program/of_option.h"
 #include "server_client_mode/wire/address.h"
@@ -50,9 +52,6 @@ void read_cache(const std::string& text, RemoteOptions& remote) {
   remote.cache_auto = size.automatic;
   remote.cache_bytes = size.bytes;
   remote.cache_ratio = size.ratio;
-  remote.note = [](const std::string& line) {
-    write_patiently(STDERR_FILENO, line + "\n", kLastLinePatienceMs);
-  };
 }
 
 }  // namespace
@@ -105,6 +104,9 @@ RemoteOptions ServerArguments::options() const {
   RemoteOptions remote = options_for(servers_);
   remote.dataset = dataset_;
   remote.connect_all = connect_ == "all";
+  remote.note = [](const std::string& line) {
+    write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+  };
   read_cache(cache_, remote);
   return remote;
 }
@@ -115,6 +117,7 @@ RemoteOptions ServerArguments::options_for(const std::string& address) const {
   require_valid(!ca_.empty() || cert_.empty(),
                 fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
   RemoteOptions remote;
+  remote.while_waiting = stop_if_asked;
   const auto parse = [&address] { return wire::parse_addresses(address); };
   remote.servers = this->remote() ? of_option("--servers", parse) : parse();
   remote.token = wire::read_token(token_file_);

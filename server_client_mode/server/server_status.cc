@@ -60,6 +60,14 @@ nlohmann::json peers_json(const ServerStatus::Peers& peers) {
           {"feature_rows", peers.of.feature_rows},  {"edges_looked_up", peers.of.edges_looked_up}};
 }
 
+nlohmann::json lost_json(const std::vector<LostPartition>& lost) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LostPartition& one : lost)
+    list.push_back(
+        {{"dataset", one.dataset}, {"partition", one.partition}, {"seconds", one.seconds}, {"why", one.why}});
+  return list;
+}
+
 nlohmann::json totals_json(const ServerTotals& totals) {
   return {{"connections", totals.connections},
           {"refused_connections", totals.refused_connections},
@@ -170,6 +178,7 @@ std::string status_json(const ServerStatus& status) {
                       {"batches_remade", status.load.remade},
                       {"accept_pauses", status.accept_pauses},
                       {"peers", peers_json(status.peers)},
+                      {"lost_partitions", lost_json(status.lost_partitions)},
                       {"totals", totals_json(status.totals)}};
   if (status.failure) json["failure"] = *status.failure;
   return json_text(json);
@@ -205,6 +214,8 @@ std::string metrics_text(const ServerStatus& status) {
               number(totals.refused_connections));
   all.counter("accept_pauses_total", "Times that no connection could be accepted, for lack of descriptors",
               number(status.accept_pauses));
+  all.gauge("lost_partitions", "Partitions of other machines that no server answers for",
+            number(status.lost_partitions.size()));
   all.counter("peer_questions_total", "Questions of machines that have other partitions",
               number(status.peers.questions));
   all.counter("peer_questions_refused_total", "Of these, those that could not be answered",

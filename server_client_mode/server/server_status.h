@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server_client_mode/server/lost_partitions.h"
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/session.h"
 #include "worker_mode/loader_watch.h"
@@ -25,6 +26,7 @@ struct ServerStatus {
   LoaderSnapshot channel;  // slots and workers
   ServerTotals totals;
   std::uint64_t accept_pauses = 0;  // for lack of descriptors
+  std::vector<LostPartition> lost_partitions;
   /// To machines that have other partitions; bytes without headers.
   struct Peers {
     std::int64_t questions = 0, refused = 0, question_bytes = 0, answer_bytes = 0;

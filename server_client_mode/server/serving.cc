@@ -89,6 +89,7 @@ void Serving::look_around(Clock::time_point now) {
   for (const auto& [id, session] : sessions_) session->tick(now);
   for (std::uint32_t job : jobs_.expire(now)) pool_.forget(job);
   seeds_.expire(now);
+  lost_.look();
   // What seeds take is taken from the blocks: together they stay within max_memory.
   pool_.limit_blocks(max_memory_ / 2 - seeds_.bytes());
   if (listener_.pauses() == pauses_) return;
@@ -293,6 +294,7 @@ ServerStatus Serving::status() const {
                       .channel = snapshot(pool_.view()),
                       .totals = context_.totals,
                       .accept_pauses = listener_.pauses(),
+                      .lost_partitions = lost_.list(),
                       .peers = {.questions = peers_.counts().questions,
                                 .refused = peers_.counts().refused,
                                 .question_bytes = peers_.counts().question_bytes,

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "server_client_mode/server/lost_partitions.h"
 #include "server_client_mode/server/metrics_http.h"
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/server_status.h"
@@ -86,6 +87,7 @@ class Serving {
   const Plugins plugins_;
   const std::size_t max_memory_;
   const ServedDatasets datasets_;
+  LostPartitions lost_{datasets_, log_};
   const std::shared_ptr<wire::TlsContext> tls_;  // null: plain
   IdleConnections metrics_idle_;
   std::int64_t metrics_open_ = 0;  // connections

@@ -87,7 +87,6 @@ wire::asio::awaitable<void> Session::log_in() {
   wire::Offer offer = server_.offer;
   offer.draining = server_.draining;
   name_ = co_await wire::login_as_server(*connection_, server_.options.token, offer);
-  connection_->set_open();
   if (server_.full()) {  // others were quicker
     const Error refusal = too_many_connections(server_);
     co_await connection_->refuse(refusal);

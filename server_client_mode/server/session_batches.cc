@@ -113,11 +113,10 @@ void Session::send_block(std::uint64_t number, Request& request) {
   const SamplingPool::Block& block = *request.block;
   const wire::BlockHead head{
       .worker = block.worker, .sampling = block.sampling, .gathering = block.gathering};
-  const bool checksums = server_.offer.checksums;
   if (in_turn_.empty()) turn_began_ = Clock::now();
   in_turn_.push_back(number);
   const std::shared_ptr<Session> self = shared_from_this();
-  connection_->send_block(number, head, block.bytes, checksums,
+  connection_->send_block(number, head, block.bytes,
                           [self, number](bool whole) { self->sent(number, whole); });
 }
 

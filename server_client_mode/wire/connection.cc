@@ -127,8 +127,9 @@ asio::awaitable<FrameHeader> Connection::read_header(std::chrono::milliseconds i
 }
 asio::awaitable<void> Connection::give_way() { return impl_->give_way(); }
 asio::awaitable<void> Connection::read(std::span<std::byte> to) { return impl_->all(to); }
-asio::awaitable<void> Connection::read_block(std::span<std::byte> to, bool checksums) {
-  return impl_->block(to, checksums);
+asio::awaitable<void> Connection::read_block(std::span<std::byte> to) { return impl_->block(to); }
+std::uint64_t Connection::block_bytes(const FrameHeader& header) const {
+  return wire::block_bytes(header, impl_->sums);
 }
 asio::awaitable<void> Connection::flush() { return impl_->flush(); }
 asio::awaitable<void> Connection::finish() { return impl_->finish(); }
@@ -158,24 +159,30 @@ void Connection::send_refusal(FrameType type, std::uint64_t request, const Error
 }
 
 void Connection::send_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
-                            bool checksums, std::function<void(bool sent)> done) {
+                            std::function<void(bool sent)> done) {
   if (impl_->closed) {
     if (done) done(false);
     return;
   }
-  impl_->queue.add_block(request, head, block, checksums, std::move(done));
+  impl_->queue.add_block(request, head, block, std::move(done));
   impl_->schedule_pump();
 }
 
 std::size_t Connection::queued() const { return impl_->queue.bytes(); }
 std::size_t Connection::queued_frames() const { return impl_->queue.frame_bytes(); }
 
-void Connection::set_open() {
+void Connection::set_open(const Spoken& spoken) {
   impl_->phase = Phase::kOpen;
+  impl_->sums = encrypted()           ? Sums::kNone
+                : spoken.version >= 2 ? Sums::kFrames
+                : spoken.checksums    ? Sums::kBlocks
+                                      : Sums::kNone;
+  impl_->queue.set_sums(impl_->sums);
   impl_->frame_began.reset();
 }
 void Connection::set_peer(std::string peer) { impl_->options.peer = std::move(peer); }
 const std::string& Connection::peer() const { return impl_->options.peer; }
+std::uint16_t Connection::newest_version() const { return impl_->options.newest_version; }
 bool Connection::encrypted() const { return impl_->tls != nullptr; }
 void Connection::close() { impl_->close("is left"); }
 bool Connection::closed() const { return impl_->closed; }

@@ -47,6 +47,14 @@ struct ConnectionOptions {
   /// From a frame's first byte to its last (large ones get a second more for each MiB), and a write without
   /// progress.
   std::chrono::milliseconds frame_deadline{30'000};
+  /// The highest version that it speaks.
+  std::uint16_t newest_version = kProtocolVersion;
+};
+
+/// What login has agreed on.
+struct Spoken {
+  std::uint16_t version = kProtocolVersion;
+  bool checksums = true;  // that the server offers (Offer)
 };
 
 class Connection {
@@ -64,7 +72,8 @@ class Connection {
   /// Of an accepted socket with `tls`; at once without.
   asio::awaitable<void> shake_hands();
 
-  // ---- reading, by one coroutine
+  // ---- reading, by one coroutine. Of a frame that ends with a checksum, the call that reads its last byte
+  // (read_header() where it has no payload) reads that too, and throws kCorrupt where it is another.
   /// The next frame's header, checked for this side and phase; waits `idle` at most for its first byte (zero:
   /// for ever). Where that passes kTimeout is thrown, and the connection stays: it may be called again.
   asio::awaitable<FrameHeader> read_header(std::chrono::milliseconds idle);
@@ -75,9 +84,11 @@ class Connection {
   asio::awaitable<void> read(std::span<std::byte> to);
   /// The rest of a small payload (max_payload of its type holds).
   asio::awaitable<Bytes> read_payload(const FrameHeader& header);
-  /// A block: straight into `to`; crc32c of it chunk by chunk while it is in the cache, where `checksums`;
-  /// the checksum that follows is read and compared. Throws kCorrupt.
-  asio::awaitable<void> read_block(std::span<std::byte> to, bool checksums);
+  /// A block, straight into `to`, in chunks that stay in the cache until they are summed; then the checksum
+  /// that follows. Throws kCorrupt.
+  asio::awaitable<void> read_block(std::span<std::byte> to);
+  /// Bytes of the block in a kBlock frame. Throws kCorrupt where the frame is too short for its other parts.
+  std::uint64_t block_bytes(const FrameHeader& header) const;
 
   // ---- writing: queued in order, by the owning thread; nothing blocks
   /// A small frame. Copies the payload.
@@ -93,7 +104,7 @@ class Connection {
   /// once, also where the connection ends first (false); on one that has ended already, within this call. A
   /// small block is copied at once.
   void send_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
-                  bool checksums, std::function<void(bool sent)> done);
+                  std::function<void(bool sent)> done);
   /// Bytes that are queued.
   std::size_t queued() const;
   /// Of these all that is no block.
@@ -108,12 +119,14 @@ class Connection {
   /// line of text where what it sent is no frame.
   asio::awaitable<void> refuse(const Error& why);
 
-  /// After login: frames of Phase::kOpen are expected from here on.
-  void set_open();
+  /// After login: frames of Phase::kOpen are expected from here on, and, without TLS and from version 2 on,
+  /// end with a checksum both ways.
+  void set_open(const Spoken& spoken);
   /// For messages, once login has told it.
   void set_peer(std::string peer);
   const std::string& peer() const;
   bool encrypted() const;
+  std::uint16_t newest_version() const;
   /// Ends it, with what waits on it; any number of times.
   void close();
   bool closed() const;

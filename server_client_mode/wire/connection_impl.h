@@ -63,9 +63,14 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   /// Some bytes of what is to come, at least one; `deadline` for waiting, `late` says what has not come by
   /// then.
   asio::awaitable<std::size_t> some(std::span<std::byte> to, Clock::time_point deadline, const char* late);
+  /// Fills `to`, whatever it is of.
+  asio::awaitable<void> fill(std::span<std::byte> to);
+  /// Of the payload; its checksum behind its last byte.
   asio::awaitable<void> all(std::span<std::byte> to);
+  void begin_sum(const FrameHeader& header);
+  asio::awaitable<void> check_sum();
   asio::awaitable<FrameHeader> header(std::chrono::milliseconds idle);
-  asio::awaitable<void> block(std::span<std::byte> to, bool checksums);
+  asio::awaitable<void> block(std::span<std::byte> to);
   asio::awaitable<void> shake_hands();
   /// Whether it has read for so long that the others of this thread have to have their turn first.
   bool had_its_turn() const { return Clock::now() - turn_began > kTurn; }
@@ -89,6 +94,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::shared_ptr<TlsContext> tls;
   std::unique_ptr<Stream> stream;
   Phase phase = Phase::kLogin;
+  Sums sums = Sums::kNone;
   bool closed = false;
   Error why_closed{ErrorCode::kPeerDied, ""};
 
@@ -101,6 +107,10 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::uint64_t login_bytes = 0;                 // that have come before the end of login
   std::uint64_t frame_bytes = 0;                 // of the frame that is being read
   std::optional<Clock::time_point> frame_began;  // when it was first waited for
+  bool summing = false;                          // it ends with a checksum, which has not come
+  std::uint32_t crc = 0;                         // of what has come of it
+  std::uint64_t unsummed = 0;                    // bytes of its payload that have not
+  FrameType summed_type{};
 
   FrameQueue queue;
   std::vector<Done> left;

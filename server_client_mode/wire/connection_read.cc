@@ -113,19 +113,55 @@ Clock::time_point Connection::Impl::frame_end() {
   return *frame_began + options.frame_deadline + std::chrono::seconds(frame_bytes / kSlowestPerSecond);
 }
 
-asio::awaitable<void> Connection::Impl::all(std::span<std::byte> to) {
+asio::awaitable<void> Connection::Impl::fill(std::span<std::byte> to) {
   const auto self = shared_from_this();
   std::optional<Error> failure;
-  to = to.subspan(ahead.take(to));
   try {
-    while (!to.empty())
-      to = to.subspan(co_await some(to, kNever, phase == Phase::kLogin ? kLateLogin : kLateFrame));
+    while (!to.empty()) {
+      const std::size_t got = co_await some(to, kNever, phase == Phase::kLogin ? kLateLogin : kLateFrame);
+      if (summing) crc = crc32c(crc, to.first(got));
+      to = to.subspan(got);
+    }
     co_return;
   } catch (const Error& error) {
     failure = error;
   }
   fail(*failure);  // a frame that has not come whole is followed by none
   throw *failure;
+}
+
+asio::awaitable<void> Connection::Impl::all(std::span<std::byte> to) {
+  const auto self = shared_from_this();
+  const std::size_t there = ahead.take(to);
+  if (summing) crc = crc32c(crc, to.first(there));
+  if (there < to.size()) co_await fill(to.subspan(there));
+  if (!summing) co_return;
+  unsummed -= std::min<std::uint64_t>(unsummed, to.size());
+  if (unsummed == 0) co_await check_sum();
+}
+
+// ---- checksums of frames
+
+void Connection::Impl::begin_sum(const FrameHeader& header) {
+  summed_type = header.type;
+  summing = sums == Sums::kFrames && is_summed(header.type);
+  if (!summing) return;
+  crc = crc32c(0, header_bytes);
+  unsummed = header.bytes;
+}
+
+asio::awaitable<void> Connection::Impl::check_sum() {
+  const auto self = shared_from_this();
+  summing = false;
+  std::uint32_t told = 0;
+  const auto tail = std::as_writable_bytes(std::span(&told, 1));
+  const std::size_t there = ahead.take(tail);
+  if (there < tail.size()) co_await fill(tail.subspan(there));
+  if (told != crc)
+    throw in_frame({ErrorCode::kCorrupt,
+                    fmt::format("a {} frame came with other bytes than were sent: its crc32c is {:08x}, and "
+                                "{:08x} was told; look at the network between",
+                                name_of(summed_type), crc, told)});
 }
 
 // ---- frames
@@ -161,6 +197,7 @@ asio::awaitable<FrameHeader> Connection::Impl::header(std::chrono::milliseconds 
         std::memcmp(&kFrameMagic, header_bytes.data(), std::min(header_size, sizeof kFrameMagic)) != 0;
     if (no_frames) break;
   }
+  FrameHeader parsed;
   try {
     const FrameHeader read = wire::read_header(header_bytes, options.side, phase);
     if (phase == Phase::kLogin && options.side == Side::kServer) {
@@ -169,10 +206,13 @@ asio::awaitable<FrameHeader> Connection::Impl::header(std::chrono::milliseconds 
                     fmt::format("more than {} bytes came before the end of login", kMaxLoginBytes));
     }
     frame_bytes = read.bytes;
-    co_return read;
+    begin_sum(read);
+    parsed = read;
   } catch (const Error& error) {
     throw in_frame(error);
   }
+  if (summing && unsummed == 0) co_await check_sum();
+  co_return parsed;
 }
 
 asio::awaitable<Bytes> Connection::read_payload(const FrameHeader& header) {
@@ -188,24 +228,19 @@ asio::awaitable<Bytes> Connection::read_payload(const FrameHeader& header) {
   }(impl_, header);
 }
 
-asio::awaitable<void> Connection::Impl::block(std::span<std::byte> to, bool checksums) {
+asio::awaitable<void> Connection::Impl::block(std::span<std::byte> to) {
   const auto self = shared_from_this();
-  std::uint32_t crc = 0;
+  if (sums == Sums::kBlocks) {  // the same checksum, of the block alone
+    summing = true;
+    crc = 0;
+    unsummed = to.size();
+  }
   while (!to.empty()) {
-    const auto chunk = to.first(std::min(to.size(), checksums ? kSummedWhenRead : kReadAtOnce));
+    const auto chunk = to.first(std::min(to.size(), summing ? kSummedWhenRead : kReadAtOnce));
     straight = chunk.size() < to.size();  // what follows is the block's, and no frame to read ahead
     co_await all(chunk);
-    if (checksums) crc = crc32c(crc, chunk);
     to = to.subspan(chunk.size());
   }
-  if (!checksums) co_return;
-  std::uint32_t told = 0;
-  co_await all(std::as_writable_bytes(std::span(&told, 1)));
-  if (told != crc)
-    throw in_frame(
-        {ErrorCode::kCorrupt, fmt::format("a block came with other bytes than were sent: its crc32c is "
-                                          "{:08x}, and {:08x} was told",
-                                          crc, told)});
 }
 
 asio::awaitable<void> Connection::Impl::shake_hands() {

@@ -83,6 +83,8 @@ std::string_view name_of(FrameType type) {
   return rule == nullptr ? std::string_view() : rule->name;
 }
 
+bool is_summed(FrameType type) { return type != FrameType::kAsk && type != FrameType::kAnswer; }
+
 std::uint64_t max_payload(FrameType type) {
   const TypeRule* const rule = rule_of(type);
   return rule == nullptr ? 0 : rule->max_payload;

@@ -1,11 +1,12 @@
-// One frame of the wire: a header of 24 bytes, then its payload. docs/protocol.md has every byte.
+// One frame of the wire: a header of 24 bytes, then its payload, then, on connections without TLS that speak
+// version 2, the crc32c of both. docs/protocol.md has every byte.
 //
 //   offset  size  field
 //   0       4     magic "HPF1"
 //   4       2     type (FrameType)
 //   6       2     reserved, 0
 //   8       8     request: the batch or question that it belongs to, 0: the connection
-//   16      8     bytes of the payload
+//   16      8     bytes of the payload; a checksum behind it is not counted
 //
 // All numbers are little-endian.
 #pragma once
@@ -19,7 +20,7 @@
 namespace hopfeed::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465048;  // "HPF1"
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2, kOldestProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 24;
 
 enum class FrameType : std::uint16_t {
@@ -44,7 +45,7 @@ enum class FrameType : std::uint16_t {
   kBatch = 20,    // C  job, epoch, first, count, bytes that its slot holds
   kSize = 21,     // S  the block is made and takes so many bytes, more than are granted
   kGrant = 22,    // C  bytes that the slot holds now
-  kBlock = 23,    // S  BlockHead, the block, crc32c of the block (none under TLS)
+  kBlock = 23,    // S  BlockHead, the block; in version 1 crc32c of the block (none under TLS)
   kFailed = 24,   // S  no batch can be made: code and text, for next() to throw
   kCancel = 25,   // C  nobody wants it any more
   kDropped = 26,  // S  nothing more comes for this request: cancelled, or the server leaves
@@ -76,6 +77,10 @@ struct FrameHeader {
 enum class Side { kClient, kServer };  // who receives it
 enum class Phase { kLogin, kOpen };
 
+/// What of the bytes on a connection is followed by its crc32c: nothing (TLS has its own, and login proves
+/// what it has to), blocks alone (version 1), or each frame (from version 2 on).
+enum class Sums { kNone, kBlocks, kFrames };
+
 void write_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> to);
 /// Throws kCorrupt for bytes that are no header (naming what they look like: HTTP, TLS), kInvalid for a type
 /// that this side does not expect in this phase, and where the payload is larger than such a frame may be,
@@ -83,6 +88,9 @@ void write_header(const FrameHeader& header, std::span<std::byte, kFrameHeaderBy
 FrameHeader read_header(std::span<const std::byte, kFrameHeaderBytes> from, Side receiver, Phase phase);
 /// What bytes that are no frame look like, for messages: "an HTTP request", "TLS", ...
 std::string looks_like(std::span<const std::byte> bytes);
+/// Whether frames of this type end with the checksum that frames of version 2 have. ASK and ANSWER have one
+/// of their own in their payload, under TLS too.
+bool is_summed(FrameType type);
 /// The largest payload of a type (core/base/limits.h).
 std::uint64_t max_payload(FrameType type);
 

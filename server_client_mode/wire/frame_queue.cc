@@ -59,10 +59,11 @@ Bytes& FrameQueue::joined(std::size_t more) {
   return pieces_.back().own;
 }
 
-void FrameQueue::add_header(FrameType type, std::uint64_t request, std::uint64_t payload) {
+std::uint32_t FrameQueue::add_header(FrameType type, std::uint64_t request, std::uint64_t payload) {
   std::array<std::byte, kFrameHeaderBytes> header;
   write_header({.type = type, .request = request, .bytes = payload}, header);
   append(joined(kFrameHeaderBytes), header);
+  return has_tail(type) ? crc32c(0, header) : 0;
 }
 
 void FrameQueue::add_piece(Piece piece) {
@@ -80,40 +81,46 @@ void FrameQueue::add(FrameType type, std::uint64_t request, std::span<const std:
     const auto copy = std::make_shared<const Bytes>(payload.begin(), payload.end());
     return add(type, request, *copy, copy);
   }
-  add_header(type, request, payload.size());
+  const std::uint32_t crc = add_header(type, request, payload.size());
   if (!payload.empty()) append(joined(payload.size()), payload);
+  if (has_tail(type)) add_sum(crc32c(crc, payload));
+}
+
+void FrameQueue::add_sum(std::uint32_t crc) {
+  append(joined(kChecksumBytes), std::as_bytes(std::span(&crc, 1)));
 }
 
 void FrameQueue::add(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
                      std::shared_ptr<const void> owner) {
-  add_header(type, request, payload.size());
+  const std::uint32_t crc = add_header(type, request, payload.size());
+  if (payload.empty() && has_tail(type)) add_sum(crc);
   if (payload.empty()) return;
   Piece piece;
   piece.owner = std::move(owner);
   piece.kept = payload;
+  piece.has_tail = has_tail(type);
+  piece.crc = crc;
   add_piece(std::move(piece));
 }
 
 void FrameQueue::add_block(std::uint64_t request, const BlockHead& head, std::span<const std::byte> block,
-                           bool checksums, Done done) {
-  const std::size_t tail = checksums ? kChecksumBytes : 0;
-  add_header(FrameType::kBlock, request, kBlockHeadBytes + block.size() + tail);
+                           Done done) {
+  const std::size_t own_sum = sums_ == Sums::kBlocks ? kChecksumBytes : 0;  // is part of the payload
+  std::uint32_t crc = add_header(FrameType::kBlock, request, kBlockHeadBytes + block.size() + own_sum);
   const Bytes head_bytes = to_bytes(head);
   append(joined(head_bytes.size()), head_bytes);
+  if (sums_ == Sums::kFrames) crc = crc32c(crc, head_bytes);
   if (block.size() > kCopiedBlock) {
     Piece piece;
     piece.block = block;
-    piece.checksums = checksums;
+    piece.has_tail = sums_ != Sums::kNone;
+    piece.crc = crc;
     piece.dones.push_back(std::move(done));
     add_piece(std::move(piece));
     return;
   }
-  Bytes& own = joined(block.size() + tail);
-  append(own, block);
-  if (checksums) {
-    const std::uint32_t crc = crc32c(0, block);
-    append(own, std::as_bytes(std::span(&crc, 1)));
-  }
+  append(joined(block.size()), block);
+  if (sums_ != Sums::kNone) add_sum(crc32c(crc, block));
   pieces_.back().dones.push_back(std::move(done));
 }
 
@@ -125,16 +132,16 @@ bool FrameQueue::offer(Piece& piece) {
     offered_ += bytes.size();
   };
   const std::span<const std::byte> body = piece.body();
-  if (piece.checksums && piece.summed < body.size() && piece.summed < piece.sent + kSummedAtOnce / 2) {
+  if (piece.has_tail && piece.summed < body.size() && piece.summed < piece.sent + kSummedAtOnce / 2) {
     const std::size_t chunk = std::min(kSummedAtOnce, body.size() - piece.summed);
     piece.crc = crc32c(piece.crc, body.subspan(piece.summed, chunk));
     piece.summed += chunk;
     std::memcpy(piece.tail.data(), &piece.crc, sizeof piece.crc);
   }
-  const std::size_t until = piece.checksums ? piece.summed : body.size();
+  const std::size_t until = piece.has_tail ? piece.summed : body.size();
   if (piece.sent < until) put(body.subspan(piece.sent, std::min(until - piece.sent, kGathered)));
   if (until < body.size() || offered_ >= kGathered) return false;
-  if (piece.checksums) {
+  if (piece.has_tail) {
     const std::size_t of_tail = piece.sent > body.size() ? piece.sent - body.size() : 0;
     put(std::span<const std::byte>(piece.tail).subspan(of_tail));
   }

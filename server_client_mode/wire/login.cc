@@ -15,7 +15,7 @@
 namespace hopfeed::wire {
 namespace {
 
-constexpr std::uint16_t kOldestVersion = 1, kNewestVersion = kProtocolVersion;
+constexpr std::uint16_t kOldestVersion = kOldestProtocolVersion;
 constexpr std::chrono::milliseconds kLoginsOwn{0};  // the deadline of login counts
 
 std::string versions(int oldest, int newest) {
@@ -60,16 +60,16 @@ asio::awaitable<Welcome> expect_welcome(Connection& connection, const Proof& pro
 
 asio::awaitable<Offer> client_login(Connection& connection, std::string token, std::string name) {
   const Nonce nonce = new_nonce();
+  const std::uint16_t newest = connection.newest_version();
   connection.send(
       FrameType::kHello, 0,
-      to_bytes(
-          Hello{.min_version = kOldestVersion, .max_version = kNewestVersion, .nonce = nonce, .name = name}));
+      to_bytes(Hello{.min_version = kOldestVersion, .max_version = newest, .nonce = nonce, .name = name}));
   const Challenge challenge = from_bytes<Challenge>(co_await expect(connection, FrameType::kChallenge));
   const std::string& peer = connection.peer();
-  if (challenge.version < kOldestVersion || challenge.version > kNewestVersion)
+  if (challenge.version < kOldestVersion || challenge.version > newest)
     throw Error(ErrorCode::kVersion,
                 fmt::format("{} speaks protocol {}, and this client {}; use one version on both sides", peer,
-                            challenge.version, versions(kOldestVersion, kNewestVersion)));
+                            challenge.version, versions(kOldestVersion, newest)));
   if (challenge.wants_token && token.empty())
     throw Error(ErrorCode::kInvalid,
                 fmt::format("{} wants a token; give token_file, or set HOPFEED_TOKEN", peer));
@@ -82,22 +82,21 @@ asio::awaitable<Offer> client_login(Connection& connection, std::string token, s
               its = make_proof("server", token, challenge.version, nonce, challenge.nonce);
   connection.send(FrameType::kLogin, 0, to_bytes(Login{.proof = mine}));
   Welcome welcome = co_await expect_welcome(connection, its);
-  connection.set_open();
+  connection.set_open({.version = challenge.version, .checksums = welcome.offer.checksums});
   co_return std::move(welcome.offer);
 }
 
 asio::awaitable<std::string> server_login(Connection& connection, const std::string& token,
                                           const Offer& offer, std::chrono::milliseconds after_wrong_proof) {
   const Hello hello = from_bytes<Hello>(co_await expect(connection, FrameType::kHello));
-  if (hello.min_version > kNewestVersion || hello.max_version < kOldestVersion)
+  const std::uint16_t newest = connection.newest_version();
+  if (hello.min_version > newest || hello.max_version < kOldestVersion)
     throw Error(
         ErrorCode::kVersion,
         fmt::format("this server speaks protocol {}, and the client {}; use one version on both sides",
-                    versions(kOldestVersion, kNewestVersion),
-                    versions(hello.min_version, hello.max_version)));
-  const Challenge challenge{.version = std::min(hello.max_version, kNewestVersion),
-                            .wants_token = !token.empty(),
-                            .nonce = new_nonce()};
+                    versions(kOldestVersion, newest), versions(hello.min_version, hello.max_version)));
+  const Challenge challenge{
+      .version = std::min(hello.max_version, newest), .wants_token = !token.empty(), .nonce = new_nonce()};
   connection.send(FrameType::kChallenge, 0, to_bytes(challenge));
   const Login login = from_bytes<Login>(co_await expect(connection, FrameType::kLogin));
   const Proof its = make_proof("client", token, challenge.version, hello.nonce, challenge.nonce),
@@ -110,7 +109,7 @@ asio::awaitable<std::string> server_login(Connection& connection, const std::str
                 "the token is another than this server's; give both sides the same token_file");
   }
   connection.send(FrameType::kWelcome, 0, to_bytes(Welcome{.proof = mine, .offer = offer}));
-  connection.set_open();
+  connection.set_open({.version = challenge.version, .checksums = offer.checksums});
   co_return hello.name;
 }
 

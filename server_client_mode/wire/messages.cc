@@ -23,8 +23,8 @@ std::uint16_t number_of(ErrorCode code) {
 
 }  // namespace
 
-std::uint64_t block_bytes(const FrameHeader& header, bool checksums) {
-  const std::uint64_t others = kBlockHeadBytes + (checksums ? kChecksumBytes : 0);
+std::uint64_t block_bytes(const FrameHeader& header, Sums sums) {
+  const std::uint64_t others = kBlockHeadBytes + (sums == Sums::kBlocks ? kChecksumBytes : 0);
   if (header.bytes <= others)
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("a BLOCK frame of {} bytes has no room for a block", header.bytes));

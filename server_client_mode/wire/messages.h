@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 
 // ---- login
 struct Hello {
-  std::uint16_t min_version = kProtocolVersion, max_version = kProtocolVersion;
+  std::uint16_t min_version = kOldestProtocolVersion, max_version = kProtocolVersion;
   Nonce nonce{};
   std::string name;  // host, process and rank, for people; at most kMaxClientName bytes
 };
@@ -45,7 +45,7 @@ struct Offer {
   std::string software;  // "hopfeed 0.1.0"
   std::string server;    // host and process, for people
   int rules = BatchSpec::kRules;
-  bool checksums = true;  // a block is followed by its crc32c
+  bool checksums = true;  // in version 1: a block is followed by its crc32c
   bool draining = false;
   std::vector<Dataset> datasets;
   std::vector<Sampler> samplers;  // that its operator's plugins brought
@@ -101,7 +101,7 @@ struct BlockHead {
 };
 inline constexpr std::size_t kBatchAskedBytes = 40, kBlockHeadBytes = 24, kChecksumBytes = 4;
 /// Bytes of the block in a kBlock frame. Throws kCorrupt where the frame is too short for its other parts.
-std::uint64_t block_bytes(const FrameHeader& header, bool checksums);
+std::uint64_t block_bytes(const FrameHeader& header, Sums sums);
 
 Bytes to_bytes(const Hello& message);
 Bytes to_bytes(const Challenge& message);

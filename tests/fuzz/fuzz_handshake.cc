@@ -41,8 +41,8 @@ asio::awaitable<void> log_in(Connection& connection, bool as_server) {
     co_await login_as_client(connection, "", "fuzz");
 }
 
-asio::awaitable<void> read_frames(Connection& connection) {
-  connection.set_open();
+asio::awaitable<void> read_frames(Connection& connection, std::uint16_t version) {
+  connection.set_open({.version = version});
   while (true) {
     const FrameHeader header = co_await connection.read_header(std::chrono::milliseconds(0));
     if (header.type != FrameType::kBlock) {
@@ -52,10 +52,10 @@ asio::awaitable<void> read_frames(Connection& connection) {
     std::array<std::byte, kBlockHeadBytes> head;
     co_await connection.read(head);
     from_bytes<BlockHead>(head);
-    const std::uint64_t bytes = block_bytes(header, true);
+    const std::uint64_t bytes = connection.block_bytes(header);
     if (bytes > (1 << 20)) co_return;  // more than was granted
     Bytes block(bytes);
-    co_await connection.read_block(block, true);
+    co_await connection.read_block(block);
   }
 }
 
@@ -64,8 +64,9 @@ asio::awaitable<void> read_frames(Connection& connection) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Contexts contexts;
   if (size == 0) return 0;
-  const int kind = data[0] % 6;
-  const bool as_server = kind % 2 == 0, tls = kind / 2 == 1, logged_in = kind / 2 == 2;
+  const int kind = data[0] % 8;
+  const bool as_server = kind % 2 == 0, tls = kind / 2 == 1, logged_in = kind / 2 >= 2;
+  const std::uint16_t version = kind / 2 == 2 ? 1 : 2;
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) std::abort();
   const OwnedFd other(fds[0]);
@@ -78,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ConnectionOptions options{.side = as_server ? Side::kServer : Side::kClient, .peer = "fuzz"};
   Connection connection(std::move(socket), tls ? (as_server ? contexts.server : contexts.client) : nullptr,
                         options);
-  asio::co_spawn(io, logged_in ? read_frames(connection) : log_in(connection, as_server),
+  asio::co_spawn(io, logged_in ? read_frames(connection, version) : log_in(connection, as_server),
                  [&connection](const std::exception_ptr& error) {
                    connection.close();
                    try {

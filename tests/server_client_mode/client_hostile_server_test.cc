@@ -214,6 +214,25 @@ TEST_F(HostileServer, BatchThatAllServersFail_IsTheErrorInItsTurn) {
   EXPECT_EQ(failed, 2);
 }
 
+// Who owns a partition is away for all of them, and each would wait as long again.
+TEST_F(HostileServer, BatchThatServersHaveWaitedForInVain_IsTheErrorAfterTwo) {
+  for (const std::size_t count : {1, 2, 4}) {
+    std::atomic<int> failed{0};
+    std::vector<std::unique_ptr<ScriptedServer>> servers;
+    std::vector<wire::Address> addresses;
+    for (std::size_t i = 0; i < count; ++i) {
+      servers.push_back(
+          std::make_unique<ScriptedServer>(scripted(fail_batch(ErrorCode::kPeerDied, 32, failed))));
+      addresses.push_back(servers.back()->address());
+    }
+    RemoteLoader loader(remote(addresses), options());
+    loader.begin_epoch(0);
+    ASSERT_TRUE(loader.next() && loader.next());
+    EXPECT_TRUE(error_of([&] { loader.next(); }).starts_with("peer died: server 127.0.0.1:"));
+    EXPECT_EQ(failed, 2) << count << " servers";
+  }
+}
+
 TEST_F(HostileServer, FailedBatchBesideAServerThatIsGone_IsAnError) {
   std::atomic<int> failed{0};
   const wire::Address gone = ScriptedServer(scripted()).address();

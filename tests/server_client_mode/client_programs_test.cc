@@ -1,8 +1,13 @@
 // The programs over servers as a user meets them: the same lines as over a folder, and one line for what
 // cannot be.
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/owned_fd.h"
 #include "tests/server_client_mode/remote_fixture.h"
 
 namespace hopfeed {
@@ -70,6 +75,70 @@ TEST_F(ClientPrograms, BothServersAndFolder_OrNeither_IsOneLine) {
   expect_refused(run({"hopfeed-sample"}), "DIR is missing");
   expect_refused(run({"hopfeed-sample", path(1).string(), "--dataset", "x"}), "--dataset is of --servers");
   expect_refused(run({"hopfeed-sample", "--servers", "127.0.0.1:1", "--at", "0,0,1"}), "--at");
+}
+
+TEST_F(ClientPrograms, WhatIsOfSamplingHere_IsRefusedByNameBesideServers) {
+  const std::vector<std::vector<std::string>> options{{"--num-workers", "3"},
+                                                      {"--cores", "0"},
+                                                      {"--plugin", "nope"},
+                                                      {"--huge-pages", "never"},
+                                                      {"--features-from", "file"},
+                                                      {"--features-from", "memory"},
+                                                      {"--row-cache", "1M"},
+                                                      {"--window", "2"},
+                                                      {"--local-partition", "0"},
+                                                      {"--partitions", "0"},
+                                                      {"--peers", "127.0.0.1:1"},
+                                                      {"--replicas", "2"},
+                                                      {"--worker-concurrency", "2"},
+                                                      {"--peer-deadline", "7"},
+                                                      {"--peer-connect-timeout", "7"},
+                                                      {"--peer-token-file", "token"},
+                                                      {"--peer-ca", "system"},
+                                                      {"--peer-cert", "a.pem"},
+                                                      {"--peer-key", "a.pem"},
+                                                      {"--device-batches"}};
+  for (const std::vector<std::string>& given : options) {
+    std::vector<std::string> command{"hopfeed-sample", "--servers", "127.0.0.1:1"};
+    command.insert(command.end(), given.begin(), given.end());
+    expect_refused(run(command), "hopfeed-sample: " + given.front() + " is of sampling on this machine");
+  }
+}
+
+/// A port that takes connections and says nothing.
+class SilentPort {
+ public:
+  SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(fd_.get(), 8), 0);
+    getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  OwnedFd accept() const { return OwnedFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+ private:
+  OwnedFd fd_;
+  int port_ = 0;
+};
+
+TEST_F(ClientPrograms, InterruptedWhileAServerIsSilent_IsOneLine) {
+  const SilentPort silent;
+  const testing::TempFolder out;
+  const std::string err = out.path() / "err";
+  testing::BackgroundProgram client({"/bin/sh", "-c", "exec \"$@\" 2>" + err, "sh",
+                                     testing::program("hopfeed-sample"), "--servers", silent.address()});
+  const OwnedFd connection = silent.accept();
+  client.signal(SIGINT);
+  client.read_rest();
+  EXPECT_EQ(client.wait(std::chrono::seconds(60)), 130);
+  std::ifstream file(err);
+  const std::string said((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(said, "hopfeed-sample: interrupted; nothing half-written is left\n");
 }
 
 TEST_F(ClientPrograms, WhatCannotBe_IsOneLineThatNamesIt) {

@@ -210,7 +210,7 @@ void ScriptedServer::send_block(wire::Connection& connection, std::uint64_t requ
   head.worker = 0;
   head.sampling = 1'000;
   head.gathering = 1'000;
-  connection.send_block(request, head, *block, /*checksums=*/true, [block](bool) {});
+  connection.send_block(request, head, *block, [block](bool) {});
 }
 
 }  // namespace hopfeed

@@ -29,11 +29,11 @@ class ConnectionOver : public testing::WatchedTestWithParam<Transport>, public t
     options.transport = GetParam();
     return WireFixture::open(options);
   }
-  static bool sums() { return GetParam() != Transport::kTls; }
 };
 
 INSTANTIATE_TEST_SUITE_P(Transports, ConnectionOver,
-                         ::testing::Values(Transport::kTcp, Transport::kUnix, Transport::kTls),
+                         ::testing::Values(Transport::kTcp, Transport::kUnix, Transport::kTls,
+                                           Transport::kOlder),
                          [](const auto& info) { return testing::name_of(info.param); });
 
 /// Reads one whole frame.
@@ -45,12 +45,12 @@ asio::awaitable<std::pair<FrameHeader, Bytes>> read_frame(Connection& connection
 }
 
 /// Reads a BLOCK frame into `to`, as a client does.
-asio::awaitable<BlockHead> read_whole_block(Connection& connection, Bytes& to, bool checksums) {
+asio::awaitable<BlockHead> read_whole_block(Connection& connection, Bytes& to) {
   const FrameHeader header = co_await connection.read_header(0ms);
   Bytes head(kBlockHeadBytes);
   co_await connection.read(head);
-  to.resize(block_bytes(header, checksums));
-  co_await connection.read_block(to, checksums);
+  to.resize(connection.block_bytes(header));
+  co_await connection.read_block(to);
   co_return from_bytes<BlockHead>(head);
 }
 
@@ -96,15 +96,15 @@ TEST_P(ConnectionOver, BlocksOfAllSizesArriveWhole) {
   int sent = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     blocks.push_back(noise(sizes[i], i));
-    pair.server->send_block(i, {.worker = 7, .sampling = 11, .gathering = 13}, blocks[i], sums(),
+    pair.server->send_block(i, {.worker = 7, .sampling = 11, .gathering = 13}, blocks[i],
                             [&](bool whole) { sent += whole; });
     pair.server->send(FrameType::kDropped, i);
   }
   const auto flushed = loop.start(pair.server->flush());
-  loop.now([](Connection& client, const std::vector<Bytes>& blocks, bool sums) -> asio::awaitable<void> {
+  loop.now([](Connection& client, const std::vector<Bytes>& blocks) -> asio::awaitable<void> {
     for (const Bytes& block : blocks) {
       Bytes read;
-      const BlockHead head = co_await read_whole_block(client, read, sums);
+      const BlockHead head = co_await read_whole_block(client, read);
       EXPECT_EQ(head.worker, 7u);
       EXPECT_EQ(head.sampling, 11);
       EXPECT_EQ(head.gathering, 13);
@@ -112,7 +112,7 @@ TEST_P(ConnectionOver, BlocksOfAllSizesArriveWhole) {
       const auto [header, payload] = co_await read_frame(client);
       EXPECT_EQ(header.type, FrameType::kDropped);
     }
-  }(*pair.client, blocks, sums()));
+  }(*pair.client, blocks));
   flushed->get();
   EXPECT_EQ(sent, static_cast<int>(sizes.size()));
   EXPECT_EQ(pair.server->queued(), 0u);
@@ -157,8 +157,7 @@ TEST_P(ConnectionOver, BlocksThatDidNotLeaveAreGivenBackOnce) {
   WirePair pair = open();
   const Bytes block = noise(30 << 20);  // more than sockets take
   std::vector<bool> told;
-  for (int i = 0; i < 3; ++i)
-    pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  for (int i = 0; i < 3; ++i) pair.server->send_block(1, {}, block, [&](bool sent) { told.push_back(sent); });
   loop.poll();
   EXPECT_TRUE(told.empty());
   EXPECT_GT(pair.server->queued(), block.size());
@@ -171,7 +170,7 @@ TEST_P(ConnectionOver, ABlockForOneThatHasEndedIsGivenBackAtOnce) {
   pair.server->close();
   const Bytes block = noise(100);
   std::vector<bool> told;
-  pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  pair.server->send_block(1, {}, block, [&](bool sent) { told.push_back(sent); });
   EXPECT_EQ(told, std::vector<bool>{false});
 }
 
@@ -192,7 +191,7 @@ TEST_P(ConnectionOver, WhoReadsNothingIsLeftAfterTheDeadline) {
   const WirePair pair = open(options);
   const Bytes block = noise(30 << 20);
   std::vector<bool> told;
-  pair.server->send_block(1, {}, block, sums(), [&](bool sent) { told.push_back(sent); });
+  pair.server->send_block(1, {}, block, [&](bool sent) { told.push_back(sent); });
   loop.now(pair.server->flush());
   EXPECT_TRUE(pair.server->closed());
   EXPECT_EQ(told, std::vector<bool>{false});
@@ -208,16 +207,16 @@ TEST_P(ConnectionOver, WhoHasTakenAllInTheEndIsNotLeft) {
   const Bytes block = noise(16 << 10);
   int sent = 0;
   for (bool blocked = false; !blocked; ++sent) {
-    pair.server->send_block(static_cast<std::uint64_t>(sent), {}, block, sums(), nullptr);
+    pair.server->send_block(static_cast<std::uint64_t>(sent), {}, block, nullptr);
     const auto flushed = loop.start(pair.server->flush());
     loop.poll();
     blocked = !flushed->value;
   }
-  loop.now([](Connection& client, int sent, bool sums) -> asio::awaitable<void> {
+  loop.now([](Connection& client, int sent) -> asio::awaitable<void> {
     Bytes read;
-    for (int i = 0; i < sent; ++i) co_await read_whole_block(client, read, sums);
+    for (int i = 0; i < sent; ++i) co_await read_whole_block(client, read);
     co_await testing::pause(700ms);
-  }(*pair.client, sent, sums()));
+  }(*pair.client, sent));
   EXPECT_FALSE(pair.server->closed()) << pair.server->why_closed();
 }
 
@@ -230,7 +229,7 @@ TEST_P(ConnectionOver, AFrameThatStopsInItsMiddleEndsTheConnection) {
   pair.server->send(FrameType::kPing, 5, noise(10));
   const auto reading = loop.start([](Connection& client) -> asio::awaitable<void> {
     const FrameHeader header = co_await client.read_header(0ms);
-    Bytes more(header.bytes + 1);
+    Bytes more(header.bytes + kChecksumBytes + 1);
     co_await client.read(more);
   }(*pair.client));
   loop.run();
@@ -251,11 +250,11 @@ TEST_P(ConnectionOver, WhoIsIdleHoldsLittle) {
   const Bytes block = noise(3'000'000);
   for (std::size_t i = 0; i < kPairs; ++i) {
     WirePair& pair = pairs.emplace_back(open());
-    pair.server->send_block(1, {}, block, sums(), nullptr);  // has been busy
+    pair.server->send_block(1, {}, block, nullptr);  // has been busy
     Bytes read;
-    loop.now([](Connection& client, Bytes& read, bool checksums) -> asio::awaitable<void> {
-      co_await read_whole_block(client, read, checksums);
-    }(*pair.client, read, sums()));
+    loop.now([](Connection& client, Bytes& read) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read);
+    }(*pair.client, read));
     loop.start(read_frame(*pair.client, 1ms));  // and rests now
     loop.start(read_frame(*pair.server, 1ms));
     loop.run();
@@ -267,13 +266,16 @@ TEST_P(ConnectionOver, WhoIsIdleHoldsLittle) {
 class ThroughAProxy : public testing::WatchedTest<>, public testing::WireFixture {
  protected:
   /// Through a proxy; both are logged in.
-  WirePair open_through(const testing::ProxyOptions& rules, bool tls) {
+  WirePair open_through(const testing::ProxyOptions& rules, bool tls,
+                        std::chrono::milliseconds frame_deadline = 30s) {
     listener_.emplace(loop.io.get_executor(), address_for(Transport::kTcp));
     proxy_.emplace(listener_->address(), rules);
     const auto client =
-        loop.start(Connection::connect(proxy_->address(), tls ? client_tls() : nullptr, 10s, {}));
-    const auto server = loop.start(
-        accept(*listener_, tls ? server_tls() : nullptr, {.side = Side::kServer, .peer = "client"}));
+        loop.start(Connection::connect(proxy_->address(), tls ? client_tls() : nullptr, 10s,
+                                       {.side = Side::kClient, .frame_deadline = frame_deadline}));
+    const auto server =
+        loop.start(accept(*listener_, tls ? server_tls() : nullptr,
+                          {.side = Side::kServer, .peer = "client", .frame_deadline = frame_deadline}));
     loop.run();
     WirePair pair{.server = server->get(), .client = client->get()};
     const auto there = loop.start(login_as_server(*pair.server, "a token of this test", {}));
@@ -293,11 +295,11 @@ TEST_F(ThroughAProxy, SingleBytesAreJoinedAgain) {
     const WirePair pair =
         open_through({.to_server = {.most_at_once = 1}, .to_client = {.most_at_once = 1}}, tls);
     const Bytes block = noise(40'000);
-    pair.server->send_block(9, {}, block, !tls, nullptr);
+    pair.server->send_block(9, {}, block, nullptr);
     Bytes read;
-    loop.now([](Connection& client, Bytes& read, bool sums) -> asio::awaitable<void> {
-      co_await read_whole_block(client, read, sums);
-    }(*pair.client, read, !tls));
+    loop.now([](Connection& client, Bytes& read) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read);
+    }(*pair.client, read));
     EXPECT_TRUE(read == block);
   }
 }
@@ -307,13 +309,66 @@ TEST_F(ThroughAProxy, AChangedBitOfABlockIsSeen) {
   for (const bool tls : {false, true}) {
     const WirePair pair = open_through({.to_client = {.flip_at = 100'000}}, tls);
     const Bytes block = noise(300'000);
-    pair.server->send_block(9, {}, block, !tls, nullptr);
+    pair.server->send_block(9, {}, block, nullptr);
     Bytes read;
-    const auto reading = loop.start([](Connection& client, Bytes& read, bool sums) -> asio::awaitable<void> {
-      co_await read_whole_block(client, read, sums);
-    }(*pair.client, read, !tls));
+    const auto reading = loop.start([](Connection& client, Bytes& read) -> asio::awaitable<void> {
+      co_await read_whole_block(client, read);
+    }(*pair.client, read));
     loop.run();
     EXPECT_EQ(reading->code(), ErrorCode::kCorrupt) << reading->what();
+  }
+}
+
+/// Whether a frame that a side has sent is the one that came; an error where it was seen to be another.
+struct Came {
+  bool same = false;
+  std::optional<ErrorCode> error;
+};
+
+class ChangedBits : public ThroughAProxy {
+ protected:
+  static constexpr std::size_t kPayload = 40;
+  static constexpr std::size_t kFrame = kFrameHeaderBytes + kPayload + kChecksumBytes, kNowhere = SIZE_MAX;
+  /// One frame of `type` either way, with a bit of its byte `at` turned over.
+  Came through(FrameType type, bool to_client, std::size_t at, std::uint64_t login) {
+    testing::PassingOn rules;
+    if (at != kNowhere) rules.flip_at = login + at;
+    const WirePair pair = open_through(
+        to_client ? testing::ProxyOptions{.to_client = rules} : testing::ProxyOptions{.to_server = rules},
+        /*tls=*/false, 100ms);  // a frame that seems to be longer never ends
+    login_ = to_client ? pair.client->bytes_in() : pair.server->bytes_in();
+    const Bytes payload = noise(kPayload);
+    const auto send = [&](Connection& connection) {
+      if (type == FrameType::kBlock)
+        connection.send_block(7, {.worker = 1}, payload, nullptr);
+      else
+        connection.send(type, 7, payload);
+    };
+    send(to_client ? *pair.server : *pair.client);
+    const auto reading = loop.start(read_frame(to_client ? *pair.client : *pair.server));
+    loop.run();
+    if (reading->error) return {.same = false, .error = reading->code()};
+    const auto [header, got] = reading->get();
+    return {.same = header.type == type && header.request == 7 &&
+                    std::ranges::equal(std::span(got).last(std::min(got.size(), kPayload)), payload),
+            .error = {}};
+  }
+  std::uint64_t login_ = 0;  // bytes of login in that direction
+};
+
+TEST_F(ChangedBits, AnywhereInAFrameAreSeen) {
+  for (const auto& [type, to_client] :
+       {std::pair{FrameType::kRows, true}, std::pair{FrameType::kBlock, true},
+        std::pair{FrameType::kGetMeta, false}, std::pair{FrameType::kSeeds, false}}) {
+    const std::size_t frame = kFrame + (type == FrameType::kBlock ? kBlockHeadBytes : 0);
+    EXPECT_TRUE(through(type, to_client, kNowhere, 0).same) << name_of(type);
+    const std::uint64_t login = login_;
+    for (std::size_t at = 0; at < frame; ++at) {
+      // Then the frame seems to be longer by 16 MiB or more, and as many seconds are given for these.
+      if ((at == 19 || at == 20) && max_payload(type) > (std::uint64_t{1} << 24)) continue;
+      const Came came = through(type, to_client, at, login);
+      EXPECT_TRUE(came.error) << name_of(type) << " at byte " << at << (came.same ? ", the same" : "");
+    }
   }
 }
 

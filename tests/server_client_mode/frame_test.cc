@@ -115,7 +115,7 @@ TEST(Frame, WhatIsNoFrameIsNamed) {
   for (const auto& [text, name] : kCases) {
     EXPECT_EQ(looks_like(text_header(text)), name);
     expect_refused([&] { read_header(text_header(text), Side::kServer, Phase::kLogin); },
-                   "hopfeed's protocol 1 (frames 'HPF1') is spoken here, and what came is " + name,
+                   "hopfeed's protocol 2 (frames 'HPF1') is spoken here, and what came is " + name,
                    ErrorCode::kCorrupt);
   }
 }
@@ -138,10 +138,11 @@ TEST(Frame, LengthsAboveTheLimitAreRefused) {
 
 TEST(Frame, ABlockHasRoomForItself) {
   const std::uint64_t others = kBlockHeadBytes + kChecksumBytes;
-  EXPECT_EQ(block_bytes({.type = FrameType::kBlock, .bytes = others + 1}, true), 1u);
-  EXPECT_EQ(block_bytes({.type = FrameType::kBlock, .bytes = others + 1}, false), 1u + kChecksumBytes);
+  EXPECT_EQ(block_bytes({.type = FrameType::kBlock, .bytes = others + 1}, Sums::kBlocks), 1u);
+  EXPECT_EQ(block_bytes({.type = FrameType::kBlock, .bytes = others + 1}, Sums::kFrames),
+            1u + kChecksumBytes);
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, others - 1, others})
-    expect_refused([&] { block_bytes({.type = FrameType::kBlock, .bytes = bytes}, true); },
+    expect_refused([&] { block_bytes({.type = FrameType::kBlock, .bytes = bytes}, Sums::kBlocks); },
                    "no room for a block", ErrorCode::kCorrupt);
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/plain_text.h"
+#include "server_client_mode/wire/frame_queue.h"
 #include "tests/server_client_mode/sample_messages.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"
@@ -59,23 +60,66 @@ TEST(Messages, EveryCodeOfARefusalArrives) {
   }
 }
 
-TEST(Messages, GoldenFramesKeepTheirBytes) {
+std::filesystem::path golden_folder(int version) {
   const std::filesystem::path folder =
       std::filesystem::path(std::getenv("HOPFEED_SOURCE")) / "tests/server_client_mode/data";
-  for (const SampleFrame& sample : testing::sample_frames()) {
-    const std::string bytes = testing::frame_text(sample);
-    const std::filesystem::path file = folder / sample.file;
-    if (testing::stores_golden()) testing::write_bytes(file, bytes);
-    EXPECT_TRUE(bytes == testing::file_bytes(file))
-        << sample.file
-        << " has other bytes now; if that was meant, raise kProtocolVersion, change docs/protocol.md, and "
-           "run this test "
-           "with HOPFEED_STORE_GOLDEN=1";
+  return version == 1 ? folder : folder / "version2";
+}
+
+TEST(Messages, GoldenFramesKeepTheirBytes) {
+  for (const int version : {1, 2}) {
+    const std::filesystem::path folder = golden_folder(version);
+    for (const SampleFrame& sample : testing::sample_frames()) {
+      const std::string bytes = version == 1 ? testing::frame_text(sample) : testing::frame_text_2(sample);
+      const std::filesystem::path file = folder / sample.file;
+      if (testing::stores_golden()) testing::write_bytes(file, bytes);
+      EXPECT_TRUE(bytes == testing::file_bytes(file))
+          << file
+          << " has other bytes now; if that was meant, raise kProtocolVersion, change docs/protocol.md, and "
+             "run this test "
+             "with HOPFEED_STORE_GOLDEN=1";
+    }
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      files += entry.path().extension() == ".frame";
+    EXPECT_EQ(files, testing::sample_frames().size());
   }
-  std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files += entry.path().extension() == ".frame";
-  EXPECT_EQ(files, testing::sample_frames().size());
+}
+
+/// What a queue gives to the socket.
+std::string sent_by(FrameQueue& queue) {
+  std::string bytes;
+  std::vector<Done> left;
+  while (!queue.empty()) {
+    std::size_t given = 0;
+    for (const boost::asio::const_buffer& part : queue.next()) {
+      bytes.append(static_cast<const char*>(part.data()), part.size());
+      given += part.size();
+    }
+    queue.sent(given, left);
+  }
+  return bytes;
+}
+
+TEST(Messages, FramesAreSentAsTheirGolden) {
+  for (const auto& [version, sums] : {std::pair{1, Sums::kBlocks}, std::pair{2, Sums::kFrames}}) {
+    for (const SampleFrame& sample : testing::sample_frames()) {
+      const FrameType type = sample.header.type;
+      if (type < FrameType::kRefused) continue;  // of login
+      FrameQueue queue;
+      queue.set_sums(sums);
+      const std::span<const std::byte> payload(sample.payload);
+      if (type == FrameType::kBlock) {
+        const std::size_t block = payload.size() - kBlockHeadBytes - kChecksumBytes;
+        queue.add_block(sample.header.request, from_bytes<BlockHead>(payload.first(kBlockHeadBytes)),
+                        payload.subspan(kBlockHeadBytes, block), nullptr);
+      } else {
+        queue.add(type, sample.header.request, payload);
+      }
+      EXPECT_TRUE(sent_by(queue) == testing::file_bytes(golden_folder(version) / sample.file))
+          << sample.file << " in version " << version;
+    }
+  }
 }
 
 // F19

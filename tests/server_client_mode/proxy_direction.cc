@@ -5,27 +5,29 @@
 #include <cstring>
 #include <utility>
 
-#include "server_client_mode/wire/frame.h"
+#include "server_client_mode/wire/messages.h"
 
 namespace hopfeed::testing {
 namespace {
 
 constexpr std::chrono::milliseconds kHeldAtMost{20};  // a frame that no other follows
-constexpr std::uint16_t kLastOfLogin = static_cast<std::uint16_t>(wire::FrameType::kRefused);
 
-/// Bytes of the frame that `bytes` begins with; 0: that cannot be told yet.
-std::uint64_t frame_bytes(std::span<const std::byte> bytes) {
+wire::FrameType type_of(std::span<const std::byte> frame) {
+  std::uint16_t type = 0;
+  std::memcpy(&type, frame.data() + 4, sizeof type);
+  return static_cast<wire::FrameType>(type);
+}
+
+/// Bytes of the frame that `bytes` begins with; 0: that cannot be told yet. `open`: login is over.
+std::uint64_t frame_bytes(std::span<const std::byte> bytes, bool open) {
   if (bytes.size() < wire::kFrameHeaderBytes) return 0;
   std::uint64_t payload = 0;
   std::memcpy(&payload, bytes.data() + 16, sizeof payload);
-  return wire::kFrameHeaderBytes + payload;
+  const bool summed = open && wire::is_summed(type_of(bytes));
+  return wire::kFrameHeaderBytes + payload + (summed ? wire::kChecksumBytes : 0);
 }
 
-bool of_login(std::span<const std::byte> frame) {
-  std::uint16_t type = 0;
-  std::memcpy(&type, frame.data() + 4, sizeof type);
-  return type <= kLastOfLogin;
-}
+bool of_login(std::span<const std::byte> frame) { return type_of(frame) <= wire::FrameType::kRefused; }
 
 }  // namespace
 
@@ -39,12 +41,12 @@ void ProxyDirection::put(std::span<const std::byte> bytes, Clock::time_point now
     return;
   }
   for (std::span<const std::byte> left = taken; !left.empty();) {
-    const std::uint64_t whole = frame_bytes(frame_);
+    const std::uint64_t whole = frame_bytes(frame_, open_);
     const std::uint64_t wanted = (whole == 0 ? wire::kFrameHeaderBytes : whole) - frame_.size();
     const auto part = left.first(std::min<std::uint64_t>(wanted, left.size()));
     frame_.insert(frame_.end(), part.begin(), part.end());
     left = left.subspan(part.size());
-    if (frame_.size() == frame_bytes(frame_)) frame_is_whole(now);
+    if (frame_.size() == frame_bytes(frame_, open_)) frame_is_whole(now);
   }
 }
 
@@ -52,6 +54,7 @@ void ProxyDirection::frame_is_whole(Clock::time_point now) {
   Bytes frame;
   frame.swap(frame_);
   const bool free = !of_login(frame);
+  open_ = open_ || type_of(frame) == wire::FrameType::kLogin || type_of(frame) == wire::FrameType::kWelcome;
   const bool again = free && chance(rules_.replay);
   if (free && held_.empty() && chance(rules_.reorder)) {
     held_ = std::move(frame);

@@ -61,6 +61,7 @@ class ProxyDirection {
   std::size_t waiting_ = 0;  // bytes in out_
   std::uint64_t came_ = 0, passed_ = 0;
   bool ended_ = false;
+  bool open_ = false;  // login is over: frames end with a checksum
 };
 
 }  // namespace hopfeed::testing

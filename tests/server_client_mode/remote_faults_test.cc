@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
+#include <mutex>
 #include <thread>
 
 #include "tests/server_client_mode/remote_fixture.h"
@@ -157,6 +160,84 @@ TEST_F(RemoteFaults, ServerComesBackWithAnotherDataset_IsRefusedByName) {
   });
   EXPECT_TRUE(error.starts_with("timeout: ")) << error;
   EXPECT_NE(error.find(loader.meta().fingerprint), std::string::npos) << error;
+}
+
+/// The same name as that of path(1), and other content.
+class RemoteUpdate : public RemoteFaults {
+ protected:
+  RemoteUpdate() {
+    const testing::TinyGraph graph = testing::random_graph(
+        {.num_nodes = 400, .num_edges = 4'000, .x_width = 17, .num_train = 230, .seed = 77});
+    testing::write_tiny_dataset(updated(), graph);
+  }
+  static std::filesystem::path updated() { return folder() / "updated" / path(1).filename(); }
+  static std::string fingerprint(const std::filesystem::path& dataset) {
+    return Dataset(dataset).meta().fingerprint;
+  }
+};
+
+TEST_F(RemoteUpdate, ServersWithDifferentDatasetsUnderOneName_AreRefusedByBothFingerprints) {
+  ASSERT_EQ(Dataset(updated()).meta().name, Dataset(path(1)).meta().name);
+  ServerProcess older(path(1).string()), newer(updated().string());
+  RemoteOptions remote = remote_options({older.address(), newer.address()});
+  for (const std::string& name : {std::string(), Dataset(path(1)).meta().name}) {
+    remote.dataset = name;
+    const std::string error = error_of([&] { RemoteLoader(remote, options()); });
+    EXPECT_TRUE(error.starts_with("invalid: ")) << error;
+    for (const std::string& part :
+         {older.address().to_text(), newer.address().to_text(), fingerprint(path(1)), fingerprint(updated())})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+}
+
+TEST_F(RemoteUpdate, DatasetThatIsPinnedByItsFingerprint_IsTakenFromWhoHasIt) {
+  ServerProcess older(path(1).string()), newer(updated().string());
+  for (const bool older_first : {true, false}) {
+    RemoteOptions remote = older_first ? remote_options({older.address(), newer.address()})
+                                       : remote_options({newer.address(), older.address()});
+    remote.dataset = fingerprint(path(1));
+    std::mutex mutex;
+    std::vector<std::string> told;
+    remote.note = [&](const std::string& line) {
+      const std::lock_guard lock(mutex);
+      told.push_back(line);
+    };
+    RemoteLoader loader(remote, options());
+    EXPECT_EQ(loaded_with(loader, 0, [](std::size_t) {}), expected(options()));
+    const std::lock_guard lock(mutex);
+    ASSERT_FALSE(told.empty());
+    EXPECT_NE(told.front().find(newer.address().to_text()), std::string::npos) << told.front();
+    EXPECT_NE(told.front().find(fingerprint(updated())), std::string::npos) << told.front();
+  }
+}
+
+TEST_F(RemoteUpdate, ServerThatComesBackWithAnotherDataset_IsToldOnceAndLeftAlone) {
+  ServerProcess stays(path(1).string()), updates(path(1).string());
+  RemoteOptions remote = remote_options({stays.address(), updates.address()});
+  std::atomic<int> told{0};
+  std::promise<std::string> first;
+  remote.note = [&](const std::string& line) {
+    if (told++ == 0) first.set_value(line);
+  };
+  RemoteLoader loader(remote, options());
+  updates.kill();
+  updates.restart(updated().string());
+  for (int epoch = 0; epoch < 2; ++epoch)
+    EXPECT_EQ(loaded_with(loader, epoch, [](std::size_t) {}), expected(options(), {.epoch = epoch}));
+  const std::string line = first.get_future().get();
+  EXPECT_NE(line.find(updates.address().to_text()), std::string::npos) << line;
+  EXPECT_NE(line.find(fingerprint(updated())), std::string::npos) << line;
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(RemoteUpdate, StreamOfAnotherDatasetThanTheModelWasMadeFor_IsRefused) {
+  ServerProcess server(path(1).string());
+  const RemoteStreams streams(remote_options({server.address()}));
+  server.kill();
+  server.restart(updated().string());
+  const std::string error = error_of([&] { streams.open(options()); });
+  EXPECT_NE(error.find(fingerprint(path(1))), std::string::npos) << error;
+  EXPECT_NE(error.find(fingerprint(updated())), std::string::npos) << error;
 }
 
 TEST_F(RemoteFaults, UnknownDatasetAndUnknownSplit_AreSaidAtOnce) {

@@ -132,6 +132,24 @@ TEST_F(RemoteNetwork, BitsThatTurnOver_AreNoticedAndTheBatchComesAgain) {
   }
 }
 
+TEST_F(RemoteHolding, BitOfARowThatTurnsOver_IsNoticedAndTheRowsComeAgain) {
+  const LoaderOptions mine = wide("one", 2);
+  Server first(server_options(mine.dataset)), second(server_options(mine.dataset));
+  // In the one answer and in the other; the next connection is whole.
+  for (const std::uint64_t byte : {1'000'000, 3'333'333}) {
+    for (const bool alone : {true, false}) {
+      Proxy proxy(first.address(), {.to_client = {.flip_at = byte, .later = 1'000'000'000}});
+      RemoteLoader loader(
+          alone ? holding_all({proxy.address()}) : holding_all({proxy.address(), second.address()}), mine);
+      loader.begin_epoch(0);
+      std::vector<std::string> got;
+      while (const std::optional<Batch> batch = loader.next()) got.push_back(line_of(batch->view()));
+      EXPECT_EQ(got, expected(mine, {.epoch = 0}));
+      EXPECT_GT(proxy.connections(), alone ? 1 : 0) << "the connection with the wrong byte was given up";
+    }
+  }
+}
+
 TEST_F(RemoteNetwork, SlowNetwork_IsOnlySlow) {
   Proxy proxy(server().address(), {.to_server = {.delay = 5ms, .jitter = 5ms}, .to_client = {.delay = 5ms}});
   expect_same_bytes(proxy, 1, [&](std::size_t batches) {

@@ -41,7 +41,9 @@ Bytes ids_payload() {
 
 }  // namespace
 
-Hello sample_hello() { return {.nonce = counting<kNonceBytes>(0), .name = "trainer-3 on gpu7"}; }
+Hello sample_hello() {
+  return {.min_version = 1, .max_version = 1, .nonce = counting<kNonceBytes>(0), .name = "trainer-3 on gpu7"};
+}
 
 Welcome sample_welcome() {
   return {.proof = counting<kProofBytes>(96),
@@ -87,7 +89,7 @@ std::vector<SampleFrame> sample_frames() {
   const Refusal refusal{.code = ErrorCode::kVersion, .text = "use one version on both sides"};
   add("hello", FrameType::kHello, 0, to_bytes(sample_hello()), 4 + kNonceBytes);
   add("challenge", FrameType::kChallenge, 0,
-      to_bytes(Challenge{.wants_token = true, .nonce = counting<kNonceBytes>(32)}));
+      to_bytes(Challenge{.version = 1, .wants_token = true, .nonce = counting<kNonceBytes>(32)}));
   add("login", FrameType::kLogin, 0, to_bytes(Login{.proof = counting<kProofBytes>(64)}));
   add("welcome", FrameType::kWelcome, 0, to_bytes(sample_welcome()));
   add("refused", FrameType::kRefused, 9, to_bytes(refusal), 4);
@@ -137,6 +139,23 @@ std::string frame_text(const SampleFrame& sample) {
   write_header(sample.header, header);
   std::string text(reinterpret_cast<const char*>(header.data()), header.size());
   return text.append(reinterpret_cast<const char*>(sample.payload.data()), sample.payload.size());
+}
+
+std::string frame_text_2(SampleFrame sample) {
+  const FrameType type = sample.header.type;
+  if (type == FrameType::kHello) {
+    Hello hello = sample_hello();
+    hello.max_version = 2;
+    sample.payload = to_bytes(hello);
+  }
+  if (type == FrameType::kChallenge) sample.payload.at(0) = std::byte{2};
+  if (type == FrameType::kBlock) sample.payload.resize(sample.payload.size() - kChecksumBytes);
+  sample.header.bytes = sample.payload.size();
+  std::string text = frame_text(sample);
+  const bool of_login = type < FrameType::kRefused;
+  if (of_login || type == FrameType::kAsk || type == FrameType::kAnswer) return text;
+  const std::uint32_t crc = crc32c(0, std::as_bytes(std::span(text)));
+  return text.append(reinterpret_cast<const char*>(&crc), sizeof crc);
 }
 
 void read_payload_of(FrameType type, const Bytes& payload) {

@@ -10,7 +10,7 @@
 namespace hopfeed::testing {
 
 struct SampleFrame {
-  std::string file;  // of tests/server_client_mode/data
+  std::string file;  // of tests/server_client_mode/data, and of its folder version2
   wire::FrameHeader header;
   wire::Bytes payload;
   std::size_t text_at =
@@ -22,10 +22,12 @@ wire::Welcome sample_welcome();
 wire::Open sample_open();
 wire::BatchAsked sample_asked();
 
-/// In the order of their numbers.
+/// Of version 1, in the order of their numbers.
 std::vector<SampleFrame> sample_frames();
-/// The whole frame.
+/// The whole frame, on a connection without TLS.
 std::string frame_text(const SampleFrame& sample);
+/// The same in version 2.
+std::string frame_text_2(SampleFrame sample);
 /// Reads a payload by the reader of its type, as the receiving side does; throws what that throws.
 void read_payload_of(wire::FrameType type, const wire::Bytes& payload);
 

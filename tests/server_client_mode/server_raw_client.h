@@ -35,7 +35,6 @@ class RawClient {
                      const std::string& token = "", const std::string& name = "raw") {
     connection_ = run(wire::Connection::connect(address, std::move(tls), std::chrono::seconds(10), {}));
     offer_ = run(wire::login_as_client(*connection_, token, name));
-    connection_->set_open();
   }
   const wire::Offer& offer() const { return offer_; }
   wire::Connection& connection() { return *connection_; }
@@ -47,7 +46,7 @@ class RawClient {
   /// The next frame; pings are answered and not shown. Throws what the connection throws.
   Frame next() {
     for (;;) {
-      Frame frame = run(read(*connection_, offer_.checksums));
+      Frame frame = run(read(*connection_));
       if (frame.type() != wire::FrameType::kPing) return frame;
       connection_->send(wire::FrameType::kPong, frame.header.request, frame.payload);
     }
@@ -71,7 +70,7 @@ class RawClient {
   }
 
  private:
-  static wire::asio::awaitable<Frame> read(wire::Connection& connection, bool checksums) {
+  static wire::asio::awaitable<Frame> read(wire::Connection& connection) {
     Frame frame;
     frame.header = co_await connection.read_header(std::chrono::seconds(60));
     if (frame.type() != wire::FrameType::kBlock) {
@@ -81,8 +80,8 @@ class RawClient {
     wire::Bytes head(wire::kBlockHeadBytes);
     co_await connection.read(head);
     frame.head = wire::from_bytes<wire::BlockHead>(head);
-    frame.block = std::make_shared<AlignedBlock>(wire::block_bytes(frame.header, checksums));
-    co_await connection.read_block(frame.block->bytes(), checksums);
+    frame.block = std::make_shared<AlignedBlock>(connection.block_bytes(frame.header));
+    co_await connection.read_block(frame.block->bytes());
     co_return frame;
   }
 

@@ -106,10 +106,19 @@ inline asio::awaitable<void> pause(std::chrono::milliseconds duration) {
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-enum class Transport { kTcp, kUnix, kTls };
+enum class Transport { kTcp, kUnix, kTls, kOlder };  // kOlder: TCP, and a server that speaks version 1
 
 inline std::string name_of(Transport transport) {
-  return transport == Transport::kTcp ? "tcp" : transport == Transport::kUnix ? "unix" : "tls";
+  switch (transport) {
+    case Transport::kTcp:
+      return "tcp";
+    case Transport::kUnix:
+      return "unix";
+    case Transport::kTls:
+      return "tls";
+    default:
+      return "older";
+  }
 }
 
 /// A server's end and a client's, not yet logged in.
@@ -147,10 +156,12 @@ class WireFixture {
   }
   WirePair connect(const PairOptions& options = {}) {
     const bool tls = options.transport == Transport::kTls;
+    wire::ConnectionOptions server_options = options.server;
+    if (options.transport == Transport::kOlder) server_options.newest_version = 1;
     wire::Listener listener(loop.io.get_executor(), address_for(options.transport));
     const auto client = loop.start(
         wire::Connection::connect(listener.address(), tls ? client_tls() : nullptr, 10s, options.client));
-    const auto server = loop.start(accept(listener, tls ? server_tls() : nullptr, options.server));
+    const auto server = loop.start(accept(listener, tls ? server_tls() : nullptr, server_options));
     loop.run();
     WirePair pair;
     pair.server = server->get();

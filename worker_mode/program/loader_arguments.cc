@@ -2,6 +2,7 @@
 #include "worker_mode/program/loader_arguments.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <mutex>
@@ -9,8 +10,11 @@
 #include "cache/file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/option_name.h"
 #include "core/program/parse_option.h"
+#include "core/program/patient_write.h"
 #include "gpu/auto_graph_mode.h"
+#include "peers/peer_network.h"
 #include "worker_mode/seed_files.h"
 
 namespace hopfeed {
@@ -93,6 +97,7 @@ void LoaderArguments::add_samplers(CommandLine& line) {
               "With --sampler walk: edge types of the steps, in turn (built_from,rev_built_from)");
   line.option("--cluster", batch.cluster, "With --sampler cluster: node attribute that numbers the clusters");
   line.option("--plugin", plugin_, "Shared library with a sampler of one's own");
+  add_of_workers(line, "--plugin");
   line.option("--sampler-options", batch.sampler_options, "Text for the plugin's sampler");
 }
 
@@ -159,6 +164,7 @@ void LoaderArguments::add_workers(CommandLine& line) {
   line.size_option(
       "--channel-size", options_.execution.channel_size,
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
+  add_of_workers(line, "--num-workers");
 }
 
 void LoaderArguments::add_pages(CommandLine& line) {
@@ -166,6 +172,7 @@ void LoaderArguments::add_pages(CommandLine& line) {
   line.option("--huge-pages", huge_pages_,
               "2 MiB pages for the dataset: auto asks for them, never does without, always fails without",
               {.one_of = {"auto", "never", "always"}});
+  add_of_workers(line, "--huge-pages");
 }
 
 void LoaderArguments::add_graph_mode(CommandLine& line) {
@@ -192,11 +199,19 @@ void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
   execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
 }
 
-void LoaderArguments::add_partitions(CommandLine& line) { partitions_.add(line); }
+void LoaderArguments::add_partitions(CommandLine& line) {
+  partitions_.add(line);
+  for (const char* option :
+       {"--partitions", "--peers", "--replicas", "--worker-concurrency", "--peer-deadline",
+        "--peer-connect-timeout", "--peer-token-file", "--peer-ca", "--peer-cert", "--peer-key"})
+    add_of_workers(line, option);
+}
 
 void LoaderArguments::add_features_from(CommandLine& line) {
   const CommandLine::Group group(line, kSpeed);
   hopfeed::add_features_from(line, features_from_, options_.execution.features);
+  for (const char* option : {"--features-from", "--row-cache", "--window", "--local-partition"})
+    add_of_workers(line, option);
 }
 
 void LoaderArguments::add_check_finite(CommandLine& line) {
@@ -204,8 +219,22 @@ void LoaderArguments::add_check_finite(CommandLine& line) {
             "Refuse a batch with NaN or infinity among its features");
 }
 
+/// What would be read by nobody, and change nothing.
+void LoaderArguments::refuse_of_workers() const {
+  for (const auto& [line, option] : of_workers_)
+    require_valid(
+        !line->given(option),
+        fmt::format("{} is of sampling on this machine, and with --servers the servers sample; give "
+                    "it to hopfeed-server, or leave it out",
+                    option));
+}
+
 void LoaderArguments::take() {
   options_.execution.partitions = partitions_.take();
+  if (options_.execution.partitions.on())
+    note_lost_partitions([](const std::string& line) {
+      write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+    });
   options_.batch.fanouts = parse_fanouts(fanouts_);
   if (!edge_fanouts_.empty()) options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);
   take_draws();

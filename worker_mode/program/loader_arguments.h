@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/program/command_line.h"
@@ -60,6 +61,13 @@ class LoaderArguments {
   /// Reads the texts and files of the groups that were added. Throws kInvalid, kNotFound or kCorrupt naming
   /// option and file.
   void take();
+  /// Of a run whose batches come from servers. Throws kInvalid naming an option that was given and is of
+  /// sampling on this machine.
+  void refuse_of_workers() const;
+  /// Such an option that the program itself has.
+  void add_of_workers(CommandLine& line, const std::string& option) {
+    of_workers_.emplace_back(&line, option);
+  }
 
  private:
   void take_draws();
@@ -72,6 +80,7 @@ class LoaderArguments {
   std::string gpu_cache_;
   PartitionArguments partitions_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
+  std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;
 };

@@ -1,0 +1,138 @@
+// See partition_servers.h.
+#include "peers/partition_servers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hopfeed {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kTellAfter = 5'000ms;
+
+std::string words_of(const PartitionServers::State& state) {
+  return state.said.empty() ? "it does not answer" : state.said;
+}
+
+void append(std::string& told, const std::string& peer, const PartitionServers::State& state) {
+  told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", peer, words_of(state));
+}
+
+}  // namespace
+
+PartitionServers::PartitionServers(std::size_t num_partitions, std::vector<int> own,
+                                   const PeerOptions& options)
+    : own_(std::move(own)), options_(options), states_(options.peers.size()), partitions_(num_partitions) {
+  for (Partition& partition : partitions_) partition.since = Clock::now();
+}
+
+void PartitionServers::note(std::size_t server, State state) {
+  states_[server] = std::move(state);
+  std::vector<int> servers(partitions_.size());
+  for (const State& one : states_)
+    if (one.ready)
+      for (const int p : one.partitions) ++servers[static_cast<std::size_t>(p)];
+  for (std::size_t p = 0; p < partitions_.size(); ++p) {
+    Partition& partition = partitions_[p];
+    if (partition.servers > 0 && servers[p] == 0) partition.since = Clock::now();
+    partition.servers = servers[p];
+    if (servers[p] == 0) continue;
+    partition.was_there = true;
+    partition.told = false;
+  }
+}
+
+bool PartitionServers::is_missing(std::size_t partition) const {
+  return partitions_[partition].servers == 0 &&
+         std::ranges::find(own_, static_cast<int>(partition)) == own_.end();
+}
+
+bool PartitionServers::is_given_up(std::size_t partition, Clock::time_point now) const {
+  return is_missing(partition) && partitions_[partition].was_there &&
+         now - partitions_[partition].since > options_.deadline;
+}
+
+std::vector<MissingPartition> PartitionServers::missing(Clock::time_point now) const {
+  std::vector<MissingPartition> all;
+  for (std::size_t p = 0; p < partitions_.size(); ++p)
+    if (is_missing(p))
+      all.push_back(
+          {.partition = static_cast<int>(p),
+           .since = std::chrono::duration_cast<std::chrono::milliseconds>(now - partitions_[p].since),
+           .why = why_silent(static_cast<int>(p))});
+  return all;
+}
+
+std::vector<std::string> PartitionServers::new_losses(Clock::time_point now) {
+  std::vector<std::string> lines;
+  for (std::size_t p = 0; p < partitions_.size(); ++p) {
+    Partition& partition = partitions_[p];
+    if (!is_missing(p) || partition.told || now - partition.since < kTellAfter) continue;
+    partition.told = true;
+    lines.push_back(fmt::format(
+        "waiting for partition {}, which has had no server for {} s ({}); a batch that needs it is an error "
+        "after {} s (peer_deadline)",
+        p, kTellAfter / 1s, why_silent(static_cast<int>(p)), options_.deadline / 1s));
+  }
+  return lines;
+}
+
+std::string PartitionServers::why_silent(int partition,
+                                         const std::function<bool(std::size_t server)>& left_out) const {
+  std::string told;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const std::vector<int>& has = states_[i].partitions;
+    if (!has.empty() && std::ranges::find(has, partition) == has.end()) continue;
+    if (!left_out || !left_out(i)) append(told, options_.peers[i], states_[i]);
+  }
+  return told;
+}
+
+std::optional<std::size_t> PartitionServers::first_missing() const {
+  for (std::size_t p = 0; p < partitions_.size(); ++p)
+    if (is_missing(p)) return p;
+  return {};
+}
+
+// Those that do not answer are waited for, since one of them may be a partition's second server; who said
+// that it is the wrong one is not.
+bool PartitionServers::settled() const {
+  if (!std::ranges::all_of(states_, &State::tried)) return false;
+  return !first_missing() || std::ranges::none_of(states_, [](const State& state) {
+    return !state.said.empty() && !state.refused;
+  });
+}
+
+void PartitionServers::require_all() const {
+  if (const std::optional<std::size_t> partition = first_missing()) throw_missing(*partition);
+  for (std::size_t p = 0; p < partitions_.size(); ++p)
+    require_valid(
+        partitions_[p].servers <= options_.replicas,
+        fmt::format("partition {} is served by {} machines of those named (peers); leave some out, or say "
+                    "how many may (replicas)",
+                    p, partitions_[p].servers));
+}
+
+void PartitionServers::throw_missing(std::size_t partition) const {
+  std::string silent;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const State& state = states_[i];
+    if (state.refused) throw Error(state.code, state.said);
+    if (!state.said.empty() || !state.tried) append(silent, options_.peers[i], state);
+  }
+  if (silent.empty())
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("partition {} is neither on this machine nor served by one of those named (peers); name "
+                    "the machine that has it, or push it to one",
+                    partition));
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("nobody serves partition {} within {} ms ({}); start hopfeed-server there, or name "
+                          "others",
+                          partition, options_.connect_timeout.count(), silent));
+}
+
+}  // namespace hopfeed

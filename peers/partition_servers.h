@@ -1,0 +1,65 @@
+// What is known of the servers that have the partitions of a dataset: which are there, which were lost and
+// when, and what each said. Its owner's lock guards it.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/batch/peer_options.h"
+#include "peers/peer_network.h"
+
+namespace hopfeed {
+
+class PartitionServers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Of one server of options.peers, as its link has it.
+  struct State {
+    bool ready = false;           // it is there
+    bool tried = false;           // it has been asked for once, whatever came of it
+    bool refused = false;         // it is there, and has said that it is not the right one
+    std::vector<int> partitions;  // as it said last; empty: it never did
+    std::string said;             // why it is not ready
+    ErrorCode code = ErrorCode::kTimeout;
+  };
+
+  /// `own` are the partitions that need none. `options` must outlive it.
+  PartitionServers(std::size_t num_partitions, std::vector<int> own, const PeerOptions& options);
+  void note(std::size_t server, State state);
+
+  /// Whether somebody should have it, and nobody has.
+  bool is_missing(std::size_t partition) const;
+  /// Whether it was there once, and has been missing for longer than options.deadline.
+  bool is_given_up(std::size_t partition, Clock::time_point now) const;
+  /// Those that nobody has, now.
+  std::vector<MissingPartition> missing(Clock::time_point now) const;
+  /// A line for each partition that has been missing for five seconds, once each time that it is lost.
+  std::vector<std::string> new_losses(Clock::time_point now);
+  /// What those said that may have the partition.
+  std::string why_silent(int partition, const std::function<bool(std::size_t server)>& left_out = {}) const;
+
+  /// Whether waiting may bring no other server: all were tried, and those that did not answer are not needed.
+  bool settled() const;
+  /// As PeerNetwork::wait_until_known().
+  void require_all() const;
+
+ private:
+  std::optional<std::size_t> first_missing() const;
+  [[noreturn]] void throw_missing(std::size_t partition) const;
+
+  const std::vector<int> own_;
+  const PeerOptions& options_;
+  std::vector<State> states_;  // by server
+  struct Partition {
+    int servers = 0;  // that have it now
+    Clock::time_point since;
+    bool was_there = false, told = false;
+  };
+  std::vector<Partition> partitions_;
+};
+
+}  // namespace hopfeed
