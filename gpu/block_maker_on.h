@@ -51,6 +51,9 @@ class BlockMakerOn final : public BlockMaker {
     this->backend().wait();
   }
 
+  void bound_scratch(std::shared_ptr<ScratchBudget> budget) override {
+    cpu_.bound_scratch(std::move(budget));
+  }
   std::size_t sample(const BatchKey& key, HeldShare /*held*/) override {
     const std::span<const TypedSeeds> seeds = parts_.seeds.seeds(key);
     key_ = key;

@@ -194,6 +194,9 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-memory", o.max_memory,
                    "Bytes that batches and given seeds may take (4G, 512M); default: a quarter of what is "
                    "available");
+  line.size_option("--max-batch-memory", o.max_batch_memory,
+                   "Bytes that a worker may sample with; a batch that needs more is refused (4G, 512M); "
+                   "default: what is free beside --max-memory, divided by the workers");
   add_graph_mode(line, a.graph_mode, o.gpu_device);
   add_features_from(line, a.features, o.features);
   a.partitions.add(line);

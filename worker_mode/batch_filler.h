@@ -47,8 +47,6 @@ class BatchFiller {
   /// neither. After ask().
   bool try_finish();
   const BlockMaker& maker() const { return maker_; }
-  /// Whether another thread has the maker now.
-  bool samples() const { return background_.under_way(); }
 
  private:
   /// Runs a part of the work; what it throws is published.

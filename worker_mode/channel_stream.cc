@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "channel/futex.h"
@@ -89,6 +90,13 @@ void ChannelStream::make_channel(const LoaderOptions& options, const BatchMaker&
 
 ChannelStream::ChannelNeeds ChannelStream::needs_of(const BatchMaker& maker) const {
   return {.worst_block = maker.max_block_bytes(deal_.batch_size), .scratch = maker.scratch(deal_.batch_size)};
+}
+
+BatchMemory ChannelStream::memory_of_workers(const LoaderOptions& options) const {
+  const SlotPoolOptions& channel = host_->sizes().pool;
+  return {.given = options.execution.max_batch_memory,
+          .sharers = std::max<std::int64_t>(options.execution.num_workers, 1) * local_ranks().world,
+          .channel = channel.channel_size + channel.allowance};
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,

@@ -47,6 +47,7 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
                                                                                    : gpu::GraphPlace::kHost,
                          .cache = options.execution.gpu_cache},
                         host()->memory());
+  maker_->bound_scratch(batch_memory(memory_of_workers(options)));
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
   host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));
   thread_ =

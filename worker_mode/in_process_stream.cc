@@ -36,6 +36,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       maker_(source_->maker(*dataset_, options.batch, options.execution,
                             tier_sources(options.execution.features, row_cache_.get()))) {
   make_channel(options, maker_);
+  maker_.bound_scratch(batch_memory(memory_of_workers(options)));
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);
   filler_.emplace(*port_, maker_,

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <utility>
 
@@ -81,7 +80,6 @@ struct JobMakers::OpenDataset {
 struct JobMakers::Job {
   /// One batch is under way in each at a time.
   struct Bench {
-    BatchMaker* on_host = nullptr;             // the maker, where it is one
     const std::unique_ptr<AnnounceTurn> turn;  // null: batches announce nothing, or are sampled one by one
     std::unique_ptr<BlockMaker> maker;
     BatchFiller filler;
@@ -93,24 +91,18 @@ struct JobMakers::Job {
                   .check_finite = job.description.check_finite,
                   .ends_when_broken = true,
                   .samples_in_background = !job.open->dataset.whole(),
-                  .turn = turn.get()}) {}
-
-    /// While it samples in the background, what it had before.
-    std::size_t scratch_bytes() {
-      if (on_host != nullptr && !filler.samples()) known_bytes = on_host->scratch_bytes();
-      return known_bytes;
+                  .turn = turn.get()}) {
+      maker->bound_scratch(job.options.budget);
     }
 
    private:
-    std::size_t known_bytes = 0;
     std::unique_ptr<BlockMaker> make(const Job& job) {
       const BatchOptions& batch = job.description.spec.batch;
       const ExecutionOptions& execution = job.options.execution;
       if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
-      on_host = new BatchMaker(
+      return std::unique_ptr<BlockMaker>(new BatchMaker(
           job.source->maker(job.open->dataset, batch, execution,
-                            tier_sources(execution.features, job.open->row_cache.get(), turn.get())));
-      return std::unique_ptr<BlockMaker>(on_host);
+                            tier_sources(execution.features, job.open->row_cache.get(), turn.get()))));
     }
   };
 
@@ -143,11 +135,6 @@ struct JobMakers::Job {
   bool under_way() const {
     return std::ranges::any_of(benches, [](const auto& bench) { return bench->filler.under_way(); });
   }
-  std::size_t scratch_bytes() const {
-    std::size_t bytes = 0;
-    for (const std::unique_ptr<Bench>& bench : benches) bytes += bench->scratch_bytes();
-    return bytes;
-  }
 };
 
 JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {
@@ -168,6 +155,7 @@ std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::s
 
 void JobMakers::add(std::uint32_t job, const JobDescription& description, MappedSeeds seeds,
                     int row_cache_fd) {
+  make_room(nullptr);
   require_same_sampler(description.spec);
   std::shared_ptr<const OpenDataset> open = dataset_in(description.dataset, row_cache_fd);
   require_same_dataset(open->dataset, description);
@@ -176,7 +164,6 @@ void JobMakers::add(std::uint32_t job, const JobDescription& description, Mapped
   last_job_ = job;
   last_->last_used = ++uses_;
   jobs_[job] = std::move(made);
-  make_room();
 }
 
 BatchFiller& JobMakers::filler(std::uint32_t job) {
@@ -193,8 +180,7 @@ BatchFiller& JobMakers::filler(std::uint32_t job) {
     }
   }
   last_->last_used = ++uses_;
-  // Scratch grows with the batches, and asking each maker for its own costs more than a small batch.
-  if (std::has_single_bit(uses_) || uses_ % 1024 == 0) make_room();
+  make_room(last_);
   return last_->idle();
 }
 
@@ -215,17 +201,16 @@ void JobMakers::drop_gone() {
 
 const Dataset* JobMakers::dataset() const { return last_ == nullptr ? nullptr : &last_->open->dataset; }
 
-void JobMakers::make_room() {
+void JobMakers::make_room(const Job* stays) {
   if (options_.max_scratch == 0) return;
-  while (jobs_.size() > 1) {
-    std::size_t bytes = 0;
+  while (options_.budget->taken() > options_.max_scratch) {
     auto oldest = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-      bytes += job->second->scratch_bytes();
-      if (job->second.get() == last_ || job->second->under_way()) continue;
+      if (job->second.get() == stays || job->second->under_way()) continue;
       if (oldest == jobs_.end() || job->second->last_used < oldest->second->last_used) oldest = job;
     }
-    if (bytes <= options_.max_scratch || oldest == jobs_.end()) return;
+    if (oldest == jobs_.end()) return;
+    if (oldest->second.get() == last_) last_ = nullptr;
     jobs_.erase(oldest);
   }
 }

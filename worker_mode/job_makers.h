@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "channel/worker_port.h"
+#include "core/base/scratch_budget.h"
 #include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_source.h"
@@ -52,10 +53,11 @@ class JobMakers {
                                                          const BatchOptions& options)>;
   struct Options {
     ExecutionOptions execution = {};
-    std::size_t max_scratch = 0;        // bytes; 0: any
-    Ask ask = nullptr;                  // none: all jobs are added
-    AskForGone ask_for_gone = nullptr;  // none: all of them stay
-    Make make = nullptr;                // none: a BatchMaker
+    std::shared_ptr<ScratchBudget> budget;  // of the scratch of all makers; never null
+    std::size_t max_scratch = 0;            // bytes that makers may keep when a batch is begun; 0: any
+    Ask ask = nullptr;                      // none: all jobs are added
+    AskForGone ask_for_gone = nullptr;      // none: all of them stay
+    Make make = nullptr;                    // none: a BatchMaker
   };
   /// `port` must outlive it.
   JobMakers(WorkerPort& port, Options options);
@@ -78,7 +80,8 @@ class JobMakers {
   struct Job;
   struct OpenDataset;
   std::shared_ptr<const OpenDataset> dataset_in(const std::string& folder, int row_cache_fd);
-  void make_room();
+  /// Makers of jobs with nothing under way go until no more is kept than may be; those of `stays` stay.
+  void make_room(const Job* stays);
 
   WorkerPort& port_;
   const Options options_;

@@ -44,7 +44,10 @@ std::string WorkerConfig::to_json() const {
       {"parent", parent},
       {"cores", cores},
       {"asks_for_jobs", asks_for_jobs},
-      {"max_scratch", max_scratch}};
+      {"max_scratch", max_scratch},
+      {"max_batch_memory", batch_memory.given},
+      {"memory_sharers", batch_memory.sharers},
+      {"channel_memory", batch_memory.channel}};
   if (!asks_for_jobs) {
     json["dataset"] = dataset;
     json["manifest"] = manifest;
@@ -103,6 +106,10 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
     json.at("max_scratch").get_to(config.max_scratch);
+    json.at("max_batch_memory").get_to(config.batch_memory.given);
+    json.at("memory_sharers").get_to(config.batch_memory.sharers);
+    json.at("channel_memory").get_to(config.batch_memory.channel);
+    config.batch_memory.of_server = config.asks_for_jobs;
     return config;
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kCorrupt,

@@ -11,6 +11,7 @@
 
 #include "core/batch/execution_options.h"
 #include "core/maker/batch_spec.h"
+#include "worker_mode/batch_memory.h"
 
 namespace hopfeed {
 
@@ -41,7 +42,8 @@ struct WorkerConfig {
   int device = 0;                // its number, as CUDA counts
   std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
   int device_fd = -1;                  // inherited, of the channel's part there
-  std::size_t max_scratch = 0;         // bytes that makers of several jobs may hold; 0: any
+  std::size_t max_scratch = 0;         // bytes that makers of several jobs may keep; 0: any
+  BatchMemory batch_memory = {};
 
   std::string to_json() const;
   /// Throws kCorrupt.

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -140,7 +141,10 @@ class DeviceSlots {
 
 void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, Parent& parent) {
   place_on(config.cores);
-  JobMakers::Options options{.execution = config.execution, .max_scratch = config.max_scratch};
+  const std::shared_ptr<ScratchBudget> budget = batch_memory(config.batch_memory);
+  JobMakers::Options options{.execution = config.execution,
+                             .budget = budget,
+                             .max_scratch = std::min<std::size_t>(config.max_scratch, budget->limit() / 2)};
   std::optional<DeviceSlots> device;
   if (!config.device_room.empty()) {
     device.emplace(config, memory);

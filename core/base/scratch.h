@@ -1,23 +1,27 @@
 // Memory that a sampler keeps between batches: grows, never shrinks, lies on 2 MiB pages where the machine
-// gives them, and keeps its contents when it grows. A steady state allocates nothing.
+// gives them, and keeps its contents when it grows. A steady state allocates nothing. Where it grows the
+// budget of the thread is asked (scratch_budget.h).
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/huge_pages.h"
+#include "core/base/scratch_budget.h"
 
 namespace hopfeed {
 
-/// What an array can take that had to grow, step by step, until `bytes` fit.
-inline std::size_t max_scratch_bytes(std::size_t bytes) {
-  const std::size_t grown = bytes + bytes / 2;
-  const std::size_t page = grown >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
-  return (grown + page - 1) / page * page;
+/// `bytes` on whole pages, on huge ones where they are many.
+inline std::size_t on_scratch_pages(std::size_t bytes) {
+  const std::size_t page = bytes >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
+  return (bytes + page - 1) / page * page;
 }
+/// What an array can take that had to grow, step by step, until `bytes` fit.
+inline std::size_t max_scratch_bytes(std::size_t bytes) { return on_scratch_pages(bytes + bytes / 2); }
 
 template <class T>
 class ScratchArray {
@@ -36,7 +40,8 @@ class ScratchArray {
     return *this;
   }
 
-  /// Room for `count` elements; new memory is zero. Throws std::bad_alloc.
+  /// Room for `count` elements; new memory is zero. Throws std::bad_alloc, and kNoSpace where the thread's
+  /// budget has no more; then nothing has changed.
   void reserve(std::size_t count) {
     if (count * sizeof(T) > bytes_) grow(count);
   }
@@ -51,13 +56,25 @@ class ScratchArray {
 
  private:
   void grow(std::size_t count) {
-    std::size_t wanted = count * sizeof(T);
-    if (wanted < bytes_ + bytes_ / 2) wanted = bytes_ + bytes_ / 2;
-    const std::size_t page = wanted >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes;
-    wanted = (wanted + page - 1) / page * page;
+    const std::size_t needed = count * sizeof(T);
+    std::size_t wanted = on_scratch_pages(std::max(needed, bytes_ + bytes_ / 2));
+    ScratchBudget::Share* const share = ScratchBudget::share();
+    if (share && !share->fits(wanted - bytes_)) wanted = on_scratch_pages(needed);  // without a reserve
+    if (share) share->take(wanted - bytes_);
+    try {
+      data_ = static_cast<T*>(moved_to(wanted));
+      bytes_ = wanted;
+    } catch (...) {
+      if (share) share->give(wanted - bytes_);
+      throw;
+    }
+  }
+
+  /// What is there, in memory of `wanted` bytes.
+  void* moved_to(std::size_t wanted) {
     // A larger reservation than asked for, cut to a huge-page boundary, so that the whole of it can lie on
     // huge pages.
-    const std::size_t slack = page == kHugePageBytes ? kHugePageBytes : 0;
+    const std::size_t slack = wanted % kHugePageBytes == 0 ? kHugePageBytes : 0;
     void* raw = ::mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) throw std::bad_alloc();
@@ -69,14 +86,17 @@ class ScratchArray {
       if (aligned < begin + slack)
         ::munmap(aligned + wanted, static_cast<std::size_t>(begin + slack - aligned));
       begin = aligned;
-      ::madvise(begin, wanted, MADV_HUGEPAGE);
     }
-    if (data_) {
+    if (bytes_ >= kHugePageBytes) {  // the pages themselves move, so that none is there twice
+      if (::mremap(data_, bytes_, wanted, MREMAP_MAYMOVE | MREMAP_FIXED, begin) == MAP_FAILED)
+        throw std::bad_alloc();
+    }
+    if (slack) ::madvise(begin, wanted, MADV_HUGEPAGE);
+    if (data_ && bytes_ < kHugePageBytes) {
       __builtin_memcpy(begin, data_, bytes_);
       ::munmap(data_, bytes_);
     }
-    data_ = reinterpret_cast<T*>(begin);
-    bytes_ = wanted;
+    return begin;
   }
 
   T* data_ = nullptr;

@@ -30,6 +30,10 @@ struct ExecutionOptions {
   /// Bytes the channel may hold; 0: four worst-case batches per worker, or one in each slot where that is no
   /// more than 64 MiB; at most a quarter of the memory that is available (LOCAL_WORLD_SIZE ranks share it).
   std::size_t channel_size = 0;
+  /// Bytes that a worker's scratch may take, that is what it samples with before a batch is written: more is
+  /// an error in the batch's place. 0: what the machine and its cgroups have free when the worker starts,
+  /// without the channel, divided by the workers.
+  std::size_t max_batch_memory = 0;
   std::int64_t num_slots = 0;  // batches planned ahead; 0: 2 a worker, its window beside, and 2
   /// Workers are placed on these in turn; empty: the machine's cores dealt so that ranks, workers and
   /// trainers do not fight (core_placement.h).

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct BatchMaker::Impl {
   BatchFeatures features;
   const BlockArrays layout;
   std::size_t tables = 0;  // what the sampler may hold whatever its batches are
+  std::optional<ScratchBudget::Share> share;
+  std::size_t of_seeds = 0;  // of the share
 
   // The batch under way.
   BatchKey key;
@@ -63,6 +66,9 @@ struct BatchMaker::Impl {
 
   std::size_t run(const BatchKey& batch_key, HeldShare held) {
     key = batch_key;
+    const ScratchBudget::Scope scope(share ? &*share : nullptr);
+    ScratchBudget::cover(seeds->scratch_bytes(most_positions(std::max<std::int64_t>(key.count, 0))),
+                         of_seeds);
     const std::span<const TypedSeeds> typed = seeds->seeds(key);
     sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
     BlockArrays::count(*sample, key, counts);
@@ -136,6 +142,11 @@ BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const Batc
                                    make_source)) {}
 BatchMaker::~BatchMaker() = default;
 
+void BatchMaker::bound_scratch(std::shared_ptr<ScratchBudget> budget) {
+  impl_->share.emplace(std::move(budget));
+  impl_->share->take(scratch_bytes());
+  impl_->of_seeds = 0;
+}
 std::size_t BatchMaker::sample(const BatchKey& key, HeldShare held) { return impl_->run(key, held); }
 void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& nearly_done) {
   impl_->write(block, nearly_done);

@@ -38,6 +38,7 @@ class BatchMaker : public BlockMaker {
              const FeatureSourceFactory& make_source = mapped_features);
   ~BatchMaker() override;
 
+  void bound_scratch(std::shared_ptr<ScratchBudget> budget) override;
   std::size_t sample(const BatchKey& key, HeldShare held = {}) override;
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) override;
   void drop() override;

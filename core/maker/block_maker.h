@@ -3,8 +3,10 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 
+#include "core/base/scratch_budget.h"
 #include "core/batch/held_share.h"
 #include "core/batch/tier_counts.h"
 #include "core/draws/batch_key.h"
@@ -18,6 +20,9 @@ class BlockMaker {
   BlockMaker(const BlockMaker&) = delete;
   BlockMaker& operator=(const BlockMaker&) = delete;
 
+  /// From now on its scratch is of that budget, what it has by now included, until its end. Throws kNoSpace,
+  /// and so does sample() where the budget has no more.
+  virtual void bound_scratch(std::shared_ptr<ScratchBudget> budget) = 0;
   /// Samples into scratch; returns the bytes of the block. `held`: the rows that the consumer has; where
   /// leaving them out makes the block smaller it is a packed one (core/batch/packed_block.h). Throws kInvalid
   /// for a key outside the list, kCorrupt naming file and row where the graph is damaged.

@@ -41,8 +41,10 @@ void HopOverPartitions::draw(const Batch& batch, std::size_t hop, std::span<cons
   frontiers_.resize(frontiers.size());
   for (std::size_t e = 0; e < frontiers.size(); ++e)
     frontiers_[e].assign(frontiers[e].begin(), frontiers[e].end());
-  for (std::size_t p = 0; p < asked_.size(); ++p) asked_[p].any = false;
+  for (Asked& asked : asked_) asked.any = false, asked.answer.reset();
   for (std::size_t e = 0; e < frontiers.size(); ++e) route(batch, e, frontiers[e]);
+  scratch_ = scratch_bytes();
+  ScratchBudget::cover(scratch_, in_budget_);
   try {
     for (std::size_t p = 0; p < asked_.size(); ++p)
       if (asked_[p].any && !dataset_.has_partition(static_cast<int>(p))) ask(batch, hop, p);
@@ -134,6 +136,8 @@ void HopOverPartitions::take(const Batch& batch, std::size_t hop, std::size_t p)
     told_[p] = false;
     ask(batch, hop, p);
   }
+  scratch_ += asked_[p].answer->capacity();
+  ScratchBudget::cover(scratch_, in_budget_);
   read(p, *asked_[p].answer);
 }
 
@@ -225,6 +229,7 @@ void HopOverPartitions::place_in(std::size_t edge_type, const Place& place, Rela
 std::size_t HopOverPartitions::scratch_bytes() const {
   std::size_t bytes = 0;
   for (const std::vector<std::uint16_t>& parts : drawn_by_) bytes += parts.capacity() * sizeof(parts[0]);
+  for (const std::vector<std::int64_t>& ids : frontiers_) bytes += ids.capacity() * sizeof(ids[0]);
   for (const Part& part : parts_)
     bytes += (part.rows.capacity() + part.trees.capacity()) * sizeof(std::uint32_t) +
              part.excluded.capacity() * sizeof(std::int64_t);

@@ -89,6 +89,7 @@ class HopOverPartitions {
   std::vector<Part> parts_;                           // [edge types][parts]
   std::vector<std::vector<std::int64_t>> frontiers_;  // by edge type
   std::vector<std::vector<std::uint16_t>> drawn_by_;  // [edge type][frontier] partition or halo
+  std::size_t scratch_ = 0, in_budget_ = 0;  // bytes: with the answers of this hop; of the thread's share
 };
 
 }  // namespace hopfeed

@@ -53,7 +53,7 @@ class Loader(EpochIterable[Batch]):
     sets them, else Slurm.
 
     How it is made (no byte of a batch depends on it): ``num_workers`` processes (0: the calling thread),
-    ``channel_size``, ``num_slots``, ``cores``, ``huge_pages``, ``batch_deadline``, ``start_deadline`` (seconds),
+    ``channel_size``, ``max_batch_memory``, ``num_slots``, ``cores``, ``huge_pages``, ``batch_deadline``, ``start_deadline`` (seconds),
     ``max_worker_restarts``, ``check_finite``, ``features_from``, ``row_cache_bytes``, ``window``, ``graph_mode``,
     ``gpu_device``, ``pin_slots``, ``device_batches``, ``gpu_cache`` (rows held on the GPU); of servers ``token_file``, ``tls``, ``tls_ca``, ``tls_cert``,
     ``tls_key``, ``cache`` (rows held here: ``"0.2"``, ``"4G"``, ``"auto"``), ``connect_all``, ``batches_ahead``,

@@ -166,6 +166,7 @@ void take_execution(GivenOptions& given, ExecutionOptions& execution) {
   // Without workers the channel would have two slots, and a loop holds two batches while it asks for a third.
   if (execution.num_workers == 0) execution.num_slots = 4;
   given.take("channel_size", execution.channel_size, "a number of bytes");
+  given.take("max_batch_memory", execution.max_batch_memory, "a number of bytes");
   given.take("num_slots", execution.num_slots, kWhole);
   given.take("cores", execution.cores, kWholes);
   given.take("check_finite", execution.check_finite, kFlag);

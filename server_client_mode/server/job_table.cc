@@ -125,7 +125,7 @@ std::uint64_t JobTable::worst_block(Job& job, const wire::Open& open) const {
   const auto known = job.worst_blocks.find(open.batch_size);
   if (known != job.worst_blocks.end()) return known->second;
   const BatchMaker maker = job.source->maker(*job.dataset->dataset, open.spec.batch);
-  const std::size_t bytes = maker.max_block_bytes(open.batch_size);
+  const std::size_t bytes = std::min(maker.max_block_bytes(open.batch_size), kMaxBlockBytes);
   if (open.spec.batch.bounded() && bytes > options_.largest_block) {
     throw Error(
         ErrorCode::kNoSpace,

@@ -65,6 +65,10 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.program = options.worker_program;
   supervision.config.asks_for_jobs = true;
   supervision.config.max_scratch = scratch_of_each(options.num_workers);
+  supervision.config.batch_memory = {.given = options.max_batch_memory,
+                                     .sharers = options.num_workers,
+                                     .channel = options.max_memory,
+                                     .of_server = true};
   supervision.config.execution.num_workers = options.num_workers;
   supervision.config.execution.graph_mode = options.graph_mode;
   supervision.config.execution.gpu_device = options.gpu_device;

@@ -36,6 +36,7 @@ struct SamplingPoolOptions {
   std::string worker_program;        // path of hopfeed-worker
   std::vector<std::string> plugins;  // absolute paths
   std::size_t max_memory = 0;        // bytes that slots may take, the allowance for the lowest included
+  std::size_t max_batch_memory = 0;  // as ServerOptions
   std::chrono::milliseconds batch_deadline{}, start_deadline{};
   /// A batch that has killed so many is failed; a job whose batches have killed more in a row, or that has a
   /// few such batches, is refused.

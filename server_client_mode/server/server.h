@@ -26,6 +26,8 @@ struct ServerOptions {
   std::int64_t max_clients = 256;
   std::size_t max_memory =
       0;  // bytes that blocks and given seeds may take in all; 0: a quarter of what is available
+  /// As ExecutionOptions::max_batch_memory, of each worker.
+  std::size_t max_batch_memory = 0;
   std::vector<std::string> plugins =
       {};                 // shared libraries with samplers; clients name samplers, never files
   bool insecure = false;  // listen beyond this machine without token and TLS all the same

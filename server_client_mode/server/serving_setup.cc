@@ -73,6 +73,7 @@ SamplingPoolOptions Serving::pool_options() {
   pool.worker_program = plugins_.worker_program;
   pool.plugins = plugins_.paths;
   pool.max_memory = max_memory_;
+  pool.max_batch_memory = options_.max_batch_memory;
   pool.batch_deadline = options_.batch_deadline;
   pool.start_deadline = options_.start_deadline;
   pool.max_worker_deaths = options_.max_worker_deaths;

@@ -92,6 +92,12 @@ TEST_F(HugePagesTest, Scratch_KeepsItsContentsWhenItGrowsOntoHugePages) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(scratch.data()) % kHugePageBytes, 0u);
   for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(scratch[i], i);
   EXPECT_EQ(scratch[3 * kHugePageBytes - 1], 0u);
+  for (std::uint32_t i = 0; i < 3 * kHugePageBytes; i += 1'000) scratch[i] = i;
+  scratch.reserve(9 * kHugePageBytes);  // from huge pages to more of them
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(scratch.data()) % kHugePageBytes, 0u);
+  for (std::uint32_t i = 0; i < 3 * kHugePageBytes; i += 1'000) EXPECT_EQ(scratch[i], i);
+  EXPECT_EQ(scratch[9 * kHugePageBytes - 1], 0u);
+  scratch[9 * kHugePageBytes - 1] = 1;
 }
 
 }  // namespace

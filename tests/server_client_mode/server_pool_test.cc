@@ -150,6 +150,34 @@ TEST_F(ServerPool, BatchThatKillsWorkers_IsGivenUpAndAfterAFewItsJobIsRefused) {
   EXPECT_EQ(deaths(), 6);
 }
 
+// One worker for both: what the one client's batches have grown to is no loss of the other's.
+TEST_F(ServerPool, ABatchThatNeedsMoreThanMaxBatchMemory_IsRefusedAndOtherClientsGoOn) {
+  ServerOptions options = server_options();
+  options.num_workers = 1;
+  options.max_batch_memory = 256 << 10;
+  Server server(options);
+  RawClient good(server.address(), nullptr, "", "good"), bad(server.address(), nullptr, "", "bad");
+  BatchSpec everything = spec(std::vector<std::int64_t>(16, -1));
+  everything.batch.disjoint = true;
+  open(good);
+  open(bad, 1, everything);
+  const int worker = server.worker_pids().at(0);
+  for (std::uint64_t number = 0; number < 8; ++number) {
+    ask(bad, number);
+    const RawClient::Frame failed = bad.next();
+    ASSERT_EQ(failed.type(), FrameType::kFailed);
+    EXPECT_EQ(failed.refusal().code, ErrorCode::kNoSpace);
+    EXPECT_NE(failed.refusal().text.find("262144 bytes is the most"), std::string::npos)
+        << failed.refusal().text;
+    EXPECT_NE(failed.refusal().text.find("--max-batch-memory"), std::string::npos);
+    ask(good, number);
+    const RawClient::Frame block = good.next();
+    ASSERT_EQ(block.type(), FrameType::kBlock) << block.refusal().text;
+    EXPECT_EQ(line(block), expected_line(number));
+  }
+  EXPECT_EQ(server.worker_pids().at(0), worker) << "nobody died of it";
+}
+
 /// Whether something of this name is mapped by the process.
 bool maps(int pid, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/maps");

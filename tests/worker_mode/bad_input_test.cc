@@ -42,6 +42,29 @@ TEST_F(BadInput, OptionsOutOfRange_AreNamed) {
          "invalid: start_deadline is 9223372036854775807 ms");
 }
 
+// Each of the trees may reach the whole graph.
+TEST_F(BadInput, ABatchThatNeedsMoreThanMaxBatchMemory_IsAnErrorInItsPlace) {
+  for (const std::int64_t workers : {0, 2}) {
+    LoaderOptions o = options();
+    o.execution.num_workers = workers;
+    o.execution.max_batch_memory = 1 << 20;
+    o.batch.fanouts.assign(16, -1);
+    o.batch.disjoint = true;
+    o.deal.batch_size = 115;
+    Loader loader(o);
+    loader.begin_epoch(0);
+    for (int again = 0; again < 2; ++again) {
+      const std::string error = error_of([&] { loader.next(); });
+      expect(error, "no space: a batch needs ");
+      expect(error, " and 1048576 bytes is the most; lower batch_size or fanouts, or raise max_batch_memory");
+    }
+    o.batch.fanouts = {4, 3};  // which it has enough for
+    Loader another(o);
+    another.begin_epoch(0);
+    EXPECT_TRUE(another.next());
+  }
+}
+
 TEST_F(BadInput, OptionsThatWouldNotBeRead_AreNamed) {
   expect(refused([](auto& o) {
            o.seeds = {{3, 4}}, o.split = "valid";

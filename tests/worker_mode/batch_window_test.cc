@@ -45,6 +45,7 @@ struct Sampling {
 class NumberMaker final : public BlockMaker {
  public:
   NumberMaker(Sampling& sampling, AnnounceTurn& turn) : sampling_(sampling), turn_(turn) {}
+  void bound_scratch(std::shared_ptr<ScratchBudget>) override {}
   std::size_t sample(const BatchKey& key, HeldShare) override {
     number_ = static_cast<std::uint64_t>(key.first);
     sampling_.before_turn(number_);

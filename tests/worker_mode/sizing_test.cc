@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/core_placement.h"
 
@@ -170,6 +171,13 @@ TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
   ExecutionOptions options = two_workers();
   options.channel_size = ~std::size_t{0} - 10;
   EXPECT_THROW(plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}), Error);
+}
+
+TEST(BatchMemory, Default_IsTheShareOfAWorkerInWhatIsFreeBesideTheChannel) {
+  EXPECT_EQ(batch_memory({.sharers = 3, .channel = 1024 * kMiB}, gib(16))->limit(), 5 * 1024 * kMiB);
+  EXPECT_EQ(batch_memory({.given = 7 * kMiB, .sharers = 3}, gib(16))->limit(), 7 * kMiB);
+  EXPECT_EQ(batch_memory({.sharers = 4, .channel = 32 * 1024 * kMiB}, gib(16))->limit(), 64 * kMiB)
+      << "small batches are made on a full machine too";
 }
 
 }  // namespace

@@ -164,7 +164,11 @@ void LoaderArguments::add_workers(CommandLine& line) {
   line.size_option(
       "--channel-size", options_.execution.channel_size,
       "Bytes that batches in shared memory may take (4G, 512M); default: by the memory available");
-  add_of_workers(line, "--num-workers");
+  line.size_option(
+      "--max-batch-memory", options_.execution.max_batch_memory,
+      "Bytes that a worker may sample with; a batch that needs more is an error (4G, 512M); default: what "
+      "is free, divided by the workers");
+  for (const char* const option : {"--num-workers", "--max-batch-memory"}) add_of_workers(line, option);
 }
 
 void LoaderArguments::add_pages(CommandLine& line) {

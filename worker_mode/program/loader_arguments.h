@@ -40,7 +40,7 @@ class LoaderArguments {
   void add_contents(CommandLine& line);
   /// --rank, --world-size, --drop-last and --no-shuffle.
   void add_deal(CommandLine& line);
-  /// --num-workers and --channel-size.
+  /// --num-workers, --channel-size and --max-batch-memory.
   void add_workers(CommandLine& line);
   /// --huge-pages.
   void add_pages(CommandLine& line);
