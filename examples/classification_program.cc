@@ -162,6 +162,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
 
 void take_options(ClassificationArguments& a) {
   a.servers.check(a.training.loader.dataset);
+  if (a.servers.remote()) a.from_line.refuse_of_workers();
   a.from_line.take();
   a.training.loader.batch.validate();
   a.training.local_seeds = a.deal == "local";
@@ -199,6 +200,7 @@ void run_models(const ClassificationArguments& arguments, std::vector<ModelRun> 
     run.training.loader.execution.cores = placed.execution.cores;
     run.training.trace = trace.get();
     run.training.resume = resume_of(arguments.process);
+    run.training.loader.while_waiting = end_of_waiting(out);
     results.push_back(
         train(world, run.training, callbacks(titles[i], run.training.epochs, world, epoch_note)));
     leave_if_stopped(results.back().stopped, out);

@@ -147,9 +147,11 @@ void run(Arguments& a) {
   LinkTrainingOptions& training = a.training;
   BatchOptions& batch = training.loader.batch;
   a.servers.check(training.loader.dataset);
+  if (a.servers.remote()) a.from_line.refuse_of_workers();
   a.from_line.take();
   batch.validate();
   training.resume = resume_of(a.process);
+  training.loader.while_waiting = end_of_waiting(training.out);
   // A wrong path or type is said before trainers are waited for.
   training.streams = a.servers.streams(training.loader.dataset);
   const DatasetMeta& meta = training.streams->meta();

@@ -11,6 +11,7 @@
 #include "core/dataset/dataset.h"
 #include "core/program/program_main.h"
 #include "server_client_mode/program/server_arguments.h"
+#include "trainer/agreement.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/device.h"
 #include "trainer/gradient_reducer.h"
@@ -32,6 +33,7 @@ void train(const hopfeed::StreamSource& source, const std::string& folder, const
                    .deal = {.batch_size = 1024, .rank = world.rank(), .world_size = world.size()},
                    .execution = {.num_workers = 1}});
   hopfeed::BatchStream& loader = *stream;
+  hopfeed::require_agreement(world, loader);  // or another dataset or seed at a rank goes unnoticed
   const auto& nodes = loader.meta().node_types.front();
   hopfeed::GraphSage model(hopfeed::ModelOptions{
       .hops = 3, .features = nodes.attrs.front().row_elements(), .classes = nodes.num_classes});

@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/program/progress_bar.h"
+#include "core/program/stop_signals.h"
 #include "trainer/device.h"
 #include "worker_mode/core_placement.h"
 #include "worker_mode/torchrun_environment.h"
@@ -96,7 +97,8 @@ cpu_set_t place_on_cores(const std::vector<int>& cores, LoaderOptions& loader) {
   cpu_set_t before;
   CPU_ZERO(&before);
   sched_getaffinity(0, sizeof before, &before);
-  CoreQuery query = query_cores(static_cast<int>(loader.execution.num_workers));
+  // Over servers nobody samples here.
+  CoreQuery query = query_cores(loader.dataset.empty() ? 0 : static_cast<int>(loader.execution.num_workers));
   for (const int core : cores) {
     if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &before)) {
       throw Error(ErrorCode::kInvalid, "--cores: this process may not use core " + std::to_string(core));
@@ -138,6 +140,15 @@ TrainingCallbacks callbacks(const std::string& title, std::int64_t epochs, World
                 bar->reset();
               },
           .stop = stop_asked};
+}
+
+std::function<void()> end_of_waiting(const std::filesystem::path& out) {
+  return [out] {
+    if (!stop_asked_for(std::chrono::seconds(1))) return;
+    throw Interrupted{"it was waiting for a batch; " +
+                      (out.empty() ? "nothing is kept without --out"
+                                   : "what was kept in " + out.string() + " so far stands")};
+  };
 }
 
 void leave_if_stopped(bool stopped, const std::filesystem::path& out) {

@@ -12,19 +12,25 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace
-
-Settings settings_of(const BatchStream& stream) {
-  Settings settings = stream.spec().parts();
-  settings["batch-size"] = std::to_string(stream.deal().batch_size);
-  settings["drop-last"] = stream.deal().drop_last ? "true" : "false";
-  return settings;
+/// Before the ranks exchange anything that depends on them: another count of steps would end in a wait.
+EpochLoopOptions agreed(World& world, EpochLoopOptions options, const BatchStream& stream) {
+  Settings settings = options.settings;
+  settings.insert({{"model", options.name},
+                   {"epochs", std::to_string(options.epochs)},
+                   {"max-batches", std::to_string(options.max_batches)},
+                   {"checkpoint-every", std::to_string(options.checkpoint_every)},
+                   {"out", options.out.empty() ? "unset" : "set"},
+                   {"world-size", std::to_string(stream.deal().world_size)}});
+  require_agreement(world, settings);
+  return options;
 }
+
+}  // namespace
 
 EpochLoop::EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks,
                      BatchStream& stream, torch::nn::Module& model, torch::optim::Optimizer& optimizer)
     : world_(world),
-      options_(std::move(options)),
+      options_(agreed(world, std::move(options), stream)),
       callbacks_(callbacks),
       model_(model),
       optimizer_(optimizer),

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/stream/batch_stream.h"
+#include "trainer/agreement.h"
 #include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"
 #include "trainer/gradient_reducer.h"
@@ -58,10 +59,6 @@ struct EpochLoopOptions {
   bool copy_batches = false;           // on the CPU too
 };
 
-/// Of what decides the batches of a stream: its spec, the batch size and whether an incomplete round is
-/// dropped.
-Settings settings_of(const BatchStream& stream);
-
 /// Of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
 struct BatchLoss {
   torch::Tensor sum;
@@ -88,7 +85,8 @@ class TrainingTask {
 class EpochLoop {
  public:
   /// `stream`: the batches that are learned from. It and `world`, `callbacks`, `model` and `optimizer` must
-  /// outlive the loop.
+  /// outlive the loop. All ranks make one together; throws kInvalid where one of them has other options or
+  /// batches than rank 0 (agreement.h).
   EpochLoop(World& world, EpochLoopOptions options, const TrainingCallbacks& callbacks, BatchStream& stream,
             torch::nn::Module& model, torch::optim::Optimizer& optimizer);
 

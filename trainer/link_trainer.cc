@@ -104,7 +104,9 @@ class LinkTraining final : public TrainingTask {
         stream_(open(options.train_split)),
         loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_),
         valid_stream_(open_if_there(options.valid_split)),
-        test_stream_(open_if_there(options.test_split)) {}
+        test_stream_(open_if_there(options.test_split)) {
+    require_dataset(streams_->meta(), *stream_);
+  }
 
   LinkTrainingResult run() {
     loop_.run(*this);
@@ -126,7 +128,10 @@ class LinkTraining final : public TrainingTask {
     return streams_->open(loader_options(options_, streams_->meta(), world_, split));
   }
   std::unique_ptr<BatchStream> open_if_there(const std::string& split) const {
-    return has_links(options_, streams_->meta(), split) ? open(split) : nullptr;
+    if (!has_links(options_, streams_->meta(), split)) return nullptr;
+    std::unique_ptr<BatchStream> stream = open(split);
+    require_agreement(world_, *stream);
+    return stream;
   }
 
   AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) override {

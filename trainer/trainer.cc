@@ -174,8 +174,9 @@ class NodeTraining final : public TrainingTask {
         stream_(streams_->open(train_loader_options(options, world))),
         loop_(world, loop_options(options, *stream_, world.size()), callbacks, *stream_, *model_, adam_) {
     const DatasetMeta& meta = streams_->meta();
+    require_dataset(meta, *stream_);
     if (meta.node_types[seed_type(options, meta)].splits.contains(options.valid_split))
-      valid_stream_ = streams_->open(valid_loader_options(options, world));
+      valid_stream_ = opened_together(valid_loader_options(options, world));
   }
 
   TrainingResult run() {
@@ -190,6 +191,12 @@ class NodeTraining final : public TrainingTask {
   }
 
  private:
+  std::unique_ptr<BatchStream> opened_together(const LoaderOptions& options) {
+    std::unique_ptr<BatchStream> stream = streams_->open(options);
+    require_agreement(world_, *stream);
+    return stream;
+  }
+
   AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) override {
     return model_->tensors_of(batch, copies);
   }
