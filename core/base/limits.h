@@ -64,5 +64,7 @@ inline constexpr std::int64_t kMaxJobsPerClient = 64;   // open at a time
 /// question of it.
 inline constexpr std::size_t kMaxQueuedAnswers = 1 << 20;
 inline constexpr std::int64_t kMaxOnlookers = 64;  // clients beyond --max-clients, which open no job
+inline constexpr int kMaxStrangersOfOne = 64;      // connections of one address that have not logged in
+inline constexpr std::size_t kMaxEventBytes = 256 << 10;  // lines of a server's log that wait to be written
 
 }  // namespace hopfeed

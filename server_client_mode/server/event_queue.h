@@ -9,7 +9,6 @@
 
 namespace hopfeed {
 
-inline constexpr std::size_t kMaxEventBytes = 256 << 10;  // TEMP
 class EventQueue {
  public:
   using Write = std::function<void(const std::string& line)>;

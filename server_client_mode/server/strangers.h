@@ -9,7 +9,6 @@
 
 namespace hopfeed {
 
-inline constexpr int kMaxStrangersOfOne = 64;  // TEMP
 class Strangers {
  public:
   /// Held until the connection has logged in, or ends.
