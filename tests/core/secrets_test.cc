@@ -1,6 +1,7 @@
 // Secrets of a user: who may open their files, and who sees the token.
 #include "core/base/secrets.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +22,7 @@ TEST(Secrets, WhoMayOpenAFileIsToldByItsMode) {
     fs::permissions(file, static_cast<fs::perms>(mode));
     return open_to_others(file);
   };
-  const std::string name = "'" + file.string() + "' may be ";
+  const std::string name = fmt::format("'{}' may be ", file.string());
   EXPECT_EQ(told(0600), "");
   EXPECT_EQ(told(0400), "");
   EXPECT_EQ(told(0711), "");
