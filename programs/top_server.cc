@@ -93,8 +93,8 @@ std::string lost_text(const json& now) {
   std::string text;
   for (const json& lost : now.value("lost_partitions", json::array()))
     text += fmt::format("  partition {} of {} has had no server for {:.0f} s: {}\n",
-                        lost.at("partition").get<int>(), lost.at("dataset").get<std::string>(),
-                        lost.at("seconds").get<double>(), lost.at("why").get<std::string>());
+                        lost.at("partition").get<int>(), text_of(lost, "dataset"),
+                        lost.at("seconds").get<double>(), text_of(lost, "why"));
   return text;
 }
 

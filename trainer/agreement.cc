@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 
 namespace hopfeed {
 namespace {
@@ -49,7 +50,7 @@ Settings settings_of(const BatchStream& stream) {
 
 void require_agreement(World& world, const Settings& settings) {
   if (world.size() == 1) return;
-  std::string mine = nlohmann::json(settings).dump();
+  std::string mine = json_text(settings);  // of whatever bytes: who throws here leaves the others waiting
   const std::vector<torch::Tensor> all = world.gather_rows(
       torch::from_blob(mine.data(), {static_cast<std::int64_t>(mine.size())}, torch::kUInt8));
   std::vector<std::string> texts;

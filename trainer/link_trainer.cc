@@ -104,9 +104,7 @@ class LinkTraining final : public TrainingTask {
         stream_(open(options.train_split)),
         loop_(world, loop_options(options, *stream_), callbacks, *stream_, *model_, adam_),
         valid_stream_(open_if_there(options.valid_split)),
-        test_stream_(open_if_there(options.test_split)) {
-    require_dataset(streams_->meta(), *stream_);
-  }
+        test_stream_(open_if_there(options.test_split)) {}
 
   LinkTrainingResult run() {
     loop_.run(*this);
@@ -127,7 +125,10 @@ class LinkTraining final : public TrainingTask {
   std::unique_ptr<BatchStream> open(const std::string& split) const {
     return streams_->open(loader_options(options_, streams_->meta(), world_, split));
   }
+  /// What a rank's meta says decides whether it takes part in the exchange, so they have to be of one
+  /// dataset.
   std::unique_ptr<BatchStream> open_if_there(const std::string& split) const {
+    require_dataset(streams_->meta(), *stream_);
     if (!has_links(options_, streams_->meta(), split)) return nullptr;
     std::unique_ptr<BatchStream> stream = open(split);
     require_agreement(world_, *stream);

@@ -198,7 +198,7 @@ std::vector<std::int64_t> parse_fanouts(const std::string& text, std::string_vie
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error == std::errc::result_out_of_range)
       throw Error(ErrorCode::kInvalid,
-                  fmt::format("fanout {} ({}) is not between 1 and {}; use -1 for all neighbours", part,
+                  fmt::format("fanout {} ({}) is not between 0 and {}; use -1 for all neighbours", part,
                               option_name(field), kMaxFanout));
     if (error != std::errc{} || end != part.data() + part.size()) {
       throw Error(ErrorCode::kInvalid, fmt::format("'{}' in {} '{}' is no number; write them like 15,10,5",

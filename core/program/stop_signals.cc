@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+
+#include "core/program/patient_write.h"
 
 namespace hopfeed {
 namespace {
@@ -35,13 +36,11 @@ void note(int signal) {
   if (milliseconds - never >= kOneWishMs) _exit(128 + signal);
 }
 
-void say(const char* text) {
-  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nobody reads it
-}
-
 void give_up(int) {
-  say(program_invocation_short_name);
-  say(": interrupted; it did not come to its end within 20 s, and is ended\n");
+  // A reader who has stopped does not hold up this end too.
+  if (write_patiently(STDERR_FILENO, program_invocation_short_name, kLastLinePatienceMs))
+    write_patiently(STDERR_FILENO, ": interrupted; it did not come to its end within 20 s, and is ended\n",
+                    kLastLinePatienceMs);
   _exit(kInterrupted);
 }
 

@@ -310,7 +310,7 @@ void ConnectionFillers::tell_why_waiting(Clock::time_point now) {
 }
 
 void ConnectionFillers::tell(const std::string& why) {
-  if (why == told_why_ || stopping_) return;
+  if (why == told_why_ || stopping_ || !options_.remote.note) return;  // it may come unasked
   told_why_ = why;
   options_.remote.note(why);
 }

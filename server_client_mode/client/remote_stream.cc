@@ -58,7 +58,9 @@ Described describe(asio::io_context& context, FirstContact& first, DatasetMeta m
     which.attr = options.batch.cluster;
     std::vector<std::int64_t> ids;
     Questions questions(first.contact);
-    run_to_end(context, [&]() -> asio::awaitable<void> { ids = co_await questions.clusters(which); });
+    run_to_end(
+        context, [&]() -> asio::awaitable<void> { ids = co_await questions.clusters(which); },
+        options.while_waiting);
     return ids;
   });
   Described described;
@@ -79,7 +81,8 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
     job.opened = co_await questions.open(job);
   };
   try {
-    return run_to_end(context, [&] { return open(first.contact); });
+    return run_to_end(
+        context, [&] { return open(first.contact); }, remote.while_waiting);
   } catch (const Error&) {
     std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
     others.erase(others.begin());

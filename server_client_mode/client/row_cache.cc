@@ -129,7 +129,9 @@ class RowLoader {
   void load(const wire::GetRows& which, std::span<std::byte> to) {
     for (std::size_t lost = 0;;) {
       try {
-        run_to_end(context_, [&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); });
+        run_to_end(
+            context_, [&]() -> asio::awaitable<void> { co_await questions_->rows(which, to); },
+            remote_.while_waiting);
         first_.draining = first_.draining || questions_->draining();
         return;
       } catch (const Error& error) {

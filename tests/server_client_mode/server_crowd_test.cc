@@ -1,5 +1,6 @@
 // How many may come: connections that say nothing, clients, and those who only look on.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -40,6 +41,10 @@ TEST_F(ServerCrowd, SilentConnections_HoldUpNobodyAndAreClosed) {
 
 // Addresses of this machine: whoever is at 127.0.0.2 opens connections without end.
 TEST_F(ServerCrowd, SilentConnectionsOfOneAddress_LeavePlacesForTheLoginsOfOthers) {
+  rlimit limit{};  // of descriptors: many shells give 1,024
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   Server server(server_options());
   wire::asio::io_context loop;
   using wire::asio::ip::tcp;
