@@ -105,18 +105,19 @@ def test_what_a_killed_process_left_goes_with_the_next_and_what_is_in_use_stays(
 
 def test_folders_that_are_none_of_ours_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    other = tmp_path / "hopfeed-other"  # nobody has locked it, since it has no lock
+    other = tmp_path / "hopfeed-other"  # nobody has locked it, since it has no lock of ours
     other.mkdir()
     (other / "file").write_text("kept")
+    (other / "lock").touch()  # a user's own
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "lock").touch()
+    (elsewhere / "hopfeed.lock").touch()
     (tmp_path / "hopfeed-link").symlink_to(elsewhere)
     remove_abandoned()
-    assert (other / "file").read_text() == "kept" and (elsewhere / "lock").exists()
+    assert (other / "file").read_text() == "kept" and (elsewhere / "hopfeed.lock").exists()
     ours = tmp_path / "hopfeed-ours"
     ours.mkdir()
-    (ours / "lock").touch()
+    (ours / "hopfeed.lock").touch()
     monkeypatch.setattr("os.getuid", lambda: 12345)
     remove_abandoned()
     assert ours.exists()
@@ -131,7 +132,7 @@ def test_a_folder_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: 
     rename, locked = os.rename, []
 
     def look(source: Path, target: Path) -> None:
-        with open(Path(source) / "lock") as lock, pytest.raises(BlockingIOError):
+        with open(Path(source) / "hopfeed.lock") as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         locked.append(Path(target).name)
         rename(source, target)
