@@ -123,7 +123,7 @@ class EpochIterable(Generic[T]):
             stream = self._second_stream()
         stream.begin_epoch(epoch, start)
         batches = _Batches(self, stream, _Place(epoch, start), self._converter())
-        if not any(other.place is self._place for other in self._iterators):
+        if self._place is None or self._place.finished or not any(other.place is self._place for other in self._iterators):
             self._place = batches.place
         self._iterators.add(batches)
         self._next_epoch, self._resume_at = epoch + 1, 0
