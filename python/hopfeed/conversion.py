@@ -151,7 +151,6 @@ def from_pyg(
         weight: edge attribute that batches are drawn by.
         time: attribute of edges or nodes, int64, for temporal sampling.
         overwrite: replace a dataset that is there.
-
         progress: show a bar; by default where stderr is a terminal or a notebook.
 
     Returns:
@@ -429,10 +428,10 @@ def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Att
     value = store[name]
     counts = {place.of: getattr(store, f"num_{place.of}") for place in places if key in place.stores}
     where = f"{argument} {name!r}" if key is None else f"{argument} {name!r} of {key!r}"
-    if hasattr(value, "__len__") and not isinstance(value, str) and len(value) not in counts.values():
+    if hasattr(value, "__len__") and not isinstance(value, str) and getattr(value, "ndim", 1) and len(value) not in counts.values():
         there = " and ".join(f"{count} {of}" for of, count in counts.items())
         raise InvalidError(f"{where} has {len(value)} values; there are {there}")
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex():
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex() or not value.ndim:
         raise InvalidError(f"{where} is {_kind_of(value)}; give a tensor of numbers in the host's memory, one for each of {' or '.join(counts)}")
     if not _is_name(name) or name in _TAKEN:
         raise InvalidError(f"{where} has a name that hopfeed cannot store; rename it: up to 31 letters, digits, '_', '.', '-', and none of a batch's fields")
@@ -440,4 +439,8 @@ def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Att
 
 
 def _kind_of(value: Any) -> str:
-    return f"{value.dtype} on {value.device}" if hasattr(value, "dtype") and hasattr(value, "device") else type(value).__name__
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{value.dtype} on {value.device}" if value.ndim else "a single number"
