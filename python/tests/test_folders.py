@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,10 @@ def run(text: str, environment: dict[str, str], folder: Path, *words: str) -> su
     return subprocess.run(
         [sys.executable, *words, "-c", START + text], env=environment | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=DEADLINE
     )
+
+
+def can_run(*words: str) -> bool:
+    return shutil.which(words[0]) is not None and subprocess.run(words, capture_output=True).returncode == 0
 
 
 def made_in(folder: Path) -> list[str]:
@@ -144,7 +149,7 @@ def test_a_folder_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: 
 
 
 def test_a_temporary_folder_is_not_synced(tmp_path: Path, environment: dict[str, str]) -> None:
-    if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+    if not can_run("strace", "-o", "/dev/null", "true"):
         pytest.skip("needs strace, and the right to trace")
     log = tmp_path / "calls"
     words = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync,renameat2", "-o", str(log), sys.executable, "-c", START]
@@ -172,7 +177,7 @@ for cache in (None, os.environ["TMPDIR"] + "/cache"):
 
 
 def test_a_disk_that_is_full_is_one_line_that_names_folder_needed_free_and_the_way(tmp_path: Path, environment: dict[str, str]) -> None:
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+    if not can_run("unshare", "-m", "true"):
         pytest.skip("needs the right to mount (unshare -m)")
     text = """
 try:
