@@ -178,7 +178,8 @@ class Converted:
         self.folder, self.plan, self.fingerprint, self._held = folder, planned, fingerprint, held
 
 
-_converted: weakref.WeakValueDictionary[tuple[str, str, bool], Converted] = weakref.WeakValueDictionary()
+# By fingerprint, cache, and what of the rows the folder has: None is all, else the attributes that draws go by.
+_converted: weakref.WeakValueDictionary[tuple[str, str, tuple[str, ...] | None], Converted] = weakref.WeakValueDictionary()
 os.register_at_fork(after_in_child=_converted.clear)  # they go with the process that made them
 
 
@@ -199,7 +200,8 @@ def convert(
     fingerprint = _fingerprint(planned)
     rows = rows or cache_dir is not None
     place = os.fspath(cache_dir) if cache_dir is not None else ""
-    found = _converted.get((fingerprint, place, True)) or _converted.get((fingerprint, place, rows))
+    has = None if rows else tuple(sorted(planned.drawn_by))
+    found = _converted.get((fingerprint, place, None)) or _converted.get((fingerprint, place, has))
     planned = planned if rows else planned.of_draws()
     if found is None:
         try:
@@ -212,7 +214,7 @@ def convert(
             if isinstance(error, Error):
                 raise
             raise InputOutputError(f"cannot make a folder for the graph: {error}{_ELSEWHERE}") from None
-        _converted[fingerprint, place, rows] = found
+        _converted[fingerprint, place, has] = found
     return found
 
 

@@ -75,7 +75,8 @@ def test_attributes_that_negatives_are_drawn_by_are_there_whoever_reads_the_rows
     data.liked[:5] = 1.0
     drawn = NegativeSampling("binary", 2, dst_weight="liked")
     links = torch.randint(50, 100, (2, 20))
-    with LinkNeighborLoader(data, [2], links, neg_sampling=drawn, batch_size=20, num_workers=workers) as loader:
+    plain = LinkNeighborLoader(data, [2], links, num_workers=workers)  # whose folder need not have it
+    with plain, LinkNeighborLoader(data, [2], links, neg_sampling=drawn, batch_size=20, num_workers=workers) as loader:
         (batch,) = loader
         assert (batch.n_id[batch.edge_label_index[1, 20:]] < 5).all() and torch.equal(batch.liked, data.liked[batch.n_id])
         data.liked += 1
