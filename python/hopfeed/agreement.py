@@ -39,7 +39,7 @@ class Notice:
         _made[world] += 1
         self._deal_number = _deals
         _deals += world > 1
-        self._posted = self._begun = False
+        self._posted = self._begun = self._agreed = False
 
     def post(self) -> None:
         """Where the loader is made: leaves the note of its deal and compares.
@@ -52,11 +52,13 @@ class Notice:
     def begin(self) -> None:
         """Where an epoch begins. The first time it compares the seeds, and asks whether a later rank complained of the deal.
 
-        Not before, since Lightning makes loaders that it does not iterate. Raises as :meth:`post`.
+        Not before, since Lightning makes loaders that it does not iterate. Raises as :meth:`post`, and then each time.
         """
         if not self._begun:
             self._ask(self._compare_seeds)
+        if not self._agreed:
             self._ask(self._complaint if self._posted else self._compare_deal)
+            self._agreed = self._begun  # else there is no process group yet
 
     def _ask(self, compare: Callable[[Any], str]) -> None:
         store = _store()

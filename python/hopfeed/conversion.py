@@ -151,7 +151,6 @@ def from_pyg(
         weight: edge attribute that batches are drawn by.
         time: attribute of edges or nodes, int64, for temporal sampling.
         overwrite: replace a dataset that is there.
-
         progress: show a bar; by default where stderr is a terminal or a notebook.
 
     Returns:
@@ -179,7 +178,8 @@ class Converted:
         self.folder, self.plan, self.fingerprint, self._held = folder, planned, fingerprint, held
 
 
-_converted: weakref.WeakValueDictionary[tuple[str, str, bool], Converted] = weakref.WeakValueDictionary()
+# By fingerprint, cache, and what of the rows the folder has: None is all, else the attributes that draws go by.
+_converted: weakref.WeakValueDictionary[tuple[str, str, tuple[str, ...] | None], Converted] = weakref.WeakValueDictionary()
 os.register_at_fork(after_in_child=_converted.clear)  # they go with the process that made them
 
 
@@ -200,7 +200,8 @@ def convert(
     fingerprint = _fingerprint(planned)
     rows = rows or cache_dir is not None
     place = os.fspath(cache_dir) if cache_dir is not None else ""
-    found = _converted.get((fingerprint, place, True)) or _converted.get((fingerprint, place, rows))
+    has = None if rows else tuple(sorted(planned.drawn_by))
+    found = _converted.get((fingerprint, place, None)) or _converted.get((fingerprint, place, has))
     planned = planned if rows else planned.of_draws()
     if found is None:
         try:
@@ -213,7 +214,7 @@ def convert(
             if isinstance(error, Error):
                 raise
             raise InputOutputError(f"cannot make a folder for the graph: {error}{_ELSEWHERE}") from None
-        _converted[fingerprint, place, rows] = found
+        _converted[fingerprint, place, has] = found
     return found
 
 
@@ -429,10 +430,10 @@ def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Att
     value = store[name]
     counts = {place.of: getattr(store, f"num_{place.of}") for place in places if key in place.stores}
     where = f"{argument} {name!r}" if key is None else f"{argument} {name!r} of {key!r}"
-    if hasattr(value, "__len__") and not isinstance(value, str) and len(value) not in counts.values():
+    if hasattr(value, "__len__") and not isinstance(value, str) and getattr(value, "ndim", 1) and len(value) not in counts.values():
         there = " and ".join(f"{count} {of}" for of, count in counts.items())
         raise InvalidError(f"{where} has {len(value)} values; there are {there}")
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex():
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.is_cpu or value.is_complex() or not value.ndim:
         raise InvalidError(f"{where} is {_kind_of(value)}; give a tensor of numbers in the host's memory, one for each of {' or '.join(counts)}")
     if not _is_name(name) or name in _TAKEN:
         raise InvalidError(f"{where} has a name that hopfeed cannot store; rename it: up to 31 letters, digits, '_', '.', '-', and none of a batch's fields")
@@ -440,4 +441,8 @@ def _rows_for(argument: str, name: str, key: Any, store: Any, places: tuple[_Att
 
 
 def _kind_of(value: Any) -> str:
-    return f"{value.dtype} on {value.device}" if hasattr(value, "dtype") and hasattr(value, "device") else type(value).__name__
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{value.dtype} on {value.device}" if value.ndim else "a single number"

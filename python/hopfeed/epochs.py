@@ -49,7 +49,7 @@ class EpochIterable(Generic[T]):
             raise InvalidError(f"epoch is {epoch!r} ({type(epoch).__name__}); give a whole number")
         self._next_epoch = epoch
         self._resume_at = 0  # the position at which the next epoch begins
-        self._place: _Place | None = None  # of the iterator that gave the last batch; of a new one where the older are gone
+        self._place: _Place | None = None  # of the iterator that gave the last batch; of a new one where that one has ended or is gone
         self._told_of_copies = False
         self._stream: _core.Stream | None = None
         self._open_stream()
@@ -123,7 +123,7 @@ class EpochIterable(Generic[T]):
             stream = self._second_stream()
         stream.begin_epoch(epoch, start)
         batches = _Batches(self, stream, _Place(epoch, start), self._converter())
-        if not any(other.place is self._place for other in self._iterators):
+        if self._place is None or self._place.finished or not any(other.place is self._place for other in self._iterators):
             self._place = batches.place
         self._iterators.add(batches)
         self._next_epoch, self._resume_at = epoch + 1, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from hopfeed.errors import DeadlineError
 
 _PREFIX = "hopfeed-"
-_LOCK = "lock"
+_LOCK = "hopfeed.lock"  # no name that a folder of the user's is likely to have
 
 
 class TemporaryFolder:
@@ -79,7 +80,8 @@ def remove_abandoned() -> None:
     """Removes this user's temporary folders whose lock nobody holds: their process was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            there = folder.lstat()  # a folder of ours is nobody else's to replace by a link
+            if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
                 continue
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -117,14 +119,15 @@ def cached_folder(cache: Path, name: str, make: Callable[[Path], object], *, lim
     folder, path = cache / name, cache / f"{name}.lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        if not (folder / "meta.json").exists():
-            with _exclusive(lock, path, deadline):
-                if not (folder / "meta.json").exists():  # nobody made it while we waited
-                    make(folder)
-        _wait_for(lock, fcntl.LOCK_SH, path, deadline)
-        if not (folder / "meta.json").exists():  # evicted in between
-            os.close(lock)
-            return cached_folder(cache, name, make, limit=limit, deadline=deadline)
+        while True:
+            if not (folder / "meta.json").exists():
+                with _exclusive(lock, path, deadline):
+                    if not (folder / "meta.json").exists():  # nobody made it while we waited
+                        make(folder)
+            _wait_for(lock, fcntl.LOCK_SH, path, deadline)
+            if (folder / "meta.json").exists():
+                break
+            fcntl.flock(lock, fcntl.LOCK_UN)  # evicted in between
         os.utime(path)
         _evict(cache, limit, keep=name)
     except BaseException:
@@ -180,4 +183,12 @@ def _evict(cache: Path, limit: int, keep: str) -> None:
 
 
 def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """Of what is there; another process may be making the folder, or removing it."""
+    total = 0
+    for inner, _, files in os.walk(folder):  # which passes over folders that have gone
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(inner, name)).st_size
+            except FileNotFoundError:
+                pass
+    return total

@@ -172,6 +172,9 @@ def test_weights_and_times_that_are_too_few_are_counted() -> None:
         NeighborLoader(data, [2], weight_attr="w")
     with pytest.raises(hopfeed.InvalidError, match="time_attr 't' has 49 values; there are 300 edges and 50 nodes"):
         NeighborLoader(data, [2], time_attr="t", input_time=torch.arange(50))
+    data.w = torch.tensor(1.0)
+    with pytest.raises(hopfeed.InvalidError, match="weight_attr 'w' is a single number; give a tensor of numbers"):
+        NeighborLoader(data, [2], weight_attr="w")
     data.w = [1.0] * 300
     with pytest.raises(hopfeed.InvalidError, match="w is a list of 300"):
         NeighborLoader(data, [2], weight_attr="w")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,10 @@ def run(text: str, environment: dict[str, str], folder: Path, *words: str) -> su
     return subprocess.run(
         [sys.executable, *words, "-c", START + text], env=environment | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=DEADLINE
     )
+
+
+def can_run(*words: str) -> bool:
+    return shutil.which(words[0]) is not None and subprocess.run(words, capture_output=True).returncode == 0
 
 
 def made_in(folder: Path) -> list[str]:
@@ -105,18 +110,19 @@ def test_what_a_killed_process_left_goes_with_the_next_and_what_is_in_use_stays(
 
 def test_folders_that_are_none_of_ours_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    other = tmp_path / "hopfeed-other"  # nobody has locked it, since it has no lock
+    other = tmp_path / "hopfeed-other"  # nobody has locked it, since it has no lock of ours
     other.mkdir()
     (other / "file").write_text("kept")
+    (other / "lock").touch()  # a user's own
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "lock").touch()
+    (elsewhere / "hopfeed.lock").touch()
     (tmp_path / "hopfeed-link").symlink_to(elsewhere)
     remove_abandoned()
-    assert (other / "file").read_text() == "kept" and (elsewhere / "lock").exists()
+    assert (other / "file").read_text() == "kept" and (elsewhere / "hopfeed.lock").exists()
     ours = tmp_path / "hopfeed-ours"
     ours.mkdir()
-    (ours / "lock").touch()
+    (ours / "hopfeed.lock").touch()
     monkeypatch.setattr("os.getuid", lambda: 12345)
     remove_abandoned()
     assert ours.exists()
@@ -131,7 +137,7 @@ def test_a_folder_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: 
     rename, locked = os.rename, []
 
     def look(source: Path, target: Path) -> None:
-        with open(Path(source) / "lock") as lock, pytest.raises(BlockingIOError):
+        with open(Path(source) / "hopfeed.lock") as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         locked.append(Path(target).name)
         rename(source, target)
@@ -143,7 +149,7 @@ def test_a_folder_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: 
 
 
 def test_a_temporary_folder_is_not_synced(tmp_path: Path, environment: dict[str, str]) -> None:
-    if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+    if not can_run("strace", "-o", "/dev/null", "true"):
         pytest.skip("needs strace, and the right to trace")
     log = tmp_path / "calls"
     words = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync,renameat2", "-o", str(log), sys.executable, "-c", START]
@@ -171,7 +177,7 @@ for cache in (None, os.environ["TMPDIR"] + "/cache"):
 
 
 def test_a_disk_that_is_full_is_one_line_that_names_folder_needed_free_and_the_way(tmp_path: Path, environment: dict[str, str]) -> None:
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+    if not can_run("unshare", "-m", "true"):
         pytest.skip("needs the right to mount (unshare -m)")
     text = """
 try:

@@ -114,6 +114,16 @@ def test_a_state_is_of_the_iterator_that_gave_the_last_batch(small: Path, worker
         assert len(digests(loader)) == 1 and len(digests(loader)) == 10 and loader.epoch == 9
 
 
+def test_a_state_is_of_the_new_epoch_though_the_iterator_of_the_last_is_kept(small: Path) -> None:
+    with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=0) as loader:
+        first = iter(loader)
+        assert len(list(first)) == 10
+        second = iter(loader)
+        state = loader.state_dict()
+        assert (state["epoch"], state["position"], loader.epoch) == (1, 0, 1)
+        assert len(list(second)) == 10
+
+
 def test_a_second_stream_is_opened_only_while_an_older_iterator_goes_on(small: Path) -> None:
     with hopfeed.Loader(small, fanouts=[2], batch_size=50, num_workers=1) as loader:
         first = iter(loader)

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
 
 from torch_geometric.data import Data, HeteroData  # noqa: E402
+from torch_geometric.sampler import NegativeSampling  # noqa: E402
 
 import hopfeed  # noqa: E402
 from hopfeed.pyg import LinkNeighborLoader, NeighborLoader  # noqa: E402
@@ -65,6 +66,22 @@ def test_what_draws_go_by_may_not_be_written_to() -> None:
     loader.data.weight = torch.ones(400)
     with pytest.raises(hopfeed.InvalidError, match="loader.data.weight was replaced, and weight_attr draws by what it was"):
         iter(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_attributes_that_negatives_are_drawn_by_are_there_whoever_reads_the_rows(workers: int) -> None:
+    data = graph()
+    data.liked = torch.zeros(100)
+    data.liked[:5] = 1.0
+    drawn = NegativeSampling("binary", 2, dst_weight="liked")
+    links = torch.randint(50, 100, (2, 20))
+    plain = LinkNeighborLoader(data, [2], links, num_workers=workers)  # whose folder need not have it
+    with plain, LinkNeighborLoader(data, [2], links, neg_sampling=drawn, batch_size=20, num_workers=workers) as loader:
+        (batch,) = loader
+        assert (batch.n_id[batch.edge_label_index[1, 20:]] < 5).all() and torch.equal(batch.liked, data.liked[batch.n_id])
+        data.liked += 1
+        with pytest.raises(hopfeed.InvalidError, match="loader.data.liked was written to, and dst_weight draws by what it was"):
+            iter(loader)
 
 
 def test_seeds_and_links_that_were_written_to_are_named_and_masks_are_not() -> None:

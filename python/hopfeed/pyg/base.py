@@ -29,8 +29,10 @@ PygBatch = Union[Data, HeteroData]
 _REMOTE = (
     "token_file", "tls", "tls_ca", "tls_cert", "tls_key", "connect_all", "batches_ahead", "connect_timeout", "reconnect_deadline", "cache",
 )  # fmt: skip
-# Options that act on rows that hopfeed reads.
-_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "gpu_cache", "pin_slots")
+# Options that name attributes which draws go by, beside weight_attr and time_attr.
+_OF_DRAWS = ("seed_time", "cluster", "src_weight", "dst_weight")
+# Options that act on rows that hopfeed reads, or name such rows.
+_OF_STORED_ROWS = ("features_from", "row_cache_bytes", "check_finite", "graph_mode", "gpu_cache", "pin_slots", "attrs", "edge_attrs", "plugins", *_OF_DRAWS)
 # Keys of a spec's batch that say who reads a graph's attributes, hopfeed or Python: the batch is the same.
 _OF_READERS = ("attrs", "edge_attrs", "edge_ids")
 
@@ -72,7 +74,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         arguments.refuse_none(
             {**sampling, **others, "subgraph_type": subgraph_type, "directed": directed, "batch_size": batch_size, "num_workers": num_workers}
         )
-        edge_ids, shuffle = edge_ids is None or edge_ids, bool(shuffle) if shuffle is None else shuffle
+        edge_ids, shuffle = edge_ids is None or edge_ids, False if shuffle is None else shuffle
         of_torch = {**others, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers}
         others = arguments.take_torch_arguments(others)
         sampler = others.pop("sampler", None) if not isinstance(others.get("sampler"), str) else None
@@ -107,7 +109,8 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         # Where a reverse stands in for an edge of another type, nothing is known of the edge itself (as in PyG).
         edges_known = not (graph.typed and subgraph == "bidirectional")
         inputs = _inputs(graph, {**sampling, **start, **others}, time_attr, subgraph)
-        draws = {name: argument for argument, name in (("weight_attr", weight_attr), ("time_attr", time_attr)) if name is not None}
+        drawn_by = {"weight_attr": weight_attr, "time_attr": time_attr, **{name: {**start, **others}.get(name) for name in _OF_DRAWS}}
+        draws = {name: argument for argument, name in drawn_by.items() if isinstance(name, str)}
         self._assembly = Assembly(graph, in_memory, inputs, draws=draws, fixed=fixed, edge_ids=edge_ids, edges_known=edges_known)
         self._graph = graph
         placed = loader_options(
@@ -251,5 +254,5 @@ def _edge_number(graph: Graph, name: str) -> int:
 
 def _rows(name: str, array: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if ids.min() < -len(array) or ids.max() >= len(array):
-        raise InvalidError(f"{name} has {ids.max()}; there are {len(array)} positions")
+        raise InvalidError(f"{name} has {ids.max() if ids.max() >= len(array) else ids.min()}; there are {len(array)} positions")
     return np.ascontiguousarray(array[ids])

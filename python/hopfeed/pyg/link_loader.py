@@ -185,22 +185,31 @@ def _negative_weights(data: Any, edge_label_index: Any, negatives: Any) -> tuple
         given.pop("src_weight", None)  # triplets draw no sources, and PyG does not read it either
     if not given:
         return {}, {}
-    if all(isinstance(value, str) for value in given.values()):  # names of attributes, as hopfeed has them
-        return {}, dict(given)
     if not isinstance(data, (Data, HeteroData)):
-        raise InvalidError(f"{next(iter(given))} is a tensor, and data is no graph in memory; name a node attribute of the dataset")
+        of_tensors = [name for name, value in given.items() if not isinstance(value, str)]
+        if of_tensors:
+            raise InvalidError(f"{of_tensors[0]} is a tensor, and data is no graph in memory; name a node attribute of the dataset")
+        return {}, dict(given)
     ends: tuple[Any, Any] = (None, None)
     if isinstance(data, HeteroData):
         key = data.edge_types[arguments.edge_type_number(edge_label_index, data.edge_types)]
         ends = (key[0], key[2])
     extra, options = {}, {}
     for (name, attr), end in zip(_WEIGHTS.items(), ends):
-        if name in given:
-            value = torch.as_tensor(given[name]).detach()
-            while attr in (data if end is None else data[end]):  # an attribute of the graph's own
+        if name not in given:
+            continue
+        store = data._store if end is None else data[end]
+        if isinstance(given[name], str):  # an attribute's name, as hopfeed has it: stored whoever reads the rows
+            attr = given[name]
+            value = store.get(attr)
+        else:
+            value = torch.as_tensor(given[name])
+            while attr in store:  # an attribute of the graph's own
                 attr += "_"
+        if isinstance(value, Tensor):
+            value = value.detach()
             extra[end, attr] = value if value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64) else value.float()
-            options[name] = attr
+        options[name] = attr
     return extra, options
 
 
