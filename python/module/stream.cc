@@ -83,6 +83,13 @@ nb::dict stats_of(const StreamStats& stats) {
   return told;
 }
 
+// Waits for the stream without the interpreter's lock: the thread that uses the stream wants it now and then.
+template <class Ask>
+auto ask(PythonStream& self, Ask asked) {
+  const nb::gil_scoped_release released;
+  return self.with_stream(asked);
+}
+
 }  // namespace
 
 PythonStream::PythonStream(StreamOptions options) : stream_(open(std::move(options), closing_)) {
@@ -177,32 +184,26 @@ void bind_stream(nb::module_& module) {
       .def(
           "stats",
           [](PythonStream& self) {
-            StreamStats stats;
-            {
-              const nb::gil_scoped_release released;
-              stats = self.with_stream([](BatchStream& stream) { return stream.stats(); });
-            }
-            return stats_of(stats);
+            return stats_of(ask(self, [](BatchStream& stream) { return stream.stats(); }));
           },
           nb::sig("def stats(self) -> dict[str, object]"), "Counts and seconds since it was opened.")
       .def(
           "spec",
           [](PythonStream& self) {
-            return from_json(self.with_stream([](BatchStream& stream) { return stream.spec().to_json(); }));
+            return from_json(ask(self, [](BatchStream& stream) { return stream.spec().to_json(); }));
           },
           nb::sig("def spec(self) -> dict[str, object]"), "Everything that decides the bytes of the batches.")
       .def(
           "deal",
           [](PythonStream& self) {
-            return deal_of(self.with_stream([](BatchStream& stream) { return stream.deal(); }));
+            return deal_of(ask(self, [](BatchStream& stream) { return stream.deal(); }));
           },
           nb::sig("def deal(self) -> dict[str, object]"),
           "Who gets which of the batches, and how large they are.")
       .def(
           "meta",
           [](PythonStream& self) {
-            return from_json(
-                self.with_stream([](BatchStream& stream) { return format_meta(stream.meta()); }));
+            return from_json(ask(self, [](BatchStream& stream) { return format_meta(stream.meta()); }));
           },
           nb::sig("def meta(self) -> dict[str, object]"), "The dataset's meta.json.")
       .def(

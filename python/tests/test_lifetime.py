@@ -204,6 +204,36 @@ def test_close_wakes_a_next_of_another_thread(small: Path) -> None:
     assert not thread.is_alive() and raised and "closed" in str(raised[0])
 
 
+ASKED_WHILE_NEXT_WAITS = """
+import os, signal, sys, threading, time
+import hopfeed
+
+loader = hopfeed.Loader(sys.argv[1], fanouts=[2], batch_size=5, num_workers=1, num_slots=2)
+batches = iter(loader)
+next(batches)
+worker, = loader.worker_pids()
+os.kill(worker, signal.SIGSTOP)
+taken = []
+taker = threading.Thread(target=lambda: taken.extend(len(next(batches).n_id) for _ in range(10)))
+taker.start()
+time.sleep(0.5)  # it has come to a batch that nobody samples
+asked = []
+askers = [threading.Thread(target=lambda ask=ask: asked.append(ask())) for ask in (loader.state_dict, lambda: loader.spec, loader.worker_pids)]
+for asker in askers:
+    asker.start()
+time.sleep(0.5)  # they wait for it
+os.kill(worker, signal.SIGCONT)
+for thread in (taker, *askers):
+    thread.join()
+print(len(taken), len(asked))
+"""
+
+
+def test_who_asks_a_loader_while_another_thread_waits_for_a_batch_holds_up_nobody(small: Path, environment: dict[str, str]) -> None:
+    finished = run_python(ASKED_WHILE_NEXT_WAITS, environment, small)
+    assert (finished.returncode, finished.stdout.split()) == (0, ["10", "3"]), finished.stderr
+
+
 def test_a_closed_loader_says_so(small: Path) -> None:
     loader = hopfeed.Loader(small, num_workers=0)
     loader.close()
