@@ -63,7 +63,7 @@ TEST_F(ProgramTest, WithoutHopsOnlyTheFeaturesAreUsed) {
 TEST_F(ProgramTest, BadInputIsOneLineThatNamesIt) {
   expect_refused(node_classification({"--colour", "blue"}), "--colour");
   expect_refused(node_classification({"--fanouts", "4,x"}), "x");
-  expect_refused(node_classification({"--fanouts", "0,3"}), "fanout");
+  expect_refused(node_classification({"--fanouts", "-2,3"}), "fanout");
   expect_refused(node_classification({"--hops", "4"}), "--hops");
   expect_refused(node_classification({"--dropout", "1.5"}), "dropout");
   expect_refused(node_classification({"--epochs", "0"}), "epochs");
