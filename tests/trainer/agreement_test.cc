@@ -1,5 +1,7 @@
 // Trainers of one run that were started differently: a line on each rank names what differs, in place of a
 // model that has learned from both.
+#include <algorithm>
+
 #include "core/dataset/dataset.h"
 #include "tests/trainer/program_fixture.h"
 
@@ -21,13 +23,16 @@ class Agreement : public ::testing::Test {
   static std::string fingerprint(const std::filesystem::path& data) {
     return Dataset(data).meta().fingerprint;
   }
-  /// Two trainers; rank 1 is given `more` besides.
-  static std::vector<ProgramResult> two_ranks(const std::vector<std::string>& words,
-                                              const std::string& more) {
-    std::vector<std::string> command{
-        "/bin/sh", "-c", "if [ $RANK = 1 ]; then exec \"$@\" " + more + "; else exec \"$@\"; fi", "sh"};
-    command.insert(command.end(), words.begin(), words.end());
-    return run_ranks(command, 2);
+  /// Two trainers, each by a command of its own; their words have no spaces.
+  static std::vector<ProgramResult> two_ranks(const std::vector<std::string>& first,
+                                              const std::vector<std::string>& second) {
+    const auto line = [](const std::vector<std::string>& words) {
+      std::string joined = "exec";
+      for (const std::string& word : words) joined += " " + word;
+      return joined;
+    };
+    return run_ranks(
+        {"/bin/sh", "-c", "if [ $RANK = 1 ]; then " + line(second) + "; else " + line(first) + "; fi"}, 2);
   }
   std::vector<std::string> classification(const std::vector<std::string>& source) const {
     std::vector<std::string> command{program("node_classification"),
@@ -57,18 +62,21 @@ class Agreement : public ::testing::Test {
 };
 
 TEST_F(Agreement, RankThatWasStartedWithOtherOptions_IsNamedOnAllRanks) {
-  const std::vector<std::string> command = classification({});
-  const std::string data = "--data " + data_.string();
-  const auto differ = [&](const std::string& more, const std::string& what) {
-    std::vector<std::string> words = command;
-    if (more.find("--data") == std::string::npos) words.insert(words.end(), {"--data", data_.string()});
-    expect_differ(two_ranks(words, more), "node_classification", what);
+  const std::vector<std::string> first = classification({"--data", data_.string(), "--seed", "1"});
+  const auto differ = [&](const std::string& option, const std::string& value, const std::string& what) {
+    std::vector<std::string> second = first;
+    const auto at = std::ranges::find(second, option);
+    if (at == second.end())
+      second.insert(second.end(), {option, value});
+    else
+      *std::next(at) = value;
+    expect_differ(two_ranks(first, second), "node_classification", what);
   };
-  differ("--seed 7", "seed is 7 at rank 1 and 0 at rank 0");
-  differ("--fanouts 4,2", "--fanouts is [4,2] at rank 1 and [4,3] at rank 0");
-  differ("--batch-size 40", "batch-size is 40 at rank 1 and 50 at rank 0");
-  differ("--epochs 3", "epochs is 3 at rank 1 and 2 at rank 0");
-  differ("--lr 0.5", "lr is 0.5 at rank 1 and 0.01 at rank 0");
+  differ("--seed", "7", "seed is 7 at rank 1 and 1 at rank 0");
+  differ("--fanouts", "4,2", "--fanouts is [4,2] at rank 1 and [4,3] at rank 0");
+  differ("--batch-size", "40", "batch-size is 40 at rank 1 and 50 at rank 0");
+  differ("--epochs", "3", "epochs is 3 at rank 1 and 2 at rank 0");
+  differ("--lr", "0.5", "lr is 0.5 at rank 1 and 0.01 at rank 0");
 }
 
 TEST_F(Agreement, RankThatWasGivenOtherData_IsNamedOnAllRanks) {
