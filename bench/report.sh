@@ -81,6 +81,7 @@ commands=()   # as the table has them; hopfeed-bench where nothing else is named
 ! wanted sampler || commands+=(sampler "sampler --e-id" "sampler --output batch" "sampler --output batch --e-id" "sampler --batch-size 1 --fanouts 1")
 if wanted kinds; then
   for kind in "${kinds[@]}"; do commands+=("sampler --kind $kind"); done
+  commands+=("sampler --kind labor --instructions avx2")
   for shared in 8 64 256; do commands+=("sampler --kind labor --labor-batches $shared"); done
 fi
 for group in gather channel; do

@@ -143,7 +143,7 @@ class Script(Case):
         finished = self.report("--bin", self.pretend(), "--only", "gather", "--only", "kinds", "--rounds", "2", "--seconds", "0.1")
         self.assertEqual(finished.returncode, 0, finished.stderr)
         calls = (self.folder / "calls").read_text().splitlines()
-        self.assertEqual(len(calls), 2 * 17)
+        self.assertEqual(len(calls), 2 * 18)
         self.assertIn("gather --huge-pages always --seconds 0.1", calls)
         self.assertIn("sampler --kind labor --labor-batches 64 --huge-pages always --seconds 0.1 --features 4", calls)
         self.assertEqual(self.page.read_text().count("| `"), 17)
