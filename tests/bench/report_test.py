@@ -146,9 +146,9 @@ class Script(Case):
         self.assertEqual(len(calls), 2 * 18)
         self.assertIn("gather --huge-pages always --seconds 0.1", calls)
         self.assertIn("sampler --kind labor --labor-batches 64 --huge-pages always --seconds 0.1 --features 4", calls)
-        self.assertEqual(self.page.read_text().count("| `"), 17)
+        self.assertEqual(self.page.read_text().count("| `"), 18)
         self.assertIn("Round 2 of 2", finished.stdout)
-        self.assertIn("[1/17] sampler --kind replace", finished.stdout)
+        self.assertIn("[1/18] sampler --kind replace", finished.stdout)
 
     def test_a_benchmark_that_fails_is_told_and_the_others_go_on(self):
         finished = self.report("--bin", self.pretend(), "--only", "startup", "--only", "gather", "--rounds", "1")
