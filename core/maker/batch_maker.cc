@@ -42,7 +42,8 @@ struct BatchMaker::Impl {
   const BlockArrays layout;
   std::size_t tables = 0;  // what the sampler may hold whatever its batches are
   std::optional<ScratchBudget::Share> share;
-  std::size_t of_seeds = 0;  // of the share
+  std::size_t of_seeds = 0;  // of the share, for batches of
+  std::int64_t covered = 0;  // so many positions
 
   // The batch under way.
   BatchKey key;
@@ -67,8 +68,10 @@ struct BatchMaker::Impl {
   std::size_t run(const BatchKey& batch_key, HeldShare held) {
     key = batch_key;
     const ScratchBudget::Scope scope(share ? &*share : nullptr);
-    ScratchBudget::cover(seeds->scratch_bytes(most_positions(std::max<std::int64_t>(key.count, 0))),
-                         of_seeds);
+    if (share && key.count > covered) {
+      ScratchBudget::cover(seeds->scratch_bytes(most_positions(key.count)), of_seeds);
+      covered = key.count;
+    }
     const std::span<const TypedSeeds> typed = seeds->seeds(key);
     sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
     BlockArrays::count(*sample, key, counts);
@@ -146,6 +149,7 @@ void BatchMaker::bound_scratch(std::shared_ptr<ScratchBudget> budget) {
   impl_->share.emplace(std::move(budget));
   impl_->share->take(scratch_bytes());
   impl_->of_seeds = 0;
+  impl_->covered = 0;
 }
 std::size_t BatchMaker::sample(const BatchKey& key, HeldShare held) { return impl_->run(key, held); }
 void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& nearly_done) {

@@ -31,8 +31,8 @@ ErrorCode code_of(Body body) {
 
 // F30
 TEST(Limits, Fanouts) {
-  EXPECT_NO_THROW(BatchOptions({.fanouts = {kMaxFanout, 1, -1}}).validate());
-  for (std::int64_t bad : {std::int64_t{0}, std::int64_t{-2}, kMaxFanout + 1, INT64_MAX, INT64_MIN}) {
+  EXPECT_NO_THROW(BatchOptions({.fanouts = {kMaxFanout, 1, 0, -1}}).validate());
+  for (std::int64_t bad : {std::int64_t{-2}, kMaxFanout + 1, INT64_MAX, INT64_MIN}) {
     EXPECT_EQ(code_of([&] { BatchOptions({.fanouts = {5, bad}}).validate(); }), ErrorCode::kInvalid) << bad;
   }
 }

@@ -101,7 +101,7 @@ TEST_F(WrongSamplers, EndsThatAreNotTheEdges_AreNamed) {
 TEST_F(WrongSamplers, AnArrayThatTheBatchHasAlready_IsNamed) {
   const std::vector<std::int64_t> seeds{1, 2};
   const NodeList list(seeds, {});
-  for (const std::string name : {"n_id", "num_sampled_nodes", ".held_rows", "own"}) {
+  for (const std::string name : {"n_id", "num_sampled_nodes", ".held_rows", "mine"}) {
     register_sampler(name,
                      [](const Dataset&, const BatchOptions& options,
                         const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
@@ -119,7 +119,7 @@ TEST_F(WrongSamplers, AnArrayThatTheBatchHasAlready_IsNamed) {
       error = thrown.what();
     }
     EXPECT_EQ(error,
-              name == "own"
+              name == "mine"
                   ? ""
                   : fmt::format("sampler '{0}' added array '{0}', a name that is the batch's own; let it "
                                 "have another name",

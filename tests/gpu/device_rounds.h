@@ -137,7 +137,8 @@ class DeviceRounds : public Rounds {
                                          static_cast<std::uint64_t>(i)),
                            csc.partition_offsets[p] + r);
       }
-      excluded.add(e, below(csc.num_src_nodes), below(csc.num_dst_nodes));
+      if (csc.num_src_nodes > 0 && csc.num_dst_nodes > 0)
+        excluded.add(e, below(csc.num_src_nodes), below(csc.num_dst_nodes));
     }
     excluded.finish();
   }

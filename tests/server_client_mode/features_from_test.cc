@@ -186,7 +186,7 @@ TEST_F(FeaturesFromTest, AServersWorkerThatFindsAnotherOrder_SaysThatItWasReplac
   replaceable(options, folder() / "replaced", 6);
   for (const int pid : stream.server().worker_pids()) ::kill(pid, SIGKILL);
   const std::string error = error_of([&] { digests(stream); });
-  EXPECT_NE(error.find(options.dataset + " " + kReplaced), std::string::npos) << error;
+  EXPECT_NE(error.find(std::string("the dataset tiny ") + kReplaced), std::string::npos) << error;
 }
 
 TEST_F(FeaturesFromTest, KilledWorkersTakeNoRowOfTheCacheAlong) {
