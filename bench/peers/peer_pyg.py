@@ -17,7 +17,8 @@ PYG_LIB = PREFIX / "pyg_lib_sampler.so"
 # The library stands in for its whole package, of which the rest samples nothing.
 if PYG_LIB.exists():
     torch.ops.load_library(str(PYG_LIB))
-    torch_geometric.typing.WITH_PYG_LIB = torch_geometric.typing.WITH_WEIGHTED_NEIGHBOR_SAMPLE = True
+    for flag in ("PYG_LIB", "WEIGHTED_NEIGHBOR_SAMPLE", "EDGE_TIME_NEIGHBOR_SAMPLE"):
+        setattr(torch_geometric.typing, f"WITH_{flag}", True)
     SAMPLER = {"pyg-lib": f"{(PREFIX / 'pyg_lib_commit').read_text().strip()[:12]} (its sampler, from source)"}
 else:
     torch.ops.load_library(str(PREFIX / "neighbor_sample.so"))
