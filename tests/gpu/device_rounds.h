@@ -173,7 +173,7 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
                                            .edge_types = 1 + rounds.below(6),
                                            .max_nodes = 1 + rounds.below(150),
                                            .seed = rounds.word(),
-                                           .empty_type = round % 3 == 0});
+                                           .empty_type = !has_times(run.kinds) && round % 3 == 0});
     if (has_times(run.kinds) && rounds.below(3) == 0) rounds.forget_times(graph);
     const auto path = folder.path() / std::to_string(round);
     write_typed_dataset(path, graph, rounds.cut(graph, 4));
