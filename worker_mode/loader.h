@@ -22,10 +22,10 @@
 
 namespace hopfeed {
 
-/// What to make: dataset to shuffle, which become a BatchSpec; who gets which of it: deal; how: execution.
 /// Where drop_last leaves no batch of an epoch: refused, or epochs without a batch, as PyG has them.
 enum class EmptyEpochs { kRefused, kAllowed };
 
+/// What to make: dataset to shuffle, which become a BatchSpec; who gets which of it: deal; how: execution.
 struct LoaderOptions {
   std::string dataset;    // the dataset folder
   BatchOptions batch;     // what is sampled and gathered
