@@ -11,7 +11,7 @@ namespace hopfeed {
 class RemoteStream final : public ChannelStream {
  public:
   /// As RemoteLoader's constructor.
-  static std::unique_ptr<RemoteStream> open(const RemoteOptions& remote, const LoaderOptions& options);
+  static std::unique_ptr<RemoteStream> open(const RemoteOptions& given, const LoaderOptions& options);
   ~RemoteStream() override;
 
  private:
