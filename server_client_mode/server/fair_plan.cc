@@ -2,6 +2,7 @@
 #include "server_client_mode/server/fair_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace hopfeed {
 namespace {
@@ -11,6 +12,10 @@ constexpr double kUnknownSeconds = 0.001;  // of a batch of a job that nothing i
 // Seconds that a client may lag behind after a rest: the way to it and back is no rest, and costs it nothing.
 constexpr double kCredit = 0.05;
 constexpr std::size_t kMaxDebts = 1'024;
+// Worker seconds for which a worker is kept free for a client whose last short batch is made.
+constexpr double kKeptFree = 2;
+// Seeds of a batch that is taken for a short one before anything is known of its job.
+constexpr std::int64_t kFewSeeds = 64;
 constexpr double kNewest = 0.25;  // weight of the last batch among those before
 
 void learn(double& known, double newest) { known += kNewest * (newest - known); }
@@ -100,7 +105,7 @@ std::vector<std::uint64_t> FairPlan::refuse(std::uint32_t job) {
         std::erase_if(client->waiting, [&](const auto& entry) { return entry.second.job == job; }));
   std::vector<std::uint64_t> sequences;
   for (const auto& [sequence, batch] : under_way_) {
-    if (batch.job == job) sequences.push_back(sequence);
+    if (batch.kind.job == job) sequences.push_back(sequence);
   }
   for (std::uint64_t sequence : sequences) {
     forget_under_way(under_way_.at(sequence));
@@ -111,23 +116,44 @@ std::vector<std::uint64_t> FairPlan::refuse(std::uint32_t job) {
 
 // ---- planning
 
-FairPlan::Cost FairPlan::cost_of(std::uint32_t job) const {
-  const auto known = costs_.find(job);
+void FairPlan::forget(std::uint32_t job) {
+  std::erase_if(costs_, [&](const auto& known) { return known.first.job == job; });
+}
+
+FairPlan::Kind FairPlan::kind_of(const BatchRequest& batch) {
+  return {.job = batch.job, .seeds = std::bit_width(static_cast<std::uint64_t>(batch.count))};
+}
+
+FairPlan::Cost FairPlan::cost_of(const BatchRequest& batch) const {
+  const auto known = costs_.find(kind_of(batch));
   return known == costs_.end() ? Cost{.seconds = kUnknownSeconds, .bytes = 0} : known->second;
 }
 
-/// Else the order of what is planned would be fixed long before it is made.
-bool FairPlan::room_ahead() const {
-  const double seconds = charged_ahead_ / static_cast<double>(options_.workers);
-  if (under_way() < options_.workers || seconds < options_.ahead) return true;
-  return under_way() < 2 * options_.workers + 2 && seconds < options_.longest_ahead;
+bool FairPlan::is_long(const BatchRequest& batch) const {
+  const auto known = costs_.find(kind_of(batch));
+  return known == costs_.end() ? batch.count > kFewSeeds : known->second.seconds >= options_.takes_long;
 }
 
-/// Whether the first batch of a job is under way, which tells what the others cost. Until it is made they
+/// More would fix the order of what is planned long before it is made. A long batch is planned where a worker
+/// is about to be free for it; the others share the workers that no long batch has.
+bool FairPlan::room_for(bool is_long) const {
+  if (is_long) {
+    const bool keeps_one = worked_ - last_short_ < kKeptFree;
+    return long_under_way_ < std::max<std::int64_t>(1, options_.workers - (keeps_one ? 1 : 0));
+  }
+  const std::int64_t workers = options_.workers - long_under_way_, planned = under_way() - long_under_way_;
+  if (workers <= 0) return false;
+  const double seconds = charged_ahead_ / static_cast<double>(workers);
+  if (planned < workers || seconds < options_.ahead) return true;
+  return planned < 2 * workers + 2 && seconds < options_.longest_ahead;
+}
+
+/// Whether the first batch of its kind is under way, which tells what the others cost. Until it is made they
 /// wait: they may be of any size.
-bool FairPlan::is_tried(std::uint32_t job) const {
-  return !costs_.contains(job) &&
-         std::ranges::any_of(under_way_, [&](const auto& entry) { return entry.second.job == job; });
+bool FairPlan::is_tried(const BatchRequest& batch) const {
+  const Kind kind = kind_of(batch);
+  return !costs_.contains(kind) &&
+         std::ranges::any_of(under_way_, [&](const auto& entry) { return entry.second.kind == kind; });
 }
 
 /// Whether one more batch stays within the client's shares. One that has nothing may have one, whatever its
@@ -160,18 +186,21 @@ FairPlan::Client* FairPlan::pick() {
   double least = 0;
   for (Client* client : active_) {
     if (client->waiting.empty()) continue;
-    const std::uint32_t job = client->waiting.begin()->second.job;
-    if (is_tried(job) || !may_have(*client, cost_of(job))) {
+    const BatchRequest& next = client->waiting.begin()->second;
+    if (is_tried(next) || !may_have(*client, cost_of(next))) {
       if (client->under_way == 0) client->resting = true;
       continue;
     }
+    // Shorter ones may pass it. It never passes them: who has had least of all is next.
+    if (is_long(next) && !room_for(true)) continue;
     const double time = client->resting ? std::max(client->time, now_ - kCredit) : client->time;
     if (first != nullptr && time >= least) continue;
     first = client;
     least = time;
   }
+  if (first == nullptr || !room_for(is_long(first->waiting.begin()->second))) return nullptr;
   // Who is next and does not fit has others wait for it too: else small batches would never let it.
-  if (first == nullptr || !fits(cost_of(first->waiting.begin()->second.job))) return nullptr;
+  if (!fits(cost_of(first->waiting.begin()->second))) return nullptr;
   first->resting = false;
   first->time = least;
   now_ = std::max(now_, least);
@@ -179,22 +208,31 @@ FairPlan::Client* FairPlan::pick() {
 }
 
 std::optional<PlannedBatch> FairPlan::next() {
-  if (waiting_ == 0 || !room_ahead()) return {};
+  if (waiting_ == 0) return {};
   Client* client = pick();
   if (client == nullptr) return {};
   const auto [request, batch] = *client->waiting.begin();
   client->waiting.erase(client->waiting.begin());
   --waiting_;
-  const Cost cost = cost_of(batch.job);
+  const Cost cost = cost_of(batch);
+  const bool takes_long = is_long(batch);
   const auto bytes = static_cast<std::size_t>(cost.bytes);
   client->time += cost.seconds;
   ++client->under_way;
   client->expected_bytes += bytes;
   bytes_in_use_ += bytes;
-  charged_ahead_ += cost.seconds;
+  if (takes_long) {
+    ++long_under_way_;
+  } else {
+    charged_ahead_ += cost.seconds;
+  }
   const std::uint64_t sequence = next_sequence_++;
-  under_way_[sequence] = {
-      .client = client->name, .request = request, .job = batch.job, .charged = cost.seconds, .bytes = bytes};
+  under_way_[sequence] = {.client = client->name,
+                          .request = request,
+                          .kind = kind_of(batch),
+                          .charged = cost.seconds,
+                          .bytes = bytes,
+                          .is_long = takes_long};
   return PlannedBatch{.sequence = sequence,
                       .epoch = batch.epoch,
                       .first = batch.first,
@@ -212,7 +250,12 @@ void FairPlan::forget_under_way(const UnderWay& batch) {
   --client.under_way;
   client.expected_bytes -= batch.bytes;
   bytes_in_use_ -= batch.bytes;
-  charged_ahead_ = under_way_.size() <= 1 ? 0 : charged_ahead_ - batch.charged;
+  if (batch.is_long) {
+    --long_under_way_;
+  } else {
+    const bool last = under_way() - long_under_way_ <= 1;
+    charged_ahead_ = last ? 0 : charged_ahead_ - batch.charged;
+  }
   rest_if_idle(client);
 }
 
@@ -229,10 +272,12 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
   Client& client = *clients_.at(under_way.client);
   client.time += batch.seconds - under_way.charged;
   client.worker_seconds += batch.seconds;
+  worked_ += batch.seconds;
+  if (batch.bytes > 0 && batch.seconds < options_.takes_long) last_short_ = worked_;
   if (batch.bytes > 0) {
     const auto bytes = static_cast<double>(batch.bytes);
     const auto [cost, first] =
-        costs_.try_emplace(under_way.job, Cost{.seconds = batch.seconds, .bytes = bytes});
+        costs_.try_emplace(under_way.kind, Cost{.seconds = batch.seconds, .bytes = bytes});
     if (!first) {
       learn(cost->second.seconds, batch.seconds);
       learn(cost->second.bytes, bytes);
@@ -245,11 +290,11 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
     client.block_bytes += batch.bytes;
     bytes_in_use_ += batch.bytes;
   }
-  return Whose{.client = under_way.client, .request = under_way.request, .job = under_way.job};
+  return Whose{.client = under_way.client, .request = under_way.request, .job = under_way.kind.job};
 }
 
 bool FairPlan::expects_soon() const {
-  return under_way_.size() == 1 && waiting_ == 0 && charged_ahead_ < kSoon;
+  return under_way_.size() == 1 && long_under_way_ == 0 && waiting_ == 0 && charged_ahead_ < kSoon;
 }
 
 void FairPlan::freed(std::uint64_t client, std::size_t bytes) {
@@ -266,7 +311,7 @@ bool FairPlan::held_back(std::uint64_t client) const {
   if (found == clients_.end()) return false;
   const Client& asks = *found->second;
   return !asks.waiting.empty() && asks.under_way == 0 && asks.blocks > 0 &&
-         !may_have(asks, cost_of(asks.waiting.begin()->second.job));
+         !may_have(asks, cost_of(asks.waiting.begin()->second));
 }
 
 std::optional<std::uint64_t> FairPlan::lowest(std::uint64_t client) const {

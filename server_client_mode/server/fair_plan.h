@@ -30,6 +30,9 @@ struct FairPlanOptions {
   /// are so many planned as make `ahead` seconds of work for each; between these two batches for each and two
   /// more, as long as that is no longer than `longest_ahead`.
   double ahead = 0.001, longest_ahead = 0.02;
+  /// Seconds of a batch that others should not wait for: as long as shorter ones are asked for, one worker
+  /// takes none of those (where there are two or more).
+  double takes_long = 0.2;
 };
 
 /// As every BatchPlan it is guarded by the lock of the channel.
@@ -51,7 +54,7 @@ class FairPlan final : public BatchPlan {
   /// Forgets the requests of a job, whoever asked; returns the sequences that are under way, to be abandoned.
   std::vector<std::uint64_t> refuse(std::uint32_t job);
   /// Nobody has the job open any more: what was learnt of it is forgotten.
-  void forget(std::uint32_t job) { costs_.erase(job); }
+  void forget(std::uint32_t job);
 
   std::optional<PlannedBatch> next() override;
   std::int64_t left() const override { return waiting_; }
@@ -89,20 +92,29 @@ class FairPlan final : public BatchPlan {
 
  private:
   struct Client;
+  /// Batches that cost about the same: those of a job with about as many seeds.
+  struct Kind {
+    std::uint32_t job = 0;
+    std::uint64_t seeds = 0;  // of their number the power of two
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
   struct UnderWay {
     std::uint64_t client = 0, request = 0;
-    std::uint32_t job = 0;
+    Kind kind;
     double charged = 0;
     std::size_t bytes = 0;   // that are expected
+    bool is_long = false;    // as it was known when it was planned
     bool withdrawn = false;  // by its client
   };
   struct Cost {
     double seconds = 0;
     double bytes = 0;
   };
-  bool room_ahead() const;
-  Cost cost_of(std::uint32_t job) const;
-  bool is_tried(std::uint32_t job) const;
+  bool is_long(const BatchRequest& batch) const;
+  bool room_for(bool is_long) const;
+  static Kind kind_of(const BatchRequest& batch);
+  Cost cost_of(const BatchRequest& batch) const;
+  bool is_tried(const BatchRequest& batch) const;
   bool may_have(const Client& client, const Cost& cost) const;
   bool fits(const Cost& cost) const;
   Client* pick();
@@ -115,12 +127,14 @@ class FairPlan final : public BatchPlan {
   std::unordered_map<std::uint64_t, std::unique_ptr<Client>> clients_;
   std::vector<Client*> active_;  // with something that waits, is under way or held; others at times
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by sequence
-  std::unordered_map<std::uint32_t, Cost> costs_;          // by job: lately
+  std::map<Kind, Cost> costs_;                             // lately
   std::map<std::string, double> debts_;                    // virtual times of who left, by `who`
   std::uint64_t next_sequence_ = 0;
   std::int64_t waiting_ = 0, blocks_ = 0;  // of all clients
   double now_ = 0;                         // virtual time
-  double charged_ahead_ = 0;               // of what is under way
+  double charged_ahead_ = 0;               // of what is under way, but for long batches
+  std::int64_t long_under_way_ = 0;
+  double worked_ = 0, last_short_ = -1e9;  // worker seconds of all batches, and when one of them was short
   std::size_t bytes_in_use_ = 0;           // of blocks, and expected of what is under way
 };
 

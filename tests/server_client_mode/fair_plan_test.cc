@@ -136,19 +136,62 @@ TEST(FairPlan, WhatIsPlannedAheadOfTheWorkers_IsBounded) {
   EXPECT_FALSE(plan.next());
 }
 
-TEST(FairPlan, BatchesThatTakeLong_ArePlannedWhereAWorkerIsFree_SoThatASmallOneWaitsForOneAlone) {
+TEST(FairPlan, BatchesThatTakeLong_ArePlannedWhereAWorkerIsFree) {
+  FairPlan plan(two_workers());
+  tell_cost(plan, 1, 1.0, kMiB);
+  plan.join(1);
+  for (std::uint64_t request = 0; request < 8; ++request) plan.push(1, request, {.job = 1});
+  const auto first = plan.next();
+  ASSERT_TRUE(first && plan.next());
+  EXPECT_FALSE(plan.next()) << "it would be made before whatever comes meanwhile";
+  ASSERT_TRUE(plan.made({.sequence = first->sequence, .seconds = 1, .bytes = kMiB}));
+  EXPECT_TRUE(plan.next());
+  EXPECT_FALSE(plan.next());
+}
+
+TEST(FairPlan, WhileShortBatchesAreAskedFor_LongOnesLeaveThemAWorker) {
   FairPlan plan(two_workers());
   tell_cost(plan, 1, 1.0, kMiB);
   tell_cost(plan, 2, 0.001, 1);
   plan.join(1);
   plan.join(2);
   for (std::uint64_t request = 0; request < 8; ++request) plan.push(1, request, {.job = 1});
-  const auto first = plan.next(), second = plan.next();
-  ASSERT_TRUE(first && second);
-  EXPECT_FALSE(plan.next()) << "it would be made before whatever comes meanwhile";
-  plan.push(2, 0, {.job = 2});
-  ASSERT_TRUE(plan.made({.sequence = first->sequence, .seconds = 1, .bytes = kMiB}));
-  EXPECT_EQ(plan.next()->job, 2U);
+  auto under_way = plan.next();
+  ASSERT_TRUE(under_way);
+  EXPECT_EQ(under_way->job, 1U);
+  EXPECT_FALSE(plan.next());
+  for (std::uint64_t request = 0; request < 100; ++request) {
+    plan.push(2, request, {.job = 2});
+    const auto short_one = plan.next();
+    ASSERT_TRUE(short_one);
+    EXPECT_EQ(short_one->job, 2U) << "at once, beside the long one";
+    ASSERT_TRUE(plan.made({.sequence = short_one->sequence, .seconds = 0.001, .bytes = 1}));
+    plan.freed(2, 1);
+  }
+  // Nobody asks for short ones any more: some seconds later the long ones have all workers again.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(plan.made({.sequence = under_way->sequence, .seconds = 1, .bytes = kMiB}));
+    plan.freed(1, kMiB);
+    under_way = plan.next();
+    ASSERT_TRUE(under_way);
+  }
+  EXPECT_TRUE(plan.next());
+}
+
+TEST(FairPlan, LongBatchesBesideManyShortOnes_GetTheirShare) {
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 0.5});
+  for (std::uint64_t client : {2, 3}) simulation.join(client, {.seconds = 0.001});
+  simulation.run(60, {1, 2, 3}, 40);
+  for (std::uint64_t client : {1, 2, 3}) EXPECT_NEAR(simulation.seconds_of(client), 40, 2) << client;
+}
+
+TEST(FairPlan, LongBatchesWithOneWorker_GoOn) {
+  Simulation simulation({.workers = 1, .slots = 64, .bytes = 64 * kMiB});
+  simulation.join(1, {.seconds = 0.5});
+  simulation.join(2, {.seconds = 0.001});
+  simulation.run(60, {1, 2}, 40);
+  for (std::uint64_t client : {1, 2}) EXPECT_NEAR(simulation.seconds_of(client), 30, 2) << client;
 }
 
 TEST(FairPlan, BatchesOfUnknownCost_WaitForTheFirstOfTheirJob) {
@@ -166,6 +209,30 @@ TEST(FairPlan, BatchesOfUnknownCost_WaitForTheFirstOfTheirJob) {
   ASSERT_TRUE(plan.made({.sequence = first->sequence, .seconds = 0.001, .bytes = 1}));
   EXPECT_EQ(plan.next()->job, 7U);
   EXPECT_EQ(plan.next()->job, 7U);
+}
+
+TEST(FairPlan, BatchesOfOneJobWithFewSeedsAndWithMany_AreNotTakenForEachOther) {
+  FairPlan plan(two_workers());
+  for (std::uint64_t client : {1, 2}) plan.join(client);
+  const auto ask = [&](std::uint64_t client, std::uint64_t request, std::int64_t count) {
+    plan.push(client, request, {.count = count, .job = 7});
+    const auto batch = plan.next();
+    return batch ? std::optional(batch->sequence) : std::nullopt;
+  };
+  for (std::uint64_t request = 0; request < 20; ++request) {
+    const auto sequence = ask(1, request, 1);
+    ASSERT_TRUE(sequence);
+    ASSERT_TRUE(plan.made({.sequence = *sequence, .seconds = 0.0001, .bytes = 1}));
+    plan.freed(1, 1);
+  }
+  ASSERT_TRUE(ask(2, 0, 8'192));
+  EXPECT_FALSE(ask(2, 1, 8'192)) << "nothing is known of those";
+  for (std::uint64_t request = 20; request < 40; ++request) {
+    const auto sequence = ask(1, request, 1);
+    ASSERT_TRUE(sequence);
+    ASSERT_TRUE(plan.made({.sequence = *sequence, .seconds = 0.0001, .bytes = 1}));
+    plan.freed(1, 1);
+  }
 }
 
 TEST(FairPlan, SmallBatches_ArePlannedFurtherAhead) {
