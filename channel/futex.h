@@ -6,6 +6,7 @@
 //   if (nothing_to_do()) futex_wait(event, seen, 100ms);   // then look, then sleep unless it moved
 #pragma once
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,12 +59,15 @@ struct SharedEvent {
   /// 1 while somebody waits through the eventfd. It stays so until that thread is awake: were it taken down
   /// by who rings, a death between the two would lose the event.
   std::atomic<std::uint32_t> listening;
+  /// One more than the core of who bumped last; a hint.
+  std::atomic<std::uint32_t> bumped_on;
 
   std::uint32_t load() const { return count.load(); }
 
   /// `bell`: the eventfd of who may listen; -1 where nobody can. This, wait() and listen() are sequentially
   /// consistent: either the bump sees the sleeper or the listener, or these see what the bump is about.
   void bump(Wake wake = Wake::kAll, int bell = -1) {
+    bumped_on.store(this_core(), std::memory_order_relaxed);
     count.fetch_add(1, std::memory_order_seq_cst);
     ring_if_asked(bell);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;
@@ -79,19 +83,30 @@ struct SharedEvent {
   void listen() { listening.store(1, std::memory_order_seq_cst); }
   void stop_listening() { listening.store(0, std::memory_order_seq_cst); }
 
-  /// Until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return early.
-  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::chrono::nanoseconds spin = kSpin) {
+  /// Looks awake, at most `limit`, whether the counter is no longer `seen`. Not where the last bump came from
+  /// this very core: who is awaited probably needs it.
+  bool moves_within(std::uint32_t seen, std::chrono::nanoseconds limit) const {
+    if (bumped_on.load(std::memory_order_relaxed) == this_core()) return load() != seen;
     const std::int64_t begin = monotonic_now();
     do {
       for (int i = 0; i < 32; ++i) {
-        if (count.load(std::memory_order_acquire) != seen) return;
+        if (count.load(std::memory_order_acquire) != seen) return true;
         __builtin_ia32_pause();
       }
-    } while (monotonic_now() - begin < spin.count());
+    } while (monotonic_now() - begin < limit.count());
+    return false;
+  }
+
+  /// Until the counter is no longer `seen`, at most `limit`, the first `spin` of it awake; may return early.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::chrono::nanoseconds spin = kSpin) {
+    if (moves_within(seen, spin)) return;
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     futex_wait(count, seen, limit);
     sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
+
+ private:
+  static std::uint32_t this_core() { return static_cast<std::uint32_t>(sched_getcpu()) + 1; }
 };
 
 }  // namespace hopfeed

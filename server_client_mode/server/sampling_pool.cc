@@ -227,16 +227,7 @@ std::vector<SamplingPool::Block> SamplingPool::settle() {
 }
 
 bool SamplingPool::stay_awake() const {
-  if (!expects_soon_) return false;
-  const SharedEvent& event = host_->view().control().loader_event;
-  const std::int64_t begin = monotonic_now();
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (event.count.load(std::memory_order_acquire) != seen_) return true;
-      __builtin_ia32_pause();
-    }
-  } while (monotonic_now() - begin < kStayAwake.count());
-  return false;
+  return expects_soon_ && host_->view().control().loader_event.moves_within(seen_, kStayAwake);
 }
 
 void SamplingPool::free(const Block& block) {

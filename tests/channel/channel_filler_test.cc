@@ -1,6 +1,9 @@
 // What fillers that are no single-minded processes rely on, over every kind of channel memory: batches taken
 // in any order and planned from a queue, several claims under one name, several names in one process, and
 // bells. Part of the conformance suite.
+#include <sched.h>
+
+#include <thread>
 #include <vector>
 
 #include "channel/batch_plan.h"
@@ -198,6 +201,43 @@ TEST_P(FilledChannel, PlannersBell_IsRungOnAsksAndOnFinishedBatchesWhileSomebody
   EXPECT_TRUE(rang(planner_bell_)) << "as long as it listens";
   pool_->reclaim(1);
   EXPECT_TRUE(rang(planner_bell_)) << "a filler that died may have finished a batch and told nobody";
+}
+
+// ---- awake or asleep
+
+/// Runs `work` in a thread that stays on this core.
+template <class Work>
+void run_on(int core, Work work) {
+  std::thread([&] {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    ASSERT_EQ(sched_setaffinity(0, sizeof cores, &cores), 0);
+    work();
+  }).join();
+}
+
+TEST(SharedEvent, WhoWouldKeepTheCoreFromWhomItAwaits_DoesNotStayAwake) {
+  SharedEvent event{};
+  const int core = sched_getcpu();
+  run_on(core, [&] { event.bump(); });
+  run_on(core, [&] { EXPECT_FALSE(event.moves_within(event.load(), std::chrono::hours(1))); });
+  run_on(core, [&] { EXPECT_TRUE(event.moves_within(event.load() - 1, std::chrono::hours(1))); });
+}
+
+TEST(SharedEvent, WhoAwaitsAnotherCore_StaysAwakeForIt) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  if (cores.size() < 2) GTEST_SKIP() << "one core";
+  SharedEvent event{};
+  run_on(cores[0], [&] { event.bump(); });
+  const std::uint32_t seen = event.load();
+  std::thread other([&] { run_on(cores[0], [&] { event.bump(); }); });
+  run_on(cores[1], [&] { EXPECT_TRUE(event.moves_within(seen, std::chrono::hours(1))); });
+  other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, FilledChannel, kMechanisms, name_of);

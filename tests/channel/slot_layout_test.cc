@@ -44,6 +44,7 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(ControlBlock, loader_event), 128U);
   EXPECT_EQ(offsetof(SharedEvent, sleepers), 4U);
   EXPECT_EQ(offsetof(SharedEvent, listening), 8U);
+  EXPECT_EQ(offsetof(SharedEvent, bumped_on), 12U);
   EXPECT_EQ(offsetof(ControlBlock, terminate), 192U);
   EXPECT_EQ(offsetof(ControlBlock, published), 256U);
   EXPECT_EQ(offsetof(ControlBlock, loader), 320U);
