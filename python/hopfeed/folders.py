@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
+import socket
 import stat
 import sys
 import tempfile
@@ -17,14 +19,17 @@ from pathlib import Path
 from hopfeed.errors import DeadlineError
 
 _PREFIX = "hopfeed-"
+_UNNAMED = ".hopfeed-"  # until the folder's lock is held
+_RANDOM = 8  # letters that tempfile.mkdtemp makes up
 _LOCK = "hopfeed.lock"  # no name that a folder of the user's is likely to have
+_LONG = 600  # seconds; a folder gets its name in a thousandth of one
 
 
 class TemporaryFolder:
     """A folder in the system's temporary one, for as long as this object and the process that made it live.
 
-    Its lock is held before it has its name: where a lock is free the folder's process is dead, and the next one that
-    makes a folder removes it. A fork of the process removes nothing.
+    Its lock is held before it has its name: where a lock is free the folder's process is dead, and the next one on the
+    same host that makes a folder removes it. A fork of the process removes nothing.
 
     Attributes:
         path: of the folder; what lies in it is the caller's.
@@ -32,11 +37,10 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         remove_abandoned()
-        unnamed = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
-        lock = os.open(unnamed / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _try_to_lock(lock)  # a file system without locks: nobody can remove there what is not theirs
-        self.path = unnamed.with_name(unnamed.name[1:])
-        os.rename(unnamed, self.path)
+        made = None
+        while made is None:
+            made = _make()
+        self.path, lock = made
         self._end = weakref.finalize(self, _remove_ours, self.path, lock, os.getpid())
 
     def remove(self) -> None:
@@ -48,6 +52,51 @@ class TemporaryFolder:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+def _make() -> tuple[Path, int] | None:
+    """A new folder and its lock, held; None where another process took it for abandoned before it had its name."""
+    unnamed = Path(tempfile.mkdtemp(prefix=_UNNAMED))
+    path, lock = unnamed.with_name(unnamed.name[1:]), -1
+    try:
+        lock = os.open(unnamed / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except OSError:
+            pass  # a file system without locks: nobody can remove there what is not theirs
+        os.write(lock, _owner().encode())
+        os.rename(unnamed, path)
+    except FileNotFoundError:
+        if lock >= 0:
+            os.close(lock)
+        return None
+    except BaseException:
+        _remove(unnamed)
+        if lock >= 0:
+            os.close(lock)
+        raise
+    return path, lock
+
+
+@functools.cache
+def _owner() -> str:
+    """What a lock says of the host that its process is on: the host's name, and since when it runs."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()}\n{boot}\n"
+
+
+def _is_of_this_host(owner: str) -> bool:
+    """Whether locks tell of its process: where hosts share a folder, those of another host may look free."""
+    (host, boot, *_), (this_host, this_boot, *_) = f"{owner}\n\n".split("\n"), _owner().split("\n")
+    if boot and boot == this_boot:  # containers of one host have names of their own, and share its locks
+        return True
+    return bool(host) and host == this_host and host != "localhost"  # it has been started again; many are called localhost
 
 
 def _remove_ours(folder: Path, lock: int, process: int) -> None:
@@ -77,20 +126,34 @@ def _try_to_lock(lock: int) -> bool:
 
 
 def remove_abandoned() -> None:
-    """Removes this user's temporary folders whose lock nobody holds: their process was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    """Removes what this user's processes of this host left when they were killed: folders whose lock nobody holds, and
+    old ones that never got their name."""
+    temporary = Path(tempfile.gettempdir())
+    for folder in [*temporary.glob(f"{_PREFIX}*"), *temporary.glob(_UNNAMED + "?" * _RANDOM)]:
         try:
-            there = folder.lstat()  # a folder of ours is nobody else's to replace by a link
-            if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
-                continue
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            _remove_if_abandoned(folder, named=folder.name.startswith(_PREFIX))
         except OSError:
-            continue  # gone meanwhile, or none of ours
-        try:
-            if _try_to_lock(lock):
-                _remove(folder)
-        finally:
-            os.close(lock)
+            pass  # gone meanwhile, or none of ours
+
+
+def _remove_if_abandoned(folder: Path, *, named: bool) -> None:
+    there = folder.lstat()  # a folder of ours is nobody else's to replace by a link
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
+        return
+    if not named and time.time() - there.st_mtime < _LONG:
+        return
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if not named:
+            folder.rmdir()  # which leaves it where there is anything in it
+        return
+    try:
+        owner = os.read(lock, 1000).decode(errors="replace")
+        if (_is_of_this_host(owner) or not named and not owner) and _try_to_lock(lock):
+            _remove(folder)
+    finally:
+        os.close(lock)
 
 
 class CachedFolder:

@@ -6,11 +6,14 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,9 +123,7 @@ def test_folders_that_are_none_of_ours_stay(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "hopfeed-link").symlink_to(elsewhere)
     remove_abandoned()
     assert (other / "file").read_text() == "kept" and (elsewhere / "hopfeed.lock").exists()
-    ours = tmp_path / "hopfeed-ours"
-    ours.mkdir()
-    (ours / "hopfeed.lock").touch()
+    ours = left_by(folders._owner(), tmp_path / "hopfeed-ours")
     monkeypatch.setattr("os.getuid", lambda: 12345)
     remove_abandoned()
     assert ours.exists()
@@ -130,6 +131,105 @@ def test_folders_that_are_none_of_ours_stay(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     remove_abandoned()
     assert not ours.exists()
+
+
+def left_by(owner: str | None, folder: Path, *, seconds_ago: float = 0) -> Path:
+    """What a killed process left. ``owner``: what its lock says; None: there is no lock yet."""
+    folder.mkdir()
+    if owner is not None:
+        (folder / "hopfeed.lock").write_text(owner)
+    then = time.time() - seconds_ago
+    os.utime(folder, (then, then))
+    return folder
+
+
+def test_a_folder_tells_whose_it_is_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rename, told = os.rename, []
+
+    def look(source: Path, target: Path) -> None:
+        told.append((Path(source) / "hopfeed.lock").read_text().split("\n"))
+        rename(source, target)
+
+    monkeypatch.setattr(folders.os, "rename", look)
+    with TemporaryFolder():
+        assert told == [[socket.gethostname(), Path("/proc/sys/kernel/random/boot_id").read_text().strip(), ""]]
+
+
+def test_only_folders_of_this_host_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    host, boot, _ = folders._owner().split("\n")
+    kept = {
+        "of another host": f"another-{host}\nanother-{boot}\n",
+        "of a host without a name of its own": f"localhost\nanother-{boot}\n",
+        "of nobody that can be told": "",
+    }
+    gone = {
+        "of this host": f"{host}\n{boot}\n",
+        "of this host before it was started again": f"{host}\nanother-{boot}\n",
+        "of a container on this host": f"another-{host}\n{boot}\n",
+    }
+    for name, owner in (kept | gone).items():
+        left_by(owner, tmp_path / f"hopfeed-{name}", seconds_ago=1e6)
+    remove_abandoned()
+    assert made_in(tmp_path) == sorted(f"hopfeed-{name}" for name in kept)
+    monkeypatch.setattr(folders, "_owner", lambda: f"localhost\n{boot}\n")
+    remove_abandoned()  # all that are called so are not one host
+    assert made_in(tmp_path) == sorted(f"hopfeed-{name}" for name in kept)
+
+
+def test_what_was_left_before_it_had_its_name_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    hour, other = 3600, f"another-{folders._owner()}"
+    left_by(None, tmp_path / ".hopfeed-00000000", seconds_ago=hour)
+    left_by("", tmp_path / ".hopfeed-11111111", seconds_ago=hour)
+    left_by(folders._owner(), tmp_path / ".hopfeed-22222222", seconds_ago=hour)
+    kept = [
+        left_by(None, tmp_path / ".hopfeed-being_mad"),
+        left_by("", tmp_path / ".hopfeed-also_now"),
+        left_by(other.replace("\n", "\nanother-", 1), tmp_path / ".hopfeed-elsewher", seconds_ago=hour),
+        left_by(None, tmp_path / ".hopfeed-users-own-name", seconds_ago=hour),
+    ]
+    full = tmp_path / ".hopfeed-full_one"
+    full.mkdir()
+    (full / "file").touch()
+    os.utime(full, (0, 0))
+    locked = left_by("", tmp_path / ".hopfeed-is_alive", seconds_ago=hour)
+    with open(locked / "hopfeed.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_abandoned()
+        assert made_in(tmp_path) == sorted(path.name for path in [*kept, full, locked])
+    remove_abandoned()
+    assert made_in(tmp_path) == sorted(path.name for path in [*kept, full])
+
+
+@pytest.mark.parametrize("moment", ["before the lock", "before it is locked", "before it has its name"])
+def test_who_loses_a_folder_before_it_has_its_name_makes_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """A process that stood still for long is taken for dead by another one; here that happens at each moment, once."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    taken: list[Path] = []
+
+    def take(function: Any) -> Any:
+        def first(*arguments: Any, **named: Any) -> Any:
+            if not taken:
+                taken.extend(tmp_path.glob(".hopfeed-*"))
+                (folder,) = taken
+                if moment == "before it is locked":
+                    theirs = os.open(folder / "hopfeed.lock", os.O_RDWR)
+                    fcntl_flock(theirs, fcntl.LOCK_EX)
+                else:
+                    shutil.rmtree(folder)
+            return function(*arguments, **named)
+
+        return first
+
+    fcntl_flock = fcntl.flock
+    module, name = {
+        "before the lock": (folders.os, "open"), "before it is locked": (folders.fcntl, "flock"), "before it has its name": (folders.os, "rename"),
+    }[moment]  # fmt: skip
+    monkeypatch.setattr(module, name, take(getattr(module, name)))
+    with TemporaryFolder() as made:
+        assert len(taken) == 1 and made.name != taken[0].name[1:] and made.is_dir()
 
 
 def test_a_folder_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
