@@ -15,6 +15,7 @@ from hopfeed.agreement import Notice
 from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.programs import program
 from hopfeed.ranks import tell_world_size
+from hopfeed.switches import refuse_switches
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ class EpochIterable(Generic[T]):
     _STATE_VERSION = 1
 
     def __init__(self, options: Mapping[str, object], *, epoch: int = 0) -> None:
+        refuse_switches(options)
         self._options = {name: value for name, value in options.items() if value is not None}
         self._process = os.getpid()
         self._iterators: weakref.WeakSet[_Batches[T]] = weakref.WeakSet()

@@ -14,6 +14,7 @@ from hopfeed.batch import Batch, EdgeType, _Names
 from hopfeed.epochs import EpochIterable
 from hopfeed.errors import InvalidError
 from hopfeed.ranks import this_rank
+from hopfeed.switches import is_switch
 
 EdgeTypeName = Union[str, EdgeType]
 
@@ -188,7 +189,7 @@ def fanout_list(name: str, given: Any) -> list[int]:
 
 
 def _is_fanout(number: Any) -> bool:
-    if isinstance(number, bool) or "bool" in str(getattr(number, "dtype", "")):
+    if is_switch(number):
         return False
     try:
         return operator.index(number) >= -1

@@ -14,6 +14,7 @@ from typing import Any, Union
 from hopfeed.errors import Error, InvalidError
 from hopfeed.folders import TemporaryFolder
 from hopfeed.programs import program
+from hopfeed.switches import refuse_switches
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -50,7 +51,9 @@ def generate(
     folder: PathLike, *, nodes: int, edges: int, features: int = 16, classes: int = 8, seed: int = 0, **options: Any
 ) -> dict[str, Any]:
     """Makes up a graph: power-law degrees, planted classes, features with some signal."""
-    return run(["generate", folder], nodes=nodes, edges=edges, features=features, classes=classes, seed=seed, **options)
+    numbers = {"nodes": nodes, "edges": edges, "features": features, "classes": classes, "seed": seed}
+    refuse_switches(numbers)
+    return run(["generate", folder], **numbers, **options)
 
 
 def import_numpy(folder: PathLike, **options: Any) -> dict[str, Any]:
@@ -61,6 +64,7 @@ def import_numpy(folder: PathLike, **options: Any) -> dict[str, Any]:
 
 def partition(source: PathLike, folder: PathLike, *, parts: int, **options: Any) -> dict[str, Any]:
     """Cuts a dataset into partitions; batches stay the same whatever the cut."""
+    refuse_switches({"parts": parts})
     return run(["partition", source, folder], parts=parts, **options)
 
 

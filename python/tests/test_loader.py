@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from pathlib import Path
 
@@ -299,6 +300,32 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
 def test_a_wrong_argument_is_one_error_that_names_it(small: Path, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(hopfeed.Error, match=message):
         hopfeed.Loader(small, **({"num_workers": 0} | arguments))
+
+
+def numbers() -> list[str]:
+    """The options that the module reads as numbers, or lists of such."""
+    text = (Path(__file__).parents[1] / "module" / "stream_options.cc").read_text()
+    found = re.findall(r'take_seconds\(given, "(\w+)"', text)
+    found += re.findall(r'given\.take\("(\w+)",[^;]*?(?:kWholes?|kNumber|"a number of bytes"|"a whole number[^"]*")\);', text)
+    assert {"batch_size", "seed", "cores", "walk_p", "channel_size", "connect_timeout"} <= set(found)
+    return sorted(set(found) - {"fanouts"})  # which is tested above
+
+
+@pytest.mark.parametrize("name", numbers())
+def test_true_and_false_are_no_numbers(small: Path, name: str) -> None:
+    for value in (True, False, np.True_):
+        given = [value] if name in ("cores", "worker_devices", "partitions") else value
+        with pytest.raises(hopfeed.InvalidError) as raised:
+            hopfeed.Loader(small, **({"num_workers": 0, "rank": 0, "world_size": 1} | {name: given}))
+        assert str(raised.value) == f"{name} is {given!r} ({type(given).__name__}); give a number: True and False are none"
+
+
+def test_commands_take_no_switch_for_a_number(small: Path, tmp_path: Path) -> None:
+    for name in ("nodes", "edges", "features", "classes", "seed"):
+        with pytest.raises(hopfeed.InvalidError, match=f"^{name} is True \\(bool\\); give a number"):
+            hopfeed.generate(tmp_path / "made", **({"nodes": 10, "edges": 20} | {name: True}))
+    with pytest.raises(hopfeed.InvalidError, match="^parts is True"):
+        hopfeed.partition(small, tmp_path / "made", parts=True)
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:

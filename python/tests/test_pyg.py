@@ -291,6 +291,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"input_nodes": "paper"}, "input_nodes names the node type 'paper'"),
     ({"batch_size": 0}, "batch_size"),
     ({"batch_size": "x"}, "batch_size is 'x'"),
+    *(({name: True}, f"{name} is True .bool.; give a number") for name in ("batch_size", "num_workers", "seed", "cache_limit", "num_slots")),
     ({"subgraph_type": "half"}, "subgraph_type is 'half'"),
     ({"temporal_strategy": "sometimes"}, "sometimes"),
     ({"time_attr": "then"}, "time_attr is 'then'"),

@@ -21,6 +21,7 @@ from hopfeed.pyg.assembly import Assembly
 from hopfeed.pyg.graph import Graph, open_graph
 from hopfeed.pyg.torch_loader import TorchLoader
 from hopfeed.pyg.written import EDGE, NODE, Inputs
+from hopfeed.switches import refuse_switches
 from hopfeed.tool import PathLike
 
 PygBatch = Union[Data, HeteroData]
@@ -74,6 +75,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         arguments.refuse_none(
             {**sampling, **others, "subgraph_type": subgraph_type, "directed": directed, "batch_size": batch_size, "num_workers": num_workers}
         )
+        refuse_switches({**sampling, **others, "batch_size": batch_size, "num_workers": num_workers, "cache_limit": cache_limit})
         edge_ids, shuffle = edge_ids is None or edge_ids, False if shuffle is None else shuffle
         of_torch = {**others, "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers}
         others = arguments.take_torch_arguments(others)
