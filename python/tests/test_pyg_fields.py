@@ -164,6 +164,28 @@ def test_batches_of_links_have_the_fields_that_pyg_writes_and_else_the_graphs(
         assert_same(batch, expected)
 
 
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("make", [plain, plain_typed])
+def test_the_drawn_edges_of_a_bidirectional_batch_are_the_loaders(make: Any, shape: Any) -> None:
+    """A batch that has them may be the graph of another loader. PyG's loader writes them last, where it keeps them."""
+    data = make()
+    graph, inputs = data.clone(), torch.arange(20) if isinstance(data, Data) else ("a", torch.arange(20))
+    for store in graph.stores if isinstance(graph, Data) else graph.edge_stores:
+        store["_orig_edge_index"] = shape(NODES, EDGES)
+    links = torch.arange(40).view(2, 20)
+    arguments = {"num_neighbors": [3, 2], "batch_size": 10, "subgraph_type": "bidirectional", "keep_orig_edges": True}
+    for loader, given in (
+        (NeighborLoader, {"input_nodes": inputs}),
+        (LinkNeighborLoader, {"edge_label_index": links if isinstance(data, Data) else (("a", "to", "b"), links)}),
+    ):
+        for batch, expected in zip(loader(graph, **given, **arguments), loader(data, **given, **arguments), strict=True):
+            for store, other in zip(batch.edge_stores, expected.edge_stores, strict=True):
+                assert torch.equal(store._orig_edge_index, other._orig_edge_index)
+                assert sum(store.num_sampled_edges) == store._orig_edge_index.size(1)
+    for batch in NeighborLoader(graph, [3, 2], inputs, batch_size=10):
+        assert all("_orig_edge_index" in store for store in batch.edge_stores)  # nothing else is written there: the graph's own
+
+
 @pytest.mark.parametrize("make", [plain, plain_typed])
 def test_batches_without_edge_ids_differ_by_these_alone(make: Any) -> None:
     graph = with_names(make(), SHAPES["a row for each edge"])

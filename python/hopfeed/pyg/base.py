@@ -244,6 +244,7 @@ def _inputs(graph: Graph, options: dict[str, Any], time_attr: str | None, subgra
         triplets=options.get("negatives") == "triplet",
         trees=bool(options.get("disjoint")) or time_attr is not None,
         hops=subgraph == "directional" or bool(options.get("keep_orig_edges")),
+        drawn=subgraph == "bidirectional" and bool(options.get("keep_orig_edges")),
         timed="link_times" in options or "seed_times" in options,
         path=tuple(_edge_number(graph, name) for name in options.get("metapath", ())) or (0,),
     )

@@ -21,6 +21,7 @@ class Inputs:
         triplets: links with triplet negatives.
         trees: each seed has a tree of its own (``disjoint``).
         hops: the batch is told hop by hop.
+        drawn: the drawn edges are kept beside those of both directions.
         timed: the seeds' times were given.
         path: the edge types that walks go by, in turn.
     """
@@ -29,6 +30,7 @@ class Inputs:
     triplets: bool
     trees: bool
     hops: bool
+    drawn: bool
     timed: bool
     path: tuple[int, ...] = (0,)
 
@@ -36,6 +38,7 @@ class Inputs:
         """(kind, number, field) of all that PyG's loader writes, None (which removes a field) included."""
         kind, number = self.place
         names: dict[Place, set[str]] = {self.place: {"input_id"}}
+        of_edges = {"_orig_edge_index"} if self.drawn else set()
         if kind == NODE:
             names[self.place] |= {"seed_time", "batch_size"}
         elif self.triplets:
@@ -48,9 +51,9 @@ class Inputs:
             for node in range(len(graph.node_keys)):
                 names.setdefault((NODE, node), set()).update({"batch"} if self.trees else set(), {"num_sampled_nodes"} if self.hops else set())
             for edge in range(len(graph.edge_keys)):
-                names.setdefault((EDGE, edge), set()).update({"num_sampled_edges"} if self.hops else set())
+                names.setdefault((EDGE, edge), set()).update(of_edges, {"num_sampled_edges"} if self.hops else set())
             return {(*place, name) for place, found in names.items() for name in found}
-        every = {"batch", "num_sampled_nodes", "num_sampled_edges"}.union(*names.values())
+        every = {"batch", "num_sampled_nodes", "num_sampled_edges"}.union(of_edges, *names.values())
         return {(kind, 0, name) for kind in (NODE, EDGE) for name in every}
 
     def places(self, graph: Graph, kind: int, number: int, name: str) -> list[Place]:
