@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from hopfeed import _core
+from hopfeed import _core, no_seeds
 from hopfeed.agreement import Notice
 from hopfeed.errors import InvalidError, NoSpaceError
 from hopfeed.programs import program
@@ -45,6 +45,7 @@ class EpochIterable(Generic[T]):
     def __init__(self, options: Mapping[str, object], *, epoch: int = 0) -> None:
         refuse_switches(options)
         self._options = {name: value for name, value in options.items() if value is not None}
+        self._has_no_seeds = no_seeds.with_seeds(self._options) is not None
         self._process = os.getpid()
         self._iterators: weakref.WeakSet[_Batches[T]] = weakref.WeakSet()
         if isinstance(epoch, bool) or not isinstance(epoch, int):
@@ -68,7 +69,7 @@ class EpochIterable(Generic[T]):
         _open.add(self)
 
     def _new_stream(self) -> _core.Stream:
-        options = dict(self._options)
+        options = no_seeds.with_seeds(self._options) or dict(self._options)
         if options.get("num_workers", 1) and "servers" not in options:
             options.setdefault("worker_program", program("hopfeed-worker"))
         tell_world_size()
@@ -121,6 +122,9 @@ class EpochIterable(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         self._notice.begin()
         stream, epoch, start = self.stream, self._next_epoch, self._resume_at
+        if self._has_no_seeds:
+            self._next_epoch, self._resume_at = epoch + 1, 0
+            return iter(())
         if self._is_taken(stream):
             stream = self._second_stream()
         stream.begin_epoch(epoch, start)
@@ -145,7 +149,7 @@ class EpochIterable(Generic[T]):
     @property
     def num_seeds(self) -> int:
         """Seeds of the whole list, over all ranks; with links the number of these."""
-        return self.stream.num_seeds
+        return 0 if self._has_no_seeds else self.stream.num_seeds
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -165,7 +169,10 @@ class EpochIterable(Generic[T]):
     @property
     def spec(self) -> dict[str, Any]:
         """Everything that decides the bytes of the batches: what a bug report and a checkpoint need."""
-        return self.stream.spec()
+        spec = self.stream.spec()
+        if self._has_no_seeds:
+            spec["seeds"]["sha256"] = no_seeds.SHA256
+        return spec
 
     def stats(self) -> dict[str, Any]:
         """Counts and seconds so far: batches, workers that died, batches made again, waits, rows by where they lay."""

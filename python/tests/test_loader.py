@@ -6,6 +6,7 @@ import pickle
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +225,40 @@ def test_fewer_seeds_than_a_batch_are_no_batch_where_the_last_is_dropped(small: 
         assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (2, 0)
     with hopfeed.Loader(small, batch_size=16, rank=1, world_size=2, **arguments) as loader:
         assert len(loader) == 0 and list(loader) == []
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"seeds": []}, {"seeds": np.empty(0, np.int64), "drop_last": True}, {"seed_mask": np.zeros(2000, bool)},
+        {"seeds": [], "seed_weights": []}, {"edge_type": "to", "links": np.empty((0, 2), np.int64), "link_labels": []},
+        {"seeds": [], "rank": 1, "world_size": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_no_seeds_are_epochs_without_a_batch(small: Path, given: dict[str, Any], workers: int) -> None:
+    with hopfeed.Loader(small, fanouts=[2], num_workers=workers, **given) as loader:
+        assert len(loader) == loader.num_seeds == 0 and list(loader) == [] and next(iter(loader), None) is None
+        state = loader.state_dict()
+        assert (state["epoch"], state["position"]) == (2, 0)
+        loader.load_state_dict(state | {"epoch": 5})
+        assert list(loader) == [] and loader.epoch == 6
+        if "seeds" in given:
+            one = {name: [1, 1] if name.startswith("seed") else value for name, value in given.items()}
+            with hopfeed.Loader(small, fanouts=[2], num_workers=0, **one) as other, pytest.raises(hopfeed.InvalidError, match="seeds.sha256"):
+                other.load_state_dict(state)
+    with pytest.raises(hopfeed.InvalidError, match="closed"):
+        iter(loader)
+
+
+def test_other_arguments_are_checked_where_there_are_no_seeds(small: Path) -> None:
+    for wrong, message in (
+        ({"batch_size": 0}, "batch_size"), ({"fanout": [2]}, "no option 'fanout'"), ({"attrs": ["z"]}, "z"),
+        ({"seed_weights": [1.0]}, "seed_weights has 1 entries, and seeds none"), ({"seed_times": [1, 2]}, "seed_times has 2 entries, and seeds none"),
+    ):  # fmt: skip
+        with pytest.raises(hopfeed.Error, match=message):
+            hopfeed.Loader(small, seeds=[], num_workers=0, **wrong)
 
 
 def test_a_hop_of_fanout_zero_draws_nothing(small: Path) -> None:
