@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hopfeed import no_seeds
 from hopfeed.errors import InvalidError
 from hopfeed.ranks import process_group
 
 _made: Counter[int] = Counter()  # loaders that this process has made, by world size
-_deals = 0  # those of several ranks
+_deals = 0  # those that all ranks of the group share
 _warned = False
 
 # What else a part of a spec is called.
@@ -23,8 +24,11 @@ _NAMES = {"fingerprint": "the dataset's fingerprint", "seeds.sha256": "the hash 
 
 
 class Notice:
-    """Of one loader. Loaders of two ranks are compared where both are their process's n-th of that world size, so that a
-    loader that only one rank makes meets no other.
+    """Of one loader. It is compared with what the other ranks made as their n-th too.
+
+    The seeds: the n-th loader of that world size, so that a loader that only one rank makes meets no other. The deal: the
+    n-th that is shared by all ranks of the group, of whatever world size. Where fewer share an epoch than the group has
+    ranks, several models may be trained, and nobody knows which ranks belong together: such loaders are not compared.
 
     Args:
         spec: everything that decides the bytes of its batches.
@@ -38,7 +42,7 @@ class Notice:
         self._number = f"{world}/{_made[world]}"
         _made[world] += 1
         self._deal_number = _deals
-        _deals += world > 1
+        _deals += _all_share(world)
         self._posted = self._begun = self._agreed = False
 
     def post(self) -> None:
@@ -79,6 +83,8 @@ class Notice:
         world = self._deal["world_size"]
         if world == 1 and not self._spec["shuffle"] or world > 1 and world != group.get_world_size():
             return ""  # who evaluates wants all of them; ranks that hold parts of one model share their batches
+        if self._spec["seeds"]["sha256"] == no_seeds.SHA256:
+            return ""
         digest = hashlib.sha256(json.dumps(self._order(), sort_keys=True).encode()).hexdigest()
         mine = str(group.get_rank())
         other = store.compare_set(f"hopfeed/seeds/{self._number}/{digest}", "", mine).decode()
@@ -106,7 +112,7 @@ class Notice:
     def _compare_deal(self, store: Any) -> str:
         """A line for the first difference from who came first, left for the others too; empty where there is none."""
         self._posted = True
-        if self._deal["world_size"] == 1:
+        if not _all_share(self._deal["world_size"]):
             return ""
         parts = {name: value for name, value in self._deal.items() if name != "rank"} | _parts(self._spec)
         mine = process_group().get_rank()
@@ -119,18 +125,24 @@ class Notice:
         ]
         if not differing:
             return ""
-        line = f"the ranks share an epoch and would make different batches of it: {'; '.join(differing)}. Give the loaders of all ranks the same"
+        line = f"the ranks share an epoch and would make different batches of it: {'; '.join(differing)}. Give the loaders of all ranks the same, and make them in the same order"
         store.compare_set(self._complaint_key(), "", line)
         return line
 
     def _complaint(self, store: Any) -> str:
         key = self._complaint_key()
-        if self._deal["world_size"] == 1 or not store.check([key]):
+        if not _all_share(self._deal["world_size"]) or not store.check([key]):
             return ""
         return str(store.get(key).decode())
 
     def _complaint_key(self) -> str:
         return f"hopfeed/deal/{self._deal_number}/complaint"
+
+
+def _all_share(world: int) -> bool:
+    """Whether all ranks of the group share an epoch that has so many. Before there is a group they do."""
+    group = process_group()
+    return world > 1 and (group is None or world >= group.get_world_size())
 
 
 def _store() -> Any:

@@ -110,6 +110,7 @@ kept = [
     hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, seeds=seeds[rank * 250 : (rank + 1) * 250], shuffle=True),
     hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, seeds=seeds, shuffle=False),
     hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, seeds=seeds, shuffle=True, seed=rank),
+    hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, seeds=[], shuffle=True),
 ]
 if rank == 0:
     kept.append(hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, shuffle=True))
@@ -148,7 +149,21 @@ dist.barrier()
 """
         first, second = run_ranks(text, environment, small)
         assert first == second and any(name in first for name in named) and "\n" not in first
-        assert first.count(" at rank 0") == first.count(" at rank 1") == 1
+        assert first.count(" at rank 0") == first.count(" at rank 1") == 1 and "in the same order" in first
+
+    def test_loaders_of_parts_of_the_group_are_not_compared_and_count_for_no_others(self, small: Path, environment: dict[str, str]) -> None:
+        """Two models of one process group, each trained by some of its ranks; then a loader of all ranks."""
+        from process_group import run_ranks
+
+        text = """
+model, place = divmod(rank, 2)
+mine = [hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, seed=model, rank=place, world_size=2) for _ in range(1 + model)]
+dist.barrier()
+of_all = hopfeed.Loader(arguments[0], fanouts=[3], num_workers=0, distributed=True)
+dist.barrier()
+result = [len(list(loader)) for loader in [*mine, of_all]], told
+"""
+        assert run_ranks(text, environment, small, world=4) == [[[1, 1], []], [[1, 1], []], [[1, 1, 1], []], [[1, 1, 1], []]]
 
     def test_ranks_of_other_datasets_are_refused_and_folders_elsewhere_are_not(
         self, small: Path, tmp_path: Path, environment: dict[str, str]
