@@ -282,6 +282,14 @@ def test_no_input_nodes_are_epochs_without_a_batch(data: Data, nodes: Any, argum
         loader([0])
 
 
+def test_seeds_of_a_type_without_nodes_are_refused_by_its_name() -> None:
+    graph = HeteroData({"a": {"x": torch.rand(3, 2)}, "b": {"num_nodes": 0}, ("a", "to", "b"): {"edge_index": torch.empty(2, 0, dtype=torch.long)}})
+    for nodes in ("b", ("b", []), ("b", [0])):
+        with pytest.raises(hopfeed.InvalidError, match="input_nodes is of the node type 'b', which has no nodes"):
+            NeighborLoader(graph, [2], input_nodes=nodes)
+    assert list(NeighborLoader(graph, [2], input_nodes=("a", []))) == []
+
+
 def test_no_links_are_epochs_without_a_batch(data: Data) -> None:
     none = torch.empty(2, 0, dtype=torch.long)
     for given in ({"edge_label_index": none}, {"edge_label_index": none, "edge_label": torch.empty(0)}, {"edge_label_index": none, "neg_sampling": "binary"}):

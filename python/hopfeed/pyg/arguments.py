@@ -128,6 +128,8 @@ def seeds(input_nodes: Any, node_types: Sequence[NodeType | None], num_nodes: An
     elif len(node_types) > 1:
         raise InvalidError(f"input_nodes names no node type; give (type, nodes), a type of {list(node_types)}")
     count = num_nodes(number)
+    if not count and node_types[number] is not None:
+        raise InvalidError(f"input_nodes is of the node type {node_types[number]!r}, which has no nodes; give nodes of another")
     if nodes is None:
         return number, {"seeds": np.arange(count)}
     if isinstance(nodes, Tensor) and nodes.dtype == torch.bool or isinstance(nodes, np.ndarray) and nodes.dtype == np.bool_:
