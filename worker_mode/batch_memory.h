@@ -13,7 +13,7 @@ namespace hopfeed {
 struct BatchMemory {
   std::size_t given = 0;     // bytes; 0: the share
   std::int64_t sharers = 1;  // workers, of all ranks of this machine
-  std::size_t channel = 0;   // bytes that batches in shared memory may take beside
+  std::size_t channel = 0;   // bytes that their batches in shared memory may take beside
   bool of_server = false;    // whose option it is, in errors
 };
 

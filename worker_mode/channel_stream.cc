@@ -94,9 +94,10 @@ ChannelStream::ChannelNeeds ChannelStream::needs_of(const BatchMaker& maker) con
 
 BatchMemory ChannelStream::memory_of_workers(const LoaderOptions& options) const {
   const SlotPoolOptions& channel = host_->sizes().pool;
+  const std::int64_t ranks = local_ranks().world;  // each with as many workers and as large a channel
   return {.given = options.execution.max_batch_memory,
-          .sharers = std::max<std::int64_t>(options.execution.num_workers, 1) * local_ranks().world,
-          .channel = channel.channel_size + channel.allowance};
+          .sharers = std::max<std::int64_t>(options.execution.num_workers, 1) * ranks,
+          .channel = (channel.channel_size + channel.allowance) * static_cast<std::size_t>(ranks)};
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,

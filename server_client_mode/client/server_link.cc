@@ -120,7 +120,9 @@ void ServerLink::note_waiting_for_slot(bool waits) {
 }
 
 void ServerLink::ask_status() {
-  if (!ended()) connection_.send(FrameType::kGetStatus, kStatusQuestion);
+  if (ended()) return;
+  connection_.send(FrameType::kGetStatus, kStatusQuestion);
+  ++status_asked_;
 }
 
 // ---- the end
@@ -213,7 +215,10 @@ void ServerLink::on_frame(const wire::FrameHeader& header, const wire::Bytes& pa
       throw Error(refusal.code, fmt::format("{}: {}", connection_.peer(), refusal.text));
     }
     case FrameType::kStatus:
-      if (header.request == kStatusQuestion) return options_.status(wire::from_bytes<std::string>(payload));
+      if (header.request == kStatusQuestion && status_asked_ > 0) {
+        --status_asked_;
+        return options_.status(wire::from_bytes<std::string>(payload));
+      }
       [[fallthrough]];
     default:
       throw Error(ErrorCode::kCorrupt,

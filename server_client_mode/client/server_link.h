@@ -117,6 +117,7 @@ class ServerLink {
   AskedMap asked_;
   std::array<std::uint64_t, 256> recent_{};  // requests that are done with, in a ring
   std::size_t num_done_ = 0;
+  int status_asked_ = 0;  // not answered so far
   bool leaving_ = false, draining_ = false, faulty_ = false, serve_ = false;
   std::string why_closed_;
   std::uint64_t seen_bytes_ = 0;

@@ -51,7 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Whether nothing that it asked for is outstanding, and the answers have left; whatever else it goes on to
   /// ask is nobody's concern while the server drains.
   bool settled() const {
-    return requests_.empty() && (connection_->closed() || connection_->bytes_out() >= owed_until_);
+    if (connection_->closed()) return requests_.empty();
+    return requests_.empty() && owed_answers_ == 0 && connection_->bytes_out() >= owed_until_;
   }
   struct Status {
     std::uint64_t id = 0;
@@ -135,6 +136,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint64_t owed_until_ = 0;             // of what it is sent, in bytes: what it has a right to
   const ServedDataset* asked_of_ = nullptr;  // the dataset of its questions about partitions
   std::int64_t answering_ = 0;               // of these, under way
+  std::int64_t owed_answers_ = 0;            // of those, asked before the server drained
   std::uint64_t asked_bytes_ = 0;            // of their bytes
   std::unique_ptr<boost::asio::steady_timer> answered_;  // cancelled after each, where somebody waits
   // Blocks that are being sent, in this order, and when the first had its turn.

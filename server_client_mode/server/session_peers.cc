@@ -26,21 +26,27 @@ void Session::answer_peer(std::uint64_t question, wire::Bytes payload) {
   wire::take_checksum(payload, question,
                       connection_->peer().c_str());  // of damaged bytes it hears, and asks anew
   const std::uint64_t bytes = payload.size();
+  const bool owed = !server_.draining;
   ++answering_;
+  owed_answers_ += owed ? 1 : 0;
   asked_bytes_ += bytes;
-  server_.peers.answer(
-      *asked_of_, question, std::move(payload),
-      [self = shared_from_this(), question, bytes](PeerAnswer answer, const std::optional<Error>& error) {
-        --self->answering_;
-        self->asked_bytes_ -= bytes;
-        if (self->answered_) self->answered_->cancel();
-        if (self->connection_->closed()) return;
-        if (error)
-          return self->connection_->send_refusal(FrameType::kRefused, question,
-                                                 self->server_.datasets.told(*error));
-        const std::span<const std::byte> all(*answer);
-        self->connection_->send(FrameType::kAnswer, question, all, std::move(answer));
-      });
+  server_.peers.answer(*asked_of_, question, std::move(payload),
+                       [self = shared_from_this(), question, bytes, owed](PeerAnswer answer,
+                                                                          const std::optional<Error>& error) {
+                         --self->answering_;
+                         self->asked_bytes_ -= bytes;
+                         if (self->answered_) self->answered_->cancel();
+                         if (owed) --self->owed_answers_;
+                         if (self->connection_->closed()) return;
+                         if (error) {
+                           self->connection_->send_refusal(FrameType::kRefused, question,
+                                                           self->server_.datasets.told(*error));
+                         } else {
+                           const std::span<const std::byte> all(*answer);
+                           self->connection_->send(FrameType::kAnswer, question, all, std::move(answer));
+                         }
+                         if (owed) self->note_owed();
+                       });
 }
 
 /// Small questions by their number, large ones by their bytes.

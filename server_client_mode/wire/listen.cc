@@ -193,9 +193,12 @@ std::string peer_of(asio::generic::stream_protocol::socket& socket) {
 
 std::string network_of(asio::generic::stream_protocol::socket& socket) {
   const auto number = number_of(socket);
-  if (!number) return "";
-  if (number->address().is_v4()) return number->address().to_string();
-  const asio::ip::address_v6 address = number->address().to_v6();
+  return number ? network_of(number->address()) : "";
+}
+
+std::string network_of(const asio::ip::address& from) {
+  if (from.is_v4()) return from.to_string();
+  const asio::ip::address_v6 address = from.to_v6();
   // One that listens for both sees IPv4 as ::ffff:a.b.c.d.
   if (address.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, address).to_string();
   return asio::ip::network_v6(address, 64).canonical().to_string();

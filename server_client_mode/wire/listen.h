@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <cstdint>
 #include <string>
 
@@ -51,5 +52,6 @@ std::string peer_of(boost::asio::generic::stream_protocol::socket& socket);
 /// From where it comes, for counting: its IPv4 address, or the /64 of its IPv6 address; "" for a local
 /// process.
 std::string network_of(boost::asio::generic::stream_protocol::socket& socket);
+std::string network_of(const boost::asio::ip::address& from);
 
 }  // namespace hopfeed::wire

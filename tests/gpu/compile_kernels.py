@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA units of the libraries for each architecture that hopfeed is built for, and to PTX of the newest.
+"""Compiles the CUDA units of libraries, benches and tests for each architecture that hopfeed is built for, and to PTX of the newest.
 No card is needed; where there is no nvcc, that is said and counted as skipped.
 
 Usage: compile_kernels.py FOLDER     FOLDER gets ctest.xml and gtest/*.xml, as tests/count_results.py reads them
@@ -15,7 +15,6 @@ from xml.sax.saxutils import quoteattr
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRESET = "gpus"  # CMakePresets.json: the architectures
 WANTED = {"sm_80", "sm_90", "sm_100", "sm_120", "compute_120"}
-NOT_LIBRARIES = ("bench/", "tests/")
 
 
 def run(*words):
@@ -24,11 +23,10 @@ def run(*words):
 
 
 def units(build):
-    """Objects of the libraries' CUDA units, as ninja knows them."""
+    """Objects of the CUDA units, as ninja knows them."""
     listed = subprocess.run(["ninja", "-C", str(build), "-t", "targets", "all"], check=True, text=True,
                             capture_output=True).stdout
-    objects = re.findall(r"^(\S+\.cu\.o): ", listed, re.MULTILINE)
-    return sorted(name for name in objects if not name.startswith(NOT_LIBRARIES))
+    return sorted(re.findall(r"^(\S+\.cu\.o): ", listed, re.MULTILINE))
 
 
 def targets(build, unit):
@@ -76,7 +74,7 @@ def main():
         wrong = compile_unit(build, unit)
         cases.append((re.sub(r"CMakeFiles/\S+\.dir/|\.o$", "", unit), "failed" if wrong else "run", wrong))
     if not cases:
-        cases.append(("units", "failed", "the build has no CUDA units of libraries"))
+        cases.append(("units", "failed", "the build has no CUDA units"))
     sys.exit(0 if report(folder, cases) else 1)
 
 

@@ -11,6 +11,7 @@
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "server_client_mode/server/strangers.h"
+#include "server_client_mode/wire/listen.h"
 #include "tests/server_client_mode/server_fixture.h"
 
 namespace hopfeed {
@@ -61,6 +62,18 @@ TEST_F(ServerCrowd, SilentConnectionsOfOneAddress_LeavePlacesForTheLoginsOfOther
     EXPECT_EQ(open(other).num_seeds, kSeeds);
   }
   EXPECT_GE(parse_json(server.status_json())["totals"]["refused_connections"], 1'100 - kMaxStrangersOfOne);
+}
+
+TEST(NetworkOf, IsAnIPv4AddressOrThe64OfAnIPv6Address) {
+  const auto network = [](const char* address) {
+    return wire::network_of(wire::asio::ip::make_address(address));
+  };
+  EXPECT_EQ(network("10.1.2.3"), "10.1.2.3");
+  EXPECT_NE(network("10.1.2.4"), network("10.1.2.3"));
+  EXPECT_EQ(network("::ffff:10.1.2.3"), "10.1.2.3") << "as one that listens for both sees it";
+  EXPECT_EQ(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+  EXPECT_NE(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+  EXPECT_NE(network("::1"), "");
 }
 
 TEST_F(ServerCrowd, LoginsOfOneAddress_LeaveTheirPlacesToThoseThatFollow) {

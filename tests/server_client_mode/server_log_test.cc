@@ -46,6 +46,17 @@ class ServerLog : public ServerTestWithin<120> {
     std::optional<testing::BackgroundProgram> program;
     wire::Address address;
   };
+  static void fill_log(const Stuck& stuck) {
+    for (int i = 0; i < kLogins; ++i) RawClient client(stuck.address, nullptr, "", std::string(60, 'n'));
+  }
+  static std::unique_ptr<RawClient> with_full_log_and_a_block_that_waits(const Stuck& stuck) {
+    fill_log(stuck);
+    auto client = std::make_unique<RawClient>(stuck.address);
+    open(*client);
+    ask(*client, 0, 0);
+    EXPECT_EQ(client->next().type(), FrameType::kSize);
+    return client;
+  }
 };
 
 TEST_F(ServerLog, ReaderThatStops_HoldsUpNobodyAndLeftOutLinesAreTold) {
@@ -92,7 +103,7 @@ TEST_F(ServerLog, WriteThatNeverComesBack_DoesNotHoldUpTheEnd) {
 TEST_F(ServerLog, StandardErrorThatNobodyReads_HoldsUpNoClient) {
   const testing::TempFolder scratch;
   Stuck stuck(scratch);
-  for (int i = 0; i < kLogins; ++i) RawClient client(stuck.address, nullptr, "", std::string(60, 'n'));
+  fill_log(stuck);
   RawClient client(stuck.address);
   open(client);
   ask(client, 0);
@@ -107,13 +118,9 @@ TEST_F(ServerLog, StandardErrorThatNobodyReads_HoldsUpNoClient) {
 TEST_F(ServerLog, StandardErrorThatNobodyReads_ASecondSignalEndsItAllTheSame) {
   const testing::TempFolder scratch;
   Stuck stuck(scratch);
-  for (int i = 0; i < kLogins; ++i) RawClient client(stuck.address, nullptr, "", std::string(60, 'n'));
-  RawClient client(stuck.address);
-  open(client);
-  ask(client, 0, 0);
-  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  const auto client = with_full_log_and_a_block_that_waits(stuck);
   stuck.program->signal(SIGTERM);
-  EXPECT_EQ(client.next().type(), FrameType::kDraining);
+  EXPECT_EQ(client->next().type(), FrameType::kDraining);
   std::this_thread::sleep_for(2s);
   stuck.program->signal(SIGTERM);
   EXPECT_EQ(stuck.program->wait(60s), 130);
@@ -122,11 +129,7 @@ TEST_F(ServerLog, StandardErrorThatNobodyReads_ASecondSignalEndsItAllTheSame) {
 TEST_F(ServerLog, StandardErrorThatIsReadAgain_HasTheLastLine) {
   const testing::TempFolder scratch;
   Stuck stuck(scratch);
-  for (int i = 0; i < kLogins; ++i) RawClient client(stuck.address, nullptr, "", std::string(60, 'n'));
-  RawClient client(stuck.address);
-  open(client);
-  ask(client, 0, 0);
-  ASSERT_EQ(client.next().type(), FrameType::kSize);
+  const auto client = with_full_log_and_a_block_that_waits(stuck);
   std::string text;
   stuck.program->signal(SIGTERM);
   std::this_thread::sleep_for(2s);
