@@ -13,12 +13,14 @@ namespace hopfeed {
 struct BatchMemory {
   std::size_t given = 0;     // bytes; 0: the share
   std::int64_t sharers = 1;  // workers, of all ranks of this machine
-  std::size_t channel = 0;   // bytes that their batches in shared memory may take beside
-  bool of_server = false;    // whose option it is, in errors
+  std::size_t channels = 0;  // bytes that batches in shared memory may take beside, of all of them
 };
 
-/// Called when the worker starts.
-std::shared_ptr<ScratchBudget> batch_memory(const BatchMemory& of,
-                                            const AvailableMemory& available = available_memory());
+/// Bytes of each worker. To be asked for once, before any batch is made: a worker that is started again gets
+/// what the one before it had, however full the channels are by then.
+std::size_t bytes_of_worker(const BatchMemory& of, const AvailableMemory& available = available_memory());
+
+enum class WhoseOption { kLoader, kServer };  // in errors
+std::shared_ptr<ScratchBudget> batch_budget(std::size_t bytes, WhoseOption whose = WhoseOption::kLoader);
 
 }  // namespace hopfeed

@@ -13,6 +13,7 @@
 #include "core/base/thread_annotations.h"
 #include "core/batch/aligned_block.h"
 #include "gpu/registered_memory.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/channel_sizing.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/torchrun_environment.h"
@@ -92,12 +93,13 @@ ChannelStream::ChannelNeeds ChannelStream::needs_of(const BatchMaker& maker) con
   return {.worst_block = maker.max_block_bytes(deal_.batch_size), .scratch = maker.scratch(deal_.batch_size)};
 }
 
-BatchMemory ChannelStream::memory_of_workers(const LoaderOptions& options) const {
+std::size_t ChannelStream::memory_of_worker(const LoaderOptions& options) const {
   const SlotPoolOptions& channel = host_->sizes().pool;
   const std::int64_t ranks = local_ranks().world;  // each with as many workers and as large a channel
-  return {.given = options.execution.max_batch_memory,
-          .sharers = std::max<std::int64_t>(options.execution.num_workers, 1) * ranks,
-          .channel = (channel.channel_size + channel.allowance) * static_cast<std::size_t>(ranks)};
+  return bytes_of_worker(
+      {.given = options.execution.max_batch_memory,
+       .sharers = std::max<std::int64_t>(options.execution.num_workers, 1) * ranks,
+       .channels = (channel.channel_size + channel.allowance) * static_cast<std::size_t>(ranks)});
 }
 
 void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeeds& needs,

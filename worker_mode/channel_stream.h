@@ -15,7 +15,6 @@
 #include "core/maker/batch_maker.h"
 #include "core/stream/batch_stream.h"
 #include "worker_mode/batch_completer.h"
-#include "worker_mode/batch_memory.h"
 #include "worker_mode/channel_host.h"
 #include "worker_mode/loader.h"
 #include "worker_mode/loader_channel.h"
@@ -60,8 +59,8 @@ class ChannelStream : public BatchStream {
     std::optional<AvailableMemory> device = {};  // where they lie too, all slots at once; none: nowhere
   };
   ChannelNeeds needs_of(const BatchMaker& maker) const;
-  /// Of each of those who sample, once there is a channel.
-  BatchMemory memory_of_workers(const LoaderOptions& options) const;
+  /// Bytes that the scratch of each of those who sample may take, once there is a channel.
+  std::size_t memory_of_worker(const LoaderOptions& options) const;
   void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told,
                     const MakeChannelMemory& make = make_shared_memory);
 

@@ -10,6 +10,7 @@
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/setup_times.h"
 #include "worker_mode/batch_filler.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/slot_fillers.h"
 #include "worker_mode/slot_keeper.h"
@@ -47,7 +48,7 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
                                                                                    : gpu::GraphPlace::kHost,
                          .cache = options.execution.gpu_cache},
                         host()->memory());
-  maker_->bound_scratch(batch_memory(memory_of_workers(options)));
+  maker_->bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
   host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));
   thread_ =

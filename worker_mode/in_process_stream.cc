@@ -10,6 +10,7 @@
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/setup_times.h"
 #include "peers/open_partitions.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/loader_source.h"
 #include "worker_mode/shared_row_cache.h"
 #include "worker_mode/slot_keeper.h"
@@ -36,7 +37,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       maker_(source_->maker(*dataset_, options.batch, options.execution,
                             tier_sources(options.execution.features, row_cache_.get()))) {
   make_channel(options, maker_);
-  maker_.bound_scratch(batch_memory(memory_of_workers(options)));
+  maker_.bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is
   port_.emplace(host()->view(), 0, /*doorbell=*/-1);
   filler_.emplace(*port_, maker_,

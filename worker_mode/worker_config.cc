@@ -45,9 +45,7 @@ std::string WorkerConfig::to_json() const {
       {"cores", cores},
       {"asks_for_jobs", asks_for_jobs},
       {"max_scratch", max_scratch},
-      {"max_batch_memory", batch_memory.given},
-      {"memory_sharers", batch_memory.sharers},
-      {"channel_memory", batch_memory.channel}};
+      {"batch_memory", batch_memory}};
   if (!asks_for_jobs) {
     json["dataset"] = dataset;
     json["manifest"] = manifest;
@@ -106,10 +104,7 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("parent").get_to(config.parent);
     json.at("cores").get_to(config.cores);
     json.at("max_scratch").get_to(config.max_scratch);
-    json.at("max_batch_memory").get_to(config.batch_memory.given);
-    json.at("memory_sharers").get_to(config.batch_memory.sharers);
-    json.at("channel_memory").get_to(config.batch_memory.channel);
-    config.batch_memory.of_server = config.asks_for_jobs;
+    json.at("batch_memory").get_to(config.batch_memory);
     return config;
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kCorrupt,

@@ -11,7 +11,6 @@
 
 #include "core/batch/execution_options.h"
 #include "core/maker/batch_spec.h"
-#include "worker_mode/batch_memory.h"
 
 namespace hopfeed {
 
@@ -43,7 +42,7 @@ struct WorkerConfig {
   std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
   int device_fd = -1;                  // inherited, of the channel's part there
   std::size_t max_scratch = 0;         // bytes that makers of several jobs may keep; 0: any
-  BatchMemory batch_memory = {};
+  std::size_t batch_memory = 0;        // bytes that the scratch of a batch may take
 
   std::string to_json() const;
   /// Throws kCorrupt.

@@ -45,6 +45,7 @@
 #include "gpu/setup_times.h"
 #include "gpu/worker_room.h"
 #include "worker_mode/batch_filler.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/batch_window.h"
 #include "worker_mode/job_files.h"
 #include "worker_mode/job_makers.h"
@@ -141,7 +142,8 @@ class DeviceSlots {
 
 void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, Parent& parent) {
   place_on(config.cores);
-  const std::shared_ptr<ScratchBudget> budget = batch_memory(config.batch_memory);
+  const std::shared_ptr<ScratchBudget> budget =
+      batch_budget(config.batch_memory, config.asks_for_jobs ? WhoseOption::kServer : WhoseOption::kLoader);
   JobMakers::Options options{.execution = config.execution,
                              .budget = budget,
                              .max_scratch = std::min<std::size_t>(config.max_scratch, budget->limit() / 2)};

@@ -65,7 +65,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   stream->make_shared_channel(
       options, source->maker(dataset, options.batch, room ? ExecutionOptions{} : options.execution),
       room.get());
-  config.batch_memory = stream->memory_of_workers(options);
+  config.batch_memory = stream->memory_of_worker(options);
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
   stream->start_workers(execution, program, config);
   if (dataset.peers() != nullptr && lost_partitions_are_noted()) stream->watched_ = std::move(opened);

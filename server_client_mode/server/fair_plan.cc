@@ -2,23 +2,17 @@
 #include "server_client_mode/server/fair_plan.h"
 
 #include <algorithm>
-#include <bit>
+#include <chrono>
 
 namespace hopfeed {
 namespace {
 
-constexpr double kSoon = 50e-6;            // seconds of a batch that is worth staying awake for
-constexpr double kUnknownSeconds = 0.001;  // of a batch of a job that nothing is known of
-// Seconds that a client may lag behind after a rest: the way to it and back is no rest, and costs it nothing.
-constexpr double kCredit = 0.05;
+constexpr double kSoon = 50e-6;  // seconds of a batch that is worth staying awake for
 constexpr std::size_t kMaxDebts = 1'024;
-// Worker seconds for which a worker is kept free for a client whose last short batch is made.
-constexpr double kKeptFree = 2;
-// Seeds of a batch that is taken for a short one before anything is known of its job.
-constexpr std::int64_t kFewSeeds = 64;
-constexpr double kNewest = 0.25;  // weight of the last batch among those before
 
-void learn(double& known, double newest) { known += kNewest * (newest - known); }
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -26,24 +20,29 @@ struct FairPlan::Client {
   std::uint64_t name = 0;
   std::string who;
   std::map<std::uint64_t, BatchRequest> waiting;  // by request
-  double time = 0;                                // virtual
+  OfQueues<Turn> turns;                           // within each queue
+  Queue last = kShort;                            // that it was served from
   double worker_seconds = 0;
   std::int64_t under_way = 0, blocks = 0;
   std::size_t expected_bytes = 0, block_bytes = 0;
-  bool resting = true;  // nothing of it was under way or could be
   bool active = false;  // in active_
 
   std::int64_t slots() const { return under_way + blocks; }
+  /// Nothing of it is under way, or could be.
+  void rest() {
+    for (Turn& turn : turns) turn.resting = true;
+  }
 };
 
-FairPlan::FairPlan(const FairPlanOptions& options) : options_(options) {}
+FairPlan::FairPlan(const FairPlanOptions& options) : options_(options), costs_(options.takes_long) {}
 FairPlan::~FairPlan() = default;
 
 void FairPlan::join(std::uint64_t client, const std::string& who) {
   auto joined = std::make_unique<Client>();
   joined->name = client;
   joined->who = who;
-  if (const auto debt = debts_.find(who); debt != debts_.end()) joined->time = debt->second;
+  if (const auto debt = debts_.find(who); debt != debts_.end())
+    for (const Queue queue : {kShort, kLong}) joined->turns[queue].time = debt->second[queue];
   clients_[client] = std::move(joined);
 }
 
@@ -64,6 +63,8 @@ std::vector<std::uint64_t> FairPlan::leave(std::uint64_t client) {
   bytes_in_use_ -= gone.block_bytes;
   blocks_ -= gone.blocks;
   std::erase(active_, &gone);
+  for (AskedShort& asked : asked_short_)
+    if (asked.client == client) asked = {};
   clients_.erase(found);
   return sequences;
 }
@@ -79,12 +80,16 @@ void FairPlan::push(std::uint64_t client, std::uint64_t request, const BatchRequ
 /// What is owed as long as the others have not caught up with it. Of too many the oldest debts, which are the
 /// smallest, go first.
 void FairPlan::remember_debt(const Client& gone) {
-  std::erase_if(debts_, [&](const auto& debt) { return debt.second <= now_; });
-  if (gone.who.empty() || gone.time <= now_) return;
-  double& debt = debts_[gone.who];
-  debt = std::max(debt, gone.time);
+  const auto owed = [&](const OfQueues<double>& times) {
+    return std::max(times[kShort] - within_[kShort].now(), times[kLong] - within_[kLong].now());
+  };
+  std::erase_if(debts_, [&](const auto& debt) { return owed(debt.second) <= 0; });
+  const OfQueues<double> times{gone.turns[kShort].time, gone.turns[kLong].time};
+  if (gone.who.empty() || owed(times) <= 0) return;
+  OfQueues<double>& debt = debts_.try_emplace(gone.who, times).first->second;
+  for (const Queue queue : {kShort, kLong}) debt[queue] = std::max(debt[queue], times[queue]);
   if (debts_.size() > kMaxDebts)
-    debts_.erase(std::ranges::min_element(debts_, {}, [](const auto& entry) { return entry.second; }));
+    debts_.erase(std::ranges::min_element(debts_, {}, [&](const auto& entry) { return owed(entry.second); }));
 }
 
 void FairPlan::withdraw(std::uint64_t client, std::uint64_t request) {
@@ -116,34 +121,30 @@ std::vector<std::uint64_t> FairPlan::refuse(std::uint32_t job) {
 
 // ---- planning
 
-void FairPlan::forget(std::uint32_t job) {
-  std::erase_if(costs_, [&](const auto& known) { return known.first.job == job; });
+double FairPlan::now() const { return options_.clock ? options_.clock() : steady_seconds(); }
+
+void FairPlan::note_short(const Client& client) {
+  if (asked_short_[0].client != client.name) asked_short_[1] = asked_short_[0];
+  asked_short_[0] = {.client = client.name, .when = now()};
 }
 
-FairPlan::Kind FairPlan::kind_of(const BatchRequest& batch) {
-  return {.job = batch.job, .seeds = std::bit_width(static_cast<std::uint64_t>(batch.count))};
+/// Whether others asked for short batches lately.
+bool FairPlan::leaves_one_free(const Client& client) const {
+  const AskedShort& other = asked_short_[asked_short_[0].client == client.name ? 1 : 0];
+  return now() - other.when < options_.kept_free;
 }
 
-FairPlan::Cost FairPlan::cost_of(const BatchRequest& batch) const {
-  const auto known = costs_.find(kind_of(batch));
-  return known == costs_.end() ? Cost{.seconds = kUnknownSeconds, .bytes = 0} : known->second;
+/// More would fix the order of what is planned long before it is made: a long batch is planned where a worker
+/// is about to be free for it, and the short ones share the workers that no long one has.
+bool FairPlan::room_for_long(const Client& client) const {
+  const std::int64_t workers = options_.workers - (leaves_one_free(client) ? 1 : 0);
+  return under_way_of_[kLong] < std::max<std::int64_t>(1, workers);
 }
 
-bool FairPlan::is_long(const BatchRequest& batch) const {
-  const auto known = costs_.find(kind_of(batch));
-  return known == costs_.end() ? batch.count > kFewSeeds : known->second.seconds >= options_.takes_long;
-}
-
-/// More would fix the order of what is planned long before it is made. A long batch is planned where a worker
-/// is about to be free for it; the others share the workers that no long batch has.
-bool FairPlan::room_for(bool is_long) const {
-  if (is_long) {
-    const bool keeps_one = worked_ - last_short_ < kKeptFree;
-    return long_under_way_ < std::max<std::int64_t>(1, options_.workers - (keeps_one ? 1 : 0));
-  }
-  const std::int64_t workers = options_.workers - long_under_way_, planned = under_way() - long_under_way_;
+bool FairPlan::room_for_short() const {
+  const std::int64_t workers = options_.workers - under_way_of_[kLong], planned = under_way_of_[kShort];
   if (workers <= 0) return false;
-  const double seconds = charged_ahead_ / static_cast<double>(workers);
+  const double seconds = charged_ahead_[kShort] / static_cast<double>(workers);
   if (planned < workers || seconds < options_.ahead) return true;
   return planned < 2 * workers + 2 && seconds < options_.longest_ahead;
 }
@@ -151,8 +152,8 @@ bool FairPlan::room_for(bool is_long) const {
 /// Whether the first batch of its kind is under way, which tells what the others cost. Until it is made they
 /// wait: they may be of any size.
 bool FairPlan::is_tried(const BatchRequest& batch) const {
-  const Kind kind = kind_of(batch);
-  return !costs_.contains(kind) &&
+  const BatchCosts::Kind kind = BatchCosts::kind_of(batch);
+  return !costs_.knows(kind) &&
          std::ranges::any_of(under_way_, [&](const auto& entry) { return entry.second.kind == kind; });
 }
 
@@ -160,7 +161,7 @@ bool FairPlan::is_tried(const BatchRequest& batch) const {
 /// size: the lowest unfinished batch of the channel is always given its memory. Of the slots nobody has more
 /// than are free (Choudhury, Hahne, "Dynamic Queue Length Thresholds", 1998): n clients that want all get one
 /// part in n + 1 each, and whoever comes next finds a free one, also where those before take nothing.
-bool FairPlan::may_have(const Client& client, const Cost& cost) const {
+bool FairPlan::may_have(const Client& client, const BatchCosts::Cost& cost) const {
   if (client.slots() == 0) return true;
   const std::int64_t free = options_.slots - under_way() - blocks_;
   if (client.slots() >= free) return false;
@@ -169,7 +170,7 @@ bool FairPlan::may_have(const Client& client, const Cost& cost) const {
 }
 
 /// Whether there is memory for it in all, or else nothing under way that it would wait for.
-bool FairPlan::fits(const Cost& cost) const {
+bool FairPlan::fits(const BatchCosts::Cost& cost) const {
   return under_way_.empty() || bytes_in_use_ + static_cast<std::size_t>(cost.bytes) <= options_.bytes;
 }
 
@@ -180,59 +181,80 @@ void FairPlan::drop_idle() {
   });
 }
 
-FairPlan::Client* FairPlan::pick() {
-  drop_idle();
-  Client* first = nullptr;
-  double least = 0;
+/// Who is next in each queue, and how many clients each has. In the long one only who has room.
+FairPlan::OfQueues<FairPlan::Picked> FairPlan::least_of_queues() {
+  OfQueues<Picked> least;
+  clients_of_ = {};
   for (Client* client : active_) {
-    if (client->waiting.empty()) continue;
-    const BatchRequest& next = client->waiting.begin()->second;
-    if (is_tried(next) || !may_have(*client, cost_of(next))) {
-      if (client->under_way == 0) client->resting = true;
+    if (client->waiting.empty()) {
+      if (client->under_way > 0) ++clients_of_[client->last];
       continue;
     }
-    // Shorter ones may pass it. It never passes them: who has had least of all is next.
-    if (is_long(next) && !room_for(true)) continue;
-    const double time = client->resting ? std::max(client->time, now_ - kCredit) : client->time;
-    if (first != nullptr && time >= least) continue;
-    first = client;
-    least = time;
+    const BatchRequest& next = client->waiting.begin()->second;
+    const Picked candidate{.client = client, .cost = costs_.of(next)};
+    const Queue queue = candidate.queue();
+    const bool can_be = !is_tried(next) && may_have(*client, candidate.cost);
+    if (!can_be && client->under_way == 0) client->rest();
+    if (can_be || client->under_way > 0) ++clients_of_[queue];
+    if (!can_be || (queue == kLong && !room_for_long(*client))) continue;
+    const auto start = [&](const Client* one) { return within_[queue].start(one->turns[queue]); };
+    if (least[queue].client == nullptr || start(client) < start(least[queue].client))
+      least[queue] = candidate;
   }
-  if (first == nullptr || !room_for(is_long(first->waiting.begin()->second))) return nullptr;
+  return least;
+}
+
+std::optional<FairPlan::Picked> FairPlan::pick() {
+  drop_idle();
+  const OfQueues<Picked> least = least_of_queues();
+  std::optional<Queue> first;
+  for (const Queue queue : {kShort, kLong}) {
+    if (least[queue].client == nullptr) {
+      queues_[queue].resting = true;  // what it cannot use now is the other's
+    } else if (!first || between_.start(queues_[queue]) < between_.start(queues_[*first])) {
+      first = queue;
+    }
+  }
+  // Long ones never pass the short: else these would not get their share where they are many.
+  if (!first || (*first == kShort && !room_for_short())) return {};
+  const Picked& picked = least[*first];
   // Who is next and does not fit has others wait for it too: else small batches would never let it.
-  if (!fits(cost_of(first->waiting.begin()->second))) return nullptr;
-  first->resting = false;
-  first->time = least;
-  now_ = std::max(now_, least);
-  return first;
+  if (!fits(picked.cost)) return {};
+  between_.serve(queues_[*first]);
+  within_[*first].serve(picked.client->turns[*first]);
+  picked.client->turns[*first == kShort ? kLong : kShort].resting = true;
+  picked.client->last = *first;
+  if (*first == kShort) note_short(*picked.client);
+  return picked;
+}
+
+void FairPlan::charge(Client& client, Queue queue, double seconds) {
+  client.turns[queue].time += seconds;
+  queues_[queue].time += seconds / static_cast<double>(std::max<std::int64_t>(1, clients_of_[queue]));
 }
 
 std::optional<PlannedBatch> FairPlan::next() {
   if (waiting_ == 0) return {};
-  Client* client = pick();
-  if (client == nullptr) return {};
-  const auto [request, batch] = *client->waiting.begin();
-  client->waiting.erase(client->waiting.begin());
+  const std::optional<Picked> picked = pick();
+  if (!picked) return {};
+  Client& client = *picked->client;
+  const auto [request, batch] = *client.waiting.begin();
+  client.waiting.erase(client.waiting.begin());
   --waiting_;
-  const Cost cost = cost_of(batch);
-  const bool takes_long = is_long(batch);
-  const auto bytes = static_cast<std::size_t>(cost.bytes);
-  client->time += cost.seconds;
-  ++client->under_way;
-  client->expected_bytes += bytes;
+  const auto bytes = static_cast<std::size_t>(picked->cost.bytes);
+  charge(client, picked->queue(), picked->cost.seconds);
+  ++client.under_way;
+  client.expected_bytes += bytes;
   bytes_in_use_ += bytes;
-  if (takes_long) {
-    ++long_under_way_;
-  } else {
-    charged_ahead_ += cost.seconds;
-  }
+  ++under_way_of_[picked->queue()];
+  charged_ahead_[picked->queue()] += picked->cost.seconds;
   const std::uint64_t sequence = next_sequence_++;
-  under_way_[sequence] = {.client = client->name,
+  under_way_[sequence] = {.client = client.name,
                           .request = request,
-                          .kind = kind_of(batch),
-                          .charged = cost.seconds,
-                          .bytes = bytes,
-                          .is_long = takes_long};
+                          .kind = BatchCosts::kind_of(batch),
+                          .queue = picked->queue(),
+                          .charged = picked->cost.seconds,
+                          .bytes = bytes};
   return PlannedBatch{.sequence = sequence,
                       .epoch = batch.epoch,
                       .first = batch.first,
@@ -250,17 +272,13 @@ void FairPlan::forget_under_way(const UnderWay& batch) {
   --client.under_way;
   client.expected_bytes -= batch.bytes;
   bytes_in_use_ -= batch.bytes;
-  if (batch.is_long) {
-    --long_under_way_;
-  } else {
-    const bool last = under_way() - long_under_way_ <= 1;
-    charged_ahead_ = last ? 0 : charged_ahead_ - batch.charged;
-  }
+  charged_ahead_[batch.queue] =
+      --under_way_of_[batch.queue] == 0 ? 0 : charged_ahead_[batch.queue] - batch.charged;
   rest_if_idle(client);
 }
 
 void FairPlan::rest_if_idle(Client& client) {
-  if (client.waiting.empty() && client.under_way == 0) client.resting = true;
+  if (client.waiting.empty() && client.under_way == 0) client.rest();
 }
 
 std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
@@ -270,19 +288,9 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
   forget_under_way(under_way);
   under_way_.erase(found);
   Client& client = *clients_.at(under_way.client);
-  client.time += batch.seconds - under_way.charged;
+  charge(client, under_way.queue, batch.seconds - under_way.charged);
   client.worker_seconds += batch.seconds;
-  worked_ += batch.seconds;
-  if (batch.bytes > 0 && batch.seconds < options_.takes_long) last_short_ = worked_;
-  if (batch.bytes > 0) {
-    const auto bytes = static_cast<double>(batch.bytes);
-    const auto [cost, first] =
-        costs_.try_emplace(under_way.kind, Cost{.seconds = batch.seconds, .bytes = bytes});
-    if (!first) {
-      learn(cost->second.seconds, batch.seconds);
-      learn(cost->second.bytes, bytes);
-    }
-  }
+  if (batch.bytes > 0) costs_.learn(under_way.kind, batch.seconds, batch.bytes);
   if (under_way.withdrawn) return {};
   if (batch.bytes > 0) {
     ++client.blocks;
@@ -294,7 +302,8 @@ std::optional<FairPlan::Whose> FairPlan::made(const Made& batch) {
 }
 
 bool FairPlan::expects_soon() const {
-  return under_way_.size() == 1 && long_under_way_ == 0 && waiting_ == 0 && charged_ahead_ < kSoon;
+  return under_way_.size() == 1 && under_way_of_[kShort] == 1 && waiting_ == 0 &&
+         charged_ahead_[kShort] < kSoon;
 }
 
 void FairPlan::freed(std::uint64_t client, std::size_t bytes) {
@@ -311,7 +320,7 @@ bool FairPlan::held_back(std::uint64_t client) const {
   if (found == clients_.end()) return false;
   const Client& asks = *found->second;
   return !asks.waiting.empty() && asks.under_way == 0 && asks.blocks > 0 &&
-         !may_have(asks, cost_of(asks.waiting.begin()->second));
+         !may_have(asks, costs_.of(asks.waiting.begin()->second));
 }
 
 std::optional<std::uint64_t> FairPlan::lowest(std::uint64_t client) const {

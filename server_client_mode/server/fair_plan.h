@@ -1,16 +1,19 @@
 // Whose batch is made next. The requests of all clients wait here, those of one by their numbers (lower
-// first), and worker seconds are shared fairly among the clients, however different their batches are:
-// start-time fair queueing (Goyal et al., "Start-time Fair Queuing", 1996). Each client has a virtual time,
-// the worker seconds that it has had; the one with the least is served. A batch is charged when it is
-// planned, by what batches of its job took lately, and corrected once it is known. A client that had nothing
-// to do, or could not be served because it takes nothing, goes on at about the time of the others: nobody
-// saves up.
+// first), and worker seconds are shared fairly among the clients, however different their batches are
+// (virtual_time.h). A batch is charged when it is planned, by what batches of its kind took lately
+// (batch_costs.h), and corrected once it is known.
+//
+// Long and short batches are two queues: clients take turns within each, and the two take turns by how many
+// clients they have. While others ask for short batches, a client's long ones leave one worker free, where
+// there are two or more; what the one queue cannot use the other has, and owes nothing for.
 //
 // A client holds at most its share of the slots and of the memory, and some of both stay free for whoever
 // comes next. So one that takes nothing holds up itself alone.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +22,8 @@
 #include <vector>
 
 #include "channel/batch_plan.h"
+#include "server_client_mode/server/batch_costs.h"
+#include "server_client_mode/server/virtual_time.h"
 
 namespace hopfeed {
 
@@ -30,9 +35,11 @@ struct FairPlanOptions {
   /// are so many planned as make `ahead` seconds of work for each; between these two batches for each and two
   /// more, as long as that is no longer than `longest_ahead`.
   double ahead = 0.001, longest_ahead = 0.02;
-  /// Seconds of a batch that others should not wait for: as long as shorter ones are asked for, one worker
-  /// takes none of those (where there are two or more).
+  /// Seconds from which on a batch is a long one, which short ones of others should not wait for.
   double takes_long = 0.2;
+  /// Seconds for which a worker is kept free for those who asked for a short batch last.
+  double kept_free = 1;
+  std::function<double()> clock = nullptr;  // seconds; none: the steady clock
 };
 
 /// As every BatchPlan it is guarded by the lock of the channel.
@@ -54,7 +61,7 @@ class FairPlan final : public BatchPlan {
   /// Forgets the requests of a job, whoever asked; returns the sequences that are under way, to be abandoned.
   std::vector<std::uint64_t> refuse(std::uint32_t job);
   /// Nobody has the job open any more: what was learnt of it is forgotten.
-  void forget(std::uint32_t job);
+  void forget(std::uint32_t job) { costs_.forget(job); }
 
   std::optional<PlannedBatch> next() override;
   std::int64_t left() const override { return waiting_; }
@@ -91,51 +98,60 @@ class FairPlan final : public BatchPlan {
   std::int64_t under_way() const { return static_cast<std::int64_t>(under_way_.size()); }
 
  private:
+  enum Queue : std::uint8_t { kShort, kLong };
+  template <class T>
+  using OfQueues = std::array<T, 2>;
   struct Client;
-  /// Batches that cost about the same: those of a job with about as many seeds.
-  struct Kind {
-    std::uint32_t job = 0;
-    std::uint64_t seeds = 0;  // of their number the power of two
-    friend auto operator<=>(const Kind&, const Kind&) = default;
-  };
   struct UnderWay {
     std::uint64_t client = 0, request = 0;
-    Kind kind;
+    BatchCosts::Kind kind;
+    Queue queue = kShort;
     double charged = 0;
     std::size_t bytes = 0;   // that are expected
-    bool is_long = false;    // as it was known when it was planned
     bool withdrawn = false;  // by its client
   };
-  struct Cost {
-    double seconds = 0;
-    double bytes = 0;
+  struct Picked {
+    Client* client = nullptr;
+    BatchCosts::Cost cost;
+    Queue queue() const { return cost.is_long ? kLong : kShort; }
   };
-  bool is_long(const BatchRequest& batch) const;
-  bool room_for(bool is_long) const;
-  static Kind kind_of(const BatchRequest& batch);
-  Cost cost_of(const BatchRequest& batch) const;
+  double now() const;
+  bool leaves_one_free(const Client& client) const;
+  bool room_for_long(const Client& client) const;
+  bool room_for_short() const;
   bool is_tried(const BatchRequest& batch) const;
-  bool may_have(const Client& client, const Cost& cost) const;
-  bool fits(const Cost& cost) const;
-  Client* pick();
+  bool may_have(const Client& client, const BatchCosts::Cost& cost) const;
+  bool fits(const BatchCosts::Cost& cost) const;
+  OfQueues<Picked> least_of_queues();
+  std::optional<Picked> pick();
+  void charge(Client& client, Queue queue, double seconds);
+  void note_short(const Client& client);
   void drop_idle();
   void forget_under_way(const UnderWay& batch);
   void rest_if_idle(Client& client);
   void remember_debt(const Client& gone);
 
   const FairPlanOptions options_;
+  BatchCosts costs_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Client>> clients_;
   std::vector<Client*> active_;  // with something that waits, is under way or held; others at times
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by sequence
-  std::map<Kind, Cost> costs_;                             // lately
-  std::map<std::string, double> debts_;                    // virtual times of who left, by `who`
+  std::map<std::string, OfQueues<double>> debts_;          // virtual times of who left, by `who`
   std::uint64_t next_sequence_ = 0;
   std::int64_t waiting_ = 0, blocks_ = 0;  // of all clients
-  double now_ = 0;                         // virtual time
-  double charged_ahead_ = 0;               // of what is under way, but for long batches
-  std::int64_t long_under_way_ = 0;
-  double worked_ = 0, last_short_ = -1e9;  // worker seconds of all batches, and when one of them was short
-  std::size_t bytes_in_use_ = 0;           // of blocks, and expected of what is under way
+  OfQueues<VirtualTime> within_;           // of the clients of each queue
+  VirtualTime between_;
+  OfQueues<Turn> queues_;
+  OfQueues<std::int64_t> clients_of_{1, 1};  // at the last pick
+  OfQueues<std::int64_t> under_way_of_{};
+  OfQueues<double> charged_ahead_{};  // of what is under way
+  std::size_t bytes_in_use_ = 0;      // of blocks, and expected of what is under way
+  /// The last two clients that had short batches planned, the last first.
+  struct AskedShort {
+    std::uint64_t client = 0;
+    double when = -1e18;
+  };
+  std::array<AskedShort, 2> asked_short_;
 };
 
 }  // namespace hopfeed

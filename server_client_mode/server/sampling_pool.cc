@@ -11,6 +11,7 @@
 #include "channel/memory.h"
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
+#include "worker_mode/batch_memory.h"
 #include "worker_mode/core_placement.h"
 
 namespace hopfeed {
@@ -65,10 +66,8 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.program = options.worker_program;
   supervision.config.asks_for_jobs = true;
   supervision.config.max_scratch = scratch_of_each(options.num_workers);
-  supervision.config.batch_memory = {.given = options.max_batch_memory,
-                                     .sharers = options.num_workers,
-                                     .channel = options.max_memory,
-                                     .of_server = true};
+  supervision.config.batch_memory = bytes_of_worker(
+      {.given = options.max_batch_memory, .sharers = options.num_workers, .channels = options.max_memory});
   supervision.config.execution.num_workers = options.num_workers;
   supervision.config.execution.graph_mode = options.graph_mode;
   supervision.config.execution.gpu_device = options.gpu_device;

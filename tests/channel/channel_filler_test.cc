@@ -3,6 +3,8 @@
 // bells. Part of the conformance suite.
 #include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -221,8 +223,10 @@ TEST(SharedEvent, WhoWouldKeepTheCoreFromWhomItAwaits_DoesNotStayAwake) {
   SharedEvent event{};
   const int core = sched_getcpu();
   run_on(core, [&] { event.bump(); });
-  run_on(core, [&] { EXPECT_FALSE(event.moves_within(event.load(), std::chrono::hours(1))); });
-  run_on(core, [&] { EXPECT_TRUE(event.moves_within(event.load() - 1, std::chrono::hours(1))); });
+  const auto begin = std::chrono::steady_clock::now();
+  run_on(core, [&] { EXPECT_FALSE(event.moves_within(event.load(), std::chrono::minutes(1))); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50)) << "it stayed awake";
+  run_on(core, [&] { EXPECT_TRUE(event.moves_within(event.load() - 1, std::chrono::minutes(1))); });
 }
 
 TEST(SharedEvent, WhoAwaitsAnotherCore_StaysAwakeForIt) {
@@ -235,8 +239,18 @@ TEST(SharedEvent, WhoAwaitsAnotherCore_StaysAwakeForIt) {
   SharedEvent event{};
   run_on(cores[0], [&] { event.bump(); });
   const std::uint32_t seen = event.load();
-  std::thread other([&] { run_on(cores[0], [&] { event.bump(); }); });
-  run_on(cores[1], [&] { EXPECT_TRUE(event.moves_within(seen, std::chrono::hours(1))); });
+  std::atomic<bool> looks{false};
+  std::thread other([&] {
+    run_on(cores[0], [&] {
+      while (!looks) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      event.bump();
+    });
+  });
+  run_on(cores[1], [&] {
+    looks = true;
+    EXPECT_TRUE(event.moves_within(seen, std::chrono::hours(1)));
+  });
   other.join();
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA units of libraries, benches and tests for each architecture that hopfeed is built for, and to PTX of the newest.
-No card is needed; where there is no nvcc, that is said and counted as skipped.
+"""Compiles the CUDA units of libraries, benches and tests for each architecture that hopfeed is built for, and to PTX of
+the newest. No card is needed; where there is no nvcc, that is said and counted as skipped.
 
 Usage: compile_kernels.py FOLDER     FOLDER gets ctest.xml and gtest/*.xml, as tests/count_results.py reads them
 """

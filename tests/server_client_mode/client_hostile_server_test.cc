@@ -124,6 +124,19 @@ TEST_F(HostileServer, AnswerToWhatNobodyAsked_EndsTheConnection) {
   expect_error_alone(again, "corrupt", "which nobody has made");
 }
 
+bool send_status_for_nobody(const Turn& turn) {
+  constexpr std::uint64_t kQuestion = (std::uint64_t{1} << 63) - 1;  // the number that clients ask with
+  turn.connection.send(wire::FrameType::kStatus, kQuestion, wire::to_bytes(std::string_view("{}")));
+  return false;
+}
+
+TEST_F(HostileServer, StatusThatNobodyAskedFor_EndsTheConnection) {
+  ScriptedServer bad(scripted(send_status_for_nobody));
+  expect_same_bytes_beside(bad);
+  ScriptedServer again(scripted(send_status_for_nobody));
+  expect_error_alone(again, "corrupt", "which was not asked for");
+}
+
 TEST_F(HostileServer, ServerThatClosesInsteadOfABatch_LosesNone) {
   ScriptedServer bad(scripted([](const Turn& turn) {
     if (turn.number % 3 != 2) return false;

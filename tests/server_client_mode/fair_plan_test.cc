@@ -23,7 +23,10 @@ class Simulation {
     double seconds = 0.01;
     std::size_t bytes = kMiB;
   };
-  explicit Simulation(const FairPlanOptions& options) : plan_(options), workers_(options.workers) {}
+  explicit Simulation(FairPlanOptions options)
+      : plan_((
+            options.clock = [this] { return now_; }, options)),
+        workers_(options.workers) {}
 
   FairPlan& plan() { return plan_; }
   void join(std::uint64_t client, Job job, bool takes = true) {
@@ -36,8 +39,7 @@ class Simulation {
     for (;;) {
       for (std::uint64_t client : clients) {
         const FairPlan::ClientLoad load = plan_.load(client);
-        for (auto has = load.waiting + load.under_way + load.blocks; has < outstanding; ++has)
-          plan_.push(client, next_request_++, {.job = static_cast<std::uint32_t>(client)});
+        for (auto has = load.waiting + load.under_way + load.blocks; has < outstanding; ++has) ask(client);
       }
       while (const auto batch = plan_.next()) planned_.push(*batch);
       while (static_cast<std::int64_t>(busy_.size()) < workers_ && !planned_.empty()) {
@@ -52,7 +54,16 @@ class Simulation {
       finish();
     }
   }
+  void ask(std::uint64_t client) {
+    asked_[next_request_] = now_;
+    plan_.push(client, next_request_++, {.job = static_cast<std::uint32_t>(client)});
+  }
+  /// What its batches take from here on.
+  void takes(std::uint64_t client, double seconds) {
+    jobs_.at(static_cast<std::uint32_t>(client)).seconds = seconds;
+  }
   double seconds_of(std::uint64_t client) const { return plan_.load(client).worker_seconds; }
+  double longest_wait_of(std::uint64_t client) const { return longest_waits_.at(client); }
 
  private:
   struct Busy {
@@ -67,17 +78,22 @@ class Simulation {
     const Job& job = jobs_[done.batch.job];
     const auto whose =
         plan_.made({.sequence = done.batch.sequence, .seconds = job.seconds, .bytes = job.bytes});
-    if (whose && !frozen_.contains(whose->client)) plan_.freed(whose->client, job.bytes);
+    if (!whose) return;
+    double& longest = longest_waits_[whose->client];
+    longest = std::max(longest, now_ - asked_.extract(whose->request).mapped());
+    if (!frozen_.contains(whose->client)) plan_.freed(whose->client, job.bytes);
   }
 
+  double now_ = 0;
   FairPlan plan_;
   const std::int64_t workers_;
   std::map<std::uint32_t, Job> jobs_;
   std::set<std::uint64_t> frozen_;
+  std::map<std::uint64_t, double> asked_;          // when, by request
+  std::map<std::uint64_t, double> longest_waits_;  // by client
   std::queue<PlannedBatch> planned_;
   std::priority_queue<Busy> busy_;
   std::uint64_t next_request_ = 0;
-  double now_ = 0;
 };
 
 /// What batches of this job take is known from here on.
@@ -150,32 +166,53 @@ TEST(FairPlan, BatchesThatTakeLong_ArePlannedWhereAWorkerIsFree) {
 }
 
 TEST(FairPlan, WhileShortBatchesAreAskedFor_LongOnesLeaveThemAWorker) {
-  FairPlan plan(two_workers());
-  tell_cost(plan, 1, 1.0, kMiB);
-  tell_cost(plan, 2, 0.001, 1);
-  plan.join(1);
-  plan.join(2);
-  for (std::uint64_t request = 0; request < 8; ++request) plan.push(1, request, {.job = 1});
-  auto under_way = plan.next();
-  ASSERT_TRUE(under_way);
-  EXPECT_EQ(under_way->job, 1U);
-  EXPECT_FALSE(plan.next());
-  for (std::uint64_t request = 0; request < 100; ++request) {
-    plan.push(2, request, {.job = 2});
-    const auto short_one = plan.next();
-    ASSERT_TRUE(short_one);
-    EXPECT_EQ(short_one->job, 2U) << "at once, beside the long one";
-    ASSERT_TRUE(plan.made({.sequence = short_one->sequence, .seconds = 0.001, .bytes = 1}));
-    plan.freed(2, 1);
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 3});
+  simulation.join(2, {.seconds = 0.001});
+  for (double until = 0.3; until < 60; until += 0.3) {
+    simulation.run(until, {1}, 4);
+    simulation.ask(2);
   }
-  // Nobody asks for short ones any more: some seconds later the long ones have all workers again.
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(plan.made({.sequence = under_way->sequence, .seconds = 1, .bytes = kMiB}));
-    plan.freed(1, kMiB);
-    under_way = plan.next();
-    ASSERT_TRUE(under_way);
+  simulation.run(60, {1}, 4);
+  EXPECT_LT(simulation.longest_wait_of(2), 0.01) << "a worker is free whenever it asks";
+  EXPECT_NEAR(simulation.seconds_of(1), 60, 4) << "the other one";
+  simulation.run(120, {1}, 4);
+  EXPECT_NEAR(simulation.seconds_of(1), 180, 10) << "both, as soon as nobody asks for short ones";
+}
+
+TEST(FairPlan, ShortBatchesOfAClientAmongItsLongOnes_KeepNoWorkerFromIt) {
+  Simulation simulation(two_workers());
+  simulation.join(1, {.seconds = 0.2});
+  for (int i = 0; i < 300; ++i) {  // about as long as what a long one is
+    simulation.takes(1, 0.15 + 0.02 * (i % 11));
+    simulation.run(0.2 * (i + 1), {1}, 4);
   }
-  EXPECT_TRUE(plan.next());
+  EXPECT_GT(simulation.seconds_of(1), 0.97 * 120);
+}
+
+TEST(FairPlan, WhoComesLateWithLongBatches_HasItsTurnBesideManyShortOnes) {
+  Simulation simulation(two_workers());
+  for (std::uint64_t client : {1, 2}) simulation.join(client, {.seconds = 0.5});
+  simulation.join(3, {.seconds = 0.001});
+  simulation.run(100, {1, 2, 3}, 40);
+  const double before = simulation.seconds_of(1), shorts = simulation.seconds_of(3);
+  simulation.join(4, {.seconds = 0.5});
+  simulation.run(400, {1, 2, 3, 4}, 40);
+  EXPECT_NEAR(simulation.seconds_of(4), 100, 5);
+  EXPECT_NEAR(simulation.seconds_of(1) - before, 100, 5);
+  EXPECT_NEAR(simulation.seconds_of(3) - shorts, 300, 10) << "what the long ones cannot use";
+}
+
+TEST(FairPlan, WhoHadWhatOthersCouldNotUse_OwesNothingForIt) {
+  Simulation simulation(two_workers());
+  for (std::uint64_t client : {1, 2, 3}) simulation.join(client, {.seconds = 0.5});
+  simulation.join(4, {.seconds = 0.001});
+  simulation.run(100, {1, 2, 3, 4}, 40);
+  EXPECT_NEAR(simulation.seconds_of(4), 100, 5) << "a worker of its own, where its share is half of one";
+  const double before = simulation.seconds_of(4);
+  simulation.join(5, {.seconds = 0.001});
+  simulation.run(200, {1, 2, 3, 4, 5}, 40);
+  EXPECT_NEAR(simulation.seconds_of(4) - before, simulation.seconds_of(5), 5);
 }
 
 TEST(FairPlan, LongBatchesBesideManyShortOnes_GetTheirShare) {

@@ -14,9 +14,12 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/failpoint.h"
 #include "core/base/json_text.h"
 #include "core/base/owned_fd.h"
+#include "core/partition/peer_questions.h"
 #include "server_client_mode/server/event_log.h"
+#include "server_client_mode/wire/checked_bytes.h"
 #include "tests/server_client_mode/server_fixture.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/sanitized.h"
@@ -337,6 +340,28 @@ TEST_F(ServerProgram, TokenOfAnotherServer_IsRefusedAndNeverPrinted) {
   EXPECT_EQ(error.find("horse"), std::string::npos);
   RawClient client(address, nullptr, "correct-horse-battery-staple");
   EXPECT_EQ(open(client).num_seeds, kSeeds);
+}
+
+TEST_F(ServerProgram, AnswerToAnotherMachineThatIsUnderWay_LeavesBeforeTheServerDoes) {
+  if (!kFailpointsEnabled) GTEST_SKIP() << "built without failpoints";
+  setenv("HOPFEED_FAIL", "server.answer=sleep:2000@1", 1);
+  testing::BackgroundProgram program(command());
+  unsetenv("HOPFEED_FAIL");
+  RawClient machine(read_address(program));
+  const std::string& dataset = machine.offer().datasets.at(0).fingerprint;
+  ASSERT_EQ(machine.ask(FrameType::kGetPartitions, 1, wire::to_bytes(std::string_view(dataset))).type(),
+            FrameType::kPartitions);
+  const std::vector<std::uint32_t> rows{0};
+  const PeerBytes question = write_question({.ask = PeerAsk::kDegrees, .partition = 0, .job = 0},
+                                            PeerRowsHead{.edge_type = 0, .rows = 1}, std::span(rows));
+  wire::Bytes bytes(question.begin(), question.end());
+  wire::add_checksum(bytes, 2);
+  machine.send(FrameType::kAsk, 2, bytes);
+  machine.sleep(500ms);  // it is with a thread by now
+  program.signal(SIGTERM);
+  EXPECT_EQ(machine.next().type(), FrameType::kDraining);
+  EXPECT_EQ(machine.next().type(), FrameType::kAnswer);
+  EXPECT_EQ(program.wait(60s), 0);
 }
 
 }  // namespace

@@ -174,9 +174,9 @@ TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
 }
 
 TEST(BatchMemory, Default_IsTheShareOfAWorkerInWhatIsFreeBesideTheChannel) {
-  EXPECT_EQ(batch_memory({.sharers = 3, .channel = 1024 * kMiB}, gib(16))->limit(), 5 * 1024 * kMiB);
-  EXPECT_EQ(batch_memory({.given = 7 * kMiB, .sharers = 3}, gib(16))->limit(), 7 * kMiB);
-  EXPECT_EQ(batch_memory({.sharers = 4, .channel = 32 * 1024 * kMiB}, gib(16))->limit(), 64 * kMiB)
+  EXPECT_EQ(bytes_of_worker({.sharers = 3, .channels = 1024 * kMiB}, gib(16)), 5 * 1024 * kMiB);
+  EXPECT_EQ(bytes_of_worker({.given = 7 * kMiB, .sharers = 3}, gib(16)), 7 * kMiB);
+  EXPECT_EQ(bytes_of_worker({.sharers = 4, .channels = 32 * 1024 * kMiB}, gib(16)), 64 * kMiB)
       << "small batches are made on a full machine too";
 }
 
