@@ -66,6 +66,11 @@ class EpochIterable(Generic[T]):
     def _open_stream(self) -> None:
         self._stream = self._new_stream()
         self._meta: dict[str, Any] = self._stream.meta()
+        try:
+            no_seeds.check_mask(self._options, self._meta["node_types"])
+        except InvalidError:
+            self._stream.close()
+            raise
         _open.add(self)
 
     def _new_stream(self) -> _core.Stream:

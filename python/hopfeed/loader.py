@@ -114,7 +114,7 @@ class Loader(EpochIterable[Batch]):
             "seed_times": as_array("seed_times", seed_times, np.int64, 1),
             "seed_weights": as_array("seed_weights", seed_weights, np.float64, 1),
             "node_type": node_type,
-            "links": as_array("links", links, np.int64, 2),
+            "links": as_array("links", _links(links), np.int64, 2),
             "link_labels": as_array("link_labels", link_labels, np.int64, 1),
             "link_times": as_array("link_times", link_times, np.int64, 1),
             "shuffle": shuffle,
@@ -195,6 +195,11 @@ def _is_fanout(number: Any) -> bool:
         return operator.index(number) >= -1
     except TypeError:
         return False
+
+
+def _links(given: Any) -> Any:
+    """An empty list of links has no second dimension of its own."""
+    return np.empty((0, 2), np.int64) if isinstance(given, (list, tuple, np.ndarray)) and np.shape(given) == (0,) else given
 
 
 def as_array(name: str, given: Any, dtype: type, dimensions: int) -> np.ndarray[Any, Any] | None:

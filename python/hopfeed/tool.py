@@ -34,6 +34,7 @@ def run(command: Sequence[object], *, progress: bool | None = None, **options: A
     Raises:
         InvalidError: what was given cannot be served; Error: anything else. The message is the program's own line.
     """
+    refuse_switches(options)
     with TemporaryFolder() as scratch:
         report = scratch / "report.json"
         words = [program("hopfeed-partition"), *map(str, command), *_options(options), "--json", str(report)]
@@ -51,9 +52,7 @@ def generate(
     folder: PathLike, *, nodes: int, edges: int, features: int = 16, classes: int = 8, seed: int = 0, **options: Any
 ) -> dict[str, Any]:
     """Makes up a graph: power-law degrees, planted classes, features with some signal."""
-    numbers = {"nodes": nodes, "edges": edges, "features": features, "classes": classes, "seed": seed}
-    refuse_switches(numbers)
-    return run(["generate", folder], **numbers, **options)
+    return run(["generate", folder], nodes=nodes, edges=edges, features=features, classes=classes, seed=seed, **options)
 
 
 def import_numpy(folder: PathLike, **options: Any) -> dict[str, Any]:
@@ -64,7 +63,6 @@ def import_numpy(folder: PathLike, **options: Any) -> dict[str, Any]:
 
 def partition(source: PathLike, folder: PathLike, *, parts: int, **options: Any) -> dict[str, Any]:
     """Cuts a dataset into partitions; batches stay the same whatever the cut."""
-    refuse_switches({"parts": parts})
     return run(["partition", source, folder], parts=parts, **options)
 
 

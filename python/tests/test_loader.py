@@ -261,6 +261,27 @@ def test_other_arguments_are_checked_where_there_are_no_seeds(small: Path) -> No
             hopfeed.Loader(small, seeds=[], num_workers=0, **wrong)
 
 
+@pytest.mark.parametrize("number", [int, np.int64, np.uint8])
+def test_no_seeds_are_no_batches_for_each_of_many_ranks(small: Path, number: Any) -> None:
+    for given in ({"seeds": []}, {"seed_mask": np.zeros(2000, bool)}):
+        for ranks in (2, 200) if number is np.uint8 else (2, 2001):
+            with hopfeed.Loader(small, fanouts=[2], num_workers=0, rank=number(1), world_size=number(ranks), **given) as loader:
+                assert len(loader) == loader.num_seeds == 0 and list(loader) == []
+
+
+@pytest.mark.parametrize("ranks", [1, 3000])
+@pytest.mark.parametrize("entries", [0, 1999, 2001])
+def test_an_empty_mask_of_another_length_is_refused_whatever_the_ranks(small: Path, entries: int, ranks: int) -> None:
+    with pytest.raises(hopfeed.InvalidError, match=f"the mask of seeds has {entries} entries, and type '.*' has 2000 nodes"):
+        hopfeed.Loader(small, fanouts=[2], num_workers=0, seed_mask=np.zeros(entries, bool), rank=0, world_size=ranks)
+
+
+@pytest.mark.parametrize("links", [[], (), np.array([]), np.empty((0, 2), np.int64)], ids=repr)
+def test_no_links_are_epochs_without_a_batch(typed: Path, links: Any) -> None:
+    with hopfeed.Loader(typed, fanouts=[2], num_workers=0, edge_type=("user", "likes", "item"), links=links) as loader:
+        assert len(loader) == loader.num_seeds == 0 and list(loader) == []
+
+
 def test_a_hop_of_fanout_zero_draws_nothing(small: Path) -> None:
     with hopfeed.Loader(small, fanouts=[3, 0], batch_size=50) as loader:
         assert all(batch.num_sampled_nodes[2] == batch.num_sampled_edges[1] == 0 < batch.num_sampled_edges[0] for batch in loader)
@@ -359,8 +380,13 @@ def test_commands_take_no_switch_for_a_number(small: Path, tmp_path: Path) -> No
     for name in ("nodes", "edges", "features", "classes", "seed"):
         with pytest.raises(hopfeed.InvalidError, match=f"^{name} is True \\(bool\\); give a number"):
             hopfeed.generate(tmp_path / "made", **({"nodes": 10, "edges": 20} | {name: True}))
-    with pytest.raises(hopfeed.InvalidError, match="^parts is True"):
-        hopfeed.partition(small, tmp_path / "made", parts=True)
+    for command, name in (("partition", "parts"), ("partition", "threads"), ("tune", "batches"), ("import_numpy", "train_fraction")):
+        folders = {"partition": [small, tmp_path / "made"], "tune": [small], "import_numpy": [tmp_path / "made"]}[command]
+        with pytest.raises(hopfeed.InvalidError, match=f"^{name} is True"):
+            getattr(hopfeed, command)(*folders, **({"parts": 2} if command == "partition" else {}) | {name: True})
+    with pytest.raises(hopfeed.InvalidError, match="^threads is True"):
+        hopfeed.generate(tmp_path / "made", nodes=10, edges=20, threads=True)
+    assert not (tmp_path / "made").exists()
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:

@@ -31,6 +31,18 @@ def test_no_input_nodes_are_epochs_without_a_batch(data: Data, nodes: Any, argum
         loader([0])
 
 
+def test_a_mask_without_nodes_may_have_fewer_entries_than_there_are_ranks() -> None:
+    graph = Data(x=torch.rand(2, 2), edge_index=torch.tensor([[0], [1]]))
+    loader = NeighborLoader(graph, [2], input_nodes=torch.zeros(2, dtype=torch.bool), rank=1, world_size=4)
+    assert len(loader) == len(loader.dataset) == 0 and list(loader) == []
+
+
+def test_a_ratio_of_negatives_is_no_switch(data: Data) -> None:
+    for name, value in (("neg_sampling_ratio", True), ("neg_sampling_ratio", False), ("prefetch_factor", True)):
+        with pytest.raises(hopfeed.InvalidError, match=f"^{name} is {value} .bool.; give a number"):
+            LinkNeighborLoader(data, [2], **{name: value})
+
+
 def test_seeds_of_a_type_without_nodes_are_refused_by_its_name() -> None:
     graph = HeteroData({"a": {"x": torch.rand(3, 2)}, "b": {"num_nodes": 0}, ("a", "to", "b"): {"edge_index": torch.empty(2, 0, dtype=torch.long)}})
     for nodes in ("b", ("b", []), ("b", [0])):

@@ -15,6 +15,7 @@ from torch_geometric.sampler import NegativeSampling
 from hopfeed.batch import EdgeType, NodeType
 from hopfeed.errors import InvalidError, UnsupportedError
 from hopfeed.loader import as_array, fanout_list
+from hopfeed.switches import refuse_switches
 
 # Of PyG's and torch's loaders: what changes speed alone is taken and has no effect; hopfeed's workers do otherwise.
 SPEED_ALONE = {
@@ -198,6 +199,7 @@ def _links_alone(edge_label_index: Any) -> Any:
 
 def negatives(neg_sampling: Any, neg_sampling_ratio: Any) -> NegativeSampling | None:
     """PyG's two arguments as one."""
+    refuse_switches({"neg_sampling_ratio": neg_sampling_ratio})
     if neg_sampling_ratio:
         return NegativeSampling("binary", neg_sampling_ratio)
     try:
