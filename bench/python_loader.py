@@ -4,6 +4,9 @@
 Usage: python_loader.py PEERS [--rounds N] [--seconds S] [--workers N] [--json FILE]
   PEERS    the folder of bench/peers.sh (build/peers): its graph, its environments, and the settings that were best there
 
+The package's seeds are distinct nodes, drawn from all: its PyG batches have a row for each draw, and copies of repeated seeds
+are not what is measured. The peers repeat the train split until an epoch is as long. A graph of fewer nodes has shorter epochs.
+
 Needs a Python that has hopfeed, torch and torch_geometric, and a run of bench/peers.sh --measure loader before. Prints one
 JSON object: the median of each, all runs, and how many times as many batches as each peer.
 """
@@ -34,7 +37,6 @@ def our_rate(kind: str, dataset: str, workers: int, seconds: float) -> dict[str,
     import torch
 
     torch.set_num_threads(1)
-    # Each node once: PyG's batches have a row for each draw, and copying for those that repeat is not what is measured.
     nodes = json.loads((pathlib.Path(dataset) / "meta.json").read_text())["node_types"][0]["count"]
     seeds = np.random.default_rng(1).permutation(nodes)[:BATCHES_PER_EPOCH * BATCH_SIZE]
     if kind == "hopfeed.pyg":
