@@ -199,7 +199,8 @@ def _is_fanout(number: Any) -> bool:
 
 def _links(given: Any) -> Any:
     """An empty list of links has no second dimension of its own."""
-    return np.empty((0, 2), np.int64) if isinstance(given, (list, tuple, np.ndarray)) and np.shape(given) == (0,) else given
+    shape = np.shape(given) if isinstance(given, (list, tuple)) else getattr(given, "shape", None)
+    return np.empty((0, 2), np.int64) if shape is not None and tuple(shape) == (0,) else given
 
 
 def as_array(name: str, given: Any, dtype: type, dimensions: int) -> np.ndarray[Any, Any] | None:
