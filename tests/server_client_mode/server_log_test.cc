@@ -132,6 +132,7 @@ TEST_F(ServerLog, StandardErrorThatIsReadAgain_HasTheLastLine) {
   const auto client = with_full_log_and_a_block_that_waits(stuck);
   std::string text;
   stuck.program->signal(SIGTERM);
+  EXPECT_EQ(client->next().type(), FrameType::kDraining);  // it has the signal: two seconds count from there
   std::this_thread::sleep_for(2s);
   stuck.program->signal(SIGTERM);
   while (stuck.program->wait(1ms) == -1) text += stuck.read();
