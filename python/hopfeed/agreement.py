@@ -27,8 +27,7 @@ class Notice:
     """Of one loader. It is compared with what the other ranks made as their n-th too.
 
     The seeds: the n-th loader of that world size, so that a loader that only one rank makes meets no other. The deal: the
-    n-th that is shared by all ranks of the group, of whatever world size; a loader that is older than the group counts where
-    its first epoch begins, since nobody knew before who shares it. Where fewer share an epoch than the group has
+    n-th that is shared by all ranks of the group, of whatever world size. Where fewer share an epoch than the group has
     ranks, several models may be trained, and nobody knows which ranks belong together: such loaders are not compared.
 
     Args:
@@ -37,11 +36,13 @@ class Notice:
     """
 
     def __init__(self, spec: Mapping[str, Any], deal: Mapping[str, Any]) -> None:
+        global _deals
         self._spec, self._deal = spec, deal
         world = deal["world_size"]
         self._number = f"{world}/{_made[world]}"
         _made[world] += 1
-        self._deal_number = -1  # until there is a process group
+        self._deal_number = _deals
+        _deals += _all_share(world)
         self._posted = self._begun = self._agreed = False
 
     def post(self) -> None:
@@ -110,11 +111,9 @@ class Notice:
 
     def _compare_deal(self, store: Any) -> str:
         """A line for the first difference from who came first, left for the others too; empty where there is none."""
-        global _deals
         self._posted = True
         if not _all_share(self._deal["world_size"]):
             return ""
-        self._deal_number, _deals = _deals, _deals + 1
         parts = {name: value for name, value in self._deal.items() if name != "rank"} | _parts(self._spec)
         mine = process_group().get_rank()
         note = json.dumps({"rank": mine, "parts": parts}, sort_keys=True)
@@ -141,8 +140,9 @@ class Notice:
 
 
 def _all_share(world: int) -> bool:
-    """Whether all ranks of the process group share an epoch that has so many. There must be a group."""
-    return world > 1 and world >= int(process_group().get_world_size())
+    """Whether all ranks of the group share an epoch that has so many. Before there is a group they do."""
+    group = process_group()
+    return world > 1 and (group is None or world >= group.get_world_size())
 
 
 def _store() -> Any:

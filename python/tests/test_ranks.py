@@ -189,23 +189,3 @@ except hopfeed.InvalidError as error:
 """
         first, second = run_ranks(text, environment, small, tmp_path / "copy", tmp_path / "other")
         assert first == second and "the dataset's fingerprint is" in first
-
-    def test_loaders_that_one_rank_made_before_the_group_shift_no_later_comparison(self, small: Path, environment: dict[str, str]) -> None:
-        from process_group import run_ranks
-
-        text = """
-dist.destroy_process_group()
-one = lambda world, **given: hopfeed.Loader(arguments[0], fanouts=[2], num_workers=0, rank=rank % world, world_size=world, **given)
-older = [one(2) for _ in range(1 + rank)]  # of a part of the group that will be
-dist.init_process_group("gloo", store=dist.TCPStore("127.0.0.1", port, is_master=False), rank=rank, world_size=world)
-loaders = [one(3, seed=1), one(3, seed=2)]
-result = [len(list(loader)) for loader in [*loaders, *older]]
-try:
-    list(one(3, seed=rank))
-except hopfeed.InvalidError as error:
-    result.append(str(error))
-dist.barrier()
-"""
-        results = run_ranks(text, environment, small, world=3)
-        assert [result[: 3 + rank] for rank, result in enumerate(results)] == [[1] * (3 + rank) for rank in range(3)]
-        assert any("seed is" in str(result[-1]) for result in results)
