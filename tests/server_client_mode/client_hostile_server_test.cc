@@ -51,6 +51,12 @@ class HostileServer : public LoaderTestWithin<120> {
     EXPECT_NE(error.find(bad.address().to_text()), std::string::npos) << error;
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
+  /// Both, of a server that goes by this script.
+  static void expect_left_and_told(const std::function<bool(const Turn&)>& script, const std::string& part) {
+    ScriptedServer beside_another(scripted(script)), alone(scripted(script));
+    expect_same_bytes_beside(beside_another);
+    expect_error_alone(alone, "corrupt", part);
+  }
 };
 
 TEST_F(HostileServer, HonestServer_GivesTheOraclesBytes) {
@@ -95,10 +101,7 @@ bool send_ungranted_block(const Turn& turn) {
 }
 
 TEST_F(HostileServer, BlockThatWasNotGranted_EndsTheConnection) {
-  ScriptedServer bad(scripted(send_ungranted_block));
-  expect_same_bytes_beside(bad);
-  ScriptedServer again(scripted(send_ungranted_block));
-  expect_error_alone(again, "corrupt", "are granted");
+  expect_left_and_told(send_ungranted_block, "are granted");
 }
 
 bool send_garbage_size(const Turn& turn) {
@@ -118,10 +121,7 @@ bool send_frame_for_nobody(const Turn& turn) {
 }
 
 TEST_F(HostileServer, AnswerToWhatNobodyAsked_EndsTheConnection) {
-  ScriptedServer bad(scripted(send_frame_for_nobody));
-  expect_same_bytes_beside(bad);
-  ScriptedServer again(scripted(send_frame_for_nobody));
-  expect_error_alone(again, "corrupt", "which nobody has made");
+  expect_left_and_told(send_frame_for_nobody, "which nobody has made");
 }
 
 bool send_status_for_nobody(const Turn& turn) {
@@ -131,10 +131,7 @@ bool send_status_for_nobody(const Turn& turn) {
 }
 
 TEST_F(HostileServer, StatusThatNobodyAskedFor_EndsTheConnection) {
-  ScriptedServer bad(scripted(send_status_for_nobody));
-  expect_same_bytes_beside(bad);
-  ScriptedServer again(scripted(send_status_for_nobody));
-  expect_error_alone(again, "corrupt", "which was not asked for");
+  expect_left_and_told(send_status_for_nobody, "which was not asked for");
 }
 
 TEST_F(HostileServer, ServerThatClosesInsteadOfABatch_LosesNone) {
