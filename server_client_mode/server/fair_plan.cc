@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace hopfeed {
 namespace {
@@ -63,8 +64,8 @@ std::vector<std::uint64_t> FairPlan::leave(std::uint64_t client) {
   bytes_in_use_ -= gone.block_bytes;
   blocks_ -= gone.blocks;
   std::erase(active_, &gone);
-  for (AskedShort& asked : asked_short_)
-    if (asked.client == client) asked = {};
+  if (asked_short_[1].client == client) asked_short_[1] = {};
+  if (asked_short_[0].client == client) asked_short_[0] = std::exchange(asked_short_[1], {});
   clients_.erase(found);
   return sequences;
 }

@@ -180,6 +180,25 @@ TEST(FairPlan, WhileShortBatchesAreAskedFor_LongOnesLeaveThemAWorker) {
   EXPECT_NEAR(simulation.seconds_of(1), 180, 10) << "both, as soon as nobody asks for short ones";
 }
 
+TEST(FairPlan, ClientThatLeaves_TakesNoWorkerFromAnotherThatAskedForAShortBatch) {
+  FairPlanOptions options = two_workers();
+  options.clock = [] { return 0.0; };
+  FairPlan plan(options);
+  tell_cost(plan, 1, 1.0, kMiB);
+  tell_cost(plan, 2, 0.001, 1);
+  for (std::uint64_t client : {1, 2, 3}) plan.join(client);
+  for (std::uint64_t client : {2, 3}) {
+    plan.push(client, 0, {.job = 2});
+    ASSERT_TRUE(plan.made({.sequence = plan.next()->sequence, .seconds = 0.001, .bytes = 1}));
+  }
+  plan.leave(3);
+  for (std::uint64_t request = 0; request < 4; ++request) plan.push(1, request, {.job = 1});
+  EXPECT_TRUE(plan.next());
+  EXPECT_FALSE(plan.next()) << "the other worker is client 2's";
+  plan.leave(2);
+  EXPECT_TRUE(plan.next());
+}
+
 TEST(FairPlan, ShortBatchesOfAClientAmongItsLongOnes_KeepNoWorkerFromIt) {
   Simulation simulation(two_workers());
   simulation.join(1, {.seconds = 0.2});
