@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,8 @@ struct WorkerConfig {
   std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
   int device_fd = -1;                  // inherited, of the channel's part there
   std::size_t max_scratch = 0;         // bytes that makers of several jobs may keep; 0: any
-  std::size_t batch_memory = 0;        // bytes that the scratch of a batch may take
+  /// Bytes that the scratch of a batch may take; by default any.
+  std::size_t batch_memory = std::numeric_limits<std::size_t>::max();
 
   std::string to_json() const;
   /// Throws kCorrupt.
