@@ -24,12 +24,6 @@ class DeviceSide {
   virtual int device() const = 0;
   /// Copies to the host, and waits for it. Any thread.
   virtual void read(std::size_t offset, std::size_t bytes, std::byte* to) = 0;
-  /// What was asked of `stream` (a cudaStream_t) so far may read the slot that begins at `offset`: it is
-  /// neither written nor given back before that is done. Any thread.
-  virtual void used_on(std::size_t offset, void* stream) = 0;
-  /// Whether anybody may write the slot that begins at `offset`: where that can be another process, all that
-  /// used_on told of is done. Any thread.
-  virtual bool idle(std::size_t /*offset*/) { return true; }
   /// Whether nothing runs on the device any more that filler `number`, a process that is dead, asked for.
   virtual bool ended(std::uint32_t /*number*/) { return true; }
   /// What another process inherits in order to import the memory; -1: it is this process's alone.
@@ -56,6 +50,13 @@ class ChannelMemory {
   virtual int fd() const { return -1; }
   /// Null: blocks lie in memory of the host.
   virtual DeviceSide* device_side() { return nullptr; }
+  /// What was asked of `stream` (a cudaStream_t) so far may read the slot that begins at `offset`: it is
+  /// neither written nor given back before that is done. Memory that no GPU reads by itself does not mind.
+  /// Any thread.
+  virtual void used_on(std::size_t /*offset*/, void* /*stream*/) {}
+  /// Whether anybody may write the slot that begins at `offset`: where that can be another process, all that
+  /// used_on told of is done. Any thread.
+  virtual bool idle(std::size_t /*offset*/) { return true; }
 
  protected:
   std::byte* data_ = nullptr;

@@ -29,6 +29,8 @@ PinnedMemory::PinnedMemory(std::unique_ptr<ChannelMemory> memory, Pinning pinnin
 }
 
 PinnedMemory::~PinnedMemory() {
+  for (const auto& [offset, marks] : marks_)
+    for (const auto& mark : marks) mark->await();
   while (!ranges_.empty()) unpin(ranges_.begin()->first);
 }
 
@@ -51,9 +53,27 @@ void PinnedMemory::punch(std::size_t offset, std::size_t bytes) {
   memory_->punch(offset, bytes);
 }
 
+void PinnedMemory::used_on(std::size_t offset, void* stream) {
+  if (!pinned_) return;
+  std::unique_ptr<const StreamMark> mark = pinning_.mark(stream);
+  const std::lock_guard lock(mutex_);
+  marks_[offset].push_back(std::move(mark));
+}
+
+bool PinnedMemory::idle(std::size_t offset) {
+  const std::lock_guard lock(mutex_);
+  const auto found = marks_.find(offset);
+  if (found == marks_.end()) return true;
+  std::erase_if(found->second, [](const auto& mark) { return mark->done(); });
+  if (!found->second.empty()) return false;
+  marks_.erase(found);
+  return true;
+}
+
 void PinnedMemory::pin(std::size_t begin, std::size_t end) {
   const Timed timed(state_.seconds);
   pinning_.pin(data_ + begin, end - begin);
+  pinned_ = true;
   ranges_[begin] = end - begin;
   state_.bytes += end - begin;
 }

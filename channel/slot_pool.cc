@@ -320,10 +320,7 @@ void SlotPool::release(std::uint32_t slot) {
   ring(bells_.planner);
 }
 
-bool SlotPool::read_by_device(std::uint32_t slot) const {
-  DeviceSide* const device = memory_->device_side();
-  return device != nullptr && !device->idle(view_.slot_offset(slot));
-}
+bool SlotPool::read_by_device(std::uint32_t slot) const { return !memory_->idle(view_.slot_offset(slot)); }
 
 void SlotPool::free_slot(std::uint32_t slot) {
   set_word(slot, {.state = SlotState::kFree, .owner = 0, .generation = word(slot).generation});

@@ -195,6 +195,7 @@ class BlockMakerOn final : public BlockMaker {
         .held = {},
         .place = GraphPlace::kHost};
     if (name.store == Store::kNode) plan.held = held_rows(held_, attr.partition_offsets);
+    plan.sort_ids = !plan.all_held();  // reads over UVA wait for the GPU's page tables else
     memory_->rows.push_back(std::make_unique<DeviceRows<Backend>>(backend(), plan));
   }
 

@@ -131,6 +131,35 @@ void pin_memory(void* at, std::size_t bytes) {
 }
 void unpin_memory(void* at) noexcept { cudaHostUnregister(at); }
 
+namespace {
+
+class CudaMark final : public StreamMark {
+ public:
+  /// The event is of the stream's device, whichever one this thread uses.
+  explicit CudaMark(cudaStream_t stream) {
+    int device = 0;
+    HOPFEED_CUDA(cudaStreamGetDevice(stream, &device));
+    const CudaBackend::Scope scope(device);
+    HOPFEED_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    if (const cudaError_t status = cudaEventRecord(event_, stream); status != cudaSuccess) {
+      cudaEventDestroy(event_);
+      check_cuda(status, "cudaEventRecord");
+    }
+  }
+  ~CudaMark() override { cudaEventDestroy(event_); }
+  bool done() const override { return cudaEventQuery(event_) != cudaErrorNotReady; }
+  void await() const override { cudaEventSynchronize(event_); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<const StreamMark> mark_stream(void* stream) {
+  return std::make_unique<const CudaMark>(static_cast<cudaStream_t>(stream));
+}
+
 std::optional<int> memory_node_of_gpu(int device) {
   constexpr int kAddressBytes = 32;
   char address[kAddressBytes] = {};

@@ -37,6 +37,14 @@ struct RowsPlan {
   std::vector<std::int64_t> held;        // [P] rows of the device's memory; empty: none
   GraphPlace place = GraphPlace::kHost;  // of the others; kDevice: all rows are copied
   bool sort_ids = false;  // each gather reads in the order of the ids, so that neighbours share pages
+
+  bool all_held() const {
+    if (place == GraphPlace::kDevice) return true;
+    for (std::size_t p = 0; p < rows.parts.size(); ++p)
+      if ((held.empty() ? 0 : held[p]) < rows.partition_offsets[p + 1] - rows.partition_offsets[p])
+        return false;
+    return true;
+  }
 };
 
 struct RowCounts {

@@ -1,6 +1,7 @@
 // What becomes of a batch that an engine (hop_engine_on.h) has sampled: its arrays go to memory of the host,
 // or stay where they are, and EngineResult tells where.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -56,7 +57,14 @@ struct EngineResults {
     } else {
       copy_out(reinterpret_cast<const std::int64_t*>(from.ids.data()), from.host_ids, from.bound, count);
     }
-    copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound, &counters.expanded(type));
+    if (has_rows(type))
+      copy_out(from.original_ids.data(), from.host_original_ids, from.expanded_bound,
+               &counters.expanded(type));
+  }
+  /// Else nothing has written its original ids.
+  bool has_rows(int type) const {
+    return std::any_of(plan.edge_types.begin(), plan.edge_types.end(),
+                       [type](const EdgePlan& edges) { return edges.dst_type == type; });
   }
 
   void copy_out_edges(std::size_t e) const {

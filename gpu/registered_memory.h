@@ -2,7 +2,10 @@
 // many samplers read it.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <optional>
+
+#include "channel/pinned_memory.h"
 
 namespace hopfeed::gpu {
 
@@ -16,6 +19,9 @@ void unregister_memory(const void* array) noexcept;
 void pin_memory(void* at, std::size_t bytes);
 /// The inverse, of a whole range.
 void unpin_memory(void* at) noexcept;
+
+/// See Pinning::mark; throws Error with what CUDA said.
+std::unique_ptr<const StreamMark> mark_stream(void* stream);
 
 /// The memory node near a GPU (near_gpu.h); nothing where there is no such GPU.
 std::optional<int> memory_node_of_gpu(int device);

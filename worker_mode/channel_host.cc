@@ -53,6 +53,14 @@ void ChannelHost::service() {
   pump();
 }
 
+void ChannelHost::used_on(std::uint32_t slot, void* stream) noexcept {
+  try {
+    memory_->used_on(view_.slot_offset(slot), stream);
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
 void ChannelHost::release(std::uint32_t slot) noexcept {
   if (!in_own_process()) return;
   try {

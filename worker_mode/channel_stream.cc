@@ -24,14 +24,26 @@ namespace {
 /// Holds a slot; may outlive the stream.
 class SlotLease : public BatchOwner {
  public:
-  SlotLease(std::shared_ptr<LoaderChannel> channel, std::uint32_t slot)
-      : channel_(std::move(channel)), slot_(slot) {}
-  ~SlotLease() override { channel_->release(slot_); }
+  SlotLease(std::shared_ptr<LoaderChannel> channel, std::uint32_t slot, std::shared_ptr<ChannelHost> host)
+      : channel_(std::move(channel)), slot_(slot), host_(std::move(host)) {}
+  ~SlotLease() override {
+    for (void* const stream : streams_) host_->used_on(slot_, stream);
+    channel_->release(slot_);
+  }
   BatchTimes times() const override { return channel_->times(slot_); }
+  void used_on(void* stream) const override {
+    const MutexLock lock(mutex_);
+    if (std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(stream);
+  }
+
+ protected:
+  mutable Mutex mutex_;
 
  private:
   const std::shared_ptr<LoaderChannel> channel_;
   const std::uint32_t slot_;
+  const std::shared_ptr<ChannelHost> host_;
+  mutable std::vector<void*> streams_;  // under the mutex, until the last view is gone
 };
 
 /// The same of a slot whose block lies in a GPU's memory.
@@ -39,10 +51,9 @@ class DeviceLease final : public SlotLease {
  public:
   DeviceLease(std::shared_ptr<LoaderChannel> channel, const LoaderChannel::Taken& taken,
               std::shared_ptr<ChannelHost> host)
-      : SlotLease(std::move(channel), taken.slot),
-        host_(std::move(host)),
-        side_(*host_->device_side()),
-        offset_(host_->view().slot_offset(taken.slot)),
+      : SlotLease(std::move(channel), taken.slot, host),
+        side_(*host->device_side()),
+        offset_(host->view().slot_offset(taken.slot)),
         form_{.head = BatchView(taken.block), .data = side_.data() + offset_, .device = side_.device()} {}
 
   const DeviceForm* device_form() const override { return &form_; }
@@ -56,14 +67,11 @@ class DeviceLease final : public SlotLease {
     }
     return BatchView(copy_.bytes());
   }
-  void used_on(void* stream) const override { side_.used_on(offset_, stream); }
 
  private:
-  const std::shared_ptr<ChannelHost> host_;
   DeviceSide& side_;
   const std::size_t offset_;
   const DeviceForm form_;
-  mutable Mutex mutex_;
   mutable AlignedBlock copy_ GUARDED_BY(mutex_);
 };
 
@@ -127,6 +135,7 @@ std::unique_ptr<ChannelMemory> ChannelStream::pinned_slots(const ChannelShape& s
   auto pinned = std::make_unique<PinnedMemory>(std::move(memory),
                                                Pinning{.pin = gpu::pin_memory,
                                                        .unpin = gpu::unpin_memory,
+                                                       .mark = gpu::mark_stream,
                                                        .slots_begin = ChannelView::data_offset(shape),
                                                        .slot_stride = shape.slot_stride});
   pinned_slots_ = pinned.get();
@@ -159,7 +168,7 @@ std::optional<Batch> ChannelStream::next() {
 }
 
 std::shared_ptr<const BatchOwner> ChannelStream::lease_of(const LoaderChannel::Taken& taken) const {
-  if (host_->device_side() == nullptr) return std::make_shared<const SlotLease>(channel_, taken.slot);
+  if (host_->device_side() == nullptr) return std::make_shared<const SlotLease>(channel_, taken.slot, host_);
   return std::make_shared<const DeviceLease>(channel_, taken, host_);
 }
 

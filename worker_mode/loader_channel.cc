@@ -14,6 +14,8 @@ namespace hopfeed {
 namespace {
 
 constexpr std::chrono::milliseconds kNap{100};  // the longest that a lost wake-up goes unnoticed
+constexpr std::chrono::milliseconds kDeviceNap{
+    1};  // while a slot waits for work of a device, which rings no bell
 // next() stays awake so long for a batch that is announced. A core that has slept for the whole of a batch
 // takes up to 300 us to wake; what is left to gather by then (BatchMaker::kLastBytes) takes about as long.
 constexpr std::chrono::milliseconds kAnnouncedSpin{2};
@@ -100,11 +102,12 @@ std::optional<LoaderChannel::Taken> LoaderChannel::next(std::chrono::nanoseconds
               "batch_deadline if batches take that long",
               options_.makers, seconds(patience.count()), taken_));
     }
-    const bool announced = host_->pool().announced(sequence);
+    const bool announced = host_->pool().announced(sequence), leaving = host_->pool().num_leaving() > 0;
     lock.unlock();
     if (work) work();
     control.loader.waiting_since.store(asked);
-    control.loader_event.wait(seen, kNap, announced ? kAnnouncedSpin : SharedEvent::kSpin);
+    control.loader_event.wait(seen, leaving ? kDeviceNap : kNap,
+                              announced ? kAnnouncedSpin : SharedEvent::kSpin);
     lock.lock();
   }
 }

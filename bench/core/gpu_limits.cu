@@ -2,8 +2,12 @@
 // counter, so that no two threads wait for each other.
 #include "bench/core/gpu_limits.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -88,14 +92,29 @@ double median_seconds(int repetitions, const std::function<void()>& work,
 
 /// Device or pinned host memory for as long as the scope.
 struct Buffer {
-  enum class Kind { kDevice, kPinned };
+  enum class Kind { kDevice, kPinned, kHugePages };
   Buffer(Kind kind, std::size_t bytes) : kind(kind), bytes(bytes) {
     if (kind == Kind::kDevice)
       HOPFEED_CUDA_CHECK(cudaMalloc(&data, bytes));
-    else
+    else if (kind == Kind::kPinned)
       HOPFEED_CUDA_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
+    else
+      pin_huge_pages();
   }
-  ~Buffer() { kind == Kind::kDevice ? cudaFree(data) : cudaFreeHost(data); }
+  ~Buffer() {
+    if (kind == Kind::kDevice) cudaFree(data);
+    if (kind == Kind::kPinned) cudaFreeHost(data);
+    if (kind != Kind::kHugePages) return;
+    cudaHostUnregister(data);
+    std::free(data);
+  }
+  void pin_huge_pages() {
+    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+    if (posix_memalign(&data, kHugePage, bytes) != 0) throw Error(ErrorCode::kNoSpace, "no host memory");
+    madvise(data, bytes, MADV_HUGEPAGE);
+    std::memset(data, 1, bytes);  // takes the pages
+    HOPFEED_CUDA_CHECK(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -169,12 +188,17 @@ void measure_memory(const GpuLimitOptions& options, GpuLimits& limits) {
     for (const bool sorted : {false, true})
       limits.uva_gathers.push_back(gather_rows(host, row_bytes, sorted, options));
   }
+  Buffer huge(Buffer::Kind::kHugePages, options.host_bytes);
+  limits.uva_reads_4_huge = random_reads<std::uint32_t>(huge, sum, options.repetitions);
+  limits.uva_reads_32_huge = random_reads<Sector>(huge, sum, options.repetitions);
+  for (const bool sorted : {false, true})
+    limits.uva_gathers_huge.push_back(gather_rows(huge, 512, sorted, options));
 }
 
 }  // namespace
 
 GpuLimits measure_gpu_limits(const GpuLimitOptions& options) {
-  IpcPeer peer;  // before CUDA: a forked child cannot use what its parent has started
+  ImportingPeer peer;  // before CUDA: a forked child cannot use what its parent has started
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
     throw Error(ErrorCode::kNotFound,
@@ -188,7 +212,10 @@ GpuLimits measure_gpu_limits(const GpuLimitOptions& options) {
   measure_memory(options, limits);
   limits.hash_inserts = hash_inserts(options.repetitions);
   limits.memfd_error = try_pinned_memfd();
-  limits.ipc_error = peer.try_handover();
+  limits.file_error = try_pinned_file();
+  const ImportingPeer::Found found = peer.try_both();
+  limits.import_error = found.import;
+  limits.killed_error = found.killed;
   return limits;
 }
 

@@ -1,4 +1,4 @@
-// What the card and its link to host memory can do at best, and whether the two mechanisms that hopfeed's
+// What the card and its link to host memory can do at best, and whether the mechanisms that hopfeed's
 // CUDA design rests on work here. Plain C++ for the caller; the CUDA is in gpu_limits.cu, which only builds
 // with -DHOPFEED_CUDA=ON see.
 //
@@ -27,19 +27,23 @@ struct GpuGather {
 /// Rates are per second; a mechanism's `*_error` is empty where it works, else what CUDA said.
 struct GpuLimits {
   std::string card;
-  int driver_version = 0, runtime_version = 0;  // as CUDA counts: 13000 is 13.0
-  double host_to_device_bytes = 0;              // cudaMemcpyAsync from pinned memory
-  double device_copy_bytes = 0;                 // counted once
-  double uva_reads_4 = 0, uva_reads_32 = 0;     // random reads of pinned host memory by a kernel
+  int driver_version = 0, runtime_version = 0;         // as CUDA counts: 13000 is 13.0
+  double host_to_device_bytes = 0;                     // cudaMemcpyAsync from pinned memory
+  double device_copy_bytes = 0;                        // counted once
+  double uva_reads_4 = 0, uva_reads_32 = 0;            // random reads of pinned host memory by a kernel
+  double uva_reads_4_huge = 0, uva_reads_32_huge = 0;  // the same of memory on 2 MiB pages
   double device_reads_4 = 0, device_reads_32 = 0;
-  std::vector<GpuGather> uva_gathers;  // rows of pinned host memory into device memory
-  double hash_inserts = 0;             // atomicCAS into a half-full table of device memory
-  std::string memfd_error;             // cudaHostRegister of a mapping of a sealed memfd, read by a kernel
-  std::string ipc_error;               // memory and an event handed to a second process (CUDA IPC)
+  std::vector<GpuGather> uva_gathers;       // rows of pinned host memory into device memory
+  std::vector<GpuGather> uva_gathers_huge;  // the same of memory on 2 MiB pages
+  double hash_inserts = 0;                  // atomicCAS into a half-full table of device memory
+  std::string memfd_error;   // cudaHostRegister of a mapping of a sealed memfd, read by a kernel
+  std::string file_error;    // the same of a file's mapping that may only be read
+  std::string import_error;  // device memory that a second process imports by a descriptor
+  std::string killed_error;  // kernels of a killed process are gone once it can be waited for
 };
 
-/// Forks a process for the IPC test before it touches CUDA, so it must be called by a process that has not.
-/// Throws kNotFound where there is no card, kIo naming the call that failed.
+/// Forks a process that imports memory before it touches CUDA, so it must be called by a process that has
+/// not. Throws kNotFound where there is no card, kIo naming the call that failed.
 GpuLimits measure_gpu_limits(const GpuLimitOptions& options);
 
 }  // namespace hopfeed::bench

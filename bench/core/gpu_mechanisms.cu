@@ -11,10 +11,13 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "bench/core/gpu_check.cuh"
+#include "channel/passed_fds.h"
+#include "gpu/cuda_backing.cuh"
 
 namespace hopfeed::bench {
 namespace {
@@ -36,51 +39,78 @@ __global__ void count_wrong(const std::uint32_t* words, unsigned* wrong) {
     if (words[i] != pattern(i)) atomicAdd(wrong, 1u);
 }
 
-std::string wrong_words(const std::uint32_t* words, cudaEvent_t after) {
+/// For ten seconds, unless its process ends before.
+__global__ void keep_writing(volatile std::uint32_t* word) {
+  constexpr std::uint64_t kNanoseconds = 10'000'000'000;
+  std::uint64_t begin = 0, now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do {
+    *word = *word + 1;
+    __threadfence_system();
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - begin < kNanoseconds);
+}
+
+std::string wrong_words(const std::uint32_t* words) {
   unsigned *wrong = nullptr, result = 0;
   HOPFEED_CUDA_CHECK(cudaMalloc(&wrong, sizeof(*wrong)));
   HOPFEED_CUDA_CHECK(cudaMemset(wrong, 0, sizeof(*wrong)));
-  if (after) HOPFEED_CUDA_CHECK(cudaStreamWaitEvent(nullptr, after, 0));
   count_wrong<<<128, 256>>>(words, wrong);
   HOPFEED_CUDA_CHECK(cudaMemcpy(&result, wrong, sizeof(result), cudaMemcpyDeviceToHost));
   HOPFEED_CUDA_CHECK(cudaFree(wrong));
   return result == 0 ? "" : std::to_string(result) + " of " + std::to_string(kWords) + " words are wrong";
 }
 
-struct Handles {
-  cudaIpcMemHandle_t memory;
-  cudaIpcEventHandle_t event;
-};
+constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
 
 bool readable(int fd, int milliseconds) {
   pollfd poller{fd, POLLIN, 0};
   return poll(&poller, 1, milliseconds) == 1;
 }
 
-// The second process: reads handles, answers one line, empty if all was right.
+// The second process: imports what it is sent, answers one line, empty if all was right, and then writes on
+// and on until it is killed.
 [[noreturn]] void serve(int socket) {
   std::string answer;
-  Handles handles;
   try {
-    if (!readable(socket, kPeerMilliseconds) || read(socket, &handles, sizeof(handles)) != sizeof(handles))
-      _exit(1);
-    void* words = nullptr;
-    cudaEvent_t event{};
-    HOPFEED_CUDA_CHECK(cudaIpcOpenMemHandle(&words, handles.memory, cudaIpcMemLazyEnablePeerAccess));
-    HOPFEED_CUDA_CHECK(cudaIpcOpenEventHandle(&event, handles.event));
-    answer = wrong_words(static_cast<const std::uint32_t*>(words), event);
-    HOPFEED_CUDA_CHECK(cudaIpcCloseMemHandle(words));
+    std::byte byte{};
+    if (!readable(socket, kPeerMilliseconds)) _exit(1);
+    const ReceivedMessage got = receive_with_fds(socket, {&byte, 1});
+    if (got.fds.size() != 1) _exit(1);
+    HOPFEED_CUDA_CHECK(cudaFree(nullptr));  // makes the context
+    gpu::CudaBacking backing(0);
+    auto* const words = reinterpret_cast<std::uint32_t*>(backing.import(got.fds[0].get(), kBytes));
+    answer = wrong_words(words);
+    if (answer.empty()) keep_writing<<<1, 1>>>(words);
   } catch (const std::exception& error) {
     answer = error.what();
   }
+  const bool works = answer.empty();
   answer += '\n';
-  _exit(write(socket, answer.data(), answer.size()) == static_cast<ssize_t>(answer.size()) ? 0 : 1);
+  if (write(socket, answer.data(), answer.size()) != static_cast<ssize_t>(answer.size()) || !works) _exit(1);
+  pause();
+  _exit(0);
+}
+
+std::uint32_t word_at(const std::byte* at) {
+  std::uint32_t word = 0;
+  HOPFEED_CUDA_CHECK(cudaMemcpy(&word, at, sizeof(word), cudaMemcpyDeviceToHost));
+  return word;
+}
+
+/// Empty where the word stays for `milliseconds`; looks each millisecond.
+std::string moved_within(const std::byte* at, int milliseconds) {
+  const std::uint32_t before = word_at(at);
+  for (int i = 0; i < milliseconds; ++i) {
+    usleep(1'000);
+    if (word_at(at) != before) return "memory changed " + std::to_string(i) + " ms after it was looked at";
+  }
+  return "";
 }
 
 }  // namespace
 
 std::string try_pinned_memfd() {
-  constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
   const int fd = memfd_create("hopfeed-gpu-limits", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return std::string("memfd_create: ") + std::strerror(errno);
   void* words = MAP_FAILED;
@@ -97,7 +127,7 @@ std::string try_pinned_memfd() {
       registered = true;
       void* on_device = nullptr;
       HOPFEED_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, words, 0));
-      result = wrong_words(static_cast<const std::uint32_t*>(on_device), nullptr);
+      result = wrong_words(static_cast<const std::uint32_t*>(on_device));
     }
   } catch (const std::exception& error) {
     result = error.what();
@@ -108,7 +138,38 @@ std::string try_pinned_memfd() {
   return result;
 }
 
-IpcPeer::IpcPeer() {
+std::string try_pinned_file() {
+  char name[] = "/tmp/hopfeed-gpu-limits.XXXXXX";
+  const int fd = mkostemp(name, O_CLOEXEC);
+  if (fd < 0) return std::string("mkostemp: ") + std::strerror(errno);
+  unlink(name);
+  std::vector<std::uint32_t> words(kWords);
+  for (std::size_t i = 0; i < kWords; ++i) words[i] = pattern(i);
+  void* mapped = MAP_FAILED;
+  std::string result;
+  if (write(fd, words.data(), kBytes) != static_cast<ssize_t>(kBytes) ||
+      (mapped = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED)
+    result = std::string("a file in /tmp: ") + std::strerror(errno);
+  try {
+    if (result.empty()) {
+      HOPFEED_CUDA_CHECK(cudaHostRegister(
+          mapped, kBytes, cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly));
+      void* on_device = nullptr;
+      const cudaError_t placed = cudaHostGetDevicePointer(&on_device, mapped, 0);
+      if (placed == cudaSuccess) result = wrong_words(static_cast<const std::uint32_t*>(on_device));
+      cudaHostUnregister(mapped);
+      HOPFEED_CUDA_CHECK(placed);
+    }
+  } catch (const std::exception& error) {
+    cudaGetLastError();
+    result = error.what();
+  }
+  if (mapped != MAP_FAILED) munmap(mapped, kBytes);
+  close(fd);
+  return result;
+}
+
+ImportingPeer::ImportingPeer() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw_errno("cannot make a socket pair", errno);
@@ -126,36 +187,43 @@ IpcPeer::IpcPeer() {
   }
 }
 
-IpcPeer::~IpcPeer() {
+ImportingPeer::~ImportingPeer() {
   close(socket_);
-  kill(pid_, SIGKILL);  // not reaped yet, so the number is still its own
-  waitpid(pid_, nullptr, 0);
+  kill_and_wait();
 }
 
-std::string IpcPeer::try_handover() {
-  std::uint32_t* words = nullptr;
-  cudaEvent_t event{};
-  std::string result;
+void ImportingPeer::kill_and_wait() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);  // not reaped yet, so the number is still its own
+  waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+ImportingPeer::Found ImportingPeer::try_both() {
+  Found found{.import = "", .killed = "not tried: nothing was imported"};
   try {
-    Handles handles;
-    HOPFEED_CUDA_CHECK(cudaMalloc(&words, kWords * sizeof(std::uint32_t)));
-    HOPFEED_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
-    fill<<<128, 256>>>(words);
-    HOPFEED_CUDA_CHECK(cudaEventRecord(event, nullptr));
-    HOPFEED_CUDA_CHECK(cudaIpcGetMemHandle(&handles.memory, words));
-    HOPFEED_CUDA_CHECK(cudaIpcGetEventHandle(&handles.event, event));
-    if (write(socket_, &handles, sizeof(handles)) != sizeof(handles))
+    gpu::CudaBacking backing(0);
+    const gpu::SharedRange shared = backing.share(kBytes);
+    fill<<<128, 256>>>(reinterpret_cast<std::uint32_t*>(shared.at));
+    HOPFEED_CUDA_CHECK(cudaDeviceSynchronize());
+    const std::byte byte{};
+    const int fd = shared.fd.get();
+    if (send_with_fds(socket_, {&byte, 1}, {&fd, 1}, 0) != 1)
       throw_errno("cannot reach the second process", errno);
     char answer[512] = {};
     const ssize_t got = readable(socket_, kPeerMilliseconds) ? read(socket_, answer, sizeof(answer) - 1) : -1;
-    result = got <= 0 ? "the second process gave no answer" : std::string(answer, std::strcspn(answer, "\n"));
-    HOPFEED_CUDA_CHECK(cudaDeviceSynchronize());
+    found.import =
+        got <= 0 ? "the second process gave no answer" : std::string(answer, std::strcspn(answer, "\n"));
+    if (found.import.empty()) {
+      found.killed = moved_within(shared.at, 2'000).empty() ? "its kernel wrote nothing" : "";
+      kill_and_wait();
+      if (found.killed.empty()) found.killed = moved_within(shared.at, 200);
+    }
+    backing.free_shared(shared.at, kBytes);
   } catch (const std::exception& error) {
-    result = error.what();
+    (found.import.empty() ? found.killed : found.import) = error.what();
   }
-  if (event) cudaEventDestroy(event);
-  cudaFree(words);
-  return result;
+  return found;
 }
 
 }  // namespace hopfeed::bench

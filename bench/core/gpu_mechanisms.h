@@ -1,5 +1,5 @@
-// Whether two mechanisms work on this machine: pinning a mapping of a sealed memfd, and CUDA IPC between two
-// processes.
+// Whether the mechanisms that device batches rest on work on this machine: a pinned mapping of a sealed
+// memfd, device memory that another process imports by a descriptor, and kernels that end with their process.
 #pragma once
 #include <sys/types.h>
 
@@ -10,20 +10,31 @@ namespace hopfeed::bench {
 /// Empty where cudaHostRegister takes a mapping of a sealed memfd and a kernel reads it; else what failed.
 std::string try_pinned_memfd();
 
-/// A second process, forked before this one has touched CUDA, which opens what it is sent.
-class IpcPeer {
+/// Empty where a mapping of a file that may only be read can be pinned for reading; else what failed.
+std::string try_pinned_file();
+
+/// A second process, forked before this one has touched CUDA, which imports the memory that it is sent.
+class ImportingPeer {
  public:
   /// Throws kIo where no process can be made.
-  IpcPeer();
+  ImportingPeer();
   /// Ends the peer, by its pid, if it has not ended.
-  ~IpcPeer();
-  IpcPeer(const IpcPeer&) = delete;
-  IpcPeer& operator=(const IpcPeer&) = delete;
-  /// Empty where the peer saw the bytes that this process wrote, behind the event that it recorded; else what
-  /// failed. Waits for the peer half a minute at most.
-  std::string try_handover();
+  ~ImportingPeer();
+  ImportingPeer(const ImportingPeer&) = delete;
+  ImportingPeer& operator=(const ImportingPeer&) = delete;
+  /// What each came to; empty where it works.
+  struct Found {
+    std::string import;  // the peer sees in its mapping what this process has written
+    /// The peer is killed while a kernel of it writes to the imported memory: once it can be waited for,
+    /// nothing changes there any more.
+    std::string killed;
+  };
+  /// Waits for the peer half a minute at most.
+  Found try_both();
 
  private:
+  void kill_and_wait();
+
   pid_t pid_ = -1;
   int socket_ = -1;
 };

@@ -14,11 +14,14 @@ namespace {
 
 Report gpu_report() {
   const GpuLimits limits = measure_gpu_limits({});
-  Report gathers = Report::array();
-  for (const GpuGather& gather : limits.uva_gathers)
-    gathers.push_back({{"row_bytes", gather.row_bytes},
-                       {"ids_sorted", gather.sorted},
-                       {"bytes_per_s", gather.bytes_per_s}});
+  const auto told = [](const std::vector<GpuGather>& all) {
+    Report gathers = Report::array();
+    for (const GpuGather& gather : all)
+      gathers.push_back({{"row_bytes", gather.row_bytes},
+                         {"ids_sorted", gather.sorted},
+                         {"bytes_per_s", gather.bytes_per_s}});
+    return gathers;
+  };
   const auto works = [](const std::string& error) { return error.empty() ? Report(true) : Report(error); };
   return {{"card", limits.card},
           {"cuda_driver", limits.driver_version},
@@ -29,10 +32,15 @@ Report gpu_report() {
           {"uva_reads_32_per_s", limits.uva_reads_32},
           {"device_reads_4_per_s", limits.device_reads_4},
           {"device_reads_32_per_s", limits.device_reads_32},
-          {"uva_gathers", gathers},
+          {"uva_gathers", told(limits.uva_gathers)},
+          {"uva_reads_4_per_s_2_MiB_pages", limits.uva_reads_4_huge},
+          {"uva_reads_32_per_s_2_MiB_pages", limits.uva_reads_32_huge},
+          {"uva_gathers_2_MiB_pages", told(limits.uva_gathers_huge)},
           {"hash_inserts_per_s", limits.hash_inserts},
           {"pins_sealed_memfd", works(limits.memfd_error)},
-          {"ipc_memory_and_events", works(limits.ipc_error)}};
+          {"pins_read_only_file", works(limits.file_error)},
+          {"imports_device_memory", works(limits.import_error)},
+          {"kernels_end_with_their_process", works(limits.killed_error)}};
 }
 
 // Rows of the size asked for, in memory of our own; without one the dataset's own attribute.

@@ -49,8 +49,8 @@ class BatchOwner {
   virtual const DeviceForm* device_form() const { return nullptr; }
   /// Of a batch on a device, the whole of it on the host, copied by the first call. Any thread.
   virtual BatchView copied() const { return {}; }
-  /// Work on `stream` (a cudaStream_t) may read the batch, and was asked for before its end: its memory is
-  /// used again once that is done.
+  /// Work on `stream` (a cudaStream_t) may read the batch, whenever it is asked for before the batch's end:
+  /// its memory is used again once that is done. The stream must live as long as the batch. Any thread.
   virtual void used_on(void* /*stream*/) const {}
 };
 

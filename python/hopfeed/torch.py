@@ -12,8 +12,9 @@ from hopfeed.batch import Batch
 from hopfeed.version import explain_missing
 
 try:
-    import torch
     from torch.utils.data import IterableDataset
+
+    from hopfeed.streams import note_stream
 except ModuleNotFoundError as error:
     raise explain_missing(error, "hopfeed.torch", "torch") from None
 
@@ -24,8 +25,7 @@ class Loader(hopfeed.loader.Loader, IterableDataset):  # type: ignore[misc]
     _torch = True
 
     def _convert(self, batch: _core.Batch) -> Batch:
-        if self._options.get("device_batches"):
-            batch.used_on(torch.cuda.current_stream().cuda_stream)
+        note_stream(batch, self._options)
         return super()._convert(batch)
 
 

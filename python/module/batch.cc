@@ -159,7 +159,9 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("is_copy", &PythonBatch::is_copy,
                    "Whether it was copied, since the caller held too many others.")
       .def("used_on", &PythonBatch::used_on, nb::arg("stream"),
-           "Work on this CUDA stream (its address) may read the batch: its memory is used again after that.")
+           "Work that this CUDA stream (its address) is asked for while the batch lives may read it: its "
+           "memory "
+           "is used again once that is done.")
       .def(
           "arrays", [](nb::handle self, bool torch) { return arrays_of(self, torch); }, nb::arg("torch"),
           nb::sig("def arrays(self, torch: bool) -> list[tuple[int, int, str, object]]"),

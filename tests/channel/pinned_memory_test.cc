@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 
 #include "core/base/error.h"
 
@@ -22,9 +23,20 @@ struct Pins {
     for (const auto& [other, size] : ranges)
       EXPECT_TRUE(other == at || other + size <= at || at + bytes <= other) << "ranges overlap";
   }
+  /// Of streams that are numbers here: what each still does, and how often it was waited for.
+  std::map<void*, bool> busy;
+  int awaited = 0;
+  struct Mark final : StreamMark {
+    Mark(Pins& of, void* where) : pins(of), stream(where) {}
+    bool done() const override { return !pins.busy[stream]; }
+    void await() const override { ++pins.awaited; }
+    Pins& pins;
+    void* const stream;
+  };
   Pinning pinning() {
     return {.pin = [this](std::byte* at, std::size_t bytes) { pin(at, bytes); },
             .unpin = [this](std::byte* at) { EXPECT_EQ(ranges.erase(at), 1U); },
+            .mark = [this](void* stream) { return std::make_unique<const Mark>(*this, stream); },
             .slots_begin = kBegin,
             .slot_stride = kStride};
   }
@@ -49,6 +61,31 @@ TEST(PinnedMemory, SlotIsOneRange_WhateverItGrowsBy) {
     EXPECT_EQ(pins.ranges.at(memory.data() + kBegin), 2 * kPageBytes);
   }
   EXPECT_TRUE(pins.ranges.empty()) << "nothing stays pinned";
+}
+
+TEST(PinnedMemory, SlotThatAStreamReads_IsIdleOnlyBehindIt_AndTheEndWaits) {
+  Pins pins;
+  int streams[2] = {};
+  {
+    PinnedMemory memory(make_heap_memory(kBegin + 3 * kStride), pins.pinning());
+    memory.used_on(kBegin, &streams[0]);
+    EXPECT_TRUE(memory.idle(kBegin)) << "nothing is pinned: a copy is over when it returns";
+    memory.reserve(kBegin, kPageBytes);
+    memory.reserve(kBegin + kStride, kPageBytes);
+    pins.busy = {{&streams[0], true}, {&streams[1], true}};
+    for (int& stream : streams) memory.used_on(kBegin, &stream);
+    EXPECT_FALSE(memory.idle(kBegin));
+    EXPECT_TRUE(memory.idle(kBegin + kStride)) << "nobody reads this one";
+    pins.busy[&streams[0]] = false;
+    EXPECT_FALSE(memory.idle(kBegin));
+    pins.busy[&streams[1]] = false;
+    EXPECT_TRUE(memory.idle(kBegin));
+    pins.busy[&streams[1]] = true;
+    EXPECT_TRUE(memory.idle(kBegin)) << "what it does now is for others";
+    memory.used_on(kBegin, &streams[1]);
+    EXPECT_EQ(pins.awaited, 0);
+  }
+  EXPECT_EQ(pins.awaited, 1) << "before the pages are unlocked";
 }
 
 TEST(PinnedMemory, RefusalIsKept_AndMemoryComesAllTheSame) {

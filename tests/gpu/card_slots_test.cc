@@ -13,6 +13,12 @@ class SlotsOfACard : public Faults {
   void SetUp() override {
     Faults::SetUp();
     if (const std::string why = gpu::why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
+    {
+      Loader loader(options(GraphMode::kUva));
+      loader.begin_epoch(0);
+      loader.next();
+    }
+    take_stock();  // CUDA keeps descriptors until the process ends
   }
   static LoaderOptions options(GraphMode mode) {
     LoaderOptions options = Faults::options(2);

@@ -80,7 +80,9 @@ class LoaderTestWithin : public testing::WatchedTest<seconds> {
     return line;
   }
 
-  void SetUp() override { before_ = testing::Leftovers::now(); }
+  void SetUp() override { take_stock(); }
+  /// What is there now may stay.
+  void take_stock() { before_ = testing::Leftovers::now(); }
   void TearDown() override { EXPECT_EQ(testing::Leftovers::now(), before_); }
 
  private:
