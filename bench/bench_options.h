@@ -23,8 +23,9 @@ struct BenchOptions {
   bool topology = true;  // --output topology; else batch
   HugePages huge_pages = HugePages::kAuto;
   bool verify = false;
-  GraphMode graph_mode = GraphMode::kCpu;  // sampler: where it samples
+  GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: where it samples
   int gpu_device = 0;                      // and on which GPU
+  bool device_batches = false;             // loader: batches lie in the GPU's memory
   std::string kind = "uniform";            // sampler: how neighbours are drawn
   std::string part = "all";                // server: what is measured
   std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
@@ -49,6 +50,8 @@ Report bench_file(const BenchOptions& options);
 Report bench_cache(const BenchOptions& options);
 Report bench_channel(const BenchOptions& options);
 Report bench_loader(const BenchOptions& options);
+/// What bench_loader() does where a GPU samples.
+Report bench_device_loader(const BenchOptions& options);
 Report bench_rows(const BenchOptions& options);
 Report bench_startup(const BenchOptions& options);
 Report bench_server(const BenchOptions& options);

@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
     from_line.add_fanouts(sub, "Seeds");
     sub.option("--seconds", options.seconds, "Length of each measurement", {.positive = true});
     sub.option("--threads,--num-workers", options.threads,
-               "Samplers or workers side by side, one per core (channel has one)", {.min = 1, .max = 1024});
+               "Samplers or workers side by side, one per core (channel has one)",
+               {.min = command.run == bench_loader ? 0 : 1, .max = 1024});
     sub.option("--output", output,
                "What sampler makes: topology: local ids only; batch: every default field but features",
                {.one_of = {"topology", "batch"}});
@@ -82,6 +83,12 @@ int main(int argc, char** argv) {
                  "Of the processor, no wider ones than these: what a machine without AVX-512 would do",
                  {.one_of = {"best", "avx2", "sse4"}});
       from_line.add_graph_mode(sub);
+    }
+    if (command.run == bench_loader) {
+      from_line.add_graph_mode(sub);
+      sub.flag("--device-batches", options.device_batches,
+               "With --graph-mode uva or cuda: batches lie in the GPU's memory (--num-workers 0: made by "
+               "this process)");
     }
     if (command.run == bench_made_graph) {
       sub.flag("--host", options.host, "Without a card, by the host's twin of its backend: to try it");

@@ -201,6 +201,9 @@ class DeviceRows {
         backend_->copy(to, rows.parts[p], held * row_bytes);
       else
         backend_->copy_rows(to, row_bytes, rows.parts[p], far, row_bytes, held);
+      if (to != nullptr)  // the last row's stretch ends there, and is read whole
+        backend_->fill(to + held * row_bytes, 0,
+                       (kPartAlignment - held * row_bytes % kPartAlignment) % kPartAlignment);
       if (held == count) continue;
       parts[p].in_place = static_cast<const unsigned char*>(
           backend_->place_graph(rows.parts[p], (count - 1) * far + row_bytes, GraphPlace::kHost));

@@ -36,9 +36,10 @@ struct GpuLimits {
   std::vector<GpuGather> uva_gathers;       // rows of pinned host memory into device memory
   std::vector<GpuGather> uva_gathers_huge;  // the same of memory on 2 MiB pages
   double hash_inserts = 0;                  // atomicCAS into a half-full table of device memory
-  std::string memfd_error;   // cudaHostRegister of a mapping of a sealed memfd, read by a kernel
-  std::string file_error;    // the same of a file's mapping that may only be read
-  std::string import_error;  // device memory that a second process imports by a descriptor
+  std::string memfd_error;  // cudaHostRegister of a mapping of a sealed memfd, read by a kernel
+  std::string file_error;   // the same of a file's mapping that may only be read
+  double own_writes = 0, imported_writes = 0;  // bytes a second process writes to its memory and to ours
+  std::string import_error;                    // device memory that a second process imports by a descriptor
   std::string killed_error;  // kernels of a killed process are gone once it can be waited for
 };
 

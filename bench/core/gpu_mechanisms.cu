@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -62,6 +63,33 @@ std::string wrong_words(const std::uint32_t* words) {
 }
 
 constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
+constexpr std::size_t kSharedBytes = std::size_t{256} << 20;  // the pattern is at its front
+
+__global__ void overwrite(uint4* at, std::size_t count) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count;
+       i += std::size_t{gridDim.x} * blockDim.x)
+    at[i] = make_uint4(1, 2, 3, 4);
+}
+
+/// Of all but the pattern.
+double writes_per_s(std::byte* memory) {
+  auto* const at = reinterpret_cast<uint4*>(memory + kBytes);
+  constexpr std::size_t kCount = (kSharedBytes - kBytes) / sizeof(uint4);
+  cudaEvent_t begin{}, end{};
+  HOPFEED_CUDA_CHECK(cudaEventCreate(&begin));
+  HOPFEED_CUDA_CHECK(cudaEventCreate(&end));
+  float best = 1e9f;
+  for (int i = 0; i < 5; ++i) {
+    HOPFEED_CUDA_CHECK(cudaEventRecord(begin));
+    overwrite<<<2048, 256>>>(at, kCount);
+    HOPFEED_CUDA_CHECK(cudaEventRecord(end));
+    HOPFEED_CUDA_CHECK(cudaEventSynchronize(end));
+    float milliseconds = 0;
+    HOPFEED_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+    best = std::min(best, milliseconds);
+  }
+  return static_cast<double>(kCount * sizeof(uint4)) / (best * 1e-3);
+}
 
 bool readable(int fd, int milliseconds) {
   pollfd poller{fd, POLLIN, 0};
@@ -79,8 +107,13 @@ bool readable(int fd, int milliseconds) {
     if (got.fds.size() != 1) _exit(1);
     HOPFEED_CUDA_CHECK(cudaFree(nullptr));  // makes the context
     gpu::CudaBacking backing(0);
-    auto* const words = reinterpret_cast<std::uint32_t*>(backing.import(got.fds[0].get(), kBytes));
+    std::byte* const shared = backing.import(got.fds[0].get(), kSharedBytes);
+    auto* const words = reinterpret_cast<std::uint32_t*>(shared);
     answer = wrong_words(words);
+    void* own = nullptr;
+    HOPFEED_CUDA_CHECK(cudaMalloc(&own, kSharedBytes));
+    const double rates[] = {writes_per_s(static_cast<std::byte*>(own)), writes_per_s(shared)};
+    if (write(socket, rates, sizeof(rates)) != sizeof(rates)) _exit(1);
     if (answer.empty()) keep_writing<<<1, 1>>>(words);
   } catch (const std::exception& error) {
     answer = error.what();
@@ -203,15 +236,21 @@ ImportingPeer::Found ImportingPeer::try_both() {
   Found found{.import = "", .killed = "not tried: nothing was imported"};
   try {
     gpu::CudaBacking backing(0);
-    const gpu::SharedRange shared = backing.share(kBytes);
+    const gpu::SharedRange shared = backing.share(kSharedBytes);
     fill<<<128, 256>>>(reinterpret_cast<std::uint32_t*>(shared.at));
     HOPFEED_CUDA_CHECK(cudaDeviceSynchronize());
     const std::byte byte{};
     const int fd = shared.fd.get();
     if (send_with_fds(socket_, {&byte, 1}, {&fd, 1}, 0) != 1)
       throw_errno("cannot reach the second process", errno);
+    double rates[2] = {};
     char answer[512] = {};
-    const ssize_t got = readable(socket_, kPeerMilliseconds) ? read(socket_, answer, sizeof(answer) - 1) : -1;
+    const bool told =
+        readable(socket_, kPeerMilliseconds) && read(socket_, rates, sizeof(rates)) == sizeof(rates);
+    found.own_writes = rates[0];
+    found.imported_writes = rates[1];
+    const ssize_t got =
+        told && readable(socket_, kPeerMilliseconds) ? read(socket_, answer, sizeof(answer) - 1) : -1;
     found.import =
         got <= 0 ? "the second process gave no answer" : std::string(answer, std::strcspn(answer, "\n"));
     if (found.import.empty()) {
@@ -219,7 +258,7 @@ ImportingPeer::Found ImportingPeer::try_both() {
       kill_and_wait();
       if (found.killed.empty()) found.killed = moved_within(shared.at, 200);
     }
-    backing.free_shared(shared.at, kBytes);
+    backing.free_shared(shared.at, kSharedBytes);
   } catch (const std::exception& error) {
     (found.import.empty() ? found.killed : found.import) = error.what();
   }

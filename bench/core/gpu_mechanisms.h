@@ -24,7 +24,8 @@ class ImportingPeer {
   ImportingPeer& operator=(const ImportingPeer&) = delete;
   /// What each came to; empty where it works.
   struct Found {
-    std::string import;  // the peer sees in its mapping what this process has written
+    double own_writes = 0, imported_writes = 0;  // bytes/s that the peer writes to its own memory and there
+    std::string import;                          // the peer sees in its mapping what this process has written
     /// The peer is killed while a kernel of it writes to the imported memory: once it can be waited for,
     /// nothing changes there any more.
     std::string killed;

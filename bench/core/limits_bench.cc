@@ -39,6 +39,8 @@ Report gpu_report() {
           {"hash_inserts_per_s", limits.hash_inserts},
           {"pins_sealed_memfd", works(limits.memfd_error)},
           {"pins_read_only_file", works(limits.file_error)},
+          {"own_writes_bytes_per_s", limits.own_writes},
+          {"imported_writes_bytes_per_s", limits.imported_writes},
           {"imports_device_memory", works(limits.import_error)},
           {"kernels_end_with_their_process", works(limits.killed_error)}};
 }

@@ -96,6 +96,9 @@ LoaderRun run_loader(const LoaderOptions& options, double seconds, bool verify) 
 }  // namespace
 
 Report bench_loader(const BenchOptions& options) {
+  if (options.graph_mode != GraphMode::kCpu) return bench_device_loader(options);
+  require_valid(options.threads > 0 && !options.device_batches,
+                "--num-workers 0 and --device-batches are of --graph-mode uva or cuda; give one of them too");
   const double ms_before = ms_per_batch(options), seconds = options.seconds / 2;
   const auto turn = [&](int workers) {
     return run_loader(loader_options(options, workers), seconds, options.verify);

@@ -49,13 +49,13 @@ def test_pyg_batches_that_the_stream_still_reads_are_not_written_again(small: Pa
 def test_torch_batches_that_the_stream_still_reads_are_not_written_again(small: Path, place: str) -> None:
     options = {"fanouts": [5, 4], "batch_size": 32, "num_workers": 1, "num_slots": 4}
     with Loader(small, **options) as loader:
-        wanted = [batch["x"].clone() for _ in range(2) for batch in loader]
+        wanted = [batch["node"]["x"].clone() for _ in range(2) for batch in loader]
     got = []
     with Loader(small, **{**options, **PLACES[place]}) as loader:
         for _ in range(2):
             for batch in loader:
                 busy()
-                got.append(batch["x"].to("cuda", non_blocking=True).clone())
+                got.append(batch["node"]["x"].to("cuda", non_blocking=True).clone())
                 del batch
     assert len(got) == len(wanted)
     assert all(torch.equal(x.cpu(), wanted_x) for x, wanted_x in zip(got, wanted))
