@@ -89,9 +89,7 @@ class HopEngineOn : public HopEngine {
     return bytes;
   }
   std::size_t graph_bytes() const override { return graph_bytes_; }
-  HeldShare graph_share() const override {
-    return plan_.place == GraphPlace::kDevice ? HeldShare{.millionths = HeldShare::kAll} : hot_;
-  }
+  HeldShare graph_share() const override { return place() == GraphPlace::kDevice ? kAllRows : hot_; }
   std::uint64_t waits() const override { return backend_.waits(); }
   std::uint64_t replays() const override { return replays_; }
   /// Whose work follows a batch's in turn.
@@ -116,9 +114,8 @@ class HopEngineOn : public HopEngine {
     for (const HostPart& part : plan.parts) {
       const auto count = static_cast<std::size_t>(part.num_edges);
       const auto graph = [&](const void* array, std::size_t bytes) {
-        if (array == nullptr) return static_cast<const void*>(nullptr);
-        if (plan_.place == GraphPlace::kDevice) graph_bytes_ += bytes;
-        return backend_.place_graph(array, bytes, plan_.place);
+        if (array != nullptr && place() == GraphPlace::kDevice) graph_bytes_ += bytes;
+        return array == nullptr ? nullptr : backend_.place_graph(array, bytes, place());
       };
       DevicePart view;
       view.rows = static_cast<const RowRecord*>(

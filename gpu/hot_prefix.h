@@ -12,6 +12,8 @@
 
 namespace hopfeed::gpu {
 
+inline constexpr HeldShare kAllRows{HeldShare::kAll};
+
 /// Of one partition.
 struct HotPrefix {
   std::int64_t rows = 0;   // their records and one more are copied; 0: nothing is
