@@ -11,13 +11,15 @@
 namespace hopfeed::gpu {
 namespace {
 
+/// None where it would be less than a row.
 HeldShare largest_share(const EnginePlan& plan, std::size_t bytes) {
   std::uint32_t fits = 0, too_much = HeldShare::kAll + 1;  // bytes grow with the share
   while (too_much - fits > 1) {
     const std::uint32_t middle = fits + (too_much - fits) / 2;
     (hot_bytes(plan, {.millionths = middle}) <= bytes ? fits : too_much) = middle;
   }
-  return {.millionths = fits};
+  const HeldShare share{.millionths = fits};
+  return hot_bytes(plan, share) > 0 ? share : HeldShare{};
 }
 
 }  // namespace

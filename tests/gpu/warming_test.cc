@@ -83,7 +83,7 @@ TEST_F(Warming, BatchMakerCountsWhoSampled_AndWhatTheGraphTakes) {
                               device = made.get();
                               return made;
                             }});
-  const NodeList seeds(std::span(ids_), {});
+  const NodeList seeds(ids_, {});
   BatchMaker maker(*dataset_, seeds, options_,
                    {.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 0.5}});
   EXPECT_FALSE(maker.gpu_use().any());
