@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,17 +27,18 @@ struct BenchOptions {
   GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: where it samples
   int gpu_device = 0;                      // and on which GPU
   bool device_batches = false;             // loader: batches lie in the GPU's memory
-  std::string kind = "uniform";            // sampler: how neighbours are drawn
-  std::string part = "all";                // server: what is measured
-  std::int64_t labor_batches = 1;          // sampler --kind labor: batches that share variates
-  std::string instructions = "best";       // sampler: the widest that it may use
-  bool host = false;                       // made-graph: by the twin of the card's backend
-  std::int64_t hot_bytes = -1;             // made-graph: of the card's memory for the hottest rows; -1: auto
-  bool gpu = false;                        // limits, gather: of the card instead of the host
-  std::int64_t row_bytes = 0;  // limits, gather --gpu, cache: of a row; 0: the command's own choice
-  double held = 0.2;           // cache: share of the rows that it has room for
-  std::int64_t window = 4;     // cache: batches that are announced ahead
-  std::int64_t batches = 400;  // cache: at most, spread over the epoch
+  std::optional<GpuCache> gpu_graph_cache = {};
+  std::string kind = "uniform";       // sampler: how neighbours are drawn
+  std::string part = "all";           // server: what is measured
+  std::int64_t labor_batches = 1;     // sampler --kind labor: batches that share variates
+  std::string instructions = "best";  // sampler: the widest that it may use
+  bool host = false;                  // made-graph: by the twin of the card's backend
+  std::int64_t hot_bytes = -1;        // made-graph: of the card's memory for the hottest rows; -1: auto
+  bool gpu = false;                   // limits, gather: of the card instead of the host
+  std::int64_t row_bytes = 0;         // limits, gather --gpu, cache: of a row; 0: the command's own choice
+  double held = 0.2;                  // cache: share of the rows that it has room for
+  std::int64_t window = 4;            // cache: batches that are announced ahead
+  std::int64_t batches = 400;         // cache: at most, spread over the epoch
 };
 
 /// The report of one benchmark: one object, its keys explained in docs/benchmarks.md.

@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
                  "Of the processor, no wider ones than these: what a machine without AVX-512 would do",
                  {.one_of = {"best", "avx2", "sse4"}});
       from_line.add_graph_mode(sub);
+      from_line.add_gpu_graph_cache(sub);
     }
     if (command.run == bench_loader) {
       from_line.add_graph_mode(sub);
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
       options.huge_pages = loader.execution.huge_pages;
       options.graph_mode = loader.execution.graph_mode;
       options.gpu_device = loader.execution.gpu_device;
+      options.gpu_graph_cache = loader.execution.gpu_graph_cache;
       options.topology = output == "topology";
       JsonReport file(json);  // opened first: an hour of measuring is not lost to a wrong name
       Report report = command.run(options);

@@ -126,7 +126,11 @@ struct WorkerRecord {
   std::atomic<std::uint32_t> at_slot;  // 1 + the slot that it works at now, where it has several; 0: none
   std::atomic<std::int64_t> tiers[TierCounts::kNumbers];            // of its batches
   std::atomic<std::int64_t> gpu_context, gpu_copying, gpu_pinning;  // nanoseconds (gpu_setup.h); 0: no GPU
-  std::byte reserved[48];
+  // In graph modes of a GPU (gpu_use.h): batches by who sampled them, and, of this incarnation, bytes in the
+  // GPU's memory and HeldShare::millionths of the rows that these are.
+  std::atomic<std::int64_t> gpu_batches, cpu_batches, gpu_graph_bytes, gpu_rows_bytes;
+  std::atomic<std::uint32_t> gpu_graph_share, gpu_rows_share;
+  std::byte reserved[8];
   char error[768];
 };
 static_assert(sizeof(WorkerRecord) == 1024);

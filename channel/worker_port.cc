@@ -57,6 +57,20 @@ void WorkerPort::note_gpu_setup(const GpuSetup& setup) {
   record.gpu_pinning.store(static_cast<std::int64_t>(setup.pinning * kNanoseconds));
 }
 
+void WorkerPort::note_gpu_use(const GpuUse& now, const GpuUse& before) {
+  if (now == before) return;
+  WorkerRecord& record = view_.worker(worker_);
+  const auto bytes = [](std::size_t more, std::size_t less) {
+    return static_cast<std::int64_t>(more) - static_cast<std::int64_t>(less);
+  };
+  add(record.gpu_batches, now.gpu_batches - before.gpu_batches);
+  add(record.cpu_batches, now.cpu_batches - before.cpu_batches);
+  add(record.gpu_graph_bytes, bytes(now.graph_bytes, before.graph_bytes));
+  add(record.gpu_rows_bytes, bytes(now.rows_bytes, before.rows_bytes));
+  record.gpu_graph_share.store(now.graph.millionths);
+  record.gpu_rows_share.store(now.rows.millionths);
+}
+
 void WorkerPort::report_failure(ErrorCode code, std::string_view message) {
   WorkerRecord& record = view_.worker(worker_);
   record.error_code = 1 + static_cast<std::uint32_t>(code);

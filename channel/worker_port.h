@@ -18,6 +18,7 @@
 #include "channel/channel_view.h"
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
+#include "core/batch/gpu_use.h"
 #include "core/stream/gpu_setup.h"
 
 namespace hopfeed {
@@ -42,6 +43,8 @@ class WorkerPort {
   void note_pages(const PageUse& dataset);
   /// What bringing its GPU up has taken this process, for stats.
   void note_gpu_setup(const GpuSetup& setup);
+  /// What a maker of its batches has used of a GPU up to now, and had when it last told.
+  void note_gpu_use(const GpuUse& now, const GpuUse& before);
   /// The worker cannot serve at all: what is wrong, for the loader to throw.
   void report_failure(ErrorCode code, std::string_view message);
   bool terminating() const { return view_.control().terminate.load() != 0; }

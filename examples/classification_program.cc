@@ -138,6 +138,7 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
+  a.from_line.add_gpu_graph_cache(line);
   a.from_line.add_gpu_cache(line);
   a.from_line.add_partitions(line);
   line.option("--deal", a.deal,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/batch/gpu_use_json.h"
 #include "core/batch/tier_json.h"
 
 namespace hopfeed {
@@ -24,26 +25,31 @@ std::string waits_text(const EpochRow& row) {
   std::string text = to_text(row.waits);
   if (row.hit_rate > 0) text += fmt::format("; {:.0f}% of the rows were held", 100 * row.hit_rate);
   if (const std::string tiers = row.tiers.text(); !tiers.empty()) text += "; " + tiers;
+  if (row.gpu.any())
+    text += fmt::format("; {} batches sampled by the GPU, {} by the CPU", row.gpu.gpu_batches,
+                        row.gpu.cpu_batches);
   return text;
 }
 
 nlohmann::json to_json(const EpochRow& row) {
   const WaitTimes& waits = row.waits;
-  return {{"epoch", row.epoch},
-          {"loss", row.loss},
-          {"seconds", row.seconds},
-          {"batches", row.batches},
-          {"batches_per_s", row.batches_per_s},
-          {"trainer_wait_fraction", waits.trainer()},
-          {"hit_rate", row.hit_rate},
-          {"cache_hit_rate", row.tiers.cache_hit_rate()},
-          {"tiers", tiers_json(row.tiers)},
-          {"waits",
-           {{"for_sampling", waits.for_sampling},
-            {"for_gather", waits.for_gather},
-            {"for_handover", waits.for_handover},
-            {"workers_for_slot", waits.for_slot},
-            {"workers_for_memory", waits.for_memory}}}};
+  nlohmann::json json{{"epoch", row.epoch},
+                      {"loss", row.loss},
+                      {"seconds", row.seconds},
+                      {"batches", row.batches},
+                      {"batches_per_s", row.batches_per_s},
+                      {"trainer_wait_fraction", waits.trainer()},
+                      {"hit_rate", row.hit_rate},
+                      {"cache_hit_rate", row.tiers.cache_hit_rate()},
+                      {"tiers", tiers_json(row.tiers)},
+                      {"waits",
+                       {{"for_sampling", waits.for_sampling},
+                        {"for_gather", waits.for_gather},
+                        {"for_handover", waits.for_handover},
+                        {"workers_for_slot", waits.for_slot},
+                        {"workers_for_memory", waits.for_memory}}}};
+  add_gpu_use(json, row.gpu);
+  return json;
 }
 
 void add_epochs(nlohmann::json& summary, const std::string& prefix, const std::vector<EpochRow>& rows,

@@ -62,6 +62,7 @@ void add_options(CommandLine& line, Arguments& a) {
   line.option("--seed", t.seed, "Seed of sampling, negatives, first values and dropout");
   a.from_line.add_workers(line);
   a.from_line.add_graph_mode(line);
+  a.from_line.add_gpu_graph_cache(line);
   a.from_line.add_gpu_cache(line);
   a.from_line.add_partitions(line);
   add_cores_option(line, a.process);

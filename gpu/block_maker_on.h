@@ -99,6 +99,13 @@ class BlockMakerOn final : public BlockMaker {
     TierCounts counts = cpu_.tier_counts();
     return counts += rows_read_;
   }
+  GpuUse gpu_use() const override {
+    GpuUse use = sampler_.gpu_use();
+    use.graph_bytes += ids_bytes_;
+    use.rows_bytes = held_bytes_;
+    use.rows = held_;
+    return use;
+  }
 
  private:
   template <class T>
@@ -129,13 +136,14 @@ class BlockMakerOn final : public BlockMaker {
                                        const typename Backend::Options& backend) {
     return {.place = device.place,
             .make_engine =
-                [this, backend](const EnginePlan& plan) {
+                [this, backend, free = device.free_bytes](EnginePlan plan) {
+                  plan.free_bytes = free;
                   auto engine = std::make_unique<HopEngineOn<Backend>>(plan, backend);
                   engine_ = engine.get();
                   return engine;
                 },
             .most_uncounted_edges = device.most_uncounted_edges,
-            .hot_bytes = device.free_bytes / kHotShare,
+            .hot = device.graph_cache,
             .results_on_device = true};
   }
   Backend& backend() { return engine_ != nullptr ? engine_->backend() : *own_backend_; }
@@ -165,9 +173,10 @@ class BlockMakerOn final : public BlockMaker {
       if (from.count > 0 &&
           &dataset_.csc(e).parts[static_cast<std::size_t>(p)].rows->original_id == from.first)
         return &engine_->part(static_cast<std::size_t>(e), static_cast<std::size_t>(p)).rows->original_id;
-    return static_cast<const std::int64_t*>(engine_->backend().place_graph(
-        from.first, static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t),
-        engine_->place()));
+    const std::size_t bytes = static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t);
+    if (engine_->place() == GraphPlace::kDevice) ids_bytes_ += bytes;
+    return static_cast<const std::int64_t*>(
+        engine_->backend().place_graph(from.first, bytes, engine_->place()));
   }
 
   void place_all_rows(const DeviceBlockOptions& device) {
@@ -179,6 +188,7 @@ class BlockMakerOn final : public BlockMaker {
       of_nodes.push_back({.partition_offsets = attr.partition_offsets, .row_bytes = attr.row_bytes});
     }
     if (device.cache.any()) held_ = fit_share(device.cache, of_nodes, device.free_bytes);
+    held_bytes_ = held_bytes(held_, of_nodes);
     for (std::size_t i = 0; i < parts_.features.size(); ++i) place_rows(parts_.features.name(i));
   }
 
@@ -325,7 +335,8 @@ class BlockMakerOn final : public BlockMaker {
   DeviceSampler sampler_;
   std::unique_ptr<Backend> own_backend_;  // where there is no engine
   const int node_bits_;
-  HeldShare held_;  // rows of each node attribute, on the device
+  HeldShare held_;                              // rows of each node attribute, on the device
+  std::size_t held_bytes_ = 0, ids_bytes_ = 0;  // on the device: of these rows, of original ids
   std::unique_ptr<Memory> memory_;
 
   // The batch under way.

@@ -118,8 +118,7 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan) {
   CudaBackend::Options options;
   options.device = plan.device;
   EnginePlan sized = plan;
-  if (sized.hot_bytes == EnginePlan::kAutomaticHot)
-    sized.hot_bytes = free_device_memory(plan.device).bytes / kHotShare;
+  sized.free_bytes = free_device_memory(plan.device).bytes;
   return std::make_unique<HopEngineOn<CudaBackend>>(sized, options);
 }
 

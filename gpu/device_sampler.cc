@@ -93,7 +93,7 @@ gpu::EnginePlan DeviceSampler::make_plan(const DeviceSamplerOptions& device) con
   plan.last = options_.temporal_strategy == TemporalStrategy::kLast;
   plan.node_bits = node_bits_;
   plan.place = device.place;
-  plan.hot_bytes = device.hot_bytes;
+  plan.hot = device.hot;
   plan.results_on_device = device.results_on_device;
   plan.device = device.device;
   plan.most_uncounted_edges = device.most_uncounted_edges;
@@ -230,6 +230,17 @@ void DeviceSampler::take_result(std::size_t num_seeds) {
   }
   const bool repeats = static_cast<std::size_t>(result_.num_seeds) < num_seeds;
   result_.seed_index = {got.seed_index, repeats ? num_seeds : 0};
+}
+
+GpuUse DeviceSampler::gpu_use() const {
+  GpuUse use;
+  for (const std::uint64_t count : batches_) use.cpu_batches += static_cast<std::int64_t>(count);
+  use.gpu_batches = static_cast<std::int64_t>(batches(gpu::Fallback::kNone));
+  use.cpu_batches -= use.gpu_batches;
+  if (engine_ == nullptr) return use;
+  use.graph_bytes = engine_->graph_bytes();
+  use.graph = engine_->graph_share();
+  return use;
 }
 
 std::size_t DeviceSampler::scratch_bytes() const {

@@ -34,7 +34,7 @@ struct DeviceSamplerOptions {
   /// take seconds; the CPU samples meanwhile, also behind each restart of a worker. What goes wrong is thrown
   /// by the next sample().
   bool warm = false;
-  std::size_t hot_bytes = 0;       // EnginePlan's
+  GpuCache hot;                    // EnginePlan's
   bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
 };
 
@@ -59,6 +59,7 @@ class DeviceSampler : public Sampler {
   int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }
+  GpuUse gpu_use() const override;
   /// Batches that were asked of the device as a recording (HopEngine::replays).
   std::uint64_t replays() const { return engine_ ? engine_->replays() : 0; }
   /// Until the engine is there, where it is made meanwhile. Throws what went wrong.

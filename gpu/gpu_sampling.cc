@@ -35,7 +35,7 @@ std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOpt
           .device = execution.gpu_device,
           .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
           .warm = true,
-          .hot_bytes = gpu::EnginePlan::kAutomaticHot});
+          .hot = execution.graph_cache()});
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/batch/gpu_cache.h"
+#include "core/batch/held_share.h"
 #include "core/dataset/row_record.h"
 #include "core/draws/keyed_random.h"
 #include "core/draws/temporal_rule.h"
@@ -56,10 +58,10 @@ struct EnginePlan {
   bool last = false;  // of temporal draws: the latest
   int node_bits = 0;  // of an id in trees: tree << node_bits | node
   GraphPlace place = GraphPlace::kHost;
-  /// Of the device's memory, for the hottest rows and their neighbours of a graph that is read in place
-  /// (hot_prefix.h); 0: none. kAutomaticHot: the engine takes a sixteenth of what is free.
-  std::size_t hot_bytes = 0;
-  static constexpr std::size_t kAutomaticHot = SIZE_MAX;
+  /// The hottest rows of a graph that is read in place, and their neighbours, that the device has a copy of
+  /// (hot_prefix.h); automatic: in a sixteenth of `free_bytes`.
+  GpuCache hot;
+  std::size_t free_bytes = SIZE_MAX;            // of the device's memory, before anything is copied
   std::shared_ptr<const void> keeps = nullptr;  // what the arrays' pinned copies live by
   /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are
   /// packed, targets, and neither per_dst nor trees. seed_index and all counts are the host's in any case.
@@ -127,6 +129,9 @@ class HopEngine {
   /// Of pinned memory of the host, and of memory on the device without the graph's.
   virtual std::size_t pinned_bytes() const = 0;
   virtual std::size_t device_bytes() const = 0;
+  /// Of the device's memory, that the copy of the graph takes, and the share of its rows that are in it.
+  virtual std::size_t graph_bytes() const = 0;
+  virtual HeldShare graph_share() const = 0;
   /// How often the host has waited for the device since the engine was made.
   virtual std::uint64_t waits() const = 0;
   /// Batches whose work was a recording of an earlier one's.

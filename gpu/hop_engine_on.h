@@ -38,6 +38,7 @@ class HopEngineOn : public HopEngine {
       : plan_(plan), bounds_(plan_), backend_(options), memory_(backend_) {
     const typename Backend::Scope scope(backend_);
     hot_ = hot_share(plan_);
+    graph_bytes_ = hot_bytes(plan_, hot_);
     for (std::size_t t = 0; t < plan_.num_nodes.size(); ++t) nodes_.emplace_back(backend_);
     for (const EdgePlan& edges : plan_.edge_types) {
       edges_.emplace_back(backend_);
@@ -87,6 +88,8 @@ class HopEngineOn : public HopEngine {
     for (const Edges& edges : edges_) bytes += edges.device_bytes();
     return bytes;
   }
+  std::size_t graph_bytes() const override { return graph_bytes_; }
+  HeldShare graph_share() const override { return place() == GraphPlace::kDevice ? kAllRows : hot_; }
   std::uint64_t waits() const override { return backend_.waits(); }
   std::uint64_t replays() const override { return replays_; }
   /// Whose work follows a batch's in turn.
@@ -111,7 +114,8 @@ class HopEngineOn : public HopEngine {
     for (const HostPart& part : plan.parts) {
       const auto count = static_cast<std::size_t>(part.num_edges);
       const auto graph = [&](const void* array, std::size_t bytes) {
-        return array == nullptr ? nullptr : backend_.place_graph(array, bytes, plan_.place);
+        if (array != nullptr && place() == GraphPlace::kDevice) graph_bytes_ += bytes;
+        return array == nullptr ? nullptr : backend_.place_graph(array, bytes, place());
       };
       DevicePart view;
       view.rows = static_cast<const RowRecord*>(
@@ -428,6 +432,7 @@ class HopEngineOn : public HopEngine {
 
   const EnginePlan plan_;
   HeldShare hot_;  // of the rows of each partition
+  std::size_t graph_bytes_ = 0;
   HopBounds bounds_;
   Backend backend_;
   Memory memory_;

@@ -12,6 +12,8 @@
 
 namespace hopfeed::gpu {
 
+inline constexpr HeldShare kAllRows{HeldShare::kAll};
+
 /// Of one partition.
 struct HotPrefix {
   std::int64_t rows = 0;   // their records and one more are copied; 0: nothing is
@@ -40,16 +42,10 @@ inline std::size_t hot_bytes(const EnginePlan& plan, HeldShare share) {
   return bytes;
 }
 
-/// The largest share that plan.hot_bytes have room for; none of a graph that is on the device anyway.
-inline HeldShare hot_share(const EnginePlan& plan) {
-  if (plan.place == GraphPlace::kDevice || plan.hot_bytes == 0) return {};
-  std::uint32_t fits = 0, too_much = HeldShare::kAll + 1;  // bytes grow with the share
-  while (too_much - fits > 1) {
-    const std::uint32_t middle = fits + (too_much - fits) / 2;
-    (hot_bytes(plan, {.millionths = middle}) <= plan.hot_bytes ? fits : too_much) = middle;
-  }
-  return {.millionths = fits};
-}
+/// What plan.hot comes to; none of a graph that is on the device anyway. A share that was asked for is copied
+/// whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device has not so
+/// much.
+HeldShare hot_share(const EnginePlan& plan);
 
 struct HotPlan {
   HeldShare share;

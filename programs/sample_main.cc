@@ -23,6 +23,7 @@
 #include "core/batch/aligned_block.h"
 #include "core/batch/block_file.h"
 #include "core/batch/field_names.h"
+#include "core/batch/gpu_use_json.h"
 #include "core/batch/nonfinite.h"
 #include "core/batch/tier_json.h"
 #include "core/dataset/dataset.h"
@@ -154,6 +155,10 @@ void sample_epoch(BatchStream& stream, std::int64_t epoch, std::int64_t start, T
   std::string note = after.workers > 0 ? to_text(shares) : own_work_text(shares);
   if (after.held_bytes > 0) note += fmt::format(", {:.1f}% of rows held", 100 * rate_of_hits);
   if (const std::string tiers = (after.tiers - before.tiers).text(); !tiers.empty()) note += ", " + tiers;
+  if (after.gpu_use.any())
+    note += fmt::format(", {} batches sampled by the GPU, {} by the CPU",
+                        after.gpu_use.gpu_batches - before.gpu_use.gpu_batches,
+                        after.gpu_use.cpu_batches - before.gpu_use.cpu_batches);
   if (totals.negative_retries > retries)
     note += fmt::format(", {} draws of negatives thrown away", totals.negative_retries - retries);
   bar.note(std::move(note));
@@ -221,6 +226,7 @@ void sample_epochs(const SampleArguments& arguments) {
     told["gpu_setup_seconds"] = {{"context", stats.gpu_setup.context},
                                  {"copying", stats.gpu_setup.copying},
                                  {"pinning", stats.gpu_setup.pinning}};
+  add_gpu_use(told, stats.gpu_use);
   if (options.batch.link.negatives.strict) told["num_negative_retries"] = totals.negative_retries;
   report.write(told);
 }
@@ -243,6 +249,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
         "program shows of them");
     a.from_line.add_of_workers(line, "--device-batches");
   });
+  a.from_line.add_gpu_graph_cache(line);
   a.from_line.add_gpu_cache(line);
   a.from_line.add_features_from(line);
   a.from_line.add_partitions(line);

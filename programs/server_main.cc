@@ -39,7 +39,7 @@ struct ServeArguments {
   ServerOptions options;
   PartitionArguments partitions;
   std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory",
-                    graph_mode = "cpu";
+                    graph_mode = "cpu", gpu_graph_cache;
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
 };
 
@@ -103,6 +103,7 @@ void take(ServeArguments& arguments) {
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
   options.graph_mode =
       take_graph_mode(arguments.graph_mode, options.gpu_device, options.datasets, options.num_workers);
+  options.gpu_graph_cache = take_gpu_graph_cache(arguments.gpu_graph_cache);
   options.features.from = features_from(arguments.features);
   options.partitions = arguments.partitions.take();
   tell_how_features_are_read(options.features.from);
@@ -198,6 +199,7 @@ void add_options(CommandLine& line, ServeArguments& a) {
                    "Bytes that a worker may sample with; a batch that needs more is refused (4G, 512M); "
                    "default: what is free beside --max-memory, divided by the workers");
   add_graph_mode(line, a.graph_mode, o.gpu_device);
+  add_gpu_graph_cache(line, a.gpu_graph_cache);
   add_features_from(line, a.features, o.features);
   a.partitions.add(line);
   line.option("--peer-threads", o.peer_threads, "Threads that answer machines which have other partitions",

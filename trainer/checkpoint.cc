@@ -26,10 +26,12 @@ namespace hopfeed {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierCounts, memory_rows, memory_bytes, cache_rows, cache_bytes, file_rows,
                                    file_bytes, reads, read_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WaitTimes, for_sampling, for_gather, for_handover, for_slot, for_memory)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldShare, millionths)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuUse, gpu_batches, cpu_batches, graph_bytes, rows_bytes, graph, rows)
 // Checkpoints from before the newest figures lack them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(EpochRow, epoch, loss, valid_accuracy, valid_auc, test_auc,
                                                 seconds, valid_seconds, batches, batches_per_s, waits,
-                                                hit_rate, tiers)
+                                                hit_rate, tiers, gpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingProgress, epoch, position, loss_sum, loss_seeds, batches, seconds,
                                    waited, best_accuracy, best_epoch, world_size, rows)
 

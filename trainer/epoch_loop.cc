@@ -2,7 +2,9 @@
 #include "trainer/epoch_loop.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <span>
 #include <utility>
 
 namespace hopfeed {
@@ -23,6 +25,22 @@ EpochLoopOptions agreed(World& world, EpochLoopOptions options, const BatchStrea
                    {"world-size", std::to_string(stream.deal().world_size)}});
   require_agreement(world, settings);
   return options;
+}
+
+/// In a row, for a sum over all ranks.
+std::array<double, 6> numbers_of(const GpuUse& use) {
+  return {static_cast<double>(use.gpu_batches),      static_cast<double>(use.cpu_batches),
+          static_cast<double>(use.graph_bytes),      static_cast<double>(use.rows_bytes),
+          static_cast<double>(use.graph.millionths), static_cast<double>(use.rows.millionths)};
+}
+/// Batches of all ranks; of their memory the means.
+GpuUse mean_of(std::span<const double> sums, double ranks) {
+  return {.gpu_batches = static_cast<std::int64_t>(sums[0]),
+          .cpu_batches = static_cast<std::int64_t>(sums[1]),
+          .graph_bytes = static_cast<std::size_t>(sums[2] / ranks),
+          .rows_bytes = static_cast<std::size_t>(sums[3] / ranks),
+          .graph = {.millionths = static_cast<std::uint32_t>(sums[4] / ranks)},
+          .rows = {.millionths = static_cast<std::uint32_t>(sums[5] / ranks)}};
 }
 
 }  // namespace
@@ -106,6 +124,9 @@ void EpochLoop::train_epoch(TrainingTask& task) {
     feature_rows_ = stats.feature_rows - stats_before.feature_rows;
     held_rows_ = stats.held_rows - stats_before.held_rows;
     tiers_ = stats.tiers - stats_before.tiers;
+    gpu_ = stats.gpu_use;
+    gpu_.gpu_batches -= stats_before.gpu_use.gpu_batches;
+    gpu_.cpu_batches -= stats_before.gpu_use.cpu_batches;
     report_step(step, steps);
     if (world_.stop_agreed()) return;
     if (options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0 && step < steps) checkpoint();
@@ -189,7 +210,10 @@ void EpochLoop::measure(EpochRow& row) {
                               static_cast<double>(held_rows_)};
   const std::size_t first_tier = figures.size();
   for (const std::int64_t number : tiers_.numbers()) figures.push_back(static_cast<double>(number));
+  const std::size_t first_of_gpu = figures.size();
+  for (const double number : numbers_of(gpu_)) figures.push_back(number);
   const std::vector<double> sums = world_.sum(figures);
+  row.gpu = mean_of(std::span(sums).subspan(first_of_gpu), static_cast<double>(world_.size()));
   TierCounts::Numbers tiers{};
   for (std::size_t i = 0; i < tiers.size(); ++i)
     tiers[i] = static_cast<std::int64_t>(sums[first_tier + i]);  // exact: far below 2^53

@@ -128,6 +128,7 @@ class EpochLoop {
   std::optional<CopyStream> copies_;  // none where batches are read in their slots
   TrainingProgress progress_;
   TierCounts tiers_;                               // as below
+  GpuUse gpu_;                                     // its batches as below; its memory is that of now
   std::int64_t feature_rows_ = 0, held_rows_ = 0;  // of the epoch, as far as this process has trained it
 };
 

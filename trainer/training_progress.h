@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/batch/gpu_use.h"
 #include "core/batch/tier_counts.h"
 #include "core/stream/wait_times.h"
 
@@ -21,6 +22,7 @@ struct EpochRow {
   WaitTimes waits;           // shares of `seconds`, mean over ranks and workers
   double hit_rate = 0;       // share of the batches' feature rows that the trainers held themselves
   TierCounts tiers;          // of all ranks: where their workers read the rows of features
+  GpuUse gpu;                // batches of all ranks; memory and shares are their means
 };
 
 /// Where a run stands.

@@ -125,6 +125,7 @@ void BatchFiller::write() {
   const TierCounts counts = maker_.tier_counts();
   port_.note_tiers(*claim_, counts - told_);
   told_ = counts;
+  note_gpu_use(maker_.gpu_use());
   port_.publish(*claim_, bytes_);
 }
 

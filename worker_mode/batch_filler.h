@@ -46,6 +46,8 @@ class BatchFiller {
   /// Writes and publishes it where its memory was granted, or drops it where its epoch was left. False:
   /// neither. After ask().
   bool try_finish();
+  /// The maker goes, and what it has of a GPU's memory with it.
+  void note_end() { note_gpu_use({.gpu_batches = used_.gpu_batches, .cpu_batches = used_.cpu_batches}); }
   const BlockMaker& maker() const { return maker_; }
 
  private:
@@ -55,6 +57,10 @@ class BatchFiller {
   void sample();
   void write();
   void let_go() noexcept;
+  void note_gpu_use(const GpuUse& now) {
+    port_.note_gpu_use(now, used_);
+    used_ = now;
+  }
 
   WorkerPort& port_;
   BlockMaker& maker_;
@@ -63,6 +69,7 @@ class BatchFiller {
   std::size_t bytes_ = 0;
   bool asked_ = false;
   TierCounts told_;
+  GpuUse used_;  // as it was told
   BackgroundWork background_;
 };
 

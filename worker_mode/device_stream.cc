@@ -46,7 +46,8 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
   maker_ = room_->maker(*dataset_, *source_, options.batch,
                         {.place = options.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                                    : gpu::GraphPlace::kHost,
-                         .cache = options.execution.gpu_cache},
+                         .cache = options.execution.gpu_cache,
+                         .graph_cache = options.execution.graph_cache()},
                         host()->memory());
   maker_->bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is

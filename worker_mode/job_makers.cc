@@ -94,6 +94,7 @@ struct JobMakers::Job {
                   .turn = turn.get()}) {
       maker->bound_scratch(job.options.budget);
     }
+    ~Bench() { filler.note_end(); }
 
    private:
     std::unique_ptr<BlockMaker> make(const Job& job) {

@@ -44,6 +44,19 @@ TierCounts tiers_of(const std::int64_t (&numbers)[TierCounts::kNumbers]) {
   return TierCounts::of(copy);
 }
 
+/// Batches in sum, memory of whoever has most.
+void add_gpu_use(GpuUse& sum, const WorkerRecord& worker) {
+  sum.gpu_batches += worker.gpu_batches.load();
+  sum.cpu_batches += worker.cpu_batches.load();
+  const auto graph = static_cast<std::size_t>(worker.gpu_graph_bytes.load()),
+             rows = static_cast<std::size_t>(worker.gpu_rows_bytes.load());
+  if (graph + rows <= sum.bytes()) return;
+  sum.graph_bytes = graph;
+  sum.rows_bytes = rows;
+  sum.graph.millionths = worker.gpu_graph_share.load();
+  sum.rows.millionths = worker.gpu_rows_share.load();
+}
+
 }  // namespace
 
 LoaderChannel::LoaderChannel(std::shared_ptr<ChannelHost> host, LoaderChannelOptions options)
@@ -203,6 +216,7 @@ StreamStats LoaderChannel::stats() const {
   const ChannelView& view = host_->view();
   PageUse pages;
   GpuSetup setup;
+  GpuUse use;
   for (std::uint32_t i = 0; i < view.shape().num_workers; ++i) {
     const WorkerRecord& worker = view.worker(i);
     if (worker.dataset_resident.load() > pages.resident)
@@ -211,6 +225,7 @@ StreamStats LoaderChannel::stats() const {
                         .copying = seconds(worker.gpu_copying.load()),
                         .pinning = seconds(worker.gpu_pinning.load())};
     if (told.total() > setup.total()) setup = told;
+    add_gpu_use(use, worker);
   }
   return {.batches = view.control().loader.batches.load(),
           .workers = options_.workers,
@@ -220,6 +235,7 @@ StreamStats LoaderChannel::stats() const {
           .dataset_pages = pages,
           .channel_bytes = ChannelView::fixed_bytes(view.shape()) + host_->pool().granted(),
           .gpu_setup = setup,
+          .gpu_use = use,
           .tiers = tiers_of(view)};
 }
 

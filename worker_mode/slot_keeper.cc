@@ -16,6 +16,10 @@ void SlotKeeper::welcome(std::uint32_t number) {
   record.error_code = 0;
   record.waiting_since.store(0);  // of the one before, killed while it waited
   record.at_slot.store(0);
+  record.gpu_graph_bytes.store(0);  // a device takes them back from the dead
+  record.gpu_rows_bytes.store(0);
+  record.gpu_graph_share.store(0);
+  record.gpu_rows_share.store(0);
   record.state.store(static_cast<std::uint32_t>(WorkerState::kStarting));
   record.incarnation.store(last_name_);
 }

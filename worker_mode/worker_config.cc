@@ -35,6 +35,10 @@ std::string WorkerConfig::to_json() const {
       {"gpu_cache_ratio", execution.gpu_cache.ratio},
       {"gpu_cache_bytes", execution.gpu_cache.bytes},
       {"gpu_cache_sharers", gpu_cache_sharers},
+      {"gpu_graph_cache_given", execution.gpu_graph_cache.has_value()},
+      {"gpu_graph_cache_auto", execution.graph_cache().automatic},
+      {"gpu_graph_cache_ratio", execution.graph_cache().ratio},
+      {"gpu_graph_cache_bytes", execution.graph_cache().bytes},
       {"device_fd", device_fd},
       {"check_finite", execution.check_finite},
       {"batch_deadline", execution.batch_deadline.count()},
@@ -95,6 +99,12 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("gpu_cache_ratio").get_to(execution.gpu_cache.ratio);
     json.at("gpu_cache_bytes").get_to(execution.gpu_cache.bytes);
     json.at("gpu_cache_sharers").get_to(config.gpu_cache_sharers);
+    if (json.at("gpu_graph_cache_given").get<bool>()) {
+      GpuCache& graph = execution.gpu_graph_cache.emplace();
+      json.at("gpu_graph_cache_auto").get_to(graph.automatic);
+      json.at("gpu_graph_cache_ratio").get_to(graph.ratio);
+      json.at("gpu_graph_cache_bytes").get_to(graph.bytes);
+    }
     json.at("device_fd").get_to(config.device_fd);
     json.at("check_finite").get_to(execution.check_finite);
     execution.batch_deadline = std::chrono::milliseconds(json.at("batch_deadline").get<std::int64_t>());

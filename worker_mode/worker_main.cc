@@ -128,6 +128,7 @@ class DeviceSlots {
         options_{.place = config.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                           : gpu::GraphPlace::kHost,
                  .cache = config.execution.gpu_cache,
+                 .graph_cache = config.execution.graph_cache(),
                  .sharers = config.gpu_cache_sharers} {}
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
                                     const BatchOptions& batch) {

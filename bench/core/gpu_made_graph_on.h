@@ -110,8 +110,8 @@ class MadeGraphMeter {
     plan.hops = static_cast<int>(options_.fanouts.size());
     plan.node_bits = 63;
     plan.place = options_.graph_on_device ? gpu::GraphPlace::kDevice : gpu::GraphPlace::kHost;
-    plan.hot_bytes = options_.hot_bytes < 0 ? gpu::EnginePlan::kAutomaticHot
-                                            : static_cast<std::size_t>(options_.hot_bytes);
+    plan.hot.automatic = options_.hot_bytes < 0;
+    if (options_.hot_bytes > 0) plan.hot.bytes = static_cast<std::size_t>(options_.hot_bytes);
     gpu::EdgePlan& edges = plan.edge_types.emplace_back();
     edges.partition_offsets = {0, options_.nodes};
     edges.fanouts = options_.fanouts;

@@ -34,7 +34,9 @@ namespace {
 constexpr std::int64_t kVerifiedBatches = 1;
 
 ExecutionOptions execution_of(const BenchOptions& options) {
-  return {.graph_mode = options.graph_mode, .gpu_device = options.gpu_device};
+  return {.graph_mode = options.graph_mode,
+          .gpu_device = options.gpu_device,
+          .gpu_graph_cache = options.gpu_graph_cache};
 }
 
 struct Counts {
@@ -270,6 +272,7 @@ Report bench_sampler(const BenchOptions& options) {
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
   offer_gpu_sampling();
   check_gpu_device(options.gpu_device, options.graph_mode);
+  check_gpu_graph_cache(options.gpu_graph_cache, options.graph_mode);
   require_graph_mode(execution_of(options));  // before a graph is generated for it
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
@@ -328,6 +331,9 @@ Report bench_sampler(const BenchOptions& options) {
       const std::uint64_t there = device->batches(gpu::Fallback::kNone);
       report["device_batches_of_first_thread"] = there;
       report["waits_of_first_thread"] = device->waits();
+      const GpuUse gpu = device->gpu_use();
+      report["graph_bytes_of_first_thread"] = gpu.graph_bytes;
+      report["graph_share_of_first_thread"] = gpu.graph.ratio();
       std::uint64_t here = 0;
       for (std::uint64_t reason = 1; reason < static_cast<std::uint64_t>(gpu::Fallback::kEnd); ++reason)
         here += device->batches(static_cast<gpu::Fallback>(reason));

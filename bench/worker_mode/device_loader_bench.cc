@@ -41,6 +41,7 @@ Report bench_device_loader(const BenchOptions& options) {
   o.execution.graph_mode = options.graph_mode;
   o.execution.gpu_device = options.gpu_device;
   o.execution.device_batches = options.device_batches;
+  o.execution.gpu_graph_cache = options.gpu_graph_cache;
   if (options.device_batches) o.execution.gpu_cache = {.automatic = true};
   o.observer = [&](const BatchRecord& record) {
     if (!counts) return;

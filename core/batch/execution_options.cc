@@ -39,6 +39,17 @@ void check_gpu_device(int gpu_device, GraphMode mode) {
                   gpu_device));
 }
 
+void check_gpu_graph_cache(const std::optional<GpuCache>& gpu_graph_cache, GraphMode mode) {
+  if (!gpu_graph_cache) return;
+  require_valid(mode == GraphMode::kUva,
+                fmt::format("gpu_graph_cache is of a GPU that reads the graph in the host's memory, and "
+                            "graph_mode is {}; choose graph_mode uva, or leave gpu_graph_cache out",
+                            to_string(mode)));
+  require_valid(
+      gpu_graph_cache->ratio >= 0 && gpu_graph_cache->ratio <= 1,
+      fmt::format("gpu_graph_cache has the ratio {}; give a share from 0 to 1", gpu_graph_cache->ratio));
+}
+
 std::int64_t ExecutionOptions::batches_ahead(std::int64_t seeds) const {
   FeatureTiers tiers = features;
   if (partitions.on()) tiers.local_partition = 0;  // its window: few rows of a batch are others'
@@ -54,6 +65,7 @@ void ExecutionOptions::validate() const {
                 fmt::format("num_slots is {}; choose 1 to {}, or 0 for as many as the workers need",
                             num_slots, kMaxSlots));
   check_gpu_device(gpu_device, graph_mode);
+  check_gpu_graph_cache(gpu_graph_cache, graph_mode);
   partitions.validate();
   require_valid(
       !partitions.on() || graph_mode == GraphMode::kCpu,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ const char* to_string(GraphMode mode);
 GraphMode graph_mode_from(const std::string& name);
 /// Throws kInvalid unless a GPU can have that number, and the mode uses one where it is not 0.
 void check_gpu_device(int gpu_device, GraphMode mode);
+/// Throws kInvalid for one that cannot be, and in another mode than uva.
+void check_gpu_graph_cache(const std::optional<GpuCache>& gpu_graph_cache, GraphMode mode);
 
 struct ExecutionOptions {
   /// Sampling workers (processes); 0: batches are made in the calling thread, as next() asks for them. Then
@@ -49,6 +52,9 @@ struct ExecutionOptions {
   /// of this process makes them, else the workers do, in memory of this process's. graph_mode is uva or cuda.
   bool device_batches = false;
   GpuCache gpu_cache = {};  // rows of node attributes in the GPU's memory; of those batches
+  /// With graph mode uva: the hottest rows of the graph, and their neighbours, of which each process that
+  /// samples has a copy in the GPU's memory. None given: automatic, a sixteenth of what is free.
+  std::optional<GpuCache> gpu_graph_cache = {};
   /// GPUs of the workers in turn, as CUDA counts, where workers make those batches; empty: the trainer's. One
   /// that is another than the trainer's writes to the memory of that.
   std::vector<int> worker_devices = {};
@@ -68,6 +74,7 @@ struct ExecutionOptions {
   /// Empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH.
   std::string worker_program = {};
 
+  GpuCache graph_cache() const { return gpu_graph_cache.value_or(GpuCache{.automatic = true}); }
   /// Batches of `seeds` that a worker samples ahead of the one that it writes: for the row cache, and where
   /// answers of other machines are waited for.
   std::int64_t batches_ahead(std::int64_t seeds) const;

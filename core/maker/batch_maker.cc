@@ -37,6 +37,8 @@ struct BatchMaker::Impl {
   const Dataset& dataset;
   const BatchOptions options;
   const std::unique_ptr<Sampler> sampler;
+  const GraphMode graph_mode;
+  std::int64_t sampled = 0;  // batches
   const std::unique_ptr<SeedFields> seeds;
   BatchFeatures features;
   const BlockArrays layout;
@@ -58,6 +60,7 @@ struct BatchMaker::Impl {
       : dataset(data),
         options(opts),
         sampler(make_sampler(data, opts, execution)),
+        graph_mode(execution.graph_mode),
         seeds(std::make_unique<Fields>(data, list, opts)),
         features(data, opts, make_source),
         layout(data, options, *seeds, features, sampler->num_hops()) {
@@ -74,6 +77,7 @@ struct BatchMaker::Impl {
     }
     const std::span<const TypedSeeds> typed = seeds->seeds(key);
     sample = &sampler->sample({.key = key, .seeds = typed, .excluded = seeds->excluded()});
+    ++sampled;
     BlockArrays::count(*sample, key, counts);
     features.prepare(*sample, held, counts.feature_rows);
     layout.lay_out(counts, writer, arrays);
@@ -123,6 +127,14 @@ struct BatchMaker::Impl {
       std::ranges::copy(nodes.per_hop, writer.data<std::int64_t>(arrays.num_sampled_nodes[t]));
   }
 
+  /// Samplers that know no GPU tell nothing: what no GPU sampled the CPU did.
+  GpuUse gpu_use() const {
+    if (graph_mode == GraphMode::kCpu) return {};
+    GpuUse use = sampler->gpu_use();
+    use.cpu_batches = sampled - use.gpu_batches;
+    return use;
+  }
+
   std::int64_t most_positions(std::int64_t batch_size) const { return std::min(batch_size, seeds->size()); }
 
   BlockArrays::Counts worst_case(std::int64_t batch_size) const {
@@ -157,6 +169,7 @@ void BatchMaker::write(std::span<std::byte> block, const std::function<void()>& 
 }
 void BatchMaker::drop() { impl_->features.drop(); }
 TierCounts BatchMaker::tier_counts() const { return impl_->features.counts(); }
+GpuUse BatchMaker::gpu_use() const { return impl_->gpu_use(); }
 BatchMaker::Parts BatchMaker::parts() {
   return {.seeds = *impl_->seeds, .features = impl_->features, .layout = impl_->layout};
 }

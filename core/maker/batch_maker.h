@@ -43,6 +43,7 @@ class BatchMaker : public BlockMaker {
   void write(std::span<std::byte> block, const std::function<void()>& nearly_done = {}) override;
   void drop() override;
   TierCounts tier_counts() const override;
+  GpuUse gpu_use() const override;
   /// What else fills blocks like its own shares with it, as long as it lives.
   struct Parts {
     SeedFields& seeds;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/base/scratch_budget.h"
+#include "core/batch/gpu_use.h"
 #include "core/batch/held_share.h"
 #include "core/batch/tier_counts.h"
 #include "core/draws/batch_key.h"
@@ -39,6 +40,8 @@ class BlockMaker {
   virtual std::span<const std::byte> written(std::span<const std::byte> block) { return block; }
   /// Rows of its batches by where they were read.
   virtual TierCounts tier_counts() const = 0;
+  /// So far; nothing in graph mode cpu.
+  virtual GpuUse gpu_use() const { return {}; }
 };
 
 }  // namespace hopfeed

@@ -11,6 +11,7 @@
 #include "core/base/saturating.h"
 #include "core/batch/batch_layout.h"
 #include "core/batch/block_writer.h"
+#include "core/batch/gpu_use.h"
 #include "core/pickers/excluded_edges.h"
 
 namespace hopfeed {
@@ -113,6 +114,8 @@ class Sampler {
   virtual std::size_t later_table_bytes() const { return 0; }
   /// What scratch_bytes() can come to with samples of so many seeds.
   virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
+  /// Of one that samples on a GPU.
+  virtual GpuUse gpu_use() const { return {}; }
 };
 
 inline std::int64_t total_of(SeedCounts seeds) {

@@ -14,6 +14,7 @@
 
 #include "core/base/huge_pages.h"
 #include "core/batch/deal.h"
+#include "core/batch/gpu_use.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_spec.h"
 #include "core/stream/batch.h"
@@ -43,6 +44,9 @@ struct StreamStats {
   std::string why_not_pinned = {};
   /// Of the worker (of this process, where there are none) that took longest to bring its GPU up.
   GpuSetup gpu_setup;
+  /// Batches of all workers, as they were made, and again after a death; memory and shares of the worker that
+  /// has most.
+  GpuUse gpu_use;
   /// Where the workers of this machine read the rows of the batches that they made.
   TierCounts tiers;
 };

@@ -56,8 +56,8 @@ class Loader(EpochIterable[Batch]):
     How it is made (no byte of a batch depends on it): ``num_workers`` processes (0: the calling thread),
     ``channel_size``, ``max_batch_memory``, ``num_slots``, ``cores``, ``huge_pages``, ``batch_deadline``, ``start_deadline`` (seconds),
     ``max_worker_restarts``, ``check_finite``, ``features_from``, ``row_cache_bytes``, ``window``, ``graph_mode``,
-    ``gpu_device``, ``pin_slots``, ``device_batches``, ``gpu_cache`` (rows held on the GPU); of servers ``token_file``, ``tls``, ``tls_ca``, ``tls_cert``,
-    ``tls_key``, ``cache`` (rows held here: ``"0.2"``, ``"4G"``, ``"auto"``), ``connect_all``, ``batches_ahead``,
+    ``gpu_device``, ``pin_slots``, ``device_batches``, ``gpu_cache`` (rows held on the GPU), ``gpu_graph_cache`` (rows of
+    the graph there); of servers ``token_file``, ``tls``, ``tls_ca``, ``tls_cert``, ``tls_key``, ``cache`` (rows held here: ``"0.2"``, ``"4G"``, ``"auto"``), ``connect_all``, ``batches_ahead``,
     ``connect_timeout``, ``reconnect_deadline``; where this machine has some partitions of the dataset ``peers`` (who
     serves the others), ``partitions``, ``replicas``, ``worker_concurrency``, ``peer_deadline``,
     ``peer_connect_timeout``, ``peer_token_file``, ``peer_ca``, ``peer_cert``, ``peer_key``.

@@ -80,6 +80,16 @@ nb::dict stats_of(const StreamStats& stats) {
     setup["pinning"] = stats.gpu_setup.pinning;
     told["gpu_setup_seconds"] = setup;
   }
+  if (stats.gpu_use.any()) {
+    told["gpu_batches"] = stats.gpu_use.gpu_batches;
+    told["cpu_batches"] = stats.gpu_use.cpu_batches;
+    nb::dict memory;
+    memory["graph_bytes"] = stats.gpu_use.graph_bytes;
+    memory["graph_share"] = stats.gpu_use.graph.ratio();
+    memory["rows_bytes"] = stats.gpu_use.rows_bytes;
+    memory["rows_share"] = stats.gpu_use.rows.ratio();
+    told["gpu_memory"] = memory;
+  }
   return told;
 }
 

@@ -127,18 +127,22 @@ void take_deal(GivenOptions& given, DealOptions& deal) {
   given.take("world_size", deal.world_size, kWhole);
 }
 
+std::optional<GpuCache> take_gpu_cache(GivenOptions& given, const char* name) {
+  std::string cache;
+  given.take(name, cache, "a share (\"0.2\"), a size (\"4G\") or \"auto\"");
+  if (cache.empty()) return {};
+  const CacheSize size = parse_cache_size(cache, name);
+  return GpuCache{.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
+}
+
 void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
   given.take_name("graph_mode", execution.graph_mode, graph_mode_from);
   given.take("gpu_device", execution.gpu_device, kWhole);
   given.take("pin_slots", execution.pin_slots, kFlag);
   given.take("device_batches", execution.device_batches, kFlag);
   given.take("worker_devices", execution.worker_devices, kWholes);
-  std::string cache;
-  given.take("gpu_cache", cache, "a share (\"0.2\"), a size (\"4G\") or \"auto\"");
-  if (!cache.empty()) {
-    const CacheSize size = parse_cache_size(cache, "gpu_cache");
-    execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
-  }
+  if (const auto rows = take_gpu_cache(given, "gpu_cache")) execution.gpu_cache = *rows;
+  execution.gpu_graph_cache = take_gpu_cache(given, "gpu_graph_cache");
 }
 
 /// Of a machine that has some partitions of the dataset.

@@ -349,6 +349,8 @@ def test_links_have_labels_and_negatives(small: Path) -> None:
         ({"subgraph": "half"}, "half"),
         ({"batch_deadline": "soon"}, "batch_deadline"),
         ({"graph_mode": "tpu"}, "tpu"),
+        ({"gpu_graph_cache": "0.5"}, "gpu_graph_cache is of a GPU"),
+        ({"gpu_graph_cache": "4GX"}, "gpu_graph_cache is '4GX'"),
         ({"seed": -1}, "seed is -1"),
         ({"num_workers": -1}, "num_workers"),
     ],

@@ -71,6 +71,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.config.execution.num_workers = options.num_workers;
   supervision.config.execution.graph_mode = options.graph_mode;
   supervision.config.execution.gpu_device = options.gpu_device;
+  supervision.config.execution.gpu_graph_cache = options.gpu_graph_cache;
   supervision.config.execution.features = options.features;
   supervision.config.execution.partitions = options.partitions;
   supervision.config.execution.batch_deadline = options.batch_deadline;

@@ -31,6 +31,7 @@ struct SamplingPoolOptions {
   std::int64_t num_workers = 1;
   GraphMode graph_mode = GraphMode::kCpu;
   int gpu_device = 0;
+  std::optional<GpuCache> gpu_graph_cache = {};
   FeatureTiers features = {};
   PeerOptions partitions = {};       // as ServerOptions
   std::string worker_program;        // path of hopfeed-worker

@@ -38,6 +38,7 @@ struct ServerOptions {
   std::string worker_program = {};         // as ExecutionOptions::worker_program
   GraphMode graph_mode = GraphMode::kCpu;  // where workers sample, and on which GPU
   int gpu_device = 0;
+  std::optional<GpuCache> gpu_graph_cache = std::nullopt;  // as ExecutionOptions, of each worker
   FeatureTiers features = {};     // where workers read rows of features from; each dataset has a row cache
   PeerOptions partitions = {};    // where this machine has some partitions of the datasets only
   std::int64_t peer_threads = 2;  // that answer machines which have other partitions

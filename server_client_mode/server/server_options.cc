@@ -56,6 +56,7 @@ void ServerOptions::validate() const {
   require_valid(max_worker_deaths >= 0,
                 fmt::format("max_worker_deaths is {}; at least 0", max_worker_deaths));
   check_gpu_device(gpu_device, graph_mode);
+  check_gpu_graph_cache(gpu_graph_cache, graph_mode);
   features.validate(partitions.on());
   partitions.validate();
   require_valid(peer_threads >= 1 && peer_threads <= kMaxWorkers,

@@ -68,6 +68,7 @@ SamplingPoolOptions Serving::pool_options() {
   pool.num_workers = options_.num_workers;
   pool.graph_mode = options_.graph_mode;
   pool.gpu_device = options_.gpu_device;
+  pool.gpu_graph_cache = options_.gpu_graph_cache;
   pool.features = options_.features;
   pool.partitions = options_.partitions;
   pool.worker_program = plugins_.worker_program;

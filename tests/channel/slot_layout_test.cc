@@ -36,6 +36,9 @@ TEST(SlotLayout, OffsetsAreThoseOfTheDocumentation) {
   EXPECT_EQ(offsetof(WorkerRecord, waiting_since), 32U);
   EXPECT_EQ(offsetof(WorkerRecord, batches), 40U);
   EXPECT_EQ(offsetof(WorkerRecord, gathering), 56U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_context), 184U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_batches), 208U);
+  EXPECT_EQ(offsetof(WorkerRecord, gpu_graph_share), 240U);
   EXPECT_EQ(offsetof(WorkerRecord, error), 256U);
   EXPECT_EQ(offsetof(ControlBlock, version), 8U);
   EXPECT_EQ(offsetof(ControlBlock, slot_stride), 24U);

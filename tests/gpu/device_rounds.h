@@ -156,6 +156,15 @@ struct DeviceCounts {
   std::uint64_t replays = 0;                            // of the device, by a recording
 };
 
+/// None, bytes, or a share of the rows.
+inline GpuCache random_hot(Rounds& rounds) {
+  GpuCache hot;
+  const auto kind = rounds.below(3);
+  if (kind == 1) hot.bytes = std::size_t{1} << rounds.below(20);
+  if (kind == 2) hot.ratio = static_cast<double>(rounds.below(101)) / 100;
+  return hot;
+}
+
 struct DeviceRun {
   int graphs = 50;  // each with kConfigurations
   DeviceKinds kinds = DeviceKinds::kUniform;
@@ -186,7 +195,7 @@ inline DeviceCounts run_device_rounds(const DeviceRun& run) {
                            {.place = rounds.below(2) ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
                             .make_engine = run.engine(rounds),
                             .most_uncounted_edges = bounds[rounds.below(4)],
-                            .hot_bytes = rounds.below(3) == 0 ? 0 : std::size_t{1} << rounds.below(20)});
+                            .hot = random_hot(rounds)});
       NeighborSampler cpu(dataset, options);
       std::vector<SeedCount> most_seeds;  // of all batches
       for (int t = 0; t < dataset.num_node_types(); ++t) most_seeds.push_back({.node_type = t, .count = 0});

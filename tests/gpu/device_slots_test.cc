@@ -92,6 +92,39 @@ TEST_F(DeviceSlots, BlockLiesOnTheDevice_AndItsHeadOnTheHost) {
   EXPECT_GT(stream->stats().tiers.memory_rows, 0);
 }
 
+TEST_F(DeviceSlots, WhoSampledAndWhatItTakesOfTheDevice_IsToldOfAllWorkers) {
+  LoaderOptions o = options(2);
+  o.execution.gpu_graph_cache = GpuCache{.ratio = 0.5};
+  std::size_t graph_bytes = 0;
+  for (const int workers : {1, 3}) {
+    const std::unique_ptr<BatchStream> stream = open_on({.held_millionths = 400'000}, o, workers);
+    EXPECT_EQ(loaded(*stream), expected(o));
+    const GpuUse use = stream->stats().gpu_use;
+    EXPECT_EQ(use.gpu_batches, stream->steps());
+    EXPECT_EQ(use.cpu_batches, 0);
+    EXPECT_EQ(use.graph.millionths, HeldShare::kAll / 2);
+    EXPECT_EQ(use.rows.millionths, 400'000U);
+    EXPECT_GT(use.rows_bytes, 0U);
+    if (graph_bytes != 0) {
+      EXPECT_EQ(use.graph_bytes, graph_bytes) << "of one of them";
+    }
+    graph_bytes = use.graph_bytes;
+  }
+  EXPECT_GT(graph_bytes, 0U);
+}
+
+TEST_F(DeviceSlots, WorkerThatDied_GivesItsMemoryBack_AndItsBatchesStayCounted) {
+  const LoaderOptions o = options();
+  const std::unique_ptr<BatchStream> stream = open_on({}, o, 1);
+  loaded(*stream);
+  const GpuUse before = stream->stats().gpu_use;
+  kill_workers(*stream);
+  EXPECT_EQ(loaded(*stream, {.epoch = 1}), expected(o, {.epoch = 1}));
+  const GpuUse after = stream->stats().gpu_use;
+  EXPECT_GE(after.gpu_batches, before.gpu_batches + stream->steps());
+  EXPECT_EQ(after.graph_bytes, before.graph_bytes);
+}
+
 // ---- FREE only after the trainer's own events
 
 TEST_F(DeviceSlots, SlotIsPlannedAgainOnlyWhenTheTrainersStreamsAreDoneWithIt) {

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "core/batch/gpu_use_json.h"
 #include "gpu/device_room_on.h"
 #include "gpu/host_backend.h"
 #include "tests/worker_mode/stream_conformance.h"
@@ -98,6 +101,82 @@ TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
   EXPECT_LT(some, all);
   EXPECT_NE(error_of([&] { device_rows({.ratio = 1, .bytes = kSome + 1}, kSome); }).find("--gpu-cache is"),
             std::string::npos);
+}
+
+TEST_F(DeviceBatches, WhatTheGraphAndHeldRowsTakeIsTold) {
+  LoaderOptions o = options(2);
+  o.execution.num_workers = 0;
+  o.execution.device_batches = true;
+  const std::vector<std::string> want = expected(o);
+  const auto use_of = [&](GraphMode mode, std::optional<GpuCache> graph, GpuCache rows = {}) {
+    o.execution.graph_mode = mode;
+    o.execution.gpu_graph_cache = graph;
+    o.execution.gpu_cache = rows;
+    o.execution.validate();
+    const std::unique_ptr<BatchStream> stream = DeviceStream::open(o, room_of<gpu::SerialBackend>({}));
+    EXPECT_FALSE(stream->stats().gpu_use.any());
+    EXPECT_EQ(loaded(*stream), want);
+    const GpuUse use = stream->stats().gpu_use;
+    EXPECT_EQ(use.gpu_batches, stream->steps());
+    EXPECT_EQ(use.cpu_batches, 0);
+    return use;
+  };
+  const GpuUse copy = use_of(GraphMode::kCuda, {});
+  EXPECT_EQ(copy.graph_bytes, (400 + 2) * sizeof(RowRecord) + 4'000 * 4);
+  EXPECT_EQ(copy.graph.millionths, HeldShare::kAll);
+  EXPECT_EQ(copy.rows_bytes, 0U);
+  const GpuUse all = use_of(GraphMode::kUva, {});
+  EXPECT_EQ(all.graph_bytes, copy.graph_bytes) << "a sixteenth of what is free has room for all";
+  EXPECT_EQ(all.graph.millionths, HeldShare::kAll);
+  EXPECT_EQ(use_of(GraphMode::kUva, GpuCache{.ratio = 1}), all);
+  const GpuUse half = use_of(GraphMode::kUva, GpuCache{.ratio = 0.5});
+  EXPECT_EQ(half.graph.millionths, HeldShare::kAll / 2);
+  EXPECT_GT(half.graph_bytes, 0U);
+  EXPECT_LT(half.graph_bytes, all.graph_bytes);
+  const GpuUse some = use_of(GraphMode::kUva, GpuCache{.ratio = 1, .bytes = 5'000});
+  EXPECT_GT(some.graph_bytes, 4'000U);
+  EXPECT_LE(some.graph_bytes, 5'000U);
+  EXPECT_TRUE(some.graph.any());
+  const GpuUse rows = use_of(GraphMode::kUva, GpuCache{}, {.ratio = 0.5});
+  EXPECT_EQ(rows.graph_bytes, 0U);
+  EXPECT_FALSE(rows.graph.any());
+  EXPECT_EQ(rows.rows.millionths, HeldShare::kAll / 2);
+  EXPECT_GE(rows.rows_bytes, 198U * 68) << "half of each partition, rounded down";
+}
+
+TEST_F(DeviceBatches, WhatTheGraphMayTake_IsRefusedWithFiguresWhereItIsNotFree) {
+  LoaderOptions o = options(2);
+  o.execution.num_workers = 0;
+  o.execution.graph_mode = GraphMode::kUva;
+  o.execution.device_batches = true;
+  o.execution.gpu_graph_cache = GpuCache{.ratio = 1, .bytes = (std::size_t{1} << 40) + 1};
+  EXPECT_NE(error_of([&] {
+              DeviceStream::open(o, room_of<gpu::SerialBackend>({}));
+            }).find("no space: gpu_graph_cache is "),
+            std::string::npos);
+}
+
+TEST_F(DeviceBatches, BatchesAreCountedByWhoSampledThem) {
+  LoaderOptions o = options(2);
+  o.batch.labor = true;  // not sampled on devices
+  const std::unique_ptr<BatchStream> stream = forward(o);
+  EXPECT_EQ(loaded(*stream), expected(o));
+  EXPECT_EQ(stream->stats().gpu_use,
+            (GpuUse{.gpu_batches = 0, .cpu_batches = stream->steps(), .graph_bytes = 0, .rows_bytes = 0}));
+}
+
+TEST_F(DeviceBatches, ReportHasTheGpu_WhereThereIsOne) {
+  nlohmann::json report = nlohmann::json::object();
+  add_gpu_use(report, {});
+  EXPECT_EQ(report.dump(), "{}");
+  add_gpu_use(report, {.gpu_batches = 7,
+                       .cpu_batches = 1,
+                       .graph_bytes = 100,
+                       .rows_bytes = 20,
+                       .graph = {.millionths = HeldShare::kAll / 4},
+                       .rows = {.millionths = HeldShare::kAll / 2}});
+  EXPECT_EQ(report.dump(), R"({"cpu_batches":1,"gpu_batches":7,"gpu_memory":{"graph_bytes":100,)"
+                           R"("graph_share":0.25,"rows_bytes":20,"rows_share":0.5}})");
 }
 
 TEST_F(DeviceBatches, WhatCopyingTheGraphTookIsTold) {

@@ -91,6 +91,23 @@ TEST_F(GraphModePrograms, RowsOnAGpuAreOfBatchesThatStayThere) {
   expect_refused(sample({"--device-batches"}), "choose graph mode uva or cuda");
 }
 
+TEST_F(GraphModePrograms, RowsOfTheGraphOnAGpuAreOfUva) {
+  for (const char* mode : {"cpu", "cuda"}) {
+    const std::string line = std::string(
+                                 "--gpu-graph-cache is of a GPU that reads the graph in the host's "
+                                 "memory, and --graph-mode is ") +
+                             mode + "; choose --graph-mode uva, or leave --gpu-graph-cache out";
+    expect_refused(sample({"--graph-mode", mode, "--gpu-graph-cache", "0.5"}), line);
+    expect_refused(sample({"--graph-mode", mode, "--gpu-graph-cache", "0.5", "--at", "0,0,8"}), line);
+    expect_refused(server({"--graph-mode", mode, "--gpu-graph-cache", "auto"}), line);
+  }
+  expect_refused(sample({"--graph-mode", "uva", "--gpu-graph-cache", "2"}), "--gpu-graph-cache is '2'");
+  expect_refused(server({"--graph-mode", "uva", "--gpu-graph-cache", "4GX"}), "--gpu-graph-cache is '4GX'");
+  expect_refused(
+      {testing::program("hopfeed-sample"), "--servers", "unix:" + folder(), "--gpu-graph-cache", "0.5"},
+      "--gpu-graph-cache is of sampling on this machine, and with --servers the servers sample");
+}
+
 TEST_F(GraphModePrograms, AServerWithAuto_Serves) {
   testing::BackgroundProgram program(server({"--graph-mode", "auto"}));
   EXPECT_EQ(program.read_line(), "listening on unix:" + (folder_.path() / "socket").string());

@@ -2,6 +2,7 @@
 // `auto` comes to; and each reason why a GPU cannot be used.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "gpu/auto_graph_mode.h"
@@ -25,6 +26,36 @@ TEST(GraphMode, IsToldToWorkers) {
     EXPECT_EQ(told.graph_mode, mode);
     EXPECT_EQ(told.gpu_device, config.execution.gpu_device);
   }
+}
+
+TEST(GraphMode, WhatTheGraphMayTakeIsToldToWorkers) {
+  for (const std::optional<GpuCache>& given :
+       {std::optional<GpuCache>(), std::optional(GpuCache{}), std::optional(GpuCache{.automatic = true}),
+        std::optional(GpuCache{.ratio = 0.25}), std::optional(GpuCache{.ratio = 1, .bytes = 12'345})}) {
+    WorkerConfig config;
+    config.execution.graph_mode = GraphMode::kUva;
+    config.execution.gpu_graph_cache = given;
+    config.asks_for_jobs = true;
+    const ExecutionOptions told = WorkerConfig::from_json(config.to_json()).execution;
+    ASSERT_EQ(told.gpu_graph_cache.has_value(), given.has_value());
+    EXPECT_EQ(told.graph_cache().automatic, given ? given->automatic : true) << "auto where nobody said";
+    EXPECT_EQ(told.graph_cache().ratio, given ? given->ratio : 0);
+    EXPECT_EQ(told.graph_cache().bytes, given ? given->bytes : 0);
+  }
+}
+
+TEST(GraphMode, WhatTheGraphMayTake_IsOfUva) {
+  ExecutionOptions options{.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 0.5}};
+  EXPECT_NO_THROW(options.validate());
+  for (const GraphMode mode : {GraphMode::kCpu, GraphMode::kCuda}) {
+    options.graph_mode = mode;
+    expect_refused([&] { options.validate(); },
+                   std::string("gpu_graph_cache is of a GPU that reads the graph in the host's memory, and "
+                               "graph_mode is ") +
+                       to_string(mode));
+  }
+  options = {.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 1.5}};
+  expect_refused([&] { options.validate(); }, "gpu_graph_cache has the ratio 1.5; give a share from 0 to 1");
 }
 
 TEST(GraphMode, WithoutAGpu_IsRefusedWhereALoaderIsOpened) {

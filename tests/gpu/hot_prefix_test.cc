@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "tests/support/expect_refused.h"
+
 namespace hopfeed {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<RowRecord> rows_of(std::int64_t count) {
 gpu::EnginePlan plan_of(const std::vector<RowRecord>& rows, std::size_t hot_bytes) {
   const auto count = static_cast<std::int64_t>(rows.size()) - 1;
   gpu::EnginePlan plan;
-  plan.hot_bytes = hot_bytes;
+  plan.hot.bytes = hot_bytes;
   plan.edge_types.push_back(
       {.parts = {{.rows = rows.data(), .num_rows = count, .num_edges = 2 * count}}, .index_bytes = 4});
   return plan;
@@ -40,6 +42,38 @@ TEST(HotPrefix, IsAsLongAsTheBytesAllow) {
   EXPECT_EQ(hot.rows, 1'000);
   EXPECT_EQ(hot.edges, 2'000);
   EXPECT_EQ(hot.bytes(4), 1'001 * sizeof(RowRecord) + 2'000 * 4);
+}
+
+TEST(HotPrefix, OfAShare_IsThatShareOfTheRows) {
+  const std::vector<RowRecord> rows = rows_of(1'000);
+  gpu::EnginePlan plan = plan_of(rows, 0);
+  EXPECT_FALSE(gpu::hot_share(plan).any()) << "0 is none";
+  plan.hot.ratio = 0.25;
+  EXPECT_EQ(gpu::hot_share(plan).millionths, HeldShare::kAll / 4);
+  EXPECT_EQ(gpu::hot_bytes(plan, gpu::hot_share(plan)), 251 * sizeof(RowRecord) + 500 * 4);
+  plan.hot.ratio = 1;
+  EXPECT_EQ(gpu::hot_share(plan).millionths, HeldShare::kAll);
+}
+
+TEST(HotPrefix, Automatic_IsASixteenthOfWhatIsFree) {
+  const std::vector<RowRecord> rows = rows_of(1'000);
+  gpu::EnginePlan plan = plan_of(rows, 0);
+  plan.hot.automatic = true;
+  plan.free_bytes = 160'000;
+  EXPECT_EQ(gpu::hot_share(plan), gpu::hot_share(plan_of(rows, 10'000)));
+  plan.free_bytes = 0;
+  EXPECT_FALSE(gpu::hot_share(plan).any()) << "what fits is never an error";
+}
+
+TEST(HotPrefix, WhatIsNotFree_IsRefusedWithFigures) {
+  const std::vector<RowRecord> rows = rows_of(100'000);
+  gpu::EnginePlan plan = plan_of(rows, std::size_t{30} << 20);
+  plan.free_bytes = std::size_t{20} << 20;
+  expect_refused([&] { gpu::hot_share(plan); },
+                 "gpu_graph_cache is 30 MiB, and 20 MiB of the GPU's memory are free", ErrorCode::kNoSpace);
+  plan.hot = {.ratio = 0.5};
+  plan.free_bytes = 1 << 10;
+  expect_refused([&] { gpu::hot_share(plan); }, "gpu_graph_cache is 0.5, which takes ", ErrorCode::kNoSpace);
 }
 
 TEST(HotPrefix, OfAGraphOnTheDevice_IsNothing) {

@@ -7,6 +7,10 @@
 #include <future>
 #include <map>
 
+#include "core/maker/batch_maker.h"
+#include "core/sampler/sampler_registry.h"
+#include "core/seeds/node_list.h"
+#include "gpu/gpu_sampling.h"
 #include "gpu/pinned_dataset.h"
 #include "tests/gpu/device_rounds.h"
 #include "tests/gpu/host_engines.h"
@@ -56,6 +60,47 @@ TEST_F(Warming, CpuSamplesUntilTheDeviceIsUp_ThenTheDevice_AndNobodySees) {
   testing::expect_same_sample(device.sample(request(2)), cpu.sample(request(2)));
   EXPECT_EQ(device.batches(gpu::Fallback::kNone), 1U);
   EXPECT_EQ(device.batches(gpu::Fallback::kWarming), 2U);
+}
+
+// Of streams whose batches lie on the host: what workers and the calling thread fill their slots with.
+TEST_F(Warming, BatchMakerCountsWhoSampled_AndWhatTheGraphTakes) {
+  static std::promise<void>* up = nullptr;
+  static DeviceSampler* device = nullptr;
+  std::promise<void> promise;
+  up = &promise;
+  register_device_sampling({.require = [](const ExecutionOptions&) {},
+                            .make = [](const Dataset& dataset, const BatchOptions& options,
+                                       const ExecutionOptions& execution) -> std::unique_ptr<Sampler> {
+                              auto made = std::make_unique<DeviceSampler>(
+                                  dataset, options,
+                                  DeviceSamplerOptions{.make_engine =
+                                                           [](const gpu::EnginePlan& plan) {
+                                                             up->get_future().wait();
+                                                             return testing::serial_engine()(plan);
+                                                           },
+                                                       .warm = true,
+                                                       .hot = execution.graph_cache()});
+                              device = made.get();
+                              return made;
+                            }});
+  const NodeList seeds(ids_, {});
+  BatchMaker maker(*dataset_, seeds, options_,
+                   {.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 0.5}});
+  EXPECT_FALSE(maker.gpu_use().any());
+  maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = 3});
+  EXPECT_EQ(maker.gpu_use(), (GpuUse{.gpu_batches = 0, .cpu_batches = 1, .graph_bytes = 0, .rows_bytes = 0}));
+  up->set_value();
+  device->wait_until_up();
+  maker.sample({.seed = 1, .epoch = 1, .first = 0, .count = 3});
+  const GpuUse use = maker.gpu_use();
+  EXPECT_EQ(use.gpu_batches, 1);
+  EXPECT_EQ(use.cpu_batches, 1);
+  EXPECT_GT(use.graph_bytes, 0U);
+  EXPECT_EQ(use.graph.millionths, HeldShare::kAll / 2);
+  BatchMaker on_cpu(*dataset_, seeds, options_);
+  on_cpu.sample({.seed = 1, .epoch = 0, .first = 0, .count = 3});
+  EXPECT_FALSE(on_cpu.gpu_use().any()) << "nobody asked for a GPU";
+  offer_gpu_sampling();
 }
 
 TEST_F(Warming, DeviceThatDoesNotComeUp_IsTheErrorOfEveryBatchFromThenOn) {

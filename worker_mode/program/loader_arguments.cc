@@ -28,6 +28,11 @@ std::string text_of(const std::vector<std::int64_t>& fanouts) {
   return fmt::format("{}", fmt::join(fanouts, ","));
 }
 
+GpuCache gpu_cache_of(const std::string& text, const std::string& option) {
+  const CacheSize size = parse_cache_size(text, option);
+  return {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
+}
+
 }  // namespace
 
 LoaderArguments::LoaderArguments(LoaderOptions& options)
@@ -184,6 +189,12 @@ void LoaderArguments::add_graph_mode(CommandLine& line) {
   hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu_device);
 }
 
+void LoaderArguments::add_gpu_graph_cache(CommandLine& line) {
+  const CommandLine::Group group(line, kSpeed);
+  hopfeed::add_gpu_graph_cache(line, gpu_graph_cache_);
+  add_of_workers(line, "--gpu-graph-cache");
+}
+
 void LoaderArguments::add_gpu_cache(CommandLine& line) {
   const CommandLine::Group group(line, kSpeed);
   line.option("--gpu-cache", gpu_cache_,
@@ -199,8 +210,7 @@ void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
                               gpu_cache_));
     return;
   }
-  const CacheSize size = parse_cache_size(gpu_cache_.empty() ? "auto" : gpu_cache_, "--gpu-cache");
-  execution.gpu_cache = {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
+  execution.gpu_cache = gpu_cache_of(gpu_cache_.empty() ? "auto" : gpu_cache_, "--gpu-cache");
 }
 
 void LoaderArguments::add_partitions(CommandLine& line) {
@@ -265,6 +275,8 @@ void LoaderArguments::take_graph_mode() {
   else
     execution.graph_mode = hopfeed::take_graph_mode(graph_mode_, execution.gpu_device, {options_.dataset},
                                                     execution.num_workers);
+  execution.gpu_graph_cache = take_gpu_graph_cache(gpu_graph_cache_);
+  check_gpu_graph_cache(execution.gpu_graph_cache, execution.graph_mode);
 }
 
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {
@@ -273,6 +285,18 @@ void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {
               "(uva), on one that has a copy of it (cuda), or on a GPU where one can be used (auto)",
               {.one_of = {"cpu", "uva", "cuda", kAuto}});
   line.option("--gpu-device", gpu_device, "With --graph-mode: number of the GPU", {.min = 0, .max = 1023});
+}
+
+void add_gpu_graph_cache(CommandLine& line, std::string& text) {
+  line.option("--gpu-graph-cache", text,
+              "With --graph-mode uva: the hottest rows of the graph, and their neighbours, lie in the GPU's "
+              "memory too, for each process that samples: a share of them (0.2), a size (4G) or auto (what "
+              "fits into a sixteenth of the free memory; the default); 0: none");
+}
+
+std::optional<GpuCache> take_gpu_graph_cache(const std::string& text) {
+  if (text.empty()) return {};
+  return gpu_cache_of(text, "--gpu-graph-cache");
 }
 
 GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,

@@ -3,6 +3,7 @@
 // it has and calls take() before it uses the LoaderOptions.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,8 @@ class LoaderArguments {
   void add_pages(CommandLine& line);
   /// --graph-mode and --gpu-device.
   void add_graph_mode(CommandLine& line);
+  /// --gpu-graph-cache, of programs that have --graph-mode.
+  void add_gpu_graph_cache(CommandLine& line);
   /// --gpu-cache, of programs whose batches may stay on a GPU.
   void add_gpu_cache(CommandLine& line);
   /// What --gpu-cache says of batches that stay there; as many rows as fit where it was not given. Throws
@@ -77,7 +80,7 @@ class LoaderArguments {
   LoaderOptions& options_;
   std::string fanouts_, edge_fanouts_, huge_pages_, graph_mode_, features_from_, subgraph_,
       temporal_strategy_, attrs_ = "all", edge_attrs_, metapath_, plugin_;
-  std::string gpu_cache_;
+  std::string gpu_cache_, gpu_graph_cache_;
   PartitionArguments partitions_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
@@ -93,6 +96,10 @@ void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device);
 /// where that is the CPU.
 GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
                           std::int64_t num_workers);
+/// And of --gpu-graph-cache: `text` is for take_gpu_graph_cache(), which throws kInvalid for what is no size;
+/// none where it was not given.
+void add_gpu_graph_cache(CommandLine& line, std::string& text);
+std::optional<GpuCache> take_gpu_graph_cache(const std::string& text);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the
 /// same.
 void tell_how_features_are_read(FeaturesFrom from);
