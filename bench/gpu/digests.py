@@ -74,7 +74,7 @@ def sample(program: Path, arrays: Path, dataset: Path, kind: compare.Kind, place
     short = "".join(line + "\n" for line in done.stdout.splitlines() if int(line.split()[0]) < EPOCHS_ON_CARD)
     return {"digest": hashlib.sha256(short.encode()).hexdigest()[:8], "whole": hashlib.sha256(done.stdout.encode()).hexdigest()[:8],
             "batches": done.stdout.count("\n"), "seconds": told.get("gpu_setup_seconds"),
-            "on_gpu": told.get("gpu_batches")}
+            "on_gpu": (told.get("gpu_use") or told).get("gpu_batches")}
 
 
 def main() -> int:
