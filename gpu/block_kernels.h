@@ -13,6 +13,12 @@ namespace hopfeed::gpu {
 struct DeviceIdPart {
   const std::int64_t* first = nullptr;
   std::int64_t stride = 1;
+  const std::int64_t* hot = nullptr;  // the same of the first num_hot, in the device's memory (hot_prefix.h)
+  std::int64_t num_hot = 0;
+
+  HOPFEED_HOST_DEVICE std::int64_t original(std::int64_t i) const {
+    return (i < num_hot ? hot : first)[i * stride];
+  }
 };
 
 /// Of one node type, by dataset id.
@@ -23,7 +29,7 @@ struct DeviceIds {
 
   HOPFEED_HOST_DEVICE std::int64_t original(std::int64_t node) const {
     const int p = partition_of(partition_offsets, num_parts, node);
-    return parts[p].first[(node - partition_offsets[p]) * parts[p].stride];
+    return parts[p].original(node - partition_offsets[p]);
   }
 };
 

@@ -157,7 +157,7 @@ class BlockMakerOn final : public BlockMaker {
         dataset_.meta().node_types[static_cast<std::size_t>(t)].partition_offsets;
     for (int p = 0; engine_ != nullptr && !options_.dataset_ids && p < dataset_.meta().partitions; ++p) {
       const OriginalIds from = dataset_.original_ids(t, p);
-      ids->host_parts.push_back({.first = ids_on_device(from, p), .stride = from.stride});
+      ids->host_parts.push_back(ids_on_device(from, p));
     }
     ids->parts.reserve(ids->host_parts.size());
     backend().copy(ids->parts.data(), ids->host_parts.data(), ids->host_parts.size() * sizeof(DeviceIdPart));
@@ -168,15 +168,23 @@ class BlockMakerOn final : public BlockMaker {
                  .num_parts = static_cast<int>(ids->host_parts.size())};
     memory_->ids.push_back(std::move(ids));
   }
-  const std::int64_t* ids_on_device(const OriginalIds& from, int p) {
-    for (int e = 0; e < dataset_.num_edge_types(); ++e)
-      if (from.count > 0 &&
-          &dataset_.csc(e).parts[static_cast<std::size_t>(p)].rows->original_id == from.first)
-        return &engine_->part(static_cast<std::size_t>(e), static_cast<std::size_t>(p)).rows->original_id;
-    const std::size_t bytes = static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t);
-    if (engine_->place() == GraphPlace::kDevice) ids_bytes_ += bytes;
-    return static_cast<const std::int64_t*>(
-        engine_->backend().place_graph(from.first, bytes, engine_->place()));
+  DeviceIdPart ids_on_device(const OriginalIds& from, int p) {
+    DeviceIdPart ids;
+    ids.stride = from.stride;
+    for (int e = 0; e < dataset_.num_edge_types(); ++e) {
+      if (from.count == 0 ||
+          &dataset_.csc(e).parts[static_cast<std::size_t>(p)].rows->original_id != from.first)
+        continue;
+      const DevicePart& part = engine_->part(static_cast<std::size_t>(e), static_cast<std::size_t>(p));
+      ids.first = &part.rows->original_id;
+      if (part.num_hot_rows > 0) ids.hot = &part.hot_rows->original_id;
+      ids.num_hot = part.num_hot_rows;
+      return ids;
+    }
+    ids.first = static_cast<const std::int64_t*>(engine_->backend().place_graph(
+        from.first, static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t),
+        engine_->place()));
+    return ids;
   }
 
   void place_all_rows(const DeviceBlockOptions& device) {

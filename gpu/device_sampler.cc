@@ -13,7 +13,8 @@ namespace hopfeed {
 namespace {
 
 bool runs_on_devices(const BatchOptions& options) {
-  return !options.labor && options.subgraph == Subgraph::kDirectional;
+  return options.sampler == BatchOptions::kNeighborSampler && !options.labor &&
+         options.subgraph == Subgraph::kDirectional;
 }
 
 }  // namespace

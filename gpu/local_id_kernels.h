@@ -140,8 +140,8 @@ struct AssignFirsts {
     if (step.firsts[i] == step.firsts[i + 1]) return;
     const std::uint64_t local = *step.num_nodes + step.firsts[i];
     IdTable::Slot& slot = step.table.slots[step.slots[i]];
+    step.ids[local] = slot.id;  // before the slot is written: a read behind a write waits for it
     slot.value = local;
-    step.ids[local] = slot.id;
   }
 };
 

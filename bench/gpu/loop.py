@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -54,6 +55,25 @@ def make_loader(arguments, dataset):
     return NeighborLoader(arguments.data, arguments.fanouts, **common, edge_ids=False, pin_slots=arguments.device != "cpu" and not arguments.device_batches, **places)
 
 
+def parts_of_a_step(loader, device) -> dict[str, float]:
+    """Median milliseconds of the calling thread: to take a batch, to move it, to let it go."""
+    times: dict[str, list[float]] = {"taking_ms": [], "moving_ms": [], "letting_go_ms": []}
+    batches = iter(loader)
+    for _ in range(60):
+        begin = time.perf_counter()
+        batch = next(batches, None)
+        if batch is None:
+            break
+        taken = time.perf_counter()
+        moved = batch.to(device, non_blocking=True)
+        there = time.perf_counter()
+        del batch, moved
+        end = time.perf_counter()
+        for name, seconds in zip(times, (taken - begin, there - taken, end - there)):
+            times[name].append(1e3 * seconds)
+    return {name: statistics.median(all_of[len(all_of) // 3 :]) for name, all_of in times.items() if all_of}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="hopfeed folder with attributes x and y and a split train")
@@ -92,6 +112,7 @@ def main() -> None:
         return done / (time.perf_counter() - begin)
 
     report["loader_batches_per_s"] = rate(lambda batch: None)
+    report |= parts_of_a_step(loader, device)
     model = Sage(first.x.shape[1], 256, dataset.num_classes(), len(arguments.fanouts)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003, fused=device.type == "cuda")
     losses = []

@@ -226,12 +226,17 @@ TEST_F(DeviceBatches, SlotIsWrittenAgainOnlyBehindTheStreamsThatReadIt) {
 
 // Kinds that the device does not sample are made by the CPU and copied, with the same bytes.
 TEST_F(DeviceBatches, KindsOfTheCpu_ComeToTheDeviceToo) {
-  for (int variant = 0; variant < 4; ++variant) {
+  for (int variant = 0; variant < 5; ++variant) {
     LoaderOptions o = options(2);
     if (variant == 0) o.batch.subgraph = Subgraph::kInduced;
     if (variant == 1) o.batch.subgraph = Subgraph::kBidirectional;
     if (variant == 2) o.batch.labor = true;
     if (variant == 3) o.batch.disjoint = true;  // and one that it does sample
+    if (variant == 4) {
+      o.batch.sampler = BatchOptions::kWalkSampler;
+      o.batch.fanouts = BatchOptions{}.fanouts;  // which walks do not know
+      o.batch.walk = {.length = 4};
+    }
     const std::unique_ptr<BatchStream> stream = shuffled(o);
     EXPECT_EQ(loaded(*stream), expected(o)) << "variant " << variant;
   }

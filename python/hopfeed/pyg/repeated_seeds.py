@@ -28,7 +28,8 @@ def row_for_each_draw(arrays: Arrays, graph: Graph, path: Sequence[int]) -> Arra
     if of is None:
         return arrays
     fields = {(kind, number, name): array for kind, number, name, array in arrays}
-    rows = _Rows(*of, nodes=fields[NODE, of[0], "n_id"].numel())
+    nodes = fields[NODE, of[0], "n_id"]
+    rows = _Rows(of[0], of[1].to(nodes.device), nodes=nodes.numel())
     if rows.added == 0:
         return arrays
     _renumber_nodes(fields, graph, rows)
@@ -45,23 +46,26 @@ class _Rows:
     """Old and new rows of the seeds' node type. The draws come first, in their order; the others keep theirs."""
 
     def __init__(self, node_type: int, seed_index: Tensor, *, nodes: int) -> None:
-        self.type, self.drawn = node_type, seed_index
+        self.type, self.drawn, self.device = node_type, seed_index, seed_index.device
         self.draws, self.distinct = seed_index.numel(), int(seed_index.max()) + 1
         self.added = self.draws - self.distinct
         #: of each new row the old one
-        self.old = torch.cat([seed_index, torch.arange(self.distinct, nodes)])
+        self.old = torch.cat([seed_index, self.count(self.distinct, nodes)])
         #: of each old row the new one: of a seed its first draw
-        first = torch.full((self.distinct,), self.draws).scatter_reduce(0, seed_index, torch.arange(self.draws), "amin")
-        self.new = torch.cat([first, torch.arange(self.distinct, nodes) + self.added])
+        first = torch.full((self.distinct,), self.draws, device=self.device).scatter_reduce(0, seed_index, self.count(0, self.draws), "amin")
+        self.new = torch.cat([first, self.count(self.distinct, nodes) + self.added])
         self._by_seed = seed_index.argsort(stable=True)  # draws of each seed, one seed after the other
         self._times = seed_index.bincount(minlength=self.distinct)
         self._begin = self._times.cumsum(0) - self._times
 
+    def count(self, begin: int, end: int) -> Tensor:
+        return torch.arange(begin, end, device=self.device)
+
     def copies(self, seeds: Tensor) -> tuple[Tensor, Tensor]:
         """Of entries that are of seeds, by old row: an entry for each draw, as (which entry, new row), by new row."""
         times = self._times[seeds]
-        entry = torch.arange(seeds.numel()).repeat_interleave(times)
-        draw = torch.arange(entry.numel()) - (times.cumsum(0) - times).repeat_interleave(times)
+        entry = self.count(0, seeds.numel()).repeat_interleave(times)
+        draw = self.count(0, entry.numel()) - (times.cumsum(0) - times).repeat_interleave(times)
         row, order = self._by_seed[self._begin[seeds[entry]] + draw].sort(stable=True)
         return entry[order], row
 
@@ -127,6 +131,6 @@ def _renumber_walks(walks: Tensor, rows: _Rows, reached: Sequence[int]) -> Tenso
     for step in range(1, walks.size(1)):
         if reached[(step - 1) % len(reached)] == rows.type:
             column = walks[:, step]
-            out[:, step] = torch.where(column < 0, column, rows.new[column])  # -1: the walk has ended
+            out[:, step] = torch.where(column < 0, column, rows.new.to(column.device)[column])  # -1: the walk has ended
     out[:, 0] = torch.arange(rows.draws).repeat_interleave(len(walks) // rows.draws)
     return out
