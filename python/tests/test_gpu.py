@@ -59,3 +59,16 @@ def test_torch_batches_that_the_stream_still_reads_are_not_written_again(small: 
                 del batch
     assert len(got) == len(wanted)
     assert all(torch.equal(x.cpu(), wanted_x) for x, wanted_x in zip(got, wanted))
+
+
+def test_repeated_seeds_have_the_cpus_rows(small: Path) -> None:
+    seeds = torch.tensor([3, 3, 7, 11, 7, 3, 20, 21] * 8)
+    options = {"num_neighbors": [4, 3], "input_nodes": seeds, "batch_size": 16, "num_workers": 1}
+    with NeighborLoader(small, **options) as loader:
+        wanted = [(batch.x.clone(), batch.edge_index.clone(), batch.n_id.clone()) for batch in loader]
+    with NeighborLoader(small, **options, graph_mode="cuda", device_batches=True) as loader:
+        for batch, (x, edges, ids) in zip(loader, wanted):
+            assert batch.x.is_cuda
+            assert torch.equal(batch.x.cpu(), x)
+            assert torch.equal(batch.edge_index.cpu(), edges)
+            assert torch.equal(batch.n_id.cpu(), ids)
