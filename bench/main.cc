@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
     }
     if (command.run == bench_loader) {
       from_line.add_graph_mode(sub);
+      from_line.add_gpu_graph_cache(sub);
       sub.flag("--device-batches", options.device_batches,
                "With --graph-mode uva or cuda: batches lie in the GPU's memory (--num-workers 0: made by "
                "this process)");

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/base/huge_pages.h"
+#include "core/stream/gpu_stream.h"
 
 namespace hopfeed {
 
@@ -50,10 +51,10 @@ class ChannelMemory {
   virtual int fd() const { return -1; }
   /// Null: blocks lie in memory of the host.
   virtual DeviceSide* device_side() { return nullptr; }
-  /// What was asked of `stream` (a cudaStream_t) so far may read the slot that begins at `offset`: it is
+  /// What was asked of `stream` so far may read the slot that begins at `offset`: it is
   /// neither written nor given back before that is done. Memory that no GPU reads by itself does not mind.
   /// Any thread.
-  virtual void used_on(std::size_t /*offset*/, void* /*stream*/) {}
+  virtual void used_on(std::size_t /*offset*/, GpuStream /*stream*/) {}
   /// Whether anybody may write the slot that begins at `offset`: where that can be another process, all that
   /// used_on told of is done. Any thread.
   virtual bool idle(std::size_t /*offset*/) { return true; }

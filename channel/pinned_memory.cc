@@ -53,7 +53,7 @@ void PinnedMemory::punch(std::size_t offset, std::size_t bytes) {
   memory_->punch(offset, bytes);
 }
 
-void PinnedMemory::used_on(std::size_t offset, void* stream) {
+void PinnedMemory::used_on(std::size_t offset, GpuStream stream) {
   if (!pinned_) return;
   std::unique_ptr<const StreamMark> mark = pinning_.mark(stream);
   const std::lock_guard lock(mutex_);

@@ -32,8 +32,8 @@ struct Pinning {
   std::function<void(std::byte* at, std::size_t bytes)> pin;
   /// The inverse, of a whole range. Waits for nobody: what copies from it has ended.
   std::function<void(std::byte* at)> unpin;
-  /// A mark behind what was asked of a stream (a cudaStream_t) so far.
-  std::function<std::unique_ptr<const StreamMark>(void* stream)> mark;
+  /// A mark behind what was asked of a stream so far.
+  std::function<std::unique_ptr<const StreamMark>(GpuStream stream)> mark;
   std::size_t slots_begin = 0, slot_stride = 1;  // a range never crosses from slot to slot
 };
 
@@ -46,7 +46,7 @@ class PinnedMemory final : public ChannelMemory {
   void punch(std::size_t offset, std::size_t bytes) override;
   std::size_t allocated() const override { return memory_->allocated(); }
   int fd() const override { return memory_->fd(); }
-  void used_on(std::size_t offset, void* stream) override;
+  void used_on(std::size_t offset, GpuStream stream) override;
   bool idle(std::size_t offset) override;
   struct State {
     std::size_t bytes = 0;     // pinned now

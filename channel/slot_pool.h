@@ -71,8 +71,8 @@ class SlotPool {
   bool announced(std::uint64_t sequence) const;
   /// READY -> HELD.
   void take(std::uint32_t slot);
-  /// HELD -> FREE. Where the device still reads the slot (DeviceSide::idle) it stays HELD, the planner's bell
-  /// is rung, and one of the next sweeps frees it. Allocates nothing.
+  /// HELD -> FREE. Where the device still reads the slot (ChannelMemory::idle) it stays HELD, the planner's
+  /// bell is rung, and one of the next sweeps frees it. Allocates nothing.
   void release(std::uint32_t slot);
   /// Slots that wait for that: whoever keeps the channel sweeps often as long as there are any.
   std::size_t num_leaving() const { return leaving_.size(); }

@@ -181,9 +181,10 @@ class BlockMakerOn final : public BlockMaker {
       ids.num_hot = part.num_hot_rows;
       return ids;
     }
-    ids.first = static_cast<const std::int64_t*>(engine_->backend().place_graph(
-        from.first, static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t),
-        engine_->place()));
+    const std::size_t bytes = static_cast<std::size_t>(from.count * from.stride) * sizeof(std::int64_t);
+    ids.first =
+        static_cast<const std::int64_t*>(engine_->backend().place_graph(from.first, bytes, engine_->place()));
+    if (engine_->place() == GraphPlace::kDevice) ids_bytes_ += bytes;
     return ids;
   }
 
@@ -195,7 +196,9 @@ class BlockMakerOn final : public BlockMaker {
       const AttrView attr = dataset_.attr(name.type, name.name);
       of_nodes.push_back({.partition_offsets = attr.partition_offsets, .row_bytes = attr.row_bytes});
     }
-    if (device.cache.any()) held_ = fit_share(device.cache, of_nodes, device.free_bytes);
+    const std::size_t taken = engine_->graph_bytes() + ids_bytes_;
+    if (device.cache.any())
+      held_ = fit_share(device.cache, of_nodes, device.free_bytes - std::min(taken, device.free_bytes));
     held_bytes_ = held_bytes(held_, of_nodes);
     for (std::size_t i = 0; i < parts_.features.size(); ++i) place_rows(parts_.features.name(i));
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stream/gpu_stream.h"
 #include "gpu/cuda_backing.cuh"
 #include "gpu/cuda_check.cuh"
 #include "gpu/device_array.h"
@@ -184,10 +185,15 @@ class CudaBackend {
   /// process can be waited for.
   static bool ended(int /*fd*/, std::uint32_t /*importer*/) { return true; }
   using Mark = cudaEvent_t;
-  Mark mark(void* stream) {
+  static Mark mark(GpuStream stream) {
+    const Scope scope(stream.device);
     cudaEvent_t event = nullptr;
     HOPFEED_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    HOPFEED_CUDA(cudaEventRecord(event, static_cast<cudaStream_t>(stream)));
+    if (const cudaError_t status = cudaEventRecord(event, static_cast<cudaStream_t>(stream.handle));
+        status != cudaSuccess) {
+      cudaEventDestroy(event);
+      check_cuda(status, "cudaEventRecord");
+    }
     return event;
   }
   void come_after(Mark mark) { HOPFEED_CUDA(cudaStreamWaitEvent(stream_, mark)); }

@@ -134,29 +134,19 @@ namespace {
 
 class CudaMark final : public StreamMark {
  public:
-  /// The event is of the stream's device, whichever one this thread uses.
-  explicit CudaMark(cudaStream_t stream) {
-    int device = 0;
-    HOPFEED_CUDA(cudaStreamGetDevice(stream, &device));
-    const CudaBackend::Scope scope(device);
-    HOPFEED_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
-    if (const cudaError_t status = cudaEventRecord(event_, stream); status != cudaSuccess) {
-      cudaEventDestroy(event_);
-      check_cuda(status, "cudaEventRecord");
-    }
-  }
+  explicit CudaMark(GpuStream stream) : event_(CudaBackend::mark(stream)) {}
   ~CudaMark() override { cudaEventDestroy(event_); }
   bool done() const override { return cudaEventQuery(event_) != cudaErrorNotReady; }
   void await() const override { cudaEventSynchronize(event_); }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  const cudaEvent_t event_;
 };
 
 }  // namespace
 
-std::unique_ptr<const StreamMark> mark_stream(void* stream) {
-  return std::make_unique<const CudaMark>(static_cast<cudaStream_t>(stream));
+std::unique_ptr<const StreamMark> mark_stream(GpuStream stream) {
+  return std::make_unique<const CudaMark>(stream);
 }
 
 std::optional<int> memory_node_of_gpu(int device) {

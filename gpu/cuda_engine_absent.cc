@@ -18,7 +18,7 @@ std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& /*plan*/) {
 
 void pin_memory(void* /*at*/, std::size_t /*bytes*/) { throw Error(ErrorCode::kNotFound, why_no_gpu()); }
 void unpin_memory(void* /*at*/) noexcept {}
-std::unique_ptr<const StreamMark> mark_stream(void* /*stream*/) {
+std::unique_ptr<const StreamMark> mark_stream(GpuStream /*stream*/) {
   throw Error(ErrorCode::kNotFound, why_no_gpu());
 }
 std::optional<int> memory_node_of_gpu(int /*device*/) { return {}; }

@@ -57,6 +57,7 @@
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
 #include "core/base/owned_fd.h"
+#include "core/stream/gpu_stream.h"
 #include "gpu/device_array.h"
 #include "gpu/hop_engine.h"
 #include "gpu/setup_times.h"
@@ -161,7 +162,7 @@ class HostMemory {
   }
   /// A stream is what HostStream says.
   using Mark = const HostStream*;
-  static Mark mark(void* stream) { return static_cast<const HostStream*>(stream); }
+  static Mark mark(GpuStream stream) { return static_cast<const HostStream*>(stream.handle); }
   static void come_after(Mark mark) { mark->finish(); }
   static void await(Mark mark) { mark->finish(); }
   static void drop(Mark /*mark*/) {}

@@ -21,7 +21,7 @@ void pin_memory(void* at, std::size_t bytes);
 void unpin_memory(void* at) noexcept;
 
 /// See Pinning::mark; throws Error with what CUDA said.
-std::unique_ptr<const StreamMark> mark_stream(void* stream);
+std::unique_ptr<const StreamMark> mark_stream(GpuStream stream);
 
 /// The memory node near a GPU (near_gpu.h); nothing where there is no such GPU.
 std::optional<int> memory_node_of_gpu(int device);

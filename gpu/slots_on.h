@@ -26,8 +26,7 @@ class SlotsOn : public ChannelMemory, public DeviceSide {
     backend_.copy(to, device_ + offset, bytes);
     backend_.wait();
   }
-  void used_on(std::size_t offset, void* stream) override {
-    const typename Backend::Scope scope(backend_);
+  void used_on(std::size_t offset, GpuStream stream) override {
     const std::lock_guard lock(mutex_);
     uses_[offset].push_back(backend_.mark(stream));
   }

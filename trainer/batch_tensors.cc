@@ -53,7 +53,8 @@ struct Place {
         const_cast<std::byte*>(form.data), {static_cast<std::int64_t>(form.head.bytes().size())},
         [batch, device](void*) {
           if (!device.is_cpu())
-            batch.used_on(c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle());
+            batch.used_on({c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle(),
+                           device.index()});
         },
         torch::TensorOptions(torch::kUInt8).device(device));
   }

@@ -1,6 +1,7 @@
 // See channel_host.h.
 #include "worker_mode/channel_host.h"
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -53,11 +54,14 @@ void ChannelHost::service() {
   pump();
 }
 
-void ChannelHost::used_on(std::uint32_t slot, void* stream) noexcept {
+void ChannelHost::used_on(std::uint32_t slot, GpuStream stream) noexcept {
+  if (!in_own_process()) return;  // a fork has neither the GPU nor, maybe, the locks
   try {
     memory_->used_on(view_.slot_offset(slot), stream);
   } catch (const Error& error) {
     fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(ErrorCode::kNoSpace, std::string("a mark in a GPU's stream: ") + error.what()));
   }
 }
 

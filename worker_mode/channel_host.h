@@ -59,8 +59,9 @@ class ChannelHost {
   // ---- any thread, without it
   /// pump() by itself.
   void service() EXCLUDES(mutex);
-  /// ChannelMemory::used_on of a slot. Never throws, as below: a GPU that takes no marks computes no more.
-  void used_on(std::uint32_t slot, void* stream) noexcept;
+  /// ChannelMemory::used_on of a slot. Never throws, as below: where a GPU takes no mark, that is the
+  /// failure, and nobody writes the slot again.
+  void used_on(std::uint32_t slot, GpuStream stream) noexcept;
   /// HELD -> FREE, and pump(). Never throws: who drops a batch has nobody to tell.
   void release(std::uint32_t slot) noexcept EXCLUDES(mutex);
   /// Nobody works under this name any more; its batches are planned again.

@@ -27,11 +27,11 @@ class SlotLease : public BatchOwner {
   SlotLease(std::shared_ptr<LoaderChannel> channel, std::uint32_t slot, std::shared_ptr<ChannelHost> host)
       : channel_(std::move(channel)), slot_(slot), host_(std::move(host)) {}
   ~SlotLease() override {
-    for (void* const stream : streams_) host_->used_on(slot_, stream);
+    for (const GpuStream stream : streams_) host_->used_on(slot_, stream);
     channel_->release(slot_);
   }
   BatchTimes times() const override { return channel_->times(slot_); }
-  void used_on(void* stream) const override {
+  void used_on(GpuStream stream) const override {
     const MutexLock lock(mutex_);
     if (std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(stream);
   }
@@ -43,7 +43,7 @@ class SlotLease : public BatchOwner {
   const std::shared_ptr<LoaderChannel> channel_;
   const std::uint32_t slot_;
   const std::shared_ptr<ChannelHost> host_;
-  mutable std::vector<void*> streams_;  // under the mutex, until the last view is gone
+  mutable std::vector<GpuStream> streams_ GUARDED_BY(mutex_);
 };
 
 /// The same of a slot whose block lies in a GPU's memory.

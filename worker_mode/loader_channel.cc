@@ -14,8 +14,8 @@ namespace hopfeed {
 namespace {
 
 constexpr std::chrono::milliseconds kNap{100};  // the longest that a lost wake-up goes unnoticed
-constexpr std::chrono::milliseconds kDeviceNap{
-    1};  // while a slot waits for work of a device, which rings no bell
+// While a slot waits for work of a device, which rings no bell.
+constexpr std::chrono::milliseconds kDeviceNap{1};
 // next() stays awake so long for a batch that is announced. A core that has slept for the whole of a batch
 // takes up to 300 us to wake; what is left to gather by then (BatchMaker::kLastBytes) takes about as long.
 constexpr std::chrono::milliseconds kAnnouncedSpin{2};

@@ -100,6 +100,7 @@ bool readable(int fd, int milliseconds) {
 // and on until it is killed.
 [[noreturn]] void serve(int socket) {
   std::string answer;
+  double rates[2] = {};
   try {
     std::byte byte{};
     if (!readable(socket, kPeerMilliseconds)) _exit(1);
@@ -112,12 +113,13 @@ bool readable(int fd, int milliseconds) {
     answer = wrong_words(words);
     void* own = nullptr;
     HOPFEED_CUDA_CHECK(cudaMalloc(&own, kSharedBytes));
-    const double rates[] = {writes_per_s(static_cast<std::byte*>(own)), writes_per_s(shared)};
-    if (write(socket, rates, sizeof(rates)) != sizeof(rates)) _exit(1);
+    rates[0] = writes_per_s(static_cast<std::byte*>(own));
+    rates[1] = writes_per_s(shared);
     if (answer.empty()) keep_writing<<<1, 1>>>(words);
   } catch (const std::exception& error) {
     answer = error.what();
   }
+  if (write(socket, rates, sizeof(rates)) != sizeof(rates)) _exit(1);
   const bool works = answer.empty();
   answer += '\n';
   if (write(socket, answer.data(), answer.size()) != static_cast<ssize_t>(answer.size()) || !works) _exit(1);

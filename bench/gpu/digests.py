@@ -2,9 +2,10 @@
 """One column of digests: the same batches sampled on the CPU, on a card that reads the graph in place or has a copy of it, and laid
 out in the card's memory. The kinds are those of tests/determinism/compare.py.
 
-Usage: digests.py BIN [--places PLACE,...] [--epochs N]
+Usage: digests.py BIN [--places PLACE,...] [--jobs N]
 
-Prints a row for each kind, and for each place how many of its batches the card sampled. Exits 1 where a row holds two digests.
+Prints a row for each kind, and for each place how many of its batches the card sampled. Exits 1 where a row holds two digests,
+where a run fails, and where the card sampled no batch at all.
 """
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def sample(program: Path, arrays: Path, dataset: Path, kind: compare.Kind, place
     short = "".join(line + "\n" for line in done.stdout.splitlines() if int(line.split()[0]) < EPOCHS_ON_CARD)
     return {"digest": hashlib.sha256(short.encode()).hexdigest()[:8], "whole": hashlib.sha256(done.stdout.encode()).hexdigest()[:8],
             "batches": done.stdout.count("\n"), "seconds": told.get("gpu_setup_seconds"),
-            "on_gpu": (told.get("gpu_use") or told).get("gpu_batches")}
+            "on_gpu": told.get("gpu_batches")}
 
 
 def main() -> int:
@@ -84,7 +85,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, os.cpu_count() // 2))
     arguments = parser.parse_args()
     places, program = arguments.places.split(","), arguments.bin.resolve()
-    unequal, failures = [], []
+    unequal, failures, made_there = [], [], 0
     with tempfile.TemporaryDirectory(prefix="hopfeed-digests-") as scratch, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         folder = Path(scratch)
         graphs = sorted({graph for graph, _ in cases()})
@@ -103,14 +104,17 @@ def main() -> int:
             if len({one["digest"] for one in found.values()}) != 1 or len(wholes) != 1:
                 unequal.append(name)
             failures += [f"{name} ({place}): {one['why']}" for place, one in found.items() if "why" in one]
+            made_there += sum(one.get("on_gpu") or 0 for one in found.values())
             cells = " ".join(f"{place} {one['digest']}" + (f" ({one['on_gpu']} of {one['batches']})" if one.get("on_gpu") is not None else "")
                              for place, one in found.items())
             print(f"{name}: {cells}", flush=True)
             if number == 0:
                 print({place: one.get("seconds") for place, one in found.items()}, flush=True)
+    if places != ["cpu"] and made_there == 0:
+        failures.append("the card sampled no batch")
     print("\n".join(failures))
-    print(json.dumps({"kinds": len(cases()), "places": places, "all_equal": not unequal, "unequal": unequal}))
-    return 1 if unequal else 0
+    print(json.dumps({"kinds": len(cases()), "places": places, "all_equal": not unequal, "unequal": unequal, "failed": len(failures), "batches_of_the_card": made_there}))
+    return 1 if unequal or failures else 0
 
 
 if __name__ == "__main__":

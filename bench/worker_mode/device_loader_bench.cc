@@ -1,17 +1,22 @@
 // hopfeed-bench loader --graph-mode: whole batches that a GPU samples, to a trainer that only takes them;
 // with
-// --device-batches they lie in the GPU's memory, where else in the slots of shared memory. Where the time of
-// a batch went is the medians of what the loader tells of each (BatchTimes).
+// --device-batches they lie in the GPU's memory, else in the slots of shared memory. Where the time of a
+// batch went is the medians of what the loader tells of each (BatchTimes).
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/measure.h"
+#include "bench/worker_mode/batch_verifier.h"
+#include "core/base/error.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {
 namespace {
+
+constexpr std::int64_t kVerified = 4;
 
 /// Milliseconds of one stage of each batch.
 class Stage {
@@ -53,12 +58,17 @@ Report bench_device_loader(const BenchOptions& options) {
     handing_over.add(t.published, t.taken);
   };
   Loader loader(o);
+  std::optional<BatchVerifier> verifier;
+  if (options.verify) verifier.emplace(o);
   const std::int64_t warm = 40 * std::max(1, options.threads);
   std::int64_t taken = 0;
   double begin = 0, bytes = 0, end = 0;
   for (std::int64_t epoch = 0; end == 0; ++epoch) {
     loader.begin_epoch(epoch);
+    require_valid(loader.steps() > 0,
+                  o.dataset + " has no seeds in its split train; name another with --data");
     while (const std::optional<Batch> batch = loader.next()) {
+      if (verifier && taken < kVerified) verifier->check(batch->view());
       if (++taken == warm) {
         begin = now();
         counts = true;

@@ -9,6 +9,7 @@
 
 #include "core/batch/batch_view.h"
 #include "core/batch/tier_counts.h"
+#include "core/stream/gpu_stream.h"
 
 namespace hopfeed {
 
@@ -49,9 +50,9 @@ class BatchOwner {
   virtual const DeviceForm* device_form() const { return nullptr; }
   /// Of a batch on a device, the whole of it on the host, copied by the first call. Any thread.
   virtual BatchView copied() const { return {}; }
-  /// Work on `stream` (a cudaStream_t) may read the batch, whenever it is asked for before the batch's end:
-  /// its memory is used again once that is done. The stream must live as long as the batch. Any thread.
-  virtual void used_on(void* /*stream*/) const {}
+  /// Work on `stream` may read the batch, whenever it is asked for before the batch's end: its memory is used
+  /// again once that is done. The stream must live as long as the batch. Any thread.
+  virtual void used_on(GpuStream /*stream*/) const {}
 };
 
 /// Copies share the owner. May outlive the stream that it came from.
@@ -66,7 +67,7 @@ class Batch {
   /// Null: it lies in memory of the host.
   const DeviceForm* device_form() const { return device_; }
   /// BatchOwner::used_on.
-  void used_on(void* stream) const { owner_->used_on(stream); }
+  void used_on(GpuStream stream) const { owner_->used_on(stream); }
 
  private:
   BatchView view_;

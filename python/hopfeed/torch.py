@@ -14,7 +14,7 @@ from hopfeed.version import explain_missing
 try:
     from torch.utils.data import IterableDataset
 
-    from hopfeed.streams import note_stream
+    from hopfeed.streams import note_streams
 except ModuleNotFoundError as error:
     raise explain_missing(error, "hopfeed.torch", "torch") from None
 
@@ -25,7 +25,7 @@ class Loader(hopfeed.loader.Loader, IterableDataset):  # type: ignore[misc]
     _torch = True
 
     def _convert(self, batch: _core.Batch) -> Batch:
-        note_stream(batch, self._options)
+        note_streams(batch, self._options)
         return super()._convert(batch)
 
 

@@ -130,8 +130,8 @@ PythonBatch::PythonBatch(Batch batch, bool copy) : batch_(std::move(batch)) {
   batch_.reset();
 }
 
-void PythonBatch::used_on(std::uintptr_t stream) const {
-  if (batch_) batch_->used_on(reinterpret_cast<void*>(stream));
+void PythonBatch::used_on(std::uintptr_t stream, int device) const {
+  if (batch_) batch_->used_on({reinterpret_cast<void*>(stream), device});
 }
 
 void bind_batch(nb::module_& module) {
@@ -158,10 +158,9 @@ void bind_batch(nb::module_& module) {
           "Bytes of the block.")
       .def_prop_ro("is_copy", &PythonBatch::is_copy,
                    "Whether it was copied, since the caller held too many others.")
-      .def("used_on", &PythonBatch::used_on, nb::arg("stream"),
-           "Work that this CUDA stream (its address) is asked for while the batch lives may read it: its "
-           "memory "
-           "is used again once that is done.")
+      .def("used_on", &PythonBatch::used_on, nb::arg("stream"), nb::arg("device"),
+           "Work that this CUDA stream (its address) of this GPU (its number) is asked for while the batch "
+           "lives may read it: its memory is used again once that is done.")
       .def(
           "arrays", [](nb::handle self, bool torch) { return arrays_of(self, torch); }, nb::arg("torch"),
           nb::sig("def arrays(self, torch: bool) -> list[tuple[int, int, str, object]]"),

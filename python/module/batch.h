@@ -18,7 +18,7 @@ class PythonBatch {
   const DeviceForm* device_form() const { return batch_ ? batch_->device_form() : nullptr; }
   bool is_copy() const { return !batch_; }
   /// Batch::used_on, `stream` as an integer (torch.cuda.Stream.cuda_stream).
-  void used_on(std::uintptr_t stream) const;
+  void used_on(std::uintptr_t stream, int device) const;
 
  private:
   std::optional<Batch> batch_;  // none: its bytes are here

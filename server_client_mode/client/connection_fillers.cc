@@ -103,7 +103,10 @@ void ConnectionFillers::run() {
     try {
       event.listen();
       const bool busy = step();
-      if (!busy && !stopping_) context_->run_one_for(host_->grants_pending() ? 20ms : kTick);
+      // A GPU rings no bell, and the tick is what frees the slots that it reads.
+      if (!busy && !stopping_)
+        context_->run_one_for(host_->slots_leaving() ? 1ms : host_->grants_pending() ? 20ms : kTick);
+      if (host_->slots_leaving()) host_->service();
       event.stop_listening();
       for (int i = 0; i < kHandlersInARow && context_->poll_one() > 0; ++i) {
       }

@@ -28,7 +28,7 @@ class ReadByADevice final : public ChannelMemory, public DeviceSide {
   void read(std::size_t offset, std::size_t bytes, std::byte* to) override {
     std::memcpy(to, data_ + offset, bytes);
   }
-  void used_on(std::size_t offset, void* /*stream*/) override { busy.insert(offset); }
+  void used_on(std::size_t offset, GpuStream /*stream*/) override { busy.insert(offset); }
   bool idle(std::size_t offset) override { return !busy.contains(offset); }
 
   std::set<std::size_t> busy;
@@ -44,7 +44,7 @@ class LeavingSlots : public Channel {
   /// The batch in `slot` was taken, a stream of the device reads it, and its last view is gone.
   void take_and_release(std::uint32_t slot) {
     pool_->take(slot);
-    device().used_on(view_->slot_offset(slot), nullptr);
+    device().used_on(view_->slot_offset(slot), {});
     pool_->release(slot);
   }
 };

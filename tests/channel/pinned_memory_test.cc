@@ -36,7 +36,7 @@ struct Pins {
   Pinning pinning() {
     return {.pin = [this](std::byte* at, std::size_t bytes) { pin(at, bytes); },
             .unpin = [this](std::byte* at) { EXPECT_EQ(ranges.erase(at), 1U); },
-            .mark = [this](void* stream) { return std::make_unique<const Mark>(*this, stream); },
+            .mark = [this](GpuStream stream) { return std::make_unique<const Mark>(*this, stream.handle); },
             .slots_begin = kBegin,
             .slot_stride = kStride};
   }
@@ -68,12 +68,12 @@ TEST(PinnedMemory, SlotThatAStreamReads_IsIdleOnlyBehindIt_AndTheEndWaits) {
   int streams[2] = {};
   {
     PinnedMemory memory(make_heap_memory(kBegin + 3 * kStride), pins.pinning());
-    memory.used_on(kBegin, &streams[0]);
+    memory.used_on(kBegin, {&streams[0]});
     EXPECT_TRUE(memory.idle(kBegin)) << "nothing is pinned: a copy is over when it returns";
     memory.reserve(kBegin, kPageBytes);
     memory.reserve(kBegin + kStride, kPageBytes);
     pins.busy = {{&streams[0], true}, {&streams[1], true}};
-    for (int& stream : streams) memory.used_on(kBegin, &stream);
+    for (int& stream : streams) memory.used_on(kBegin, {&stream});
     EXPECT_FALSE(memory.idle(kBegin));
     EXPECT_TRUE(memory.idle(kBegin + kStride)) << "nobody reads this one";
     pins.busy[&streams[0]] = false;
@@ -82,7 +82,7 @@ TEST(PinnedMemory, SlotThatAStreamReads_IsIdleOnlyBehindIt_AndTheEndWaits) {
     EXPECT_TRUE(memory.idle(kBegin));
     pins.busy[&streams[1]] = true;
     EXPECT_TRUE(memory.idle(kBegin)) << "what it does now is for others";
-    memory.used_on(kBegin, &streams[1]);
+    memory.used_on(kBegin, {&streams[1]});
     EXPECT_EQ(pins.awaited, 0);
   }
   EXPECT_EQ(pins.awaited, 1) << "before the pages are unlocked";

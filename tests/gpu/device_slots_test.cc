@@ -136,8 +136,8 @@ TEST_F(DeviceSlots, SlotIsPlannedAgainOnlyWhenTheTrainersStreamsAreDoneWithIt) {
   stream->begin_epoch(0);
   std::optional<Batch> batch = stream->next();
   slow.busy = true;
-  batch->used_on(&quick);
-  batch->used_on(&slow);
+  batch->used_on({&quick});
+  batch->used_on({&slow});
   batch.reset();
   double done = 0;
   std::jthread device([&] {
@@ -161,7 +161,7 @@ TEST_F(DeviceSlots, OtherSlotsGoOnMeanwhile_AndTheEndWaits) {
   std::vector<std::string> got;
   stream->begin_epoch(0);
   while (const std::optional<Batch> batch = stream->next()) {
-    if (got.empty()) batch->used_on(&slow);
+    if (got.empty()) batch->used_on({&slow});
     got.push_back(line_of(batch->view()));
   }
   EXPECT_EQ(got, expected(o));

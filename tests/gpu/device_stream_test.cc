@@ -211,13 +211,13 @@ TEST_F(DeviceBatches, SlotIsWrittenAgainOnlyBehindTheStreamsThatReadIt) {
   gpu::HostStream compute;
   stream->begin_epoch(0);
   std::optional<Batch> batch = stream->next();
-  batch->used_on(&compute);
-  batch->used_on(&compute);
+  batch->used_on({&compute});
+  batch->used_on({&compute});
   EXPECT_EQ(compute.finished, 0) << "the batch is there";
   batch.reset();
   batch = stream->next();
   EXPECT_EQ(compute.finished, 1) << "once, behind all that it was asked for until the batch's end";
-  batch->used_on(&compute);
+  batch->used_on({&compute});
   batch.reset();
   stream->begin_epoch(1);
   ASSERT_TRUE(stream->next());

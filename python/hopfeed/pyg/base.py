@@ -21,7 +21,7 @@ from hopfeed.pyg.assembly import Assembly
 from hopfeed.pyg.graph import Graph, open_graph
 from hopfeed.pyg.torch_loader import TorchLoader
 from hopfeed.pyg.written import EDGE, NODE, Inputs
-from hopfeed.streams import note_stream
+from hopfeed.streams import note_streams
 from hopfeed.switches import refuse_switches
 from hopfeed.tool import PathLike
 
@@ -145,7 +145,7 @@ class PygLoader(EpochIterable[PygBatch], TorchLoader, IterableDataset):  # type:
         seen = samplers.begin_to_note(self._batch_sampler)
 
         def convert(batch: _core.Batch) -> PygBatch:
-            note_stream(batch, self._options)
+            note_streams(batch, self._options)
             out = self._finish(assembly(batch))
             positions = None if seen is None else self._positions(assembly.input_fields(out)["input_id"])
             out = out if self.transform is None else self.transform(out)
