@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from hopfeed.pyg import NeighborLoader
-from hopfeed.torch import Loader
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+from hopfeed.pyg import NeighborLoader  # noqa: E402
+from hopfeed.torch import Loader  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU that torch can use")
 
