@@ -50,7 +50,7 @@ class SlotLease : public BatchOwner {
 class DeviceLease final : public SlotLease {
  public:
   DeviceLease(std::shared_ptr<LoaderChannel> channel, const LoaderChannel::Taken& taken,
-              std::shared_ptr<ChannelHost> host)
+              const std::shared_ptr<ChannelHost>& host)
       : SlotLease(std::move(channel), taken.slot, host),
         side_(*host->device_side()),
         offset_(host->view().slot_offset(taken.slot)),
