@@ -2,9 +2,11 @@
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # Precompiled headers, several build folders and several clones share one cache only with these.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  set(compiler_launcher ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_NOHASHDIR=1
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${compiler_launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${compiler_launcher})
 endif()
 
 # One flag for libraries, programs and tests, where CMake would give -fPIC to some and -fPIE to others: so all of them

@@ -20,7 +20,7 @@ HELP
 }
 
 read_options "$@"
-prepare_example hopfeed-sample node_classification
+prepare_example node_classification
 bin=build/release/bin
 
 # --- 1. a graph -------------------------------------------------------------------------------------------------------
