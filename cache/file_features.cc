@@ -15,6 +15,7 @@
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/graph_view.h"
 #include "core/maker/mapped_features.h"
+#include "core/maker/partitioned_features.h"
 
 namespace hopfeed {
 namespace {
@@ -297,8 +298,14 @@ void FileFeatures::copy_rows(const UnderWay& read, const std::byte* from) {
   }
 }
 
-FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache) {
-  if (from == FeaturesFrom::kMemory) return mapped_features;
+FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache, AnnounceTurn* turn) {
+  if (from == FeaturesFrom::kMemory)
+    return [cache, turn](const Dataset& dataset,
+                         const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
+      std::unique_ptr<CachedRows> rows = cache == nullptr || dataset.whole() ? nullptr : cache->open(feature);
+      if (!rows) return mapped_features(dataset, feature);
+      return std::make_unique<PartitionedFeatures>(dataset, feature, std::move(rows), turn);
+    };
   return [cache](const Dataset& dataset, const FeatureName& feature) -> std::unique_ptr<FeatureSource> {
     const AttrView attr = feature.store == Store::kNode ? dataset.attr(feature.type, feature.name)
                                                         : dataset.edge_attr(feature.type, feature.name);

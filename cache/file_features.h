@@ -19,7 +19,8 @@
 #include "cache/dynamic_cache.h"
 #include "cache/file_reader.h"
 #include "cache/row_file.h"
-#include "core/batch/execution_options.h"
+#include "core/batch/feature_tiers.h"
+#include "core/maker/announce_order.h"
 #include "core/maker/feature_source.h"
 
 namespace hopfeed {
@@ -124,8 +125,10 @@ class FileFeatures final : public FeatureSource {
 inline constexpr std::int64_t kLeastFileRowBytes = 64;
 
 /// Where batches take their features from: mapped arrays, or for rows of at least kLeastFileRowBytes their
-/// files, with the cache in front of them where one is given, which must outlive the sources. The bytes of a
-/// batch are the same.
-FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache = nullptr);
+/// files, with the cache in front of them where one is given, which must outlive the sources. With kMemory a
+/// cache is in front of rows of other machines (core/maker/partitioned_features.h), and `turn` as there. The
+/// bytes of a batch are the same.
+FeatureSourceFactory feature_sources(FeaturesFrom from, DynamicCache* cache = nullptr,
+                                     AnnounceTurn* turn = nullptr);
 
 }  // namespace hopfeed

@@ -9,21 +9,18 @@
 #include <utility>
 
 #include "cache/hotness.h"
-#include "cache/pagerank.h"
 #include "cache/presample.h"
 #include "core/base/error.h"
+#include "core/base/parallel_ranges.h"
 #include "core/dataset/dataset_meta.h"
-#include "core/draws/keyed_random.h"
 
 namespace hopfeed {
 namespace {
 
-constexpr std::array<std::pair<HotnessPolicy, const char*>, 6> kPolicies{
+constexpr std::array<std::pair<HotnessPolicy, const char*>, 4> kPolicies{
     {{HotnessPolicy::kVip, "vip"},
      {HotnessPolicy::kDegree, "degree"},
-     {HotnessPolicy::kPagerank, "pagerank"},
      {HotnessPolicy::kPresample, "presample"},
-     {HotnessPolicy::kRandom, "random"},
      {HotnessPolicy::kOracle, "oracle"}}};
 
 /// Epochs of presample are none of those that count.
@@ -137,11 +134,33 @@ std::vector<std::int64_t> fanouts_of(const DatasetMeta& meta, int edge_type, con
   return {};
 }
 
+/// Edges that leave each node, over all edge types. Each thread owns a range of the nodes that are counted
+/// and reads all rows, as in hotness.cc.
+std::vector<double> out_degrees(const HotnessGraph& graph, const HotnessRequest& request) {
+  std::vector<double> degree(graph.num_nodes);
+  std::int64_t done = 0, total = 0;
+  for (const HotnessEdges& edges : graph.edges) total += edges.indptr.back();
+  for (const HotnessEdges& edges : graph.edges) {
+    const auto count_block = [&](std::int64_t first, std::int64_t last, auto indices) {
+      parallel_ranges(request.threads, std::ssize(degree), [&](int, std::int64_t begin, std::int64_t end) {
+        const auto width = static_cast<std::uint64_t>(end - begin);
+        for (std::int64_t e = 0; e < edges.indptr[last] - edges.indptr[first]; ++e) {
+          const std::int64_t v = edges.first_src + indices[e];
+          if (static_cast<std::uint64_t>(v - begin) < width) ++degree[v];
+        }
+      });
+      if (request.progress) request.progress(done + edges.indptr[last], total);
+    };
+    for_row_blocks(
+        edges.indptr, edges.indices, request.threads, [](std::int64_t) { return true; }, count_block);
+    done += edges.indptr.back();
+  }
+  return degree;
+}
+
 std::vector<double> of_graph(const Dataset& dataset, HotnessPolicy policy, const HotnessRequest& request,
                              HotnessGraph graph) {
-  if (policy == HotnessPolicy::kDegree) return out_degrees(graph, request.threads, request.progress);
-  if (policy == HotnessPolicy::kPagerank)
-    return reverse_pagerank(graph, {.threads = request.threads, .progress = request.progress});
+  if (policy == HotnessPolicy::kDegree) return out_degrees(graph, request);
   for (std::size_t e = 0; e < graph.edges.size(); ++e)
     graph.edges[e].fanouts = fanouts_of(dataset.meta(), static_cast<int>(e), request.batch);
   return inclusion_probability(graph, {.fanouts = request.batch.fanouts,
@@ -167,20 +186,6 @@ std::vector<std::vector<double>> sampled(const Dataset& dataset, HotnessPolicy p
        .progress = request.progress});
   std::vector<std::vector<double>> hot;
   for (const std::vector<std::int64_t>& type : counts) hot.emplace_back(type.begin(), type.end());
-  return hot;
-}
-
-/// A number per original id: the same order whatever the cut.
-std::vector<std::vector<double>> random_numbers(const Dataset& dataset, std::uint64_t seed) {
-  std::vector<std::vector<double>> hot;
-  for (int t = 0; t < dataset.num_node_types(); ++t) {
-    const NodeStream stream = node_stream(
-        {.purpose = Purpose::kPartition, .seed = seed, .hop = 1, .edge_type = static_cast<std::uint32_t>(t)});
-    std::vector<double>& numbers = hot.emplace_back(dataset.num_nodes(t));
-    for (std::int64_t id = 0; id < std::ssize(numbers); ++id)
-      numbers[id] =
-          stream.of(static_cast<std::uint64_t>(dataset.checked_original_id(t, id))).words(0).word[0];
-  }
   return hot;
 }
 
@@ -222,7 +227,6 @@ bool has_closed_form(const Dataset&, const BatchOptions& batch) {
 std::vector<std::vector<double>> node_hotness(const Dataset& dataset, HotnessPolicy policy,
                                               const HotnessRequest& request) {
   check(dataset, request);
-  if (policy == HotnessPolicy::kRandom) return random_numbers(dataset, request.seed);
   if (policy == HotnessPolicy::kPresample || policy == HotnessPolicy::kOracle)
     return sampled(dataset, policy, request);
   if (policy == HotnessPolicy::kVip && !has_closed_form(dataset, request.batch))

@@ -4,9 +4,7 @@
 //   policy      what the number is                                                    from
 //   vip         probability that one batch reads the row (hotness.h)                   SALIENT++, MLSys 2023
 //   degree      how many edges leave the node, over all edge types                     PaGraph, SoCC 2020
-//   pagerank    PageRank along reversed edges, restarts at the training nodes          Data Tiering, KDD 2022
 //   presample   batches that read it in the epochs before those that count             GNNLab, EuroSys 2022
-//   random      a keyed number: what no policy at all brings
 //   oracle      batches that read it in the very epochs that count: no order is better
 #pragma once
 #include <cstdint>
@@ -21,7 +19,7 @@
 
 namespace hopfeed {
 
-enum class HotnessPolicy { kVip, kDegree, kPagerank, kPresample, kRandom, kOracle };
+enum class HotnessPolicy { kVip, kDegree, kPresample, kOracle };
 
 /// "vip", "degree", ...
 const char* to_string(HotnessPolicy policy);

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -110,7 +109,6 @@ PinnedDataset::PinnedDataset(const Dataset& dataset, int fd, Pin pin)
                                                  dataset.folder().string()));
   if (bytes_ == 0) return;
   data_ = map(fd, bytes_);
-  const auto begin = std::chrono::steady_clock::now();
   try {
     const SetupTimer timer(Setup::kPinning);
     pin_.pin(data_, bytes_);
@@ -118,7 +116,6 @@ PinnedDataset::PinnedDataset(const Dataset& dataset, int fd, Pin pin)
     munmap(data_, bytes_);
     throw;
   }
-  pin_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Known& all = known();
   const std::lock_guard lock(all.mutex);
   const std::byte* at = data_;

@@ -33,14 +33,12 @@ class PinnedDataset {
   PinnedDataset& operator=(const PinnedDataset&) = delete;
 
   std::size_t bytes() const { return bytes_; }
-  double pin_seconds() const { return pin_seconds_; }
 
  private:
   const std::vector<std::span<const std::byte>> arrays_;
   const Pin pin_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  double pin_seconds_ = 0;
 };
 
 /// The pinned copy that this machine has of `dataset`, made by the first process of this user that asks, and

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/partition_features.h"
+#include "cache/file_features.h"
 #include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
@@ -91,7 +91,7 @@ void sample_one(const SampleArguments& arguments) {
       open_partitions(o.dataset, o.execution.partitions, PeersAt::kKnown, o.execution.huge_pages);
   const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, o.execution, tier_sources(o.execution.features));
+  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features.from));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());

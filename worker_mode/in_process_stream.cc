@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "cache/partition_features.h"
+#include "cache/file_features.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/setup_times.h"
 #include "peers/open_partitions.h"
@@ -35,7 +35,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       row_cache_memory_(shared_row_cache(*dataset_, options.execution.features)),
       row_cache_(row_cache_memory_ ? std::make_unique<DynamicCache>(row_cache_memory_->fd()) : nullptr),
       maker_(source_->maker(*dataset_, options.batch, options.execution,
-                            tier_sources(options.execution.features, row_cache_.get()))) {
+                            feature_sources(options.execution.features.from, row_cache_.get()))) {
   make_channel(options, maker_);
   maker_.bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the calling thread is the one filler there ever is

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cache/dynamic_cache.h"
-#include "cache/partition_features.h"
+#include "cache/file_features.h"
 #include "channel/futex.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
@@ -101,9 +101,9 @@ struct JobMakers::Job {
       const BatchOptions& batch = job.description.spec.batch;
       const ExecutionOptions& execution = job.options.execution;
       if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
-      return std::unique_ptr<BlockMaker>(new BatchMaker(
-          job.source->maker(job.open->dataset, batch, execution,
-                            tier_sources(execution.features, job.open->row_cache.get(), turn.get()))));
+      return std::unique_ptr<BlockMaker>(new BatchMaker(job.source->maker(
+          job.open->dataset, batch, execution,
+          feature_sources(execution.features.from, job.open->row_cache.get(), turn.get()))));
     }
   };
 

@@ -10,8 +10,8 @@
 namespace hopfeed {
 
 /// Null where none is asked for, or no attribute is read from files. Rows are as hot as the dataset's order
-/// says, or as tiers.local_partition reads them. Throws kInvalid where row_cache_bytes is no row of each
-/// attribute or the dataset has no such partition, kNoSpace.
+/// says; where this machine has some partitions alone, as the first of them reads them. Throws kInvalid where
+/// row_cache_bytes is no row of each attribute, kNoSpace.
 std::unique_ptr<const MachineMemory> shared_row_cache(const Dataset& dataset, const FeatureTiers& tiers);
 
 }  // namespace hopfeed

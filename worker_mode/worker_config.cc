@@ -17,7 +17,6 @@ std::string WorkerConfig::to_json() const {
       {"features", to_string(execution.features.from)},
       {"row_cache_bytes", execution.features.row_cache_bytes},
       {"window", execution.features.window},
-      {"local_partition", execution.features.local_partition},
       {"partitions", execution.partitions.own},
       {"peers", execution.partitions.peers},
       {"replicas", execution.partitions.replicas},
@@ -78,7 +77,6 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     execution.features.from = features_from(json.at("features").get<std::string>());
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);
-    json.at("local_partition").get_to(execution.features.local_partition);
     PeerOptions& partitions = execution.partitions;
     json.at("partitions").get_to(partitions.own);
     json.at("peers").get_to(partitions.peers);

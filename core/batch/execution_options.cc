@@ -51,9 +51,7 @@ void check_gpu_graph_cache(const std::optional<GpuCache>& gpu_graph_cache, Graph
 }
 
 std::int64_t ExecutionOptions::batches_ahead(std::int64_t seeds) const {
-  FeatureTiers tiers = features;
-  if (partitions.on()) tiers.local_partition = 0;  // its window: few rows of a batch are others'
-  const std::int64_t window = tiers.window_for(seeds, num_workers);
+  const std::int64_t window = features.window_for(seeds, num_workers, partitions.on());
   return partitions.on() ? std::max(window, partitions.concurrency - 1) : window;
 }
 

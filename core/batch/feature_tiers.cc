@@ -26,31 +26,25 @@ FeaturesFrom features_from(const std::string& name) {
 }
 
 void FeatureTiers::validate(bool some_partitions) const {
-  require_valid(!some_partitions || (from == FeaturesFrom::kMemory && local_partition < 0),
+  require_valid(!some_partitions || from == FeaturesFrom::kMemory,
                 "where this machine has some partitions, their rows are in memory and others are asked for; "
-                "take features "
-                "from memory, without a local_partition");
+                "take features from memory");
   require_valid(
       row_cache_bytes == 0 || from == FeaturesFrom::kFile || some_partitions,
       "a row cache (row_cache_bytes) holds rows that are read from files, or of other machines; take "
       "features from file, or leave it out");
-  require_valid(local_partition >= -1,
-                fmt::format("local_partition is {}; choose a partition of the dataset", local_partition));
-  require_valid(
-      local_partition < 0 || from == FeaturesFrom::kFile,
-      "local_partition says which rows are not read from files; take features from file, or leave it "
-      "out");
   require_valid(window >= -1 && window <= kMaxWindow,
                 fmt::format("window is {}; choose 0 to {} batches, or -1 for 4 or 16", window, kMaxWindow));
   require_valid(window <= 0 || row_cache_bytes > 0,
                 "a window of batches serves the row cache; give row_cache_bytes, or leave window out");
 }
 
-std::int64_t FeatureTiers::window_for(std::int64_t seeds, std::int64_t num_workers) const {
+std::int64_t FeatureTiers::window_for(std::int64_t seeds, std::int64_t num_workers,
+                                      bool some_partitions) const {
   if (row_cache_bytes == 0) return 0;
-  const std::int64_t wanted = window >= 0                                  ? window
-                              : seeds < kManySeeds || local_partition >= 0 ? kLongWindow
-                                                                           : kShortWindow;
+  const std::int64_t wanted = window >= 0                             ? window
+                              : seeds < kManySeeds || some_partitions ? kLongWindow
+                                                                      : kShortWindow;
   const std::int64_t share = (kMaxWindow + 1) / std::max<std::int64_t>(1, num_workers) - 1;
   return std::min(wanted, std::max<std::int64_t>(share, std::min<std::int64_t>(1, wanted)));
 }

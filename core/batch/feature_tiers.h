@@ -23,20 +23,16 @@ struct FeatureTiers {
   /// these.
   std::size_t row_cache_bytes = 0;
   /// Batches that a worker samples ahead of the one that it gathers, so that the row cache knows which rows
-  /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds or a partition is at hand.
-  /// Without a row cache none are.
+  /// are needed soon; -1: 4, and 16 where batches have less than 512 seeds or rows are those of other
+  /// machines. Without a row cache none are.
   std::int64_t window = -1;
-  /// The partition whose rows are at hand, as on a machine that has one of them: they are mapped, and those
-  /// of all others come from files, which stand in for the machines that have them
-  /// (cache/partition_features.h). -1: no partition is. Only with kFile.
-  std::int64_t local_partition = -1;
 
   /// Throws kInvalid naming the option. `some_partitions`: others lie on other machines, whose rows the row
   /// cache is for.
   void validate(bool some_partitions = false) const;
   /// Batches of `seeds` that each of the workers samples ahead. All workers together tell the cache of no
   /// more than it can know at a time.
-  std::int64_t window_for(std::int64_t seeds, std::int64_t num_workers) const;
+  std::int64_t window_for(std::int64_t seeds, std::int64_t num_workers, bool some_partitions = false) const;
 };
 
 /// More are no gain: a cache knows 32 batches at a time.

@@ -3,9 +3,9 @@
 //
 //   HOPFEED_SAMPLER_PLUGIN("my_sampler", MySampler)
 //
-// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&), or of these
-// and const ExecutionOptions&, which may change no byte. It is built against the hopfeed that loads it
-// (find_package(hopfeed), hopfeed::core): the interface is C++, so another version or compiler is refused.
+// where MySampler is a CustomSampler with a constructor of (const Dataset&, const BatchOptions&). It is built
+// against the hopfeed that loads it (find_package(hopfeed), hopfeed::core): the interface is C++, so another
+// version or compiler is refused.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -17,14 +17,13 @@
 namespace hopfeed {
 
 /// What both sides have to agree in; compared before anything else of the plugin is used.
-inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 5, g++ ABI " __VERSION__;
+inline constexpr const char* kSamplerPluginVersion = "hopfeed sampler plugin 6, g++ ABI " __VERSION__;
 
 /// Sizes of the structures that both sides touch: another hopfeed's rarely agree.
 inline constexpr std::size_t kSamplerPluginLayout = [] {
   std::size_t layout = 0;
-  for (const std::size_t size :
-       {sizeof(BatchOptions), sizeof(ExecutionOptions), sizeof(SampleBuilder), sizeof(Sample),
-        sizeof(SampleRequest), sizeof(SampleBounds), sizeof(Dataset), sizeof(Row)})
+  for (const std::size_t size : {sizeof(BatchOptions), sizeof(SampleBuilder), sizeof(Sample),
+                                 sizeof(SampleRequest), sizeof(SampleBounds), sizeof(Dataset), sizeof(Row)})
     layout = layout * 1009 + size;
   return layout;
 }();

@@ -77,7 +77,7 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   } else {
     const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
-    name_errors(options.sampler, [&] { custom = factory(dataset, options, execution); });
+    name_errors(options.sampler, [&] { custom = factory(dataset, options); });
     sampler = std::make_unique<CustomSamplerAdapter>(options.sampler, dataset, options, std::move(custom));
   }
   if (options.subgraph == Subgraph::kBidirectional)

@@ -2,7 +2,6 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "core/batch/batch_options.h"
 #include "core/batch/execution_options.h"
@@ -36,17 +35,11 @@ void register_device_sampling(const DeviceSampling& sampling);
 void require_graph_mode(const ExecutionOptions& execution);
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
-                                                                const BatchOptions& options,
-                                                                const ExecutionOptions& execution);
-/// The factory of a class whose constructor takes dataset and batch options, and behind them execution
-/// options where it wants them.
+                                                                const BatchOptions& options);
+/// The factory of a class whose constructor takes dataset and batch options.
 template <class T>
-std::unique_ptr<CustomSampler> make_custom_sampler(const Dataset& dataset, const BatchOptions& options,
-                                                   const ExecutionOptions& execution) {
-  if constexpr (std::is_constructible_v<T, const Dataset&, const BatchOptions&, const ExecutionOptions&>)
-    return std::make_unique<T>(dataset, options, execution);
-  else
-    return std::make_unique<T>(dataset, options);
+std::unique_ptr<CustomSampler> make_custom_sampler(const Dataset& dataset, const BatchOptions& options) {
+  return std::make_unique<T>(dataset, options);
 }
 
 /// From now on, in this process, `name` is made by `factory`, which a file of this SHA-256 has brought

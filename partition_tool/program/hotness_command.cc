@@ -56,7 +56,7 @@ class PolicyHotness {
       request.node_type = t;
       request.seeds = seeds;
       add(node_hotness(input_, policy_, request), sum);
-      if (policy_ == HotnessPolicy::kDegree || policy_ == HotnessPolicy::kRandom) break;  // know no seeds
+      if (policy_ == HotnessPolicy::kDegree) break;  // knows no seeds
     }
     return sum;
   }

@@ -319,13 +319,11 @@ void add_hotness(CommandLine& line, Choices& choices) {
   command.option("DIR", options.input, "Dataset to read, of any number of partitions", {.required = true});
   add_write_options(command, "OUT", options, {});
   command.option("--policy", options.policy,
-                 "vip: computed; degree: edges that leave; pagerank: along reversed edges, from the training "
-                 "nodes; presample: epochs are made; oracle: the very epochs of --seed; random");
+                 "vip: computed; degree: edges that leave; presample: epochs are made; oracle: the very "
+                 "epochs of --seed");
   command.option("--epochs", options.epochs, "Epochs that presample and oracle make",
                  {.min = 1, .max = 1000});
-  command.option("--seed", options.seed,
-                 "Of the epochs that count (oracle; presample makes others), and of "
-                 "random");
+  command.option("--seed", options.seed, "Of the epochs that count (oracle; presample makes others)");
   command.action([&choices] { order_dataset(choices.order); });
 }
 

@@ -280,8 +280,8 @@ void add_tune_command(CommandLine& line, TuneChoices& choices) {
       "Percent that an epoch may take longer than the best: of these the fewest rows are recommended");
   command.option(
       "--policies", choices.policies,
-      "Orders to compare, by commas: stored (the dataset's own), vip, degree, pagerank, presample, random, "
-      "oracle (counts of the batches that are made)");
+      "Orders to compare, by commas: stored (the dataset's own), vip, degree, presample, oracle (counts of "
+      "the batches that are made)");
   command.flag(
       "--evictions", choices.evictions,
       "Simulate caches of 5, 10, 20, 30% of the rows in front of a slow tier: static, LRU, SIEVE, and Belady "

@@ -123,7 +123,8 @@ class Block:
         src_ids: of each node type the ids of the sources, int64 [num_src]; ``srcdata[dgl.NID]``.
         num_dst: of each node type how many of them are destinations.
         edges: of each edge type int64 [2, E]: local source, local destination.
-        edge_ids: of each edge type int64 [E]; ``edata[dgl.EID]``. Empty where the loader has no ``edge_ids``.
+        edge_ids: of each edge type int64 [E]; ``edata[dgl.EID]``. Empty where the loader has no ``edge_ids``,
+            and of ``_orig_edge_index``.
     """
 
     src_ids: dict[NodeType, Any]
@@ -151,11 +152,17 @@ class Block:
 def _block(nodes: dict[Any, Store], edges: dict[Any, Store], hop: int) -> Block:
     num_src = {key: int(store["num_sampled_nodes"][: hop + 2].sum()) for key, store in nodes.items()}
     num_edges = {key: int(store["num_sampled_edges"][: hop + 1].sum()) for key, store in edges.items()}
+    # A batch of both directions has the drawn edges, of which the counts tell, beside its own.
+    drawn = {key: store["_orig_edge_index" if "_orig_edge_index" in store else "edge_index"] for key, store in edges.items()}
     return Block(
         src_ids={key: store["n_id"][: num_src[key]] for key, store in nodes.items()},
         num_dst={key: int(store["num_sampled_nodes"][: hop + 1].sum()) for key, store in nodes.items()},
-        edges={key: store["edge_index"][:, : num_edges[key]] for key, store in edges.items()},
-        edge_ids={key: store["e_id"][: num_edges[key]] for key, store in edges.items() if "e_id" in store},
+        edges={key: index[:, : num_edges[key]] for key, index in drawn.items()},
+        edge_ids={
+            key: store["e_id"][: num_edges[key]]
+            for key, store in edges.items()
+            if "e_id" in store and "_orig_edge_index" not in store
+        },
     )
 
 

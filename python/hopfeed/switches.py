@@ -11,7 +11,7 @@ from hopfeed.errors import InvalidError
 NUMBERS = {
     "batch_size", "rank", "world_size", "seed", "labor_seeds", "time_window", "walk_length", "walks_per_seed", "walk_p", "walk_q", "amount",
     "num_workers", "channel_size", "max_batch_memory", "num_slots", "cores", "max_worker_restarts", "row_cache_bytes", "window",
-    "local_partition", "gpu_device", "worker_devices", "batch_deadline", "start_deadline", "batches_ahead", "connect_timeout",
+    "gpu_device", "worker_devices", "batch_deadline", "start_deadline", "batches_ahead", "connect_timeout",
     "reconnect_deadline", "partitions", "replicas", "worker_concurrency", "peer_deadline", "peer_connect_timeout", "cache_limit",
     "prefetch_factor", "timeout", "neg_sampling_ratio", "threads", "nodes", "edges", "features", "classes", "parts",
     "batches", "halo", "homophily", "interactions", "items", "loyalty", "metis_degree", "num_nodes", "reader", "seconds", "span", "tastes",

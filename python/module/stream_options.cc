@@ -183,7 +183,6 @@ void take_execution(GivenOptions& given, ExecutionOptions& execution) {
   given.take_name("features_from", execution.features.from, features_from);
   given.take("row_cache_bytes", execution.features.row_cache_bytes, "a number of bytes");
   given.take("window", execution.features.window, kWhole);
-  given.take("local_partition", execution.features.local_partition, kWhole);
   take_gpu(given, execution);
   take_partitions(given, execution.partitions);
 }

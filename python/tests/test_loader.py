@@ -306,6 +306,17 @@ def test_types_have_stores_of_their_own(typed: Path) -> None:
             assert blocks[-1].num_dst["item"] == 10 and blocks[0].num_dst["item"] == len(blocks[1].src_ids["item"])
 
 
+def test_blocks_of_both_directions_are_those_of_the_drawn_edges(small: Path) -> None:
+    arguments = dict(fanouts=[4, 3], batch_size=50, num_workers=0, seed=3, edge_ids=True)
+    both = dict(subgraph="bidirectional", keep_orig_edges=True)
+    with hopfeed.Loader(small, **arguments) as plain, hopfeed.Loader(small, **arguments, **both) as loader:
+        for expected, batch in zip(plain, loader, strict=True):
+            for one, other in zip(expected.to_blocks(), batch.to_blocks(), strict=True):
+                assert one.num_dst == other.num_dst and (one.src_ids["node"] == other.src_ids["node"]).all()
+                assert all((one.edges[edge] == other.edges[edge]).all() for edge in one.edges)
+                assert one.edge_ids and not other.edge_ids  # e_id is of the edges in both directions
+
+
 def test_links_have_labels_and_negatives(small: Path) -> None:
     rng = np.random.default_rng(1)
     links = rng.integers(0, 2000, (300, 2))

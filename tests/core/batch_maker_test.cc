@@ -77,11 +77,9 @@ class Shadowing : public CustomSampler {
 
 // Who asks for a field by its name could get either.
 TEST(BatchMaker, TwoFieldsOfOneName_AreRefused) {
-  register_sampler(
-      "shadowing",
-      [](const Dataset&, const BatchOptions&, const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
-        return std::make_unique<Shadowing>();
-      });
+  register_sampler("shadowing", [](const Dataset&, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
+    return std::make_unique<Shadowing>();
+  });
   const testing::TempFolder folder;
   testing::write_tiny_dataset(folder.path() / "data", testing::labelled_ring());
   const Dataset dataset(folder.path() / "data");

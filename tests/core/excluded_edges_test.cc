@@ -295,13 +295,11 @@ class OnesOwn : public CustomSampler {
 
 TEST_F(Stars, SamplersOfOnesOwn_HeedWhatIsExcluded_OrAreRefused) {
   register_sampler("heeds",
-                   [](const Dataset& dataset, const BatchOptions&,
-                      const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
+                   [](const Dataset& dataset, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
                      return std::make_unique<OnesOwn>(dataset, true);
                    });
   register_sampler("heeds not",
-                   [](const Dataset& dataset, const BatchOptions&,
-                      const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
+                   [](const Dataset& dataset, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
                      return std::make_unique<OnesOwn>(dataset, false);
                    });
   write(5);
@@ -329,8 +327,9 @@ class First : public RowByRowSampler {
 
 TEST_F(Stars, RowByRowSamplers_SeeRowsWithoutWhatIsExcluded) {
   register_sampler("first",
-                   [](const Dataset& dataset, const BatchOptions&, const ExecutionOptions&)
-                       -> std::unique_ptr<CustomSampler> { return std::make_unique<First>(dataset); });
+                   [](const Dataset& dataset, const BatchOptions&) -> std::unique_ptr<CustomSampler> {
+                     return std::make_unique<First>(dataset);
+                   });
   write(7);
   exclude({{1, 0}, {2, 0}, {4, 0}});
   EXPECT_EQ(drawn({.sampler = "first"}), (Ints{0, 0, 0, 1, 0, 1, 1, 0}));

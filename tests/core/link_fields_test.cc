@@ -9,7 +9,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/batch/dgl_blocks.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/sampled_graphs.h"
 #include "tests/support/expect_refused.h"
@@ -337,17 +336,6 @@ TEST_F(LinkBatches, WithoutAReverseToExclude_AreRefused) {
         make(papers(), {.pairs = {3, 3}}, options);
       },
       "edge type 'author__writes__paper' has no reverse");
-}
-
-// ---- DGL's view
-
-TEST_F(LinkBatches, HaveDglsBlocks) {
-  const BatchView batch = make(cycle_of_six(), {.pairs = {5, 0, 0, 1}}, plain({-1, -1}));
-  const std::vector<DglBlock> blocks = dgl_blocks(batch);
-  ASSERT_EQ(blocks.size(), 2U);
-  EXPECT_EQ(blocks[1].nodes[0].num_dst, 3) << "the distinct ends";
-  EXPECT_EQ(blocks[1].edges[0].src.size(), 6U);
-  EXPECT_EQ(blocks[0].nodes[0].num_src, 6);
 }
 
 }  // namespace

@@ -102,16 +102,14 @@ TEST_F(WrongSamplers, AnArrayThatTheBatchHasAlready_IsNamed) {
   const std::vector<std::int64_t> seeds{1, 2};
   const NodeList list(seeds, {});
   for (const std::string name : {"n_id", "num_sampled_nodes", ".held_rows", "mine"}) {
-    register_sampler(name,
-                     [](const Dataset&, const BatchOptions& options,
-                        const ExecutionOptions&) -> std::unique_ptr<CustomSampler> {
-                       auto custom = std::make_unique<Custom>();
-                       custom->body = [name = options.sampler](SampleBuilder& out) {
-                         out.add_array({.name = name, .store = Store::kNode, .shape = {1}});
-                         out.end_hop();
-                       };
-                       return custom;
-                     });
+    register_sampler(name, [](const Dataset&, const BatchOptions& options) -> std::unique_ptr<CustomSampler> {
+      auto custom = std::make_unique<Custom>();
+      custom->body = [name = options.sampler](SampleBuilder& out) {
+        out.add_array({.name = name, .store = Store::kNode, .shape = {1}});
+        out.end_hop();
+      };
+      return custom;
+    });
     std::string error;
     try {
       BatchMaker(*dataset_, list, {.sampler = name}).sample({.seed = 1, .epoch = 0, .first = 0, .count = 2});

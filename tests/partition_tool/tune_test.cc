@@ -236,7 +236,8 @@ TEST_F(Tune, EvictionsAreSimulatedOnTheSameBatches) {
 }
 
 TEST_F(Tune, BadInputIsOneLineEach) {
-  refuse("tune d --policies hottest", "--policies: there is no policy 'hottest'; choose one of vip, ");
+  refuse("tune d --policies random",
+         "--policies: there is no policy 'random'; choose one of vip, degree, presample, oracle, stored");
   refuse("tune d --budget 10", "--budget is 10 bytes, and a row has ");
   refuse("tune d --split best", "best");
   refuse("tune d --within -1", "--within is -1; give percent from 0 to 100");

@@ -86,7 +86,6 @@ TEST_F(ClientPrograms, WhatIsOfSamplingHere_IsRefusedByNameBesideServers) {
                                                       {"--features-from", "memory"},
                                                       {"--row-cache", "1M"},
                                                       {"--window", "2"},
-                                                      {"--local-partition", "0"},
                                                       {"--partitions", "0"},
                                                       {"--peers", "127.0.0.1:1"},
                                                       {"--replicas", "2"},

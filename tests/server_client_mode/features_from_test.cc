@@ -93,41 +93,6 @@ TEST_F(FeaturesFromTest, ARowCacheAndAnyWindowGiveTheBatchesOfMemory) {
   EXPECT_EQ(served(with_row_cache(4)), expected) << "over a server";
 }
 
-TEST_F(FeaturesFromTest, APartitionAtHandGivesTheBatchesOfMemory) {
-  const std::vector<std::uint64_t> expected = loaded(FeaturesFrom::kMemory, 0);
-  const Dataset dataset(wide(FeaturesFrom::kFile, 0).dataset);
-  ASSERT_GT(dataset.meta().partitions, 1);
-  TierCounts without;
-  EXPECT_EQ(loaded(FeatureTiers{.from = FeaturesFrom::kFile}, 0, &without), expected);
-  for (std::int64_t p = 0; p < dataset.meta().partitions; ++p) {
-    for (const bool cached : {false, true}) {
-      FeatureTiers tiers = cached ? with_row_cache(4) : FeatureTiers{.from = FeaturesFrom::kFile};
-      tiers.local_partition = p;
-      for (const std::int64_t workers : {0, 2}) {
-        TierCounts counts;
-        EXPECT_EQ(loaded(tiers, workers, &counts), expected) << p << " of " << workers;
-        EXPECT_GT(counts.memory_rows, without.memory_rows) << "its own";
-        EXPECT_GT(counts.file_rows, 0) << "those of others";
-        EXPECT_EQ(counts.cache_rows > 0, cached);
-        EXPECT_EQ(counts.memory_rows + counts.file_rows + counts.cache_rows,
-                  without.memory_rows + without.file_rows);
-      }
-    }
-  }
-  EXPECT_EQ(served({.from = FeaturesFrom::kFile, .local_partition = 1}), expected) << "over a server";
-}
-
-TEST_F(FeaturesFromTest, APartitionThatIsNotThereIsRefused) {
-  for (const std::int64_t workers : {0, 1}) {
-    LoaderOptions options = wide(FeaturesFrom::kFile, workers);
-    options.execution.features.local_partition = 100;
-    const std::string error = error_of([&] { const Loader loader(options); });
-    EXPECT_NE(error.find("local_partition is 100"), std::string::npos) << error;
-  }
-  EXPECT_THROW((FeatureTiers{.local_partition = 0}.validate()), Error) << "memory has all of them at hand";
-  EXPECT_THROW((FeatureTiers{.from = FeaturesFrom::kFile, .local_partition = -2}.validate()), Error);
-}
-
 TEST_F(FeaturesFromTest, WorkersOfSeveralLoadersShareTheRowCache) {
   LoaderOptions options = wide(FeaturesFrom::kFile, 1);
   options.execution.features.row_cache_bytes = 1 << 20;  // has room for all rows
@@ -231,12 +196,11 @@ TEST(FeaturesFromName, IsReadAndTold) {
     EXPECT_EQ(features_from(to_string(from)), from);
     WorkerConfig config;
     config.asks_for_jobs = true;
-    config.execution.features = {.from = from, .row_cache_bytes = 4'096, .window = 7, .local_partition = 3};
+    config.execution.features = {.from = from, .row_cache_bytes = 4'096, .window = 7};
     const FeatureTiers read = WorkerConfig::from_json(config.to_json()).execution.features;
     EXPECT_EQ(read.from, from);
     EXPECT_EQ(read.row_cache_bytes, 4'096U);
     EXPECT_EQ(read.window, 7);
-    EXPECT_EQ(read.local_partition, 3);
   }
   EXPECT_THROW(features_from("disk"), Error);
 }
@@ -248,9 +212,7 @@ TEST(FeatureTiers, WindowIsShortForLargeBatchesAndSharedByManyWorkers) {
   EXPECT_EQ(tiers.window_for(64, 4), 7) << "32 batches are known at a time";
   EXPECT_EQ(tiers.window_for(64, 100), 1);
   EXPECT_EQ(tiers.window_for(64, 0), 16) << "the calling thread";
-  tiers.local_partition = 0;
-  EXPECT_EQ(tiers.window_for(1'024, 2), 15) << "few rows of a batch are others'";
-  tiers.local_partition = -1;
+  EXPECT_EQ(tiers.window_for(1'024, 2, /*some_partitions=*/true), 15) << "few rows of a batch are others'";
   tiers.window = 0;
   EXPECT_EQ(tiers.window_for(64, 100), 0);
   tiers.row_cache_bytes = 0;

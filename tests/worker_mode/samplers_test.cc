@@ -116,6 +116,10 @@ TEST_F(Plugins, ThatDoNotLoad_AreNamed) {
   expect((path(1) / "meta.json").string(), "invalid: the plugin " + (path(1) / "meta.json").string() +
                                                " does not load: it is no shared library");
   expect(plugin("no_plugin"), "is no plugin");
+  expect(plugin("old_plugin"), "the plugin " + plugin("old_plugin") +
+                                   " was built for 'hopfeed sampler plugin 5, g++ ABI " __VERSION__
+                                   "' of another hopfeed than this ('" +
+                                   kSamplerPluginVersion + "'); build it again");
   expect("", "invalid: a plugin is called '': Invalid argument; give the path of a shared library");
 }
 

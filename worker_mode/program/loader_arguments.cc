@@ -224,8 +224,7 @@ void LoaderArguments::add_partitions(CommandLine& line) {
 void LoaderArguments::add_features_from(CommandLine& line) {
   const CommandLine::Group group(line, kSpeed);
   hopfeed::add_features_from(line, features_from_, options_.execution.features);
-  for (const char* option : {"--features-from", "--row-cache", "--window", "--local-partition"})
-    add_of_workers(line, option);
+  for (const char* option : {"--features-from", "--row-cache", "--window"}) add_of_workers(line, option);
 }
 
 void LoaderArguments::add_check_finite(CommandLine& line) {
@@ -318,16 +317,10 @@ void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers
   line.size_option("--row-cache", tiers.row_cache_bytes,
                    "With --features-from file: memory for rows that batches will soon need again, shared by "
                    "all workers (4G, 512M); default: none");
-  line.option(
-      "--window", tiers.window,
-      "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
-      "needed soon; default: 4, and 16 where batches have less than 512 seeds or with --local-partition",
-      {.min = 0, .max = kMaxWindow});
-  line.option(
-      "--local-partition", tiers.local_partition,
-      "With --features-from file: the partition whose rows are in memory, as on a machine that has one "
-      "of them; rows of others come from files",
-      {.min = 0, .max = kMaxPartitions});
+  line.option("--window", tiers.window,
+              "With --row-cache: batches that a worker samples ahead, so that it is known which rows are "
+              "needed soon; default: 4, and 16 where batches have less than 512 seeds or with --peers",
+              {.min = 0, .max = kMaxWindow});
 }
 
 void tell_how_features_are_read(FeaturesFrom from) {
