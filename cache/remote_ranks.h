@@ -1,15 +1,15 @@
 // How hot the rows of other partitions are for one partition, its reader: what a machine that has one
-// partition keeps of the others (docs/cache.md). The reader's own ranking, as its own training nodes will
-// read them, not their owners': rows along the cut are hot for it, the owner's hottest mostly are not.
-// SALIENT++ (MLSys 2023) ranks remote rows so.
+// partition keeps of the others (docs/cache.md). It is the reader's own ranking, as its own training nodes
+// will read the rows, not their owners': rows along the cut are hot for it, the owner's hottest mostly are
+// not. SALIENT++ (MLSys 2023) ranks remote rows so.
 //
 //   RemoteRanks ranks(dataset, reader);
 //   RemoteRanksView view = ranks.view(node_type);   // plain, for as long as `ranks` lives
-//   view.rank(row)                                  // 0 the hottest: rows below k are a static cache of k
-//   rows view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
+//   view.rank(row)                                  // 0 the hottest; a static cache of k rows has ranks < k
+//   view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
 //
-// From the dataset's ranked lists (part-0000/remote_rows). Where it has none (those of earlier releases), a
-// row's rank is its place in its owner's order: the hottest of every partition first.
+// The ranks come from the dataset's ranked lists (part-0000/remote_rows). Where it has none (datasets of
+// earlier releases), a row's rank is its place in its owner's order: the hottest of every partition first.
 #pragma once
 #include <cstdint>
 #include <limits>

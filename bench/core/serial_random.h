@@ -1,5 +1,5 @@
-// The random numbers of docs/formats.md, "Random numbers", written
-// down a second time from its tables. See serial_sampler.h for why nothing here is the core's.
+// The random numbers of docs/formats.md, "Random numbers", written down a second time from its tables. See
+// serial_sampler.h for why nothing here is the core's.
 #pragma once
 #include <cstdint>
 

@@ -4,12 +4,11 @@
 //   offset          size   what
 //   0               128    BlockHeader
 //   128             96*n   BlockEntry, one per array
-//   aligned to 64   ...    the arrays in table order, each aligned to 64, gaps zeroed; the block ends aligned
-//   to 64
+//   aligned to 64   ...    the arrays in table order, each aligned to 64, gaps zeroed
 //
-// Little-endian. The block holds nothing but the value of the function batch = f(dataset, options, key):
-// timings and worker names lie in the slot's control record. docs/formats.md has the tables, tests/core
-// a golden file.
+// The block ends aligned to 64. Numbers are little-endian. The block holds nothing but the value of the
+// function batch = f(dataset, options, key): timings and worker names lie in the slot's control record.
+// docs/formats.md has the tables, tests/core a golden file.
 #pragma once
 #include <cstdint>
 

@@ -3,9 +3,10 @@
 // keyed by that link's position in the epoch and by this number, so whoever makes the batch, and however the
 // epoch is cut into batches, draws it alike.
 //
-//   stream    = (kNegatives, seed, epoch, end, edge type) of (position, number); end 0: sources, 1:
-//   destinations attempt a = draw a of the stream: below the number of nodes, or a column and a place of the
-//   nodes' alias table (weighted_rule.h)
+//   stream    = (kNegatives, seed, epoch, end, edge type) of (position, number); end 0: sources,
+//               1: destinations
+//   attempt a = draw a of the stream: below the number of nodes, or a column and a place of the nodes'
+//               alias table (weighted_rule.h)
 //
 // Nodes count by original id. Nodes that have times count by time and then by original id, so that those that
 // exist at the link's time are the first of them: attempt a is a draw below their number, or below the sum of
