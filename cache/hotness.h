@@ -30,8 +30,7 @@ struct HotnessEdges {
   std::span<const std::int64_t> indptr;  // [destinations + 1]
   NeighbourRows indices;                 // [E]
   std::int64_t first_dst = 0, first_src = 0;
-  /// Of this type, as many as HotnessOptions has, which hold where there are none; 0 leaves the type out in a
-  /// hop.
+  /// Fanouts of this type, as many as HotnessOptions has; empty: those hold. 0 leaves the type out in a hop.
   std::vector<std::int64_t> fanouts = {};
 };
 

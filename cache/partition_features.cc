@@ -16,9 +16,9 @@
 namespace hopfeed {
 namespace {
 
-/// Own rows are asked for so many before they are copied.
+/// So many own rows are asked for before they are copied.
 constexpr std::size_t kRowsAhead = 16;
-/// Of a long row: the processor goes on by itself.
+/// So many bytes of a long row are asked for: the processor goes on by itself.
 constexpr std::size_t kBytesAhead = 1'024;
 
 }  // namespace

@@ -23,13 +23,13 @@ namespace hopfeed {
 
 class RemoteRanksView {
  public:
-  /// Of the reader's own rows, and of those that its ranked list leaves out.
+  /// The rank of the reader's own rows, and of those that its ranked list leaves out.
   static constexpr std::uint32_t kUnranked = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint8_t kColdest = std::numeric_limits<std::uint8_t>::max();
 
   RemoteRanksView(std::span<const std::uint32_t> ranks, std::int64_t ranked)
       : ranks_(ranks), ranked_(ranked) {}
-  /// Of a dataset id: 0 the hottest, each number below ranked() once.
+  /// The rank of a row by dataset id: 0 the hottest, each number below ranked() once.
   std::uint32_t rank(std::int64_t row) const { return ranks_[static_cast<std::size_t>(row)]; }
   std::int64_t ranked() const { return ranked_; }
   /// The ranked rows in 256 classes of about the same size; kColdest for all others.

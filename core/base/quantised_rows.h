@@ -38,7 +38,7 @@ constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
 }
 
-/// Of a row of `elements` elements.
+/// Bytes of a row of `elements` elements, its scale included.
 constexpr std::int64_t quantised_row_bytes(ElementType type, std::int64_t elements) {
   return kScaleBytes + (type == ElementType::kInt4Scaled ? elements / 2 + elements % 2 : elements);
 }

@@ -18,7 +18,7 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kBlockMagic = 0x314B434C42504F48;  // "HOPBLCK1"
 inline constexpr std::uint32_t kBlockVersion = 1;
-/// Of blocks with an array of a type with a scale (has_scale), and of no others.
+/// The version of blocks with an array of a type with a scale (has_scale), and of no others.
 inline constexpr std::uint32_t kScaledBlockVersion = 2;
 inline constexpr std::size_t kBlockAlignment = 64;
 

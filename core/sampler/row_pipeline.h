@@ -46,7 +46,7 @@ struct EdgeScratch {
   std::size_t bytes() const {
     return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
   }
-  /// Of so many edges into so many destinations.
+  /// What bytes() comes to at most with so many edges into so many destinations.
   static std::size_t max_bytes(std::size_t edges, std::size_t destinations, const ExpandOptions& options) {
     return decltype(sources)::max_bytes(edges) + decltype(per_dst)::max_bytes(destinations) +
            decltype(edge_ids)::max_bytes(options.edge_ids ? edges : 0) +
