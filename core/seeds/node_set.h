@@ -14,8 +14,7 @@
 namespace hopfeed {
 
 /// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not
-/// there, kInvalid for several
-/// ("paper,author"): a loader has seeds of one type.
+/// there, kInvalid for several ("paper,author"): a loader has seeds of one type.
 int seed_node_type(const DatasetMeta& meta, const std::string& name);
 
 struct NodeInput {
