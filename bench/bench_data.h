@@ -15,7 +15,7 @@ enum class MadeUp { kNothing, kWeights, kTimes, kTypes };
 /// Folder of the dataset; generates it where `options.data` is empty and no run before has.
 std::filesystem::path dataset_folder(const BenchOptions& options, MadeUp made_up = MadeUp::kNothing);
 
-/// The same dataset with its features stored as another type; that of `dataset_folder` for the type that they
+/// Folder of that dataset with its features stored as another type; dataset_folder() for the type that they
 /// have. It is kept beside the generated ones.
 std::filesystem::path converted_folder(const BenchOptions& options, ElementType type);
 

@@ -58,7 +58,7 @@ struct CacheHeader {
 };
 static_assert(sizeof(CacheHeader) == kCachePage);
 
-/// Of one row of the attribute.
+/// What the cache knows of one row of the attribute.
 struct CacheRow {
   std::uint32_t frame;   // its number + 1, 0: none. A hint: it holds where the frame's word says this row
   std::uint32_t wanted;  // bit t: the batch with ticket t wants the row

@@ -22,7 +22,8 @@ class CacheLists {
   /// Frames by their number + 1, as they stand in the memory.
   CacheFrame& frame(std::uint32_t number) const { return frames_[number - 1]; }
 
-  /// Of a row: which batches want it, how hot it is.
+  /// How late a row is needed: the turn of the first batch that wants it, among those that are announced;
+  /// its heat behind all turns where none does.
   int rank(std::uint32_t wanted, std::uint8_t heat) const {
     wanted &= section_.active;
     return wanted == 0 ? kMaxAnnounced + heat : std::countr_zero(std::rotr(wanted, first_ticket()));
@@ -33,7 +34,7 @@ class CacheLists {
 
   void clear();
   void push(std::uint32_t number, int bucket);
-  /// Of whichever list it is on, if it is on any.
+  /// Takes a frame off whichever list it is on, if it is on any.
   void remove(std::uint32_t number);
   std::uint32_t first(int bucket) const { return section_.lists[bucket].head; }
 
@@ -41,7 +42,7 @@ class CacheLists {
     std::uint32_t number = 0;  // 0: no row may go
     int rank = 0;
   };
-  /// Of the frames with rows.
+  /// The frame, of those with rows, whose row is needed last.
   Worst worst() const;
 
  private:

@@ -138,7 +138,7 @@ void write_section(const CacheSectionShape& shape, const CachedAttr& attr, std::
               fmt::format("file descriptor {} is no cache of hopfeed; start workers through a loader", fd));
 }
 
-/// Of a descriptor that may be anything.
+/// The size of the cache behind a descriptor that may be anything; throws kCorrupt where it is no cache.
 std::size_t sealed_size(int fd) {
   struct stat status {};
   const int seals = fcntl(fd, F_GET_SEALS);

@@ -20,7 +20,7 @@ constexpr std::int64_t kCleanedAtOnce = 1 << 16;  // rows
 
 std::uint32_t bit_of(int ticket) { return ticket < 0 ? 0 : std::uint32_t{1} << ticket; }
 
-/// Of what is changed under the mutex alone, though read without it.
+/// Adds to a count that is changed under the mutex alone, though read without it.
 void add(std::atomic<std::int64_t>& count, std::int64_t more) {
   count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }

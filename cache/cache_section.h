@@ -60,12 +60,13 @@ class CacheSection {
   }
 
   // ---- tickets
-  /// -1 where all are in use. One whose batch is slow is passed over and comes back by itself: a member that
-  /// hangs keeps its own tickets, and no more.
+  /// A free ticket; -1 where all are in use. One whose batch is slow is passed over and comes back by
+  /// itself: a member that hangs keeps its own tickets, and no more.
   int take_ticket();
-  /// No row bears its bit any more.
+  /// Ends a ticket whose bit no row bears any more.
   void end_ticket(int ticket);
-  /// Of batches whose rows are not known; the tickets are had again once clean_some() has gone over all rows.
+  /// Gives up tickets of batches whose rows are not known; they are had again once clean_some() has gone
+  /// over all rows.
   void forget_tickets(std::uint32_t tickets);
   std::uint32_t dirty_tickets() const;
   /// Clears these bits of the rows from `row` on, of some; returns the first that it did not come to.
@@ -75,8 +76,8 @@ class CacheSection {
   // ---- rows; `ticket` may be -1
   /// True where the row is not there, nor about to be, and no batch that was announced before wants it.
   bool want(std::int64_t row, int ticket);
-  /// Of a batch that takes its rows, whose frame the caller then pins or has seen to be missing: the frame is
-  /// not moved.
+  /// Clears the wish of a batch that takes its rows, whose frame the caller then pins or has seen to be
+  /// missing: the frame is not moved.
   void forget_wish(std::int64_t row, int ticket) {
     if (ticket >= 0) rows_[row].wanted &= ~(std::uint32_t{1} << ticket);
   }

@@ -76,7 +76,7 @@ class DynamicCache {
   /// cache must outlive it.
   std::unique_ptr<CachedRows> open(const FeatureName& what);
 
-  /// Of all sections and members, since it was made.
+  /// Counts over all sections and members, since the cache was made.
   struct Counts {
     std::int64_t frames = 0, valid = 0;   // now
     std::int64_t reads = 0, hits = 0;     // rows of gathered batches, those that were there

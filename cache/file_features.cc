@@ -117,7 +117,7 @@ void FileFeatures::drop() {
   came_ = false;
 }
 
-/// Of a batch that was given up, or in which a read failed.
+/// Waits out the reads of a batch that was given up, or in which a read failed.
 void FileFeatures::drop_reads() {
   while (reader_->under_way() > 0) {
     const auto done = reader_->wait(read_deadline_);
@@ -138,7 +138,8 @@ void FileFeatures::start_reads() {
   }
 }
 
-/// Of the pages from the next row's on, as far as rows touch them without a wide gap and the buffer goes.
+/// Starts to read pages from the next row's on, as far as rows touch them without a wide gap and the buffer
+/// goes.
 void FileFeatures::start_read(int buffer) {
   UnderWay& read = under_way_[static_cast<std::size_t>(buffer)];
   const auto row_bytes = static_cast<std::uint64_t>(rows_.row_bytes);
@@ -235,7 +236,7 @@ void FileFeatures::copy_hits(std::span<const CachedRows::Hit> hits) {
     if (from_[hit.at] == From::kCache) std::memcpy(place_of(hit.at), hit.row, row_bytes);
 }
 
-/// Of a row of the batch, in this call's part of it or among those of later ones.
+/// Where a row of the batch belongs: in this call's part of it or among those of later calls.
 std::byte* FileFeatures::place_of(std::size_t row) {
   const auto row_bytes = static_cast<std::size_t>(rows_.row_bytes);
   return row < until_ ? out_ + (row - given_) * row_bytes : later_.data() + (row - later_from_) * row_bytes;

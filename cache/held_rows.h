@@ -33,9 +33,9 @@ class HeldRows {
   HeldRows(const HeldRows&) = delete;
   HeldRows& operator=(const HeldRows&) = delete;
 
-  /// Bytes that they take, at most kFarTooMany.
+  /// Bytes that the rows of a share take, at most kFarTooMany.
   static std::size_t bytes_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
-  /// The same with the gaps between attributes.
+  /// Bytes that the rows of a share take with the gaps between attributes.
   static std::size_t memory_of(const DatasetMeta& meta, const BatchOptions& options, HeldShare share);
   /// The largest share up to `wanted` whose rows take at most `bytes` and have numbers in a packed block
   /// (kMaxHeldRows).
@@ -54,9 +54,9 @@ class HeldRows {
     /// of GB at once is longer than a server waits for a sign of life.
     bool finite(std::span<const std::byte> some) const;
   };
-  /// Of every attribute and partition; none is empty.
+  /// The runs of every attribute and partition; none is empty.
   std::vector<Run> runs();
-  /// All of them from a dataset that is at hand.
+  /// Loads all of them from a dataset that is at hand.
   void load(const Dataset& dataset);
 
   HeldShare share() const { return share_; }
@@ -93,8 +93,8 @@ class HeldRows {
   void lay_out(const BatchView& packed, BlockWriter& whole) const;
 
   const HeldShare share_;
-  // Of all attributes. Not cleared: that takes longer than a server waits for a sign of life where they are
-  // many.
+  // The rows of all attributes. Not cleared: that takes longer than a server waits for a sign of life where
+  // they are many.
   std::shared_ptr<std::byte[]> memory_;
   std::vector<Type> types_;
   std::vector<Attr> attrs_;

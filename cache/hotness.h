@@ -3,13 +3,16 @@
 // neighbours without replacement:
 //
 //   p_0(v) = min(1, batch / |train|) for training nodes, 0 for others
-//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u)),   t_h(u) = min(1, fanout_h /
-//   in-degree(u)) P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
+//   p_h(v) = 1 - prod over out-neighbours u of v of (1 - t_h(u) p_{h-1}(u))
+//   t_h(u) = min(1, fanout_h / in-degree(u))
+//   P(v)   = 1 - prod over h = 0..L of (1 - p_h(v))
 //
 // With several edge types the product runs over the out-neighbours under each of them, and in-degrees are
-// those of the type. In float64, each factor folded in by additions and multiplications alone and in the
-// order of the rows: the order of the nodes hangs on it, so the result is bit-identical with any number of
-// threads, on any processor and with any C library.
+// those of the type.
+//
+// All is computed in float64, each factor folded in by additions and multiplications alone and in the order
+// of the rows. The order of the nodes hangs on it, so the result is bit-identical with any number of threads,
+// on any processor and with any C library.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,8 +30,7 @@ struct HotnessEdges {
   std::span<const std::int64_t> indptr;  // [destinations + 1]
   NeighbourRows indices;                 // [E]
   std::int64_t first_dst = 0, first_src = 0;
-  /// Of this type, as many as HotnessOptions has, which hold where there are none; 0 leaves the type out in a
-  /// hop.
+  /// Fanouts of this type, as many as HotnessOptions has; empty: those hold. 0 leaves the type out in a hop.
   std::vector<std::int64_t> fanouts = {};
 };
 

@@ -3,11 +3,10 @@
 // can keep what is needed soonest (Belady, 1966). What is known are the `window` batches behind the one that
 // is gathered.
 //
-//   static   the rows of the smallest numbers (the hottest), never another one
-//   lru      the row that was not read for longest goes
-//   sieve    one bit a row that was read again, a hand that spares those once (Zhang et al., NSDI 2024)
-//   belady   kept are the rows with the nearest next use in the window; of those not needed in it, the
-//   hottest
+//   static   keeps the rows of the smallest numbers (the hottest), never another one
+//   lru      drops the row that was not read for longest
+//   sieve    keeps a bit for each row that was read again; a hand spares those once (Zhang et al., NSDI 2024)
+//   belady   keeps the rows with the nearest next use in the window; of those not needed in it, the hottest
 //
 // lru and sieve take each row in turn and keep every row that they read. belady sees a batch whole: its hits
 // are those of its rows that were there before it, and what it leaves behind is chosen from what was there

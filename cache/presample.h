@@ -26,8 +26,9 @@ struct PresampleOptions {
 std::vector<std::vector<std::int64_t>> presample(const Dataset& dataset, std::span<const std::int64_t> seeds,
                                                  const PresampleOptions& options);
 
-/// The same for any kind of sampling: `batch` in place of options.fanouts. What the batches gather besides is
-/// left out. Throws what BatchMaker throws.
+/// Number of batches that each node occurs in, as presample() gives it, for any kind of sampling: `batch`
+/// takes the place of options.fanouts. What the batches gather besides is left out. Throws what BatchMaker
+/// throws.
 std::vector<std::vector<std::int64_t>> count_reads(const Dataset& dataset,
                                                    std::span<const std::int64_t> seeds, BatchOptions batch,
                                                    const PresampleOptions& options);

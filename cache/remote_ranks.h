@@ -1,15 +1,15 @@
 // How hot the rows of other partitions are for one partition, its reader: what a machine that has one
-// partition keeps of the others (docs/cache.md). The reader's own ranking, as its own training nodes will
-// read them, not their owners': rows along the cut are hot for it, the owner's hottest mostly are not.
-// SALIENT++ (MLSys 2023) ranks remote rows so.
+// partition keeps of the others (docs/cache.md). It is the reader's own ranking, as its own training nodes
+// will read the rows, not their owners': rows along the cut are hot for it, the owner's hottest mostly are
+// not. SALIENT++ (MLSys 2023) ranks remote rows so.
 //
 //   RemoteRanks ranks(dataset, reader);
 //   RemoteRanksView view = ranks.view(node_type);   // plain, for as long as `ranks` lives
-//   view.rank(row)                                  // 0 the hottest: rows below k are a static cache of k
-//   rows view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
+//   view.rank(row)                                  // 0 the hottest; a static cache of k rows has ranks < k
+//   view.heat(row)                                  // 0 .. 255, for make_dynamic_cache
 //
-// From the dataset's ranked lists (part-0000/remote_rows). Where it has none (those of earlier releases), a
-// row's rank is its place in its owner's order: the hottest of every partition first.
+// The ranks come from the dataset's ranked lists (part-0000/remote_rows). Where it has none (datasets of
+// earlier releases), a row's rank is its place in its owner's order: the hottest of every partition first.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -23,13 +23,13 @@ namespace hopfeed {
 
 class RemoteRanksView {
  public:
-  /// Of the reader's own rows, and of those that its ranked list leaves out.
+  /// The rank of the reader's own rows, and of those that its ranked list leaves out.
   static constexpr std::uint32_t kUnranked = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint8_t kColdest = std::numeric_limits<std::uint8_t>::max();
 
   RemoteRanksView(std::span<const std::uint32_t> ranks, std::int64_t ranked)
       : ranks_(ranks), ranked_(ranked) {}
-  /// Of a dataset id: 0 the hottest, each number below ranked() once.
+  /// The rank of a row by dataset id: 0 the hottest, each number below ranked() once.
   std::uint32_t rank(std::int64_t row) const { return ranks_[static_cast<std::size_t>(row)]; }
   std::int64_t ranked() const { return ranked_; }
   /// The ranked rows in 256 classes of about the same size; kColdest for all others.

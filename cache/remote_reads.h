@@ -66,7 +66,7 @@ class RemoteReads {
   std::int64_t remote_reads_ = 0, own_reads_ = 0;
 };
 
-/// Of `seeds` (original ids) those that lie in the partition, in their order; all of them where none does.
+/// Those of `seeds` (original ids) that lie in the partition, in their order; all of them where none does.
 std::vector<std::int64_t> own_seeds(const Dataset& dataset, int node_type,
                                     std::span<const std::int64_t> seeds, int partition);
 

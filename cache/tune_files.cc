@@ -40,7 +40,7 @@ class CountingReader final : public FileReader {
   std::deque<Read> asked_;
 };
 
-/// Of one attribute, with memory for what it gives.
+/// The file tier of one attribute.
 struct Attr {
   std::unique_ptr<FileFeatures> file;
   std::size_t type = 0, row_bytes = 0;

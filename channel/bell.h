@@ -8,7 +8,7 @@
 //
 // Who listens never misses an event, and who does not costs one load on the others' side (SharedEvent):
 //
-//   event.listen();                 // first say that you listen,
+//   event.listen();                                       // first say that you listen,
 //   if (nothing_to_do()) poll({bell.fd(), sockets...});   // then look, then sleep
 //   event.stop_listening();
 //   bell.drain();

@@ -2,7 +2,7 @@
 // wakes threads of one process only. Sleeps are bounded, because who should wake us may be dead. Durations,
 // never wall-clock times.
 //
-//   const std::uint32_t seen = event.load();   // first read the counter,
+//   const std::uint32_t seen = event.load();               // first read the counter,
 //   if (nothing_to_do()) futex_wait(event, seen, 100ms);   // then look, then sleep unless it moved
 #pragma once
 #include <linux/futex.h>

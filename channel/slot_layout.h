@@ -66,8 +66,8 @@ struct SlotWord {
 };
 inline constexpr std::uint32_t kMaxIncarnation = (1U << 28) - 1;
 
-/// Of the batch in the slot, CLOCK_MONOTONIC nanoseconds, which all processes of a machine share; 0: not yet.
-/// From these any stall can be told.
+/// When things happened to the batch in the slot, in CLOCK_MONOTONIC nanoseconds, which all processes of a
+/// machine share; 0: not yet. From these any stall can be told.
 struct SlotTimes {
   std::int64_t planned = 0;    // loader: the batch was written into the record; stays where it is made again
   std::int64_t claimed = 0;    // worker: took it
@@ -118,7 +118,7 @@ struct WorkerRecord {
   std::atomic<std::int64_t> batches;           // published
   std::atomic<std::int64_t> sampling;          // nanoseconds spent on them
   std::atomic<std::int64_t> gathering;         // nanoseconds, without the wait for a grant
-  // Of the dataset's arrays as this worker maps them, when it last looked: bytes in memory, and those on 2
+  // How the dataset's arrays are mapped in this worker, when it last looked: bytes in memory, and those on 2
   // MiB pages.
   std::atomic<std::uint64_t> dataset_resident, dataset_huge;
   std::atomic<std::uint32_t>

@@ -50,7 +50,7 @@ std::uint32_t SlotPool::take_free(std::size_t expected_bytes) {
     return has > expected_bytes ? has - expected_bytes : expected_bytes - has;
   };
   std::size_t best = free_.size() - 1;
-  // Of batches of one kind the last slot is as good as any.
+  // With batches of one kind the last slot is as good as any.
   if (expected_bytes > 0 && distance(free_[best]) > expected_bytes / 2) {
     for (std::size_t i = best; i-- > 0;)
       if (distance(free_[i]) < distance(free_[best])) best = i;

@@ -46,7 +46,8 @@ class SlotPool {
   /// memory is closest to what is expected, so that small batches leave the large slots to large ones. False
   /// where none is free. The sequence is one that no slot has.
   bool plan(const PlannedBatch& batch);
-  /// The same with what the plan says, until it has none left or no slot is free. Returns how many.
+  /// Plans the batches of `from`, as plan() does, until it has none left or no slot is free. Returns how
+  /// many.
   std::uint32_t plan_from(BatchPlan& from);
   /// Grants memory to the workers that wait for it, lowest sequence first, as far as the bound allows. Throws
   /// kNoSpace where the operating system refuses.
@@ -63,7 +64,7 @@ class SlotPool {
   };
   /// The batch of this sequence where it is READY.
   std::optional<Finished> find_ready(std::uint64_t sequence) const;
-  /// Of those that are READY the one with the lowest sequence: for who takes batches as they come.
+  /// The READY batch with the lowest sequence: for who takes batches as they come.
   std::optional<Finished> find_any_ready() const;
   /// READY -> HELD for each that is READY, in one look at the slots; lowest sequence first.
   std::vector<Finished> take_all_ready();
@@ -82,7 +83,7 @@ class SlotPool {
   /// Leaves the epoch: PLANNED and READY slots are FREE at once, FILLING ones when they are finished (sweep),
   /// HELD ones when they are released.
   void abandon();
-  /// The same for one batch. Nothing where no slot has it.
+  /// Leaves one batch, as abandon() leaves them all. Does nothing where no slot has it.
   void abandon(std::uint64_t sequence);
   /// The worker of this incarnation is dead (not: seems to be): its FILLING slots go back to PLANNED with the
   /// same batch. Returns how many batches have to be made again.

@@ -58,9 +58,9 @@ class WorkerPort {
   std::optional<Candidate> find_planned() const;
   /// PLANNED -> FILLING by one compare-and-swap; nothing where somebody else was quicker.
   std::optional<Claim> take(const Candidate& candidate);
-  /// Both until one succeeds or none is planned.
+  /// Finds and takes a slot, again until that succeeds; nothing where none is planned.
   std::optional<Claim> try_claim();
-  /// The same; where none is planned it sleeps at most `limit` and tries once more.
+  /// Claims as try_claim() does; where none is planned it sleeps at most `limit` and tries once more.
   std::optional<Claim> claim(std::chrono::nanoseconds limit);
 
   enum class Grant { kGranted, kWaiting, kAbandoned };

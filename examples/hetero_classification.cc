@@ -61,7 +61,7 @@ ModelRun homogeneous_run(const Arguments& a, TrainingOptions training) {
   return {.prefix = "homogeneous_", .training = std::move(training)};
 }
 
-/// The same model blind for some edge types.
+/// The hetero model, blind for some edge types.
 ModelRun run_without(const Arguments& a, TrainingOptions training) {
   BatchOptions& batch = training.loader.batch;
   const DatasetMeta typed =

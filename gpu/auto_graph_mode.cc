@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of all files of edges, more than any batch options need. What cannot be read counts nothing: whoever opens
-/// the dataset says so.
+/// Bytes of all files of edges, more than any batch options need. What cannot be read counts nothing:
+/// whoever opens the dataset says so.
 std::int64_t edge_bytes(const std::string& dataset) {
   std::int64_t bytes = 0;
   std::error_code none;

@@ -21,7 +21,7 @@ struct DeviceIdPart {
   }
 };
 
-/// Of one node type, by dataset id.
+/// The original ids of one node type, by dataset id.
 struct DeviceIds {
   const DeviceIdPart* parts = nullptr;              // [num_parts]
   const std::int64_t* partition_offsets = nullptr;  // [num_parts + 1]

@@ -113,7 +113,7 @@ class BlockMakerOn final : public BlockMaker {
   template <class T>
   using Pinned = DeviceArray<Backend, T, Where::kPinned>;
 
-  /// Of the original ids of one node type.
+  /// The arrays of original ids of one node type, on the host and on the device.
   struct Ids {
     explicit Ids(Backend& b) : parts(b), offsets(b) {}
     std::vector<DeviceIdPart> host_parts;
@@ -253,7 +253,7 @@ class BlockMakerOn final : public BlockMaker {
     backend().launch(count, WriteOwners{nodes.dataset_ids.data(), node_bits_, memory_->owners.data(),
                                         on_device<std::int64_t>(places_.batch[type])});
   }
-  /// Of every tree that there can be: one for each seed.
+  /// Sends whose tree each is, for every tree that there can be: one for each seed.
   void send_owners() {
     const auto trees = static_cast<std::size_t>(sample_of().num_seeds);
     trees_.resize(trees);

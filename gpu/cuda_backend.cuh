@@ -205,7 +205,7 @@ class CudaBackend {
  private:
   static constexpr unsigned kBlock = 128;
 
-  /// Of the scans and sorts.
+  /// Makes the memory of scans and sorts as large as `bytes`.
   void reserve_scratch(std::size_t bytes) {
     if (bytes <= scratch_bytes_) return;
     if (scratch_ != nullptr) release(scratch_, Where::kDevice);

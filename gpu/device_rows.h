@@ -22,7 +22,7 @@
 
 namespace hopfeed::gpu {
 
-/// Of one attribute in the host's memory, which must outlive what reads it.
+/// The rows of one attribute in the host's memory, which must outlive what reads it.
 struct HostRows {
   std::vector<const std::byte*> parts;          // [P] first row of each partition; any if it has none
   std::vector<std::int64_t> partition_offsets;  // [P + 1] id of each partition's first row
@@ -93,8 +93,9 @@ class DeviceRows {
     read(ids, n, WriteStored{reinterpret_cast<unsigned char*>(out), view_.row_bytes});
   }
 
-  /// The same as float32 [n, elements], of float32, float16, bfloat16 and rows with a scale; kUnsupported for
-  /// other types. To the bit what half_floats.h and quantised_rows.h give, of rows whose scale is a number.
+  /// Gathers rows as float32 [n, elements], from float32, float16, bfloat16 and rows with a scale; throws
+  /// kUnsupported for other types. To the bit what half_floats.h and quantised_rows.h give, of rows whose
+  /// scale is a number.
   void gather_as_float(const std::int64_t* ids, std::uint64_t n, float* out) {
     require_valid(bytes_of(type_, elements_).value_or(view_.row_bytes) == view_.row_bytes,
                   std::to_string(elements_) + " elements of " + to_string(type_) + " do not take " +
@@ -116,7 +117,7 @@ class DeviceRows {
     }
   }
 
-  /// Of all gathers so far. Waits for the device.
+  /// Counts the rows of all gathers so far. Waits for the device.
   RowCounts counts() {
     backend_->copy(host_over_uva_.data(), over_uva_.data(), FeatureRows::kCounters * sizeof(std::uint64_t));
     backend_->wait();
@@ -126,7 +127,7 @@ class DeviceRows {
     return counts;
   }
 
-  /// Of the device's memory, the held rows' included.
+  /// Bytes of the device's memory, the held rows' included.
   std::size_t device_bytes() const {
     return held_.bytes() + parts_.bytes() + partition_offsets_.bytes() + over_uva_.bytes() +
            numbers_.bytes() + sorted_order_.bytes() + sorted_ids_.bytes();
@@ -137,7 +138,7 @@ class DeviceRows {
 
   static std::int64_t stride(const HostRows& rows) { return rows.stride == 0 ? rows.row_bytes : rows.stride; }
 
-  /// Of a row of a type that is converted.
+  /// Bytes of a row of a type that is converted; none for other types.
   static std::optional<std::uint64_t> bytes_of(ElementType type, std::uint64_t elements) {
     switch (type) {
       case ElementType::kFloat32:

@@ -43,19 +43,20 @@ class DeviceSampler : public Sampler {
   /// `dataset` must outlive the sampler. Throws what NeighborSampler and the engine throw.
   DeviceSampler(const Dataset& dataset, const BatchOptions& options, const DeviceSamplerOptions& device);
   const Sample& sample(const SampleRequest& request) override;
-  /// On the device alone: kNone, and device_sample() is the batch; else why the CPU has to sample it.
+  /// Samples on the device alone: kNone, and device_sample() is the batch; else why the CPU has to sample
+  /// it.
   gpu::Fallback sample_there(const SampleRequest& request);
-  /// Of the last sample_there(). Where results stay on the device its views are of memory there, but for
-  /// per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of per_dst.
+  /// The batch of the last sample_there(). Where results stay on the device its views are of memory there,
+  /// but for per_hop and seed_index: EngineNodes' ids, and for each edge its target in place of per_dst.
   const Sample& device_sample() const { return result_; }
   SampleBounds bounds(SeedCounts seeds) const override { return cpu_.bounds(seeds); }
   std::size_t num_hops() const override { return cpu_.num_hops(); }
-  /// Of the host: pinned memory, and what the CPU sampler holds.
+  /// Bytes of the host's memory: pinned memory, and what the CPU sampler holds.
   std::size_t scratch_bytes() const override;
   std::size_t later_table_bytes() const override { return cpu_.later_table_bytes(); }
   std::size_t max_scratch_bytes(SeedCounts seeds) const override;
 
-  /// Of a dataset id, where an id is packed behind its tree.
+  /// The bits of a dataset id, where an id is packed behind its tree.
   int node_bits() const { return node_bits_; }
   /// Batches so far, on the device (kNone) and, by reason, on the CPU.
   std::uint64_t batches(gpu::Fallback reason) const { return batches_[static_cast<std::size_t>(reason)]; }

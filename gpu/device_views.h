@@ -57,7 +57,7 @@ struct DevicePart {
   std::int64_t num_hot_rows = 0;
   std::uint64_t num_hot_edges = 0;
 
-  /// Of row i, and behind it the next one's.
+  /// The record of row i, and behind it the next row's.
   HOPFEED_HOST_DEVICE const RowRecord* record(std::int64_t i) const {
     return (i < num_hot_rows ? hot_rows : rows) + i;
   }

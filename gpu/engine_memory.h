@@ -82,7 +82,7 @@ struct EngineEdgesMemory {
   Pinned<std::uint32_t> host_sources, host_per_dst;
   Pinned<std::int64_t> host_edge_ids, host_positions;
 
-  /// Of the batch to come.
+  /// Takes the excluded edges of the batch to come to the device.
   void take_excluded(const EngineExcluded& pairs) {
     excluded = {};
     if (pairs.count == 0) return;

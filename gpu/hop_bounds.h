@@ -33,7 +33,7 @@ class HopBounds {
     return std::min(kMany, rows * static_cast<std::uint64_t>(fanout));
   }
 
-  /// Of all edge types, from such frontiers of their destinations' types.
+  /// The edges of all edge types at most, from such frontiers of their destinations' types.
   std::uint64_t edges_of_hop(const std::vector<std::uint64_t>& frontiers, int hop) const {
     std::uint64_t sum = 0;
     for (std::size_t e = 0; e < plan_.edge_types.size(); ++e)

@@ -44,8 +44,8 @@ struct EdgePlan {
 
 /// Whether the device reads the graph where it lies, or has a copy.
 enum class GraphPlace { kHost, kDevice };
-/// Of a device's free memory, what the hottest rows of the graph may take where nobody says how much; the
-/// rest is for feature rows and for the trainer.
+/// The hottest rows of the graph may take one part in so many of a device's free memory where nobody says
+/// how much; the rest is for feature rows and for the trainer.
 inline constexpr std::size_t kHotShare = 16;
 
 struct EnginePlan {
@@ -126,10 +126,11 @@ class HopEngine {
   /// fails.
   virtual Fallback sample(const EngineRequest& request) = 0;
   virtual const EngineResult& result() const = 0;
-  /// Of pinned memory of the host, and of memory on the device without the graph's.
+  /// Bytes of pinned memory of the host, and of memory on the device without the graph's.
   virtual std::size_t pinned_bytes() const = 0;
   virtual std::size_t device_bytes() const = 0;
-  /// Of the device's memory, that the copy of the graph takes, and the share of its rows that are in it.
+  /// Bytes of the device's memory that the copy of the graph takes, and the share of its rows that are in
+  /// it.
   virtual std::size_t graph_bytes() const = 0;
   virtual HeldShare graph_share() const = 0;
   /// How often the host has waited for the device since the engine was made.

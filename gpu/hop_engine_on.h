@@ -220,7 +220,7 @@ class HopEngineOn : public HopEngine {
     }
   }
 
-  /// Of a table that is at most half full.
+  /// How many bits number the slots of a table that `nodes` fill at most half.
   static int bits_for(std::uint64_t nodes) {
     int bits = 4;
     while ((std::uint64_t{1} << bits) < 2 * nodes) ++bits;

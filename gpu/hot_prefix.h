@@ -1,6 +1,6 @@
-// Of a graph that a device reads in the host's memory, what it has a copy of: of each partition the first
-// rows, which are the hottest, and their neighbours. Both are prefixes of arrays, since rows lie in the order
-// of their neighbours; so whether a row or a neighbour is in the copy is one compare.
+// What a device has a copy of where it reads a graph in the host's memory: of each partition the first rows,
+// which are the hottest, and their neighbours. Both are prefixes of arrays, since rows lie in the order of
+// their neighbours; so whether a row or a neighbour is in the copy is one compare.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace hopfeed::gpu {
 
 inline constexpr HeldShare kAllRows{HeldShare::kAll};
 
-/// Of one partition.
+/// How much of one partition is copied.
 struct HotPrefix {
   std::int64_t rows = 0;   // their records and one more are copied; 0: nothing is
   std::int64_t edges = 0;  // of these rows
 
-  /// `share` of the rows. Of a partition whose offset there cannot be nothing is copied: reading it is what
-  /// tells the damage.
+  /// The prefix with `share` of the rows. Nothing is copied of a partition whose offset there cannot be:
+  /// reading it is what tells the damage.
   static HotPrefix of(const HostPart& part, HeldShare share) {
     const std::int64_t rows = share.rows(part.num_rows);
     const std::int64_t edges = rows > 0 ? part.rows[rows].offset : 0;

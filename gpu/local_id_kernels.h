@@ -207,7 +207,7 @@ struct CopyOut {
   }
 };
 
-/// The same of ids in trees, which become nodes and trees.
+/// Item i of `bound`: copies an id in a tree out to memory of the host, as a node and a tree.
 struct CopyOutTrees {
   const std::uint64_t* ids;
   std::int64_t *nodes, *trees;

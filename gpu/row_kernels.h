@@ -328,12 +328,13 @@ struct DrawFew {
   }
 };
 
-/// The same of larger fanouts, in memory for all rows together.
+/// Item i of row_bound: draws for row i, of fanouts above kMaxOwnDraws, in memory for all rows together.
 struct DrawMany {
   RowStep step;
   std::uint32_t* memory;  // zero; words() of it
 
-  /// Of a row its draws, rounded up, and a table of at least twice as many.
+  /// How many words rows with so many edges take: for each row its draws, rounded up, and a table of at
+  /// least twice as many.
   HOPFEED_HOST_DEVICE static std::uint64_t words(std::uint64_t edges, std::uint64_t rows) {
     return 5 * edges + 3 * rows;
   }

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kBlockBytes = 8 << 20;
 constexpr std::int64_t kBlockEdges = 1 << 20;
 
-/// Of the large files that a dataset has in any case.
+/// Bytes of the large files that a dataset has in any case.
 std::uint64_t least_bytes(const DatasetMeta& meta) {
   std::int64_t bytes = 0;
   const auto row_bytes = [](const std::vector<AttrMeta>& attrs) {

@@ -18,7 +18,7 @@ std::string edge_name(std::string_view field) {
   return name;
 }
 
-/// Of each package the nodes of another type that it belongs to.
+/// The nodes of another type that each package belongs to.
 struct Belonging {
   std::int64_t count = 0;         // of nodes
   std::vector<DebianEdge> edges;  // package -> node

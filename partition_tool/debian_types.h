@@ -1,12 +1,21 @@
 // The package graph of Debian with its types.
 //
-//   package     as in the homogeneous import: order, x, y, splits
-//   source      source packages; maintainer: addresses; tag: debtags; each in rising order of names
-//   x of these  the mean of their packages' x, scaled to length 1: no names, which would give sections away
+//   node type    what
+//   package      as in the homogeneous import: order, x, y, splits
+//   source       source packages
+//   maintainer   addresses
+//   tag          debtags
 //
-//   package -> package      pre_depends, depends, recommends, suggests, enhances: from the package that says
-//   so package -> source       built_from package -> maintainer   maintained_by package -> tag tagged and of
-//   each one its reverse, rev_...; each pair once, no loops, sorted by destination, then source
+//   from         to           edge types
+//   package      package      pre_depends, depends, recommends, suggests, enhances: from the package that
+//                             says so
+//   package      source       built_from
+//   package      maintainer   maintained_by
+//   package      tag          tagged
+//
+// Sources, maintainers and tags come in rising order of their names, and their x is the mean of their
+// packages' x, scaled to length 1: no names, which would give sections away. Each edge type has its reverse,
+// rev_...; each pair is there once, there are no loops, and edges are sorted by destination, then source.
 #pragma once
 #include <compare>
 #include <cstdint>

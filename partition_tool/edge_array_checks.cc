@@ -46,7 +46,7 @@ void require_once(const char* what, std::vector<std::string> names) {
     throw Error(ErrorCode::kInvalid, fmt::format("{} '{}' is given twice", what, *twice));
 }
 
-/// The same, and errors name the file.
+/// Throws as require_number() does, and errors name the file.
 template <class Attr>
 void require_number_of(const std::string& what, const Attr& attr, std::initializer_list<ElementType> types) {
   try {

@@ -11,7 +11,8 @@ namespace hopfeed {
 /// importers can ask before they read any.
 void check_weights_and_times(const RawGraph& graph);
 
-/// The same, and kUnsupported naming a node whose row is too long for a weight or a time.
+/// Throws what check_weights_and_times() throws, and kUnsupported naming a node whose row is too long for a
+/// weight or a time.
 void check_edge_arrays(const RawGraph& graph);
 
 /// What errors say first: the edge type, where there are several.

@@ -58,7 +58,7 @@ class RowReader {
     return rows_;
   }
   bool knows_ids() const { return !edge_ids_.empty(); }
-  /// Of the k-th edge of the row that was read last: its position in the imported list.
+  /// The position in the imported list of the k-th edge of the row that was read last.
   std::int64_t edge_id(std::size_t k) const { return edge_ids_[k]; }
 
  private:

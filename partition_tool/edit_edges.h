@@ -34,7 +34,7 @@ struct EditedGraph {
 /// name is taken, and where an edge's reverse is a held-out link: it would be an edge again.
 EditedGraph to_undirected(const Dataset& dataset, const EditOptions& options, const Progress& progress);
 
-/// Of edges with the same ends the first in the imported order stays.
+/// Keeps the first of edges with the same ends, in the imported order.
 EditedGraph deduplicate(const Dataset& dataset, const EditOptions& options, const Progress& progress);
 
 struct SelfLoopOptions : EditOptions {

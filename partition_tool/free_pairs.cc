@@ -38,7 +38,7 @@ std::vector<std::int64_t> FreePairs::blocked(std::int64_t destination) const {
 
 std::pair<std::int64_t, std::int64_t> FreePairs::pair(std::int64_t number) const {
   const std::int64_t destination = std::ranges::upper_bound(before_, number) - before_.begin() - 1;
-  // Of the sources below blocked[i], i are blocked, so blocked[i] - i are free.
+  // i of the sources below blocked[i] are blocked, so blocked[i] - i are free.
   const std::vector<std::int64_t> sources = blocked(destination);
   const std::int64_t rank = number - before_[destination];
   std::int64_t low = 0, high = std::ssize(sources);

@@ -4,14 +4,13 @@
 //
 //   rank       nodes are dealt at random to ranks 0 .. N - 1; the class is rank mod C
 //   in-degree  falls with rank as y^(-1/2) - 4/5 on (0, 1]: a power law of exponent 3, cut off at about 210
-//   times the
-//              mean, down to a sixth of it; the median is half of the mean, as in ogbn-products
+//              times the mean, down to a sixth of it; the median is half of the mean, as in ogbn-products
 //   sources    with probability `homophily` from the destination's class, else from all nodes; low ranks are
-//   preferred
-//              with density rank^(-4/5) (out-degrees: a power law of exponent 9/4), cut off at N / 32768;
-//              parallel edges and loops occur
+//              preferred with density rank^(-4/5) (out-degrees: a power law of exponent 9/4), cut off at
+//              N / 32768; parallel edges and loops occur
 //   features   a random corner of a cube per class, plus noise: alone they tell 47 classes apart about half
-//   of the time order      edges come sorted by destination
+//              of the time
+//   order      edges come sorted by destination
 //
 // With the counts of ogbn-products (2,449,029 nodes, 123,718,280 edges) a batch of 1024 seeds at fanouts 15,
 // 10, 5 has what a batch of the real graph has: about 650,000 edges and 380,000 nodes.

@@ -2,12 +2,13 @@
 // very many, times, and tastes that can be learnt. Every number is a pure function of the seed and decided on
 // integers.
 //
-//   user, item            node types; the int64 attribute "taste" is what was planted: rank mod number of
-//   tastes user -interacts-> item    interactions, ids in the order of the users; its reverse is
-//   rev_interacts of a user             as many as the in-degrees of generate.h by rank; with probability
-//   `loyalty` an item of the user's own taste, else
-//                         any; low ranks are preferred as sources are there. Repeats occur
-//   time                  int64 attribute of both edge types, even on [0, span), by which rows are ordered
+//   user, item               node types; the int64 attribute "taste" is what was planted: rank mod number of
+//                            tastes
+//   user -interacts-> item   interactions, ids in the order of the users; its reverse is rev_interacts
+//   a user's interactions    as many as the in-degrees of generate.h by rank; with probability `loyalty` an
+//                            item of the user's own taste, else any; low ranks are preferred as sources are
+//                            there; repeats occur
+//   time                     int64 attribute of both edge types, even on [0, span), by which rows are ordered
 #pragma once
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"

@@ -8,7 +8,7 @@
 
 namespace hopfeed {
 
-/// Of one edge type.
+/// What decides the memory of one edge type.
 struct GraphSize {
   std::int64_t num_nodes = 0;    // that edges end at
   std::int64_t num_sources = 0;  // that edges begin at
@@ -16,7 +16,7 @@ struct GraphSize {
   bool stored_edge_ids = false;  // held as an array (EdgeIds::kStored)
 };
 
-/// Of an id below `bound`.
+/// Bytes of an id below `bound`.
 std::uint64_t id_bytes(std::int64_t bound);
 
 /// Bytes at the least: rows, neighbours, edge ids, and per node the order that it is written in. Features and

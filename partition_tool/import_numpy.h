@@ -56,8 +56,8 @@ struct NumpyImportOptions {
 /// Attributes stay mapped and are read while the dataset is written. Throws kInvalid, kCorrupt, kNotFound or
 /// kUnsupported naming the file.
 RawGraph import_numpy(const NumpyImportOptions& options, const Progress& progress);
-/// The same of a description that was read; of the options `hetero` (its name in errors), keep_edge_ids and
-/// threads count.
+/// Imports a description that was read; of the options, `hetero` (its name in errors), keep_edge_ids and
+/// threads count. Throws as the other does.
 RawGraph import_numpy(const NumpyGraph& graph, const NumpyImportOptions& options, const Progress& progress);
 
 }  // namespace hopfeed

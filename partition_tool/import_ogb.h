@@ -1,12 +1,14 @@
 // Node-classification datasets in the raw CSV layout of the Open Graph Benchmark's downloads:
 //
-//   raw/num-node-list.csv.gz    one line: N              raw/num-edge-list.csv.gz   one line: E (optional)
-//   raw/edge.csv.gz             E lines: source,destination
-//   raw/node-feat.csv.gz        N lines of F numbers (optional)
-//   raw/edge-feat.csv.gz        E lines of F numbers (optional): the edge attribute "edge_attr"
-//   raw/node-label.csv.gz       N lines of one class number, nan for none (optional)
-//   raw/node_year.csv.gz        N lines of one integer (optional): the attribute "node_year", by which time
-//   is told split/<scheme>/{train,valid,test}.csv.gz             one node id per line
+//   raw/num-node-list.csv.gz                   one line: N
+//   raw/num-edge-list.csv.gz                   one line: E (optional)
+//   raw/edge.csv.gz                            E lines: source,destination
+//   raw/node-feat.csv.gz                       N lines of F numbers (optional)
+//   raw/edge-feat.csv.gz                       E lines of F numbers (optional): edge attribute "edge_attr"
+//   raw/node-label.csv.gz                      N lines of one class number, nan for none (optional)
+//   raw/node_year.csv.gz                       N lines of one integer (optional): attribute "node_year", by
+//                                              which time is told
+//   split/<scheme>/{train,valid,test}.csv.gz   one node id per line
 //
 // Datasets of several types have raw/relations instead of raw/edge; docs/importing.md has their files. Each
 // file may also lie there without .gz.

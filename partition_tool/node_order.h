@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// Of the nodes of one type.
+/// How the nodes of one type are ordered and cut.
 struct NodeOrder {
   std::vector<std::int64_t> partition_offsets;  // [P + 1]
   std::vector<std::int64_t> original;           // [N] dataset id -> imported id
@@ -44,7 +44,7 @@ std::vector<NodeOrder> order_nodes_by_degree(const RawGraph& graph, const Progre
 using HotnessOf = std::function<std::vector<double>(
     std::span<const std::int64_t> train, const std::function<void(std::int64_t, std::int64_t)>& progress)>;
 
-/// The same order by any other hotness (cache/hotness_policy.h).
+/// Orders the nodes as order_nodes() does, by any other hotness (cache/hotness_policy.h).
 std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                       int partitions, const HotnessOf& hotness_of, const Progress& progress);
 

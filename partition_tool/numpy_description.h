@@ -25,7 +25,7 @@ NumpyGraph read_numpy_description(const std::filesystem::path& path);
 /// The array that a description names.
 using FindArray = std::function<ArraySource(const std::string& name)>;
 
-/// The same of a description's text; `path` stands for it in errors.
+/// Reads a description from its text; `path` stands for it in errors.
 NumpyGraph parse_numpy_description(const std::string& text, const std::filesystem::path& path,
                                    const FindArray& find);
 

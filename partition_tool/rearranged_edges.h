@@ -23,7 +23,7 @@ struct RearrangeOptions {
   std::int64_t id_bound = 0;  // EdgeEntry::id is below
   int threads = 1;
   const char* step = "Rearranging edges";
-  /// Of attributes, by name, what edges without a place have: as long as a row.
+  /// Attribute -> what edges without a place have of it, as long as a row.
   std::map<std::string, std::vector<std::byte>> fill = {};
 };
 

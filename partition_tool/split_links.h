@@ -3,13 +3,11 @@
 // held out cannot be reached in training.
 //
 //   at random   by pairs of nodes: all parallel edges of a pair go together, so that no copy of it stays.
-//   Exact numbers of pairs;
-//               a pair's number is its place among the pairs sorted by (destination, source), original ids;
-//               those whose keyed random words are the smallest are held out. So the split is the same for
-//               any cut of the dataset and any number of threads.
+//               Numbers of pairs are exact. A pair's number is its place among the pairs sorted by
+//               (destination, source), original ids; those whose keyed random words are the smallest are held
+//               out. So the split is the same for any cut of the dataset and any number of threads.
 //   by time     the latest edges are test, those before them validation; edges of one time go together, so
-//   there are at most as many as
-//               asked for. A pair may be in several: it is another event.
+//               there are at most as many as asked for. A pair may be in several: it is another event.
 //
 // Links come in the order of (destination, imported order). Negatives follow the positives, drawn evenly from
 // the pairs that are no edge of the type, whatever became of it.
@@ -31,7 +29,7 @@ struct LinkShare {
   std::int64_t count = 0;       // where there is no ratio
   /// "0.1" is a ratio, "1000" a number. Throws kInvalid naming the option.
   static LinkShare parse(const std::string& text, const char* option);
-  /// Of `all`, rounded down.
+  /// How many of `all` links that is, rounded down.
   std::int64_t of(std::int64_t all) const;
 };
 

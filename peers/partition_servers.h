@@ -17,7 +17,7 @@ namespace hopfeed {
 class PartitionServers {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Of one server of options.peers, as its link has it.
+  /// What is known of one server of options.peers, as its PeerLink tells it.
   struct State {
     bool ready = false;           // it is there
     bool tried = false;           // it has been asked for once, whatever came of it

@@ -20,7 +20,8 @@ namespace asio = wire::asio;
 
 constexpr std::chrono::milliseconds kFirstPause = 50ms, kLongestPause = 1'000ms;
 
-/// Of a frame and of the first answer: a server that hangs in the middle of one leaves time to ask another.
+/// How long to wait for a frame, and for the first answer: a server that hangs in the middle of one leaves
+/// time to ask another.
 std::chrono::milliseconds patience(const PeerCaller& caller) {
   return std::clamp<std::chrono::milliseconds>(caller.deadline / 4, 500ms, 30'000ms);
 }

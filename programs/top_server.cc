@@ -22,7 +22,7 @@ double seconds_between(const json& before, const json& now) {
   return std::max(now.at("seconds").get<double>() - before.at("seconds").get<double>(), 1e-9);
 }
 
-/// Of a sum that grows; one that has begun anew, in a server that was started again, has no rate.
+/// How fast a sum grows, a second; one that has begun anew, in a server that was started again, has no rate.
 double rate(const json& before, const json& now, const char* sum, double seconds) {
   return std::max(0.0, now.at(sum).get<double>() - before.at(sum).get<double>()) / seconds;
 }

@@ -8,14 +8,15 @@
 
 namespace hopfeed {
 
-/// Of what decides the batches of a stream: its spec, the batch size and whether an incomplete round is
+/// What decides the batches of a stream: its spec, the batch size and whether an incomplete round is
 /// dropped.
 Settings settings_of(const BatchStream& stream);
 
 /// All ranks call it together. Throws kInvalid on all of them where a rank has other settings than rank 0,
 /// naming what differs and the rank.
 void require_agreement(World& world, const Settings& settings);
-/// The same of a stream that was just opened: dataset, batch options, seeds, and the deal but for the rank.
+/// The agreement on a stream that was just opened: dataset, batch options, seeds, and the deal but for the
+/// rank. All ranks call it together; it throws as the other does.
 void require_agreement(World& world, const BatchStream& stream);
 
 /// Throws kInvalid where a stream is of another dataset than `model`, for which the model was made: servers

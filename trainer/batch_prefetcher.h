@@ -25,8 +25,8 @@ class BatchPrefetcher {
   /// to_tensors() or to_typed_tensors() of a batch.
   using Make = std::function<AnyBatchTensors(const Batch&, CopyStream*)>;
 
-  /// Of a stream whose epoch has begun at most `most` batches. `copies`: where they go; null: they stay in
-  /// their slots. Both must outlive this.
+  /// Takes at most `most` batches of a stream whose epoch has begun. `copies`: where they go; null: they
+  /// stay in their slots. Both must outlive this.
   BatchPrefetcher(BatchStream& stream, CopyStream* copies, Make make,
                   std::int64_t most = std::numeric_limits<std::int64_t>::max());
   ~BatchPrefetcher();

@@ -65,7 +65,7 @@ struct Place {
     return torch::from_blob(
         const_cast<std::byte*>(data), shape, [owner = owner](void*) {}, torch::TensorOptions(dtype));
   }
-  /// Of an array: as bytes on the device.
+  /// The bytes of an array, on the device.
   torch::Tensor bytes(const ArrayView& array) const {
     return block.narrow(0, array.bytes.data() - begin, static_cast<std::int64_t>(array.bytes.size()));
   }
@@ -199,8 +199,8 @@ CompressedRows rows_of(const EdgeTensors& edges, const NodeTensors& sources,
   return compress_rows(edges.edge_index, *num_rows, sources.num_nodes());
 }
 
-/// Of blocks on a device: what rows_of() needs in the host's memory, from the block there; of one that was
-/// made on the device from its edges, which are in the order of their destinations.
+/// Fills in what rows_of() needs in the host's memory for edges on a device: from the block there, or, where
+/// the batch was made on the device, from its edges, which are in the order of their destinations.
 void find_rowptr(EdgeTensors& edges, const BatchView& view, int type, const NodeTensors& sources,
                  const NodeTensors& destinations, const Place& place) {
   if (!place.on_device() || !edges.edge_index.defined()) return;

@@ -49,7 +49,7 @@ struct EdgeTensors {
   torch::Tensor e_id;                                // int64 [E]; undefined unless asked for
   std::vector<std::int64_t> num_sampled_edges;       // [h]
   std::map<std::string, torch::Tensor> edge_arrays;  // attributes [E, ...] by name
-  /// Of copies: where the edges of each row end, in the host's memory. Else undefined, and rows() reads it
+  /// For copies: where the edges of each row end, in the host's memory. Else undefined, and rows() reads it
   /// from edge_index.
   torch::Tensor rowptr;
 
@@ -108,8 +108,8 @@ struct TypedBatchTensors : SeedTensors {
   CompressedRows rows(int edge_type) const;
 };
 
-/// Of a dataset with one node and one edge type; of others the seeds and the nodes of their type, without
-/// edges. Throws kInvalid for links of a dataset of several types.
+/// The tensors of a batch of a dataset with one node and one edge type; of others the seeds and the nodes of
+/// their type, without edges. Throws kInvalid for links of a dataset of several types.
 BatchTensors to_tensors(const Batch& batch);
 TypedBatchTensors to_typed_tensors(const Batch& batch, const DatasetMeta& meta);
 

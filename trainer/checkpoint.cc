@@ -158,7 +158,7 @@ auto reading(const std::filesystem::path& path, Body body) {
   }
 }
 
-/// Of learned rows.
+/// What is stored of learned rows.
 enum class Rows {
   kWhole,   // with their optimizer's state
   kValues,  // without
@@ -190,7 +190,7 @@ torch::Device device_of(const torch::nn::Module& model) {
   return parameters.empty() ? torch::Device(torch::kCPU) : parameters.front().device();
 }
 
-/// Of the CPU, and of the device that dropout draws on.
+/// The generators of the CPU, and of the device that dropout draws on.
 std::vector<at::Generator> generators_of(torch::Device device) {
   std::vector<at::Generator> generators{at::detail::getDefaultCPUGenerator()};
   if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));

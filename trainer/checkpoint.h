@@ -27,10 +27,9 @@ void save_checkpoint(const std::filesystem::path& path, torch::nn::Module& model
                      torch::optim::Optimizer& optimizer, const TrainingProgress& progress,
                      const Settings& settings, World& world);
 
-/// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of ranks
-/// than before, generators keep the state that they have; on another kind of device that of the device does.
-/// Throws kNotFound, kCorrupt, and kInvalid for other
-/// settings.
+/// All ranks call it together; rank 0 reads, so only its machine needs the file. With another number of
+/// ranks than before, generators keep the state that they have; on another kind of device that of the device
+/// does. Throws kNotFound, kCorrupt, and kInvalid for other settings.
 TrainingProgress load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                                  torch::optim::Optimizer& optimizer, const Settings& settings, World& world);
 

@@ -6,10 +6,11 @@
 
 namespace hopfeed {
 
-/// The values, in memory of the pool (tensor_pool.h), by as many threads as Torch computes with. `shape` has
-/// rows.count * rows.elements elements.
+/// The values of rows of a batch, in memory of the pool (tensor_pool.h), by as many threads as Torch
+/// computes with. `shape` has rows.count * rows.elements elements.
 torch::Tensor dequantised(const QuantisedRows& rows, c10::IntArrayRef shape);
-/// The same bits by Torch's operations, of rows on any device: `rows` is uint8 [count, row bytes].
+/// The values of rows on any device, by Torch's operations and to the bit as above: `rows` is uint8 [count,
+/// row bytes].
 torch::Tensor dequantised(ElementType type, const torch::Tensor& rows, c10::IntArrayRef shape);
 
 }  // namespace hopfeed

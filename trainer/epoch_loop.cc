@@ -95,7 +95,7 @@ void EpochLoop::checkpoint() {
     save_checkpoint(checkpoint_path(), model_, optimizer_, progress_, options_.settings, world_);
 }
 
-/// Of this rank, from where the epoch stands; all ranks have as many.
+/// How many batches this rank takes, from where the epoch stands; all ranks have as many.
 std::int64_t EpochLoop::steps_of_epoch() const {
   const std::int64_t all = stream_.steps();
   if (options_.max_batches == 0) return all;

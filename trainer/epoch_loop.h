@@ -59,7 +59,7 @@ struct EpochLoopOptions {
   bool copy_batches = false;           // on the CPU too
 };
 
-/// Of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
+/// The loss of one batch: the sum over what is learned from (labelled seeds, links), and how many these are.
 struct BatchLoss {
   torch::Tensor sum;
   std::int64_t count = 0;
@@ -100,7 +100,7 @@ class EpochLoop {
                 const std::function<void(const AnyBatchTensors&)>& each);
 
   const TrainingProgress& progress() const { return progress_; }
-  /// Of the best epoch's model, on rank 0; only with an output folder.
+  /// The file of the best epoch's model, on rank 0; only with an output folder.
   std::filesystem::path model_path() const { return options_.out / (options_.name + ".pt"); }
 
  private:

@@ -30,7 +30,7 @@ class HeteroSageImpl : public NodeClassifier {
   /// Logits [batch_size, classes] of the batch's distinct seeds. Throws kInvalid where hops or widths do not
   /// fit.
   torch::Tensor forward(const TypedBatchTensors& batch);
-  /// The same of a batch of the dataset that the model was made for.
+  /// Logits of the seeds of a batch of the dataset that the model was made for.
   SeedLogits at_seeds(const AnyBatchTensors& batch) override;
   AnyBatchTensors tensors_of(const Batch& batch, CopyStream* copies) const override {
     return to_typed_tensors(batch, options_.dataset, copies);

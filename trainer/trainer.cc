@@ -69,7 +69,7 @@ LoaderOptions loader_options(const TrainingOptions& options, const World& world,
   return loader;
 }
 
-/// Of its own seeds, as a world of one.
+/// The options of the training loader. With local_seeds it deals a rank's own seeds, as a world of one.
 LoaderOptions train_loader_options(const TrainingOptions& options, const World& world) {
   LoaderOptions loader = loader_options(options, world, options.train_split);
   if (!options.local_seeds) return loader;

@@ -39,7 +39,7 @@ void BatchFiller::publish_what_it_throws(const Part& part) {
   }
 }
 
-/// Of what is kept for a batch that is not written. Where that fails, the next batch meets it.
+/// Drops what is kept for a batch that is not written. Where that fails, the next batch meets it.
 void BatchFiller::let_go() noexcept {
   try {
     maker_.drop();

@@ -46,7 +46,7 @@ class SlotLease : public BatchOwner {
   mutable std::vector<GpuStream> streams_ GUARDED_BY(mutex_);
 };
 
-/// The same of a slot whose block lies in a GPU's memory.
+/// The lease of a slot whose block lies in a GPU's memory.
 class DeviceLease final : public SlotLease {
  public:
   DeviceLease(std::shared_ptr<LoaderChannel> channel, const LoaderChannel::Taken& taken,

@@ -46,12 +46,11 @@ class ChannelStream : public BatchStream {
   virtual void work() {}
   const std::shared_ptr<ChannelHost>& host() const { return host_; }
   LoaderChannel& channel() { return *channel_; }
-  /// As large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
+  /// Makes a channel as large as the maker's batches need. Throws kNoSpace where the memory does not suffice.
   void make_channel(const LoaderOptions& options, const BatchMaker& maker);
   /// Batches may come packed from here on, without these rows. Before the first one.
   void hold(std::shared_ptr<const HeldRows> rows) { completer_.emplace(std::move(rows)); }
-  /// The same from the largest block alone, for those who are not the loader's own workers: a record for each
-  /// of options.execution.num_workers. Of `told`, rank, world size and observer are filled in here.
+  /// What the memory of a channel has to suffice for.
   struct ChannelNeeds {
     std::size_t worst_block = 0;
     BatchMaker::Scratch scratch = {};            // of each batch that a worker has under way
@@ -61,6 +60,8 @@ class ChannelStream : public BatchStream {
   ChannelNeeds needs_of(const BatchMaker& maker) const;
   /// Bytes that the scratch of each of those who sample may take, once there is a channel.
   std::size_t memory_of_worker(const LoaderOptions& options) const;
+  /// Makes a channel from what is needed alone, for those who are not the loader's own workers: a record for
+  /// each of options.execution.num_workers. Fills in rank, world size and observer of `told`.
   void make_channel(const LoaderOptions& options, const ChannelNeeds& needs, LoaderChannelOptions told,
                     const MakeChannelMemory& make = make_shared_memory);
 

@@ -39,7 +39,7 @@ void refuse_node_options(const LoaderOptions& options) {
   refuse(options.split != LoaderOptions{}.split, "split");
 }
 
-/// Of a loader of links.
+/// The links of a loader's options. Throws kInvalid for options that loaders of nodes alone have.
 LinkInput link_input(const LoaderOptions& options) {
   refuse_node_options(options);
   LinkInput links = options.links.value_or(LinkInput{});

@@ -21,19 +21,21 @@ namespace hopfeed {
 /// and LinkSet throw, and kInvalid for options of nodes beside links.
 std::unique_ptr<BatchSource> loader_source(const LoaderOptions& options, const Dataset& dataset);
 
-/// Throws kNotFound for a sampler that nobody has brought.
+/// What decides the bytes of the loader's batches. Throws kNotFound for a sampler that nobody has brought.
 BatchSpec loader_spec(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
 
-/// The same two without the dataset.
+/// What is known of loader_source() where the dataset is not at hand.
 struct JobSource {
   std::int64_t size = 0;            // positions of an epoch
   std::vector<std::byte> packed{};  // what is given in place of a split, as BatchSource::pack() writes it
 };
-/// `cluster_seeds` is asked where sampler "cluster" takes its own seeds: those of a node type. Throws as
-/// loader_source() does, and kUnsupported for what goes with a split and is not in the metadata.
+/// The JobSource of a loader's options; `cluster_seeds` is asked where sampler "cluster" takes its own
+/// seeds: those of a node type. Throws as loader_source() does, and kUnsupported for what goes with a split
+/// and is not in the metadata.
 JobSource job_source(const LoaderOptions& options, const DatasetMeta& meta,
                      const std::function<std::vector<std::int64_t>(int node_type)>& cluster_seeds);
-/// `sampler_sha256`: of the file that brought the sampler; empty: it is hopfeed's own.
+/// loader_spec() where the dataset is not at hand. `sampler_sha256`: of the file that brought the sampler;
+/// empty: it is hopfeed's own.
 BatchSpec job_spec(const LoaderOptions& options, const DatasetMeta& meta, std::string sampler_sha256,
                    std::span<const std::byte> packed);
 

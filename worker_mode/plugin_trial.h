@@ -23,7 +23,8 @@ struct SamplerTrial {
   std::int64_t batch_size = 1;
   std::chrono::milliseconds deadline;
 };
-/// The same where the sampler is made and asked how large its batches can be. What it throws passes.
+/// Starts trial.program to make the sampler and ask how large its batches can be. Throws as try_plugin()
+/// does; what the sampler throws passes.
 void try_sampler(const SamplerTrial& trial);
 
 }  // namespace hopfeed

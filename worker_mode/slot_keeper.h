@@ -29,8 +29,8 @@ class SlotKeeper {
   void serve() { host_->service(); }
   /// The name that filler `number` leaves in slots; 0 where none lives.
   std::uint32_t name_of(std::uint32_t number) const { return names_[number]; }
-  /// Of these, slots whose owner is nobody living will never be finished: they go back. Whatever lives under
-  /// that number is no filler of this channel.
+  /// Gives back those of `filling` whose owner is nobody living, since they will never be finished. Whatever
+  /// lives under that number is no filler of this channel.
   void reclaim_ownerless(const std::vector<SlotPool::Filling>& filling);
 
  private:

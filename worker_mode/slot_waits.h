@@ -19,7 +19,7 @@ WaitStages split_wait(std::int64_t begin, std::int64_t end, const SlotTimes& tim
 
 /// The waits of a loader and its workers so far, running ones of the workers included.
 WaitTimes wait_times(const ChannelView& view);
-/// Of all workers, so far.
+/// Where all workers read the rows of their batches so far.
 TierCounts tiers_of(const ChannelView& view);
 
 }  // namespace hopfeed

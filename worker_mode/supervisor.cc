@@ -39,7 +39,7 @@ std::chrono::milliseconds backoff(int deaths_in_a_row) {
   return std::min(kMaxBackoff, 10ms * (1 << std::min(deaths_in_a_row - 2, 7)));
 }
 
-/// Of `workers`, which have `devices` in turn (none: all have the same one).
+/// How many of `workers` are on a device; they have `devices` in turn (none: all have the same one).
 std::int64_t workers_on(int device, const std::vector<int>& devices, std::int64_t workers) {
   if (devices.empty()) return workers;
   std::int64_t count = 0;

@@ -22,8 +22,8 @@ inline constexpr int kDoorbellFd = 5;  // eventfd of the supervisor
 inline constexpr int kSeedsFd = 6;     // memfd of BatchSource::pack(); only where the spec names given seeds
 inline constexpr int kJobsFd = 6;      // a server's worker: socket on which it asks for jobs (job_files.h)
 
-/// Of a worker that only tries a plugin or its sampler (plugin_trial.h), which has no channel: a memfd for
-/// kTrialPassed, or for what the plugin's constructors threw.
+/// The descriptor of a worker that only tries a plugin or its sampler (plugin_trial.h), which has no
+/// channel: a memfd for kTrialPassed, or for what the plugin's constructors threw.
 inline constexpr int kTrialFd = 3;
 inline constexpr std::string_view kTrialPassed = "passed";
 inline constexpr std::size_t kMaxTrialReport = 4096;

@@ -32,8 +32,7 @@ class WorkerProcess {
   int pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once it is dead
   void kill();
-  /// Of a dead process: how it ended, "worker process 123 was killed by signal 9 (Killed)". Waits for the
-  /// death.
+  /// How a dead process ended: "worker process 123 was killed by signal 9 (Killed)". Waits for the death.
   std::string reap();
 
  private:

@@ -25,7 +25,7 @@ class WorkerStream final : public ChannelStream {
 
  private:
   WorkerStream(const LoaderOptions& options, const Dataset& dataset, const BatchSource& source);
-  /// Of the workers, but for what tells them apart.
+  /// The configuration of the workers, but for what tells them apart.
   WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
   /// In memory that all processes map, and beside it on the device where there is one.
   void make_shared_channel(const LoaderOptions& options, const BatchMaker& maker, gpu::DeviceRoom* room);

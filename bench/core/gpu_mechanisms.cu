@@ -71,7 +71,7 @@ __global__ void overwrite(uint4* at, std::size_t count) {
     at[i] = make_uint4(1, 2, 3, 4);
 }
 
-/// Of all but the pattern.
+/// Bytes a second that are written to all of the memory but the pattern.
 double writes_per_s(std::byte* memory) {
   auto* const at = reinterpret_cast<uint4*>(memory + kBytes);
   constexpr std::size_t kCount = (kSharedBytes - kBytes) / sizeof(uint4);

@@ -2,10 +2,11 @@
 //
 // The limit is random reads per second over the dataset's own `indices` (of the first edge type, all
 // partitions), divided by the accesses per edge: one for the neighbour, one for its relabel slot, one row
-// record per expanded node ((2E + F) / E), and one more per edge with edge ids. Kinds other than uniform are
-// also held against uniform sampling of the same dataset, just before and just after; links against nodes in
-// batches of as many seeds. On a GPU the machine's random reads are no limit, and none is told: what the card
-// reads is `limits --gpu`.
+// record per expanded node ((2E + F) / E), and one more per edge with edge ids. On a GPU the machine's random
+// reads are no limit, and none is told: what the card reads is `limits --gpu`.
+//
+// Kinds other than uniform are also held against uniform sampling of the same dataset, just before and just
+// after; links against nodes in batches of as many seeds.
 #include <hwy/targets.h>
 
 #include <algorithm>

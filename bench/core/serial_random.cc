@@ -38,7 +38,8 @@ std::uint32_t SerialStream::word(std::uint64_t number) const {
   return philox({{low(node_), high(node_), tree_, low(number / 4)}}, draws_).v[number % 4];
 }
 
-// Of 2^32 words, floor(2^32 / bound) give each number, and the 2^32 mod bound that are over are drawn again.
+// floor(2^32 / bound) of all 2^32 words give each number, and the 2^32 mod bound that are over are drawn
+// again.
 std::uint64_t SerialStream::below(std::uint64_t draw, std::uint64_t word_number, std::uint64_t bound) const {
   constexpr std::uint64_t kWords = std::uint64_t{1} << 32;
   std::uint64_t product = word(word_number) * bound;

@@ -1,5 +1,5 @@
-// The random numbers of docs/formats.md, "Random numbers", written
-// down a second time from its tables. See serial_sampler.h for why nothing here is the core's.
+// The random numbers of docs/formats.md, "Random numbers", written down a second time from its tables. See
+// serial_sampler.h for why nothing here is the core's.
 #pragma once
 #include <cstdint>
 
@@ -21,7 +21,7 @@ class SerialStream {
   std::uint32_t word(std::uint64_t number) const;
   /// Draw `draw` from [0, bound), which begins with that word; 1 <= bound < 2^32.
   std::uint64_t below(std::uint64_t draw, std::uint64_t word_number, std::uint64_t bound) const;
-  /// The same of any bound: the draw has a block of words of its own.
+  /// Draw `draw` from [0, bound) for any bound: it has a block of words of its own.
   std::uint64_t below_wide(std::uint64_t draw, std::uint64_t bound) const;
 
  private:

@@ -186,7 +186,7 @@ class SerialSampler {
     return entries;
   }
 
-  // Of the edges, or of their sources where the time is not an edge's.
+  // The times of a row's edges, or of their sources where the time is not an edge's.
   Ints times(std::size_t e, const Row& row) const {
     const auto& attrs = dataset_.meta().edge_types[e].attrs;
     const bool of_edges = find_attr(attrs, options_.time) != nullptr;

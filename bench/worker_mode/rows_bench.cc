@@ -71,7 +71,7 @@ class RowStream {
     for (; now() - begin < seconds || taken == 0; ++taken) next();
     return static_cast<double>(taken) / (now() - begin);
   }
-  /// Of the first batch, which is the same one for every type.
+  /// Bytes of the first batch, which is the same one for every type.
   std::size_t bytes() const { return bytes_; }
 
   /// CPU milliseconds of one thread that makes batches for nobody, each of which no turn before had: what is

@@ -41,8 +41,8 @@ std::optional<std::int64_t> bytes_of_array(ElementType type, std::span<const std
 const char* to_string(ElementType type);
 /// The inverse of to_string; throws kInvalid for an unknown name.
 ElementType element_type_from(std::string_view name);
-/// NumPy's type string ("<i8"); what NumPy lacks is named in meta.json:
-/// bfloat16 is stored as "<u2", rows with a scale as "|u1".
+/// NumPy's type string ("<i8"). What NumPy lacks is named in meta.json: bfloat16 is stored as "<u2", rows
+/// with a scale as "|u1".
 const char* npy_descr(ElementType type);
 /// The number at an address, of type float32, float64, int32 or int64: what weights are stored as.
 inline double number_at(const std::byte* at, ElementType type) {

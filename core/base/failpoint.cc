@@ -42,7 +42,7 @@ Armed parse(std::string_view name) {
   return {};
 }
 
-/// Of all processes that share the file, true in one.
+/// Whether this process is the first of all that share the file; true where there is none.
 bool first_of_all() {
   const char* file = std::getenv("HOPFEED_FAIL_ONCE");
   return file == nullptr || unlink(file) == 0;

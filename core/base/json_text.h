@@ -25,7 +25,7 @@ std::string repeated_key(std::string_view text);
 /// One line, or one line per value with `indent` spaces. Bytes that are no UTF-8 are replaced.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 
-/// The same for a message: one line, cut short.
+/// The value for a message: one line of JSON, cut short.
 std::string json_shown(const nlohmann::json& value);
 
 /// Reports and the configuration of workers are JSON, which carries text in UTF-8 alone. Throws kInvalid,

@@ -60,8 +60,8 @@ inline constexpr std::size_t kMaxSocketPath = 107;      // bytes; what the opera
 inline constexpr std::size_t kMaxServers = 4'096;       // that a client is told of
 inline constexpr std::int64_t kMaxOutstanding = 1'024;  // batches that one client waits for
 inline constexpr std::int64_t kMaxJobsPerClient = 64;   // open at a time
-/// Of answers to one client, blocks apart, that wait to be sent; with more the server reads no further
-/// question of it.
+/// Bytes of answers to one client, blocks not counted, that may wait to be sent; with more the server reads
+/// no further question of it.
 inline constexpr std::size_t kMaxQueuedAnswers = 1 << 20;
 inline constexpr std::int64_t kMaxOnlookers = 64;  // clients beyond --max-clients, which open no job
 inline constexpr int kMaxStrangersOfOne = 64;      // connections of one address that have not logged in

@@ -26,8 +26,9 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-/// The same open file under a number of at least 64, closed on exec: out of the way of 0 to 2, which a
-/// process may have been started without, and of the numbers that a worker inherits. Throws with `what`.
+/// Duplicates `fd` under a number of at least 64, closed on exec: out of the way of 0 to 2, which a process
+/// may have been started without, and of the numbers that a worker inherits. Throws with `what` in the
+/// message.
 OwnedFd out_of_the_way(const OwnedFd& fd, const char* what);
 
 /// Writes all of `bytes`. 0, or the errno of what went wrong.

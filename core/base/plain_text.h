@@ -12,8 +12,8 @@ enum class Lines { kOne, kMany };  // kMany: line ends and tabs too
 
 /// Valid UTF-8 (no surrogates, nothing longer than needed) without control characters and direction marks.
 bool is_text(std::string_view bytes, Lines lines);
-/// The same as one line of at most `max_bytes`: what is no text becomes '?', line ends and tabs become
-/// spaces.
+/// `bytes` as one line of text, of at most `max_bytes`: what is no text becomes '?', line ends and tabs
+/// become spaces.
 std::string as_line(std::string_view bytes, std::size_t max_bytes);
 
 }  // namespace hopfeed

@@ -12,7 +12,7 @@ inline void prefetch_line(const void* address) {
   asm volatile("");
 }
 
-/// The same of a line that will be written.
+/// Asks for the line that holds `address`, which will be written.
 inline void prefetch_line_to_write(const void* address) {
   __builtin_prefetch(address, 1);
   asm volatile("");

@@ -1,17 +1,18 @@
-// Rows of whole numbers with a scale each: what float32 rows become where a quarter or an eighth of the bytes
-// shall do. To the bit the same on every machine.
+// Rows of whole numbers with a scale each, for float32 rows where a quarter or an eighth of the bytes is
+// enough. The bytes are the same on every machine.
 //
 //   offset   size          what
 //   0        4             scale, float32, little-endian
 //   4        n             int8_scaled: an int8 for each of the n elements, -127 to 127
 //   4        (n + 1) / 2   int4_scaled: two elements a byte, the earlier in its lower half, each -7 to 7 in
-//   two's
-//                          complement; the upper half behind an odd n is 0
+//                          two's complement; the upper half behind an odd n is 0
 //
 // The rule, every step rounded to nearest, ties to even, in float32:
+//
 //   scale = the largest |x| of the row / 127 (int4: / 7)
 //   q     = x / scale, rounded to a whole number: never beyond 127 (7), so nothing is cut off
 //   value = q * scale: what is read again
+//
 // Two ends of the range are special. Where the scale would be below the smallest normal number, 2^-126, it is
 // 0 and the row all zeros: so no value is a denormal, which processors may be told to flush. Where 127 *
 // scale would be no finite number (the largest float32 alone), the scale is the next smaller one. A -0
@@ -37,7 +38,7 @@ constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
 }
 
-/// Of a row of `elements` elements.
+/// Bytes of a row of `elements` elements, its scale included.
 constexpr std::int64_t quantised_row_bytes(ElementType type, std::int64_t elements) {
   return kScaleBytes + (type == ElementType::kInt4Scaled ? elements / 2 + elements % 2 : elements);
 }

@@ -11,7 +11,7 @@ namespace hopfeed {
 
 /// Memory of any size at a multiple of 64. Any thread. Throws std::bad_alloc.
 void* take_recycled(std::size_t bytes);
-/// Of what take_recycled(bytes) gave. Up to kMaxRecycledBytes are kept for others, in all.
+/// Gives back what take_recycled(bytes) gave. Up to kMaxRecycledBytes are kept for others, in all.
 void give_recycled(void* memory, std::size_t bytes) noexcept;
 inline constexpr std::size_t kMaxRecycledBytes = std::size_t{256} << 20;
 

@@ -7,7 +7,7 @@
 namespace hopfeed {
 
 inline constexpr std::int64_t kFarTooMany = std::int64_t{1} << 50;
-/// Of counts, which are not negative.
+/// Products and sums of counts, which are not negative, end at kFarTooMany instead of wrapping.
 inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? kFarTooMany : std::min(product, kFarTooMany);

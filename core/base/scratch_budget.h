@@ -50,11 +50,11 @@ class ScratchBudget {
    private:
     Share* const before_;
   };
-  /// Of this thread, or null.
+  /// The share of the calling thread, or null.
   static Share* share();
 
-  /// Of memory that is no ScratchArray: it needs `bytes`, of which `taken` are in the thread's share already.
-  /// Takes what lacks, and says so in `taken`. Throws kNoSpace.
+  /// Covers memory that is no ScratchArray: it needs `bytes`, of which `taken` are in the thread's share
+  /// already. Takes what lacks, and says so in `taken`. Throws kNoSpace.
   static void cover(std::size_t bytes, std::size_t& taken);
 
  private:

@@ -8,9 +8,9 @@
 
 namespace hopfeed {
 
-/// 64 hex digits. Throws kNoSpace where OpenSSL has no memory.
+/// The SHA-256 of `bytes`, in 64 hex digits. Throws kNoSpace where OpenSSL has no memory.
 std::string sha256(std::span<const std::byte> bytes);
-/// Of a whole file. Throws kNotFound or kIo naming it.
+/// The SHA-256 of a whole file, in 64 hex digits. Throws kNotFound or kIo naming it.
 std::string sha256_of_file(const std::filesystem::path& file);
 
 }  // namespace hopfeed

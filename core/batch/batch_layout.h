@@ -4,12 +4,11 @@
 //   offset          size   what
 //   0               128    BlockHeader
 //   128             96*n   BlockEntry, one per array
-//   aligned to 64   ...    the arrays in table order, each aligned to 64, gaps zeroed; the block ends aligned
-//   to 64
+//   aligned to 64   ...    the arrays in table order, each aligned to 64, gaps zeroed
 //
-// Little-endian. The block holds nothing but the value of the function batch = f(dataset, options, key):
-// timings and worker names lie in the slot's control record. docs/formats.md has the tables, tests/core
-// a golden file.
+// The block ends aligned to 64. Numbers are little-endian. The block holds nothing but the value of the
+// function batch = f(dataset, options, key): timings and worker names lie in the slot's control record.
+// docs/formats.md has the tables, tests/core a golden file.
 #pragma once
 #include <cstdint>
 
@@ -19,7 +18,7 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kBlockMagic = 0x314B434C42504F48;  // "HOPBLCK1"
 inline constexpr std::uint32_t kBlockVersion = 1;
-/// Of blocks with an array of a type with a scale (has_scale), and of no others.
+/// The version of blocks with an array of a type with a scale (has_scale), and of no others.
 inline constexpr std::uint32_t kScaledBlockVersion = 2;
 inline constexpr std::size_t kBlockAlignment = 64;
 

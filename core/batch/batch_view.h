@@ -66,7 +66,7 @@ class BatchView {
   }
   std::int64_t num_nodes() const { return static_cast<std::int64_t>(n_id().size()); }
   std::int64_t num_edges() const;  // kCorrupt where edge_index has not two dimensions
-  // The same over all types.
+  // Sums over all node types, and over all edge types.
   std::int64_t total_nodes() const;
   std::int64_t total_edges() const;
   /// XXH3-64 of the whole block.

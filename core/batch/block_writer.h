@@ -28,7 +28,7 @@ class BlockShape {
   }
   std::size_t size() const { return size_; }
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
-  /// Of a valid shape.
+  /// The dimensions of a valid shape.
   std::span<const std::int64_t> dims() const { return {dims_, size_}; }
   /// Whether an array can have it: not too many dimensions, none of them negative.
   bool valid() const {

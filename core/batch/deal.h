@@ -23,9 +23,9 @@ class Deal {
   struct Range {
     std::int64_t first = 0, count = 0;
   };
-  /// Throws kInvalid where an option is out of range or some rank would get an empty batch (the message says
-  /// which knob). start == num_seeds is valid and deals zero steps.
-  /// `start`: the first position still to be dealt (a resumed run).
+  /// `start`: the first position still to be dealt (a resumed run); start == num_seeds is valid and deals
+  /// zero steps. Throws kInvalid where an option is out of range or some rank would get an empty batch (the
+  /// message says which knob).
   Deal(const DealOptions& options, std::int64_t num_seeds, std::int64_t start = 0);
 
   std::int64_t steps() const { return steps_; }             // batches per rank

@@ -42,7 +42,7 @@ struct ExecutionOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
-  /// Of neighbour samplers (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
+  /// Where neighbour samplers sample (gpu/device_sampler.h); what the GPU does not sample, the CPU does.
   GraphMode graph_mode = GraphMode::kCpu;
   int gpu_device = 0;  // with graph modes uva and cuda: its number, of those that CUDA shows
   /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
@@ -67,8 +67,9 @@ struct ExecutionOptions {
   /// year.
   std::chrono::milliseconds batch_deadline{120'000};
   std::chrono::milliseconds start_deadline{30'000};
-  /// Of one worker, in a row, without a finished batch by any; then next() throws kPeerDied with the last
-  /// cause. Workers that are killed together, however many, are started again together.
+  /// How often in a row one worker is started again without a finished batch by any; after that next()
+  /// throws kPeerDied with the last cause. Workers that are killed together, however many, are started again
+  /// together.
   int max_worker_restarts = 10;
   std::vector<std::string> plugins = {};  // shared libraries with samplers of one's own (sampler_plugin.h)
   /// Empty: HOPFEED_WORKER, else hopfeed-worker beside this program, else on PATH.

@@ -8,19 +8,19 @@
 namespace hopfeed {
 
 namespace batch_field {
-// Of nodes.
+// Fields of node types.
 inline constexpr std::string_view kNId = "n_id", kNumSampledNodes = "num_sampled_nodes", kBatch = "batch",
                                   kInputId = "input_id", kBatchSize = "batch_size", kSeedIndex = "seed_index",
                                   kSeedTime = "seed_time";
-// Of edges.
+// Fields of edge types.
 inline constexpr std::string_view kEdgeIndex = "edge_index", kNumSampledEdges = "num_sampled_edges",
                                   kEId = "e_id", kOrigEdgeIndex = "_orig_edge_index";
-// Of the edges that links are of; kInputId and kSeedTime are among them too.
+// Fields of the edge type that the links are of; kInputId and kSeedTime are among them too.
 inline constexpr std::string_view kEdgeLabelIndex = "edge_label_index", kEdgeLabel = "edge_label",
                                   kEdgeLabelTime = "edge_label_time", kSrcIndex = "src_index",
                                   kDstPosIndex = "dst_pos_index", kDstNegIndex = "dst_neg_index",
                                   kNumNegativeRetries = "num_negative_retries";
-// Of the batch.
+// Fields of the batch as a whole.
 inline constexpr std::string_view kWalks = "walks";
 }  // namespace batch_field
 

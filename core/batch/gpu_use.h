@@ -11,7 +11,7 @@ namespace hopfeed {
 struct GpuUse {
   /// In graph modes of a GPU: batches that it sampled, and those that the CPU did, whatever the reason.
   std::int64_t gpu_batches = 0, cpu_batches = 0;
-  /// Of the GPU's memory, for the copy of the graph or of its hottest rows, and for held feature rows.
+  /// Bytes of the GPU's memory for the copy of the graph or of its hottest rows, and for held feature rows.
   std::size_t graph_bytes = 0, rows_bytes = 0;
   HeldShare graph, rows;  // of the rows of each partition: those that are there
 

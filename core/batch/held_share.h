@@ -11,7 +11,7 @@ struct HeldShare {
   static constexpr std::uint32_t kAll = 1'000'000;
   std::uint32_t millionths = 0;  // of the rows, at most kAll
 
-  /// Of a partition's `count` nodes of a type, rounded down. Counts are at most 2^40.
+  /// How many of a partition's `count` nodes of a type are held, rounded down. Counts are at most 2^40.
   std::int64_t rows(std::int64_t count) const {
     return count / kAll * millionths + count % kAll * millionths / kAll;
   }

@@ -31,7 +31,7 @@ struct NegativeOptions {
   /// uniformly.
   std::string src_weight, dst_weight;
 
-  /// Of a batch of so many links.
+  /// How many negatives a batch of `links` links has.
   std::int64_t count(std::int64_t links) const;
   friend bool operator==(const NegativeOptions&, const NegativeOptions&) = default;
 };

@@ -20,7 +20,7 @@ namespace hopfeed {
 
 inline constexpr std::uint64_t kPackedMagic = 0x314B434150504F48;  // "HOPPACK1"
 
-/// Of one type, since .held_rows has 32 bits for each.
+/// The most held rows of one node type, since .held_rows has 32 bits for each.
 inline constexpr std::int64_t kMaxHeldRows = std::int64_t{1} << 32;
 
 // No attribute can have such a name: they are names of files.

@@ -14,7 +14,7 @@ inline bool is_scalar(const AttrView& attr) {
   return attr.row_bytes == static_cast<std::int64_t>(element_bytes(attr.type));
 }
 
-/// Of a node, by dataset id in range; T is the attribute's type.
+/// The value of a node, by dataset id in range; T is the attribute's type.
 template <class T>
 T attr_value(const AttrView& attr, std::int64_t node) {
   const int p = attr.parts.size() == 1 ? 0 : partition_of(attr.partition_offsets, node);

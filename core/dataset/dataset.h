@@ -102,13 +102,14 @@ class Dataset {
   PartitionPeers* peers() const { return peers_.get(); }
   /// Before anything reads rows of other partitions.
   void set_peers(std::shared_ptr<PartitionPeers> peers) { peers_ = std::move(peers); }
-  /// The same where nobody does: throws kUnsupported, naming the partition.
+  /// Whoever answers for `partition`; throws kUnsupported naming it where nobody does.
   PartitionPeers& require_peers(int partition) const;
 
   CscView csc(int edge_type) const;
   /// Throws kNotFound naming the attributes that exist.
   AttrView attr(int node_type, const std::string& name) const;
-  /// The same of edges; rows are in the dataset's order (CscPart::first_edge + position in the partition).
+  /// Rows of an edge attribute, in the dataset's order (CscPart::first_edge + position in the partition).
+  /// Throws kNotFound naming the attributes that exist.
   AttrView edge_attr(int edge_type, const std::string& name) const;
   /// Alias tables of an edge attribute. Throws kNotFound naming the weights that exist.
   WeightView weight(int edge_type, const std::string& name) const;
@@ -122,8 +123,8 @@ class Dataset {
   LinkSplit edge_split(int edge_type, const std::string& name) const;
   /// float64 per node of a partition, in dataset order.
   std::span<const double> hotness(int node_type, int partition) const;
-  /// Of the rows of other partitions; none where the dataset does not store it (meta().remote_rows). What it
-  /// holds is not checked (cache/remote_ranks.h does).
+  /// The rows of other partitions by how hot they are for this one; none where the dataset does not store it
+  /// (meta().remote_rows). What it holds is not checked (cache/remote_ranks.h does).
   RankedRows remote_rows(int node_type, int partition) const;
 
   /// Original id -> dataset id. Throws kInvalid naming the id where it is out of range, kCorrupt where the
@@ -132,11 +133,11 @@ class Dataset {
   /// out[i] = dataset id of original_ids[i].
   void dataset_ids(int node_type, std::span<const std::int64_t> original_ids,
                    std::span<std::int64_t> out) const;
-  /// The inverse.
+  /// Dataset id -> original id.
   std::int64_t original_id(int node_type, std::int64_t dataset_id) const;
 
-  /// The same; throws kCorrupt naming file and row where what the file has is no node: for those who index by
-  /// it.
+  /// The original id of a node; throws kCorrupt naming file and row where what the file has is no node: for
+  /// those who index by it.
   std::int64_t checked_original_id(int node_type, std::int64_t dataset_id) const;
 
   /// out[i] = original id of dataset_ids[i], which are in range.

@@ -111,7 +111,7 @@ struct DatasetMeta {
   int edge_type(const std::string& name) const;
   /// The edge type that is the reverse of this one, or whose reverse this one is; -1 where none is.
   int reverse_edge_type(int edge_type) const;
-  /// Of the format that meta.json says it is in.
+  /// The version of the format that meta.json says it is in.
   int version() const;
   /// Whether the links of an edge split have labels.
   bool has_labels(const EdgeTypeMeta& edge, const std::string& split) const;
@@ -144,7 +144,7 @@ void check_name(const std::string& name, const char* what);
 // Paths relative to the dataset folder. Where they take a partition they take halo_of() one too: the same
 // file of its halo.
 constexpr int halo_of(int partition) { return -1 - partition; }
-/// Of an array of HaloPlace for so many nodes, as int64.
+/// The shape of an array of HaloPlace for so many nodes, as int64.
 inline std::vector<std::int64_t> halo_places_shape(std::int64_t nodes) { return {(nodes + 63) / 64, 2}; }
 std::string part_folder(int partition);  // "part-0000", of its halo "part-0000/halo"
 /// Which nodes the halo of a partition has copies of (HaloPlace).

@@ -335,7 +335,7 @@ class Verifier {
     advance_file(by_id_path(p, edge));
   }
 
-  // Of the partition's edges [begin, end): their own, or else of their source nodes.
+  // Reads the times of the partition's edges [begin, end): their own, or else those of their source nodes.
   void read_times(int e, int p, const std::string& name, std::int64_t begin, std::int64_t end,
                   std::vector<std::int64_t>& times) const {
     const EdgeTypeMeta& edge = meta_.edge_types[e];

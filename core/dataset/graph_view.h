@@ -69,7 +69,7 @@ struct WeightView {
   std::span<const std::byte* const> parts;  // [P] entry of the partition's first edge
   std::size_t entry_bytes = sizeof(AliasEntry);
 
-  /// Of a row that begins at this edge of the partition.
+  /// The table of a row of `count` edges that begins at edge `begin` of the partition.
   AliasTableView table(std::size_t part, std::int64_t begin, std::size_t count) const {
     return {.first = parts[part] + static_cast<std::size_t>(begin) * entry_bytes,
             .count = count,

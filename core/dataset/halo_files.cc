@@ -57,7 +57,7 @@ std::size_t entry_bytes(const NpyHeader& header) {
   return bytes;
 }
 
-/// The same file of all partitions.
+/// One file of each partition.
 class Column {
  public:
   Column(const fs::path& folder, int partitions, const PartFile& file) {

@@ -13,7 +13,7 @@
 
 namespace hopfeed {
 
-/// Of these many times of an edge type bounds are made: four to a class.
+/// How many times of an edge type its bounds are made of: four to a class.
 inline constexpr std::int64_t kTimeSamples = 4 * (std::int64_t{kMaxTimeBounds} + 1);
 
 /// In order; a time that many edges have is there as often as it is their share.

@@ -29,7 +29,7 @@ struct EpochOrder {
                 fmt::format("no batch of {} {} at position {} of epoch {}: there are {} {}", key.count, what,
                             key.first, key.epoch, size, what));
   }
-  /// Of a key that was checked: which entry is at each of its positions.
+  /// Fills `out` with the entries at the positions of `key`, which was checked; it has key.count of them.
   void entries(const BatchKey& key, std::span<std::int64_t> out) const {
     if (shuffle)
       KeyedShuffle(size, key.seed, key.epoch).positions(key.first, out);

@@ -56,7 +56,7 @@ struct StreamOptions {
   std::uint32_t edge_type = 0;
 };
 
-/// Of two streams of one name: that of first draws, and that of draws that were rejected.
+/// Two streams have one name: that of first draws, and that of draws that were rejected.
 enum class Try : std::uint32_t { kFirst = 0, kAgain = 1 };
 
 /// The 64-bit key of one stream; node_stream() below is the one way to come by it.
@@ -78,7 +78,7 @@ struct NodeStream {
   std::uint64_t node;
   std::uint32_t tree;  // position of the seed in a disjoint batch, else 0
 
-  /// Of another node.
+  /// The stream of another node under the same keys.
   HOPFEED_HOST_DEVICE NodeStream of(std::uint64_t other, std::uint32_t other_tree = 0) const {
     return {key, retry_key, other, other_tree};
   }
@@ -122,7 +122,7 @@ HOPFEED_HOST_DEVICE inline std::uint32_t draw_below(const NodeStream& stream, st
   return result.value;
 }
 
-/// The same for bounds of 2^32 and more: 64 bits from two words. Rejection has a chance below 2^-16 for
+/// A draw below a bound of 2^32 or more: 64 bits from two words. Rejection has a chance below 2^-16 for
 /// bounds below 2^48.
 HOPFEED_HOST_DEVICE inline std::uint64_t draw_below_wide(const NodeStream& stream, std::uint32_t draw,
                                                          std::uint64_t bound) {

@@ -3,9 +3,10 @@
 // keyed by that link's position in the epoch and by this number, so whoever makes the batch, and however the
 // epoch is cut into batches, draws it alike.
 //
-//   stream    = (kNegatives, seed, epoch, end, edge type) of (position, number); end 0: sources, 1:
-//   destinations attempt a = draw a of the stream: below the number of nodes, or a column and a place of the
-//   nodes' alias table (weighted_rule.h)
+//   stream    = (kNegatives, seed, epoch, end, edge type) of (position, number); end 0: sources,
+//               1: destinations
+//   attempt a = draw a of the stream: below the number of nodes, or a column and a place of the nodes'
+//               alias table (weighted_rule.h)
 //
 // Nodes count by original id. Nodes that have times count by time and then by original id, so that those that
 // exist at the link's time are the first of them: attempt a is a draw below their number, or below the sum of
@@ -43,21 +44,21 @@ inline NodeStream negative_stream(const BatchKey& key, int edge_type, LinkEnd en
                       .edge_type = static_cast<std::uint32_t>(edge_type)});
 }
 
-/// Attempt `a` at one of `count` nodes.
+/// The node of attempt `a` at one of `count` nodes, each as likely.
 inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::int64_t count) {
   if (count >> 32 == 0)
     return draw_below(stream, a, stream.words(a / 4).word[a % 4], static_cast<std::uint32_t>(count));
   return static_cast<std::int64_t>(draw_below_wide(stream, a, static_cast<std::uint64_t>(count)));
 }
 
-/// The same by the nodes' alias table.
+/// The node of attempt `a` by the nodes' alias table.
 inline std::int64_t draw_node(const NodeStream& stream, std::uint32_t a, std::span<const AliasEntry> table) {
   const AliasDraw draw = alias_draw(stream, a, static_cast<std::uint32_t>(table.size()));
   return alias_position(draw, table[draw.column]);
 }
 
-/// The same by the sums of what the first 0, 1, 2, ... nodes weigh, of which the last is above 0: the number
-/// of the node.
+/// The number of the node of attempt `a` by the sums of what the first 0, 1, 2, ... nodes weigh, of which
+/// the last is above 0.
 inline std::int64_t draw_by_sums(const NodeStream& stream, std::uint32_t a,
                                  std::span<const std::uint64_t> sums) {
   const std::uint64_t at = draw_below_wide(stream, a, sums.back());

@@ -74,7 +74,7 @@ HOPFEED_HOST_DEVICE inline void pick_with_replacement(const NodeStream& stream, 
   draw_candidates(stream, degree, 0, k, picks);
 }
 
-/// The same rules for rows of 2^32 neighbours and more: draw j has a 64-bit word of its own.
+/// The rules of both, for rows of 2^32 neighbours and more: draw j has a 64-bit word of its own.
 template <class Seen>
 HOPFEED_HOST_DEVICE inline void pick_without_replacement_wide(const NodeStream& stream, std::uint64_t degree,
                                                               std::uint32_t k, std::uint64_t* picks,

@@ -26,7 +26,7 @@ struct TimePlace {
   template <class Bounds>
   TimePlace(const Bounds& bounds, std::int64_t t) : time(t) {
     const auto [earlier, later] = std::equal_range(bounds.begin(), bounds.end(), t);
-    // Of the class that a bound closes, which is its latest time, all are no later than it.
+    // A bound is the latest time of the class that it closes, so all of that class are no later than it.
     open = earlier == later;
     past = static_cast<std::int32_t>(earlier - bounds.begin()) + INT16_MIN + (open ? 0 : 1);
     slope = 1 / static_cast<double>(bounds.size() + 1);

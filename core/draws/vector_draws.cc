@@ -61,14 +61,14 @@ HWY_INLINE Words philox_lanes(const Words& counter, std::uint64_t key) {
   return c[0];
 }
 
-// Of values below 2^63: AVX2 and SSE4 compare signed numbers only.
+// Lanes where a < b, of values below 2^63: AVX2 and SSE4 compare signed numbers only.
 HWY_INLINE Mask less(Vector a, Vector b) {
   const Lanes64 d;
   const Signed64 s;
   return hn::RebindMask(d, hn::Lt(hn::BitCast(s, a), hn::BitCast(s, b)));
 }
 
-// Of up to 8 lanes.
+// The bits of a mask of up to 8 lanes.
 template <class Lanes>
 HWY_INLINE std::uint32_t bits_of(Lanes d, hn::Mask<Lanes> mask) {
   alignas(8) std::uint8_t bits[8] = {};

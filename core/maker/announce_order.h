@@ -22,7 +22,7 @@ inline constexpr std::chrono::milliseconds kLongestTurn{2'000};
 
 class AnnounceTurn;
 
-/// Of all makers that announce to one cache. Any thread may use it.
+/// The order of all makers that announce to one cache. Any thread may use it.
 class AnnounceOrder {
  public:
   AnnounceOrder() = default;

@@ -36,7 +36,7 @@ class BatchFeatures {
   /// Announces an array for each attribute; at[i] is its number.
   void lay_out(std::span<const std::int64_t> rows, BlockWriter& out, std::vector<int>& at) const;
 
-  /// Of a packed batch: announces the arrays that tell of the held rows, after all others, and writes them.
+  /// For a packed batch: announces the arrays that tell of the held rows, after all others, and writes them.
   void lay_out_held(BlockWriter& out, std::vector<int>& at) const;
   void write_held(std::span<const int> at, BlockWriter& out) const;
 
@@ -50,7 +50,7 @@ class BatchFeatures {
               const NearlyDone& nearly_done);
   /// The batch that was prepared is not gathered.
   void drop();
-  /// Of all attributes.
+  /// The counts of all attributes together.
   TierCounts counts() const;
   /// Memory for telling held rows from others: what it is, and comes to in batches within `bounds`.
   std::size_t split_bytes() const;

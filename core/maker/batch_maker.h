@@ -32,7 +32,7 @@ class BatchMaker : public BlockMaker {
   BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
              const ExecutionOptions& execution = {},
              const FeatureSourceFactory& make_source = mapped_features);
-  /// The same of links: with options.link, whose edge type the list is of.
+  /// Makes batches of links: with options.link, whose edge type the list is of. All else is as with nodes.
   BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
              const ExecutionOptions& execution = {},
              const FeatureSourceFactory& make_source = mapped_features);

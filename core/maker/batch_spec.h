@@ -30,7 +30,7 @@ struct BatchSpec {
   SeedSpec seeds = {};
   bool shuffle = true;
   std::uint64_t seed = 0;
-  /// Of the plugin's file that brought batch.sampler; empty: it is hopfeed's own.
+  /// The SHA-256 of the plugin's file that brought batch.sampler; empty: the sampler is hopfeed's own.
   std::string sampler_sha256 = {};
   int rules = kRules;
 

@@ -34,7 +34,7 @@ class BlockArrays {
   BlockArrays(const Dataset& dataset, const BatchOptions& options, const SeedFields& seeds,
               const BatchFeatures& features, std::size_t hops);
 
-  /// Of a sample, but for feature_rows; `counts` is used again from batch to batch.
+  /// Counts what a sample has, all but feature_rows; `counts` is used again from batch to batch.
   static void count(const Sample& sample, const BatchKey& key, Counts& counts);
   void lay_out(const Counts& counts, BlockWriter& out, Places& at) const;
   /// What the header of a block of magic kBlockMagic says, but for what BlockWriter fills in.

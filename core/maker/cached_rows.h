@@ -16,8 +16,8 @@ class CachedRows {
   /// not stay.
   virtual void announce(std::span<const std::int64_t> ids) = 0;
 
-  /// Of the announced ids, the places of those that nobody will have brought by take(): they are not there,
-  /// and no batch that was announced before wants them. To read them may begin at once.
+  /// The places, among the announced ids, of those that nobody will have brought by take(): they are not
+  /// there, and no batch that was announced before wants them. To read them may begin at once.
   virtual std::span<const std::size_t> absent() const = 0;
 
   struct Hit {

@@ -19,7 +19,7 @@ namespace {
   throw Error(ErrorCode::kCorrupt, fmt::format("another machine asked for {}, which cannot be", what));
 }
 
-/// Of an answer without its heads.
+/// Throws kNoSpace for an answer of so many bytes, its heads not counted, where that is too large.
 void check_size(std::uint64_t bytes) {
   constexpr std::size_t kHeads = 64;  // and padding, at most
   if (bytes > kMaxPeerAnswer - kHeads)

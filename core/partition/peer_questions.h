@@ -66,7 +66,7 @@ class NarrowArray {
         return read<std::int64_t>(i);
     }
   }
-  /// The same of a width that the caller has looked at.
+  /// The numbers as an array, whose width the caller has looked at.
   template <class Number>
   const Number* as() const {
     return reinterpret_cast<const Number*>(first_);

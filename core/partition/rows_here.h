@@ -11,7 +11,8 @@ namespace hopfeed {
 
 class RowsHere {
  public:
-  /// Of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset` must outlive it.
+  /// The rows of an attribute of a node type (Store::kNode) or of an edge type (Store::kEdge). `dataset`
+  /// must outlive it.
   RowsHere(const Dataset& dataset, Store store, int type, const AttrView& attr)
       : dataset_(dataset), is_node_(store == Store::kNode), type_(type), attr_(attr) {}
   /// Null: it lies on another machine alone.

@@ -21,7 +21,7 @@ bool has_one_of(std::span<const Index> neighbors, std::span<const std::int64_t> 
   return found;
 }
 
-/// Of many sources: a bit for each, by its hash.
+/// A filter of many sources: a bit for each, by its hash.
 class SourceFilter {
  public:
   explicit SourceFilter(std::span<const std::int64_t> sources) {

@@ -135,7 +135,7 @@ class ExcludingPicker {
 
   Picker picker_;
   Excluding excluding_;
-  // Of the group that was drawn last: its rows are picked before the next group is drawn.
+  // What the group that was drawn last left out: its rows are picked before the next group is drawn.
   ExcludedRows::Row* found_[DrawnGroup::kRows];
   std::uint64_t index_at_[DrawnGroup::kRows];
   LeftOut left_out_[DrawnGroup::kRows];

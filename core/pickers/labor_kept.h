@@ -20,7 +20,7 @@ namespace hopfeed {
 
 class LaborKept {
  public:
-  /// Of edge types whose destinations can have a place each in a table.
+  /// Whether each destination of an edge type can have a place in a table.
   static bool has_places(const CscView& csc) { return csc.num_dst_nodes <= kMaxDirectNodes; }
   /// Under variates with so many sources to look at in a batch: emptying the table for them costs less than
   /// that.
@@ -61,7 +61,7 @@ class LaborKept {
     return {.count = count, .sources_at = sources_at, .positions_at = sources_at + count * index_bytes_};
   }
 
-  /// Of a node that has no list.
+  /// Keeps what a node that has no list yet has taken.
   void keep(std::int64_t node, const Taken& taken) {
     const std::size_t sources = taken.count * index_bytes_, positions = taken.count * sizeof(std::uint32_t),
                       words = 1 + (sources + positions + kWord - 1) / kWord;

@@ -173,7 +173,7 @@ class LaborPicker {
     return found;
   }
 
-  // Of these the ones below the threshold. Hardly ever do the upper bits not tell.
+  // Takes those of the found sources that are below the threshold. Hardly ever do the upper bits not tell.
   template <class Index>
   void take_found(DrawnRow& row) {
     const std::uint16_t* uppers = variates_.uppers;

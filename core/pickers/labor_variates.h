@@ -19,7 +19,8 @@ namespace hopfeed {
 
 class LaborVariates {
  public:
-  /// Of graphs that have tables: with so many sources to look at in a hop they pay.
+  /// Whether the sources of an edge type are few enough for tables, and with how many sources to look at in
+  /// a hop these pay.
   static bool has_tables(const CscView& csc) { return csc.num_src_nodes <= kMaxDirectNodes; }
   static std::uint64_t looks_that_pay(const CscView& csc) {
     return static_cast<std::uint64_t>(csc.num_src_nodes) / kNodesForALook;
@@ -27,8 +28,8 @@ class LaborVariates {
 
   static constexpr std::array<std::uint16_t, 3> kCuts = {0x0800, 0x2000, 0x8000};
 
-  /// Of the nodes of a type: uppers[i] = upper 16 bits of node i's variate; bit i of below[c]: whether these
-  /// are below kCuts[c].
+  /// The variates of the nodes of a type: uppers[i] = upper 16 bits of node i's variate; bit i of below[c]:
+  /// whether these are below kCuts[c].
   struct View {
     const std::uint16_t* uppers = nullptr;
     std::array<const std::uint8_t*, kCuts.size()> below{};
@@ -47,7 +48,8 @@ class LaborVariates {
     std::uint64_t key;
     std::uint32_t first_hop, end_hop;
   };
-  /// Of the first hop that is wanted. Those of the others are made with it, and stay while the key does.
+  /// The variates of the first hop that is wanted. Those of the others are made with it, and stay while the
+  /// key does.
   View of(const Dataset& dataset, const Wanted& wanted) {
     const std::uint32_t word = wanted.first_hop % kLaborHops;
     if (wanted.node_type != node_type_ || wanted.key != key_ || !views_[word].uppers) make(dataset, wanted);
@@ -108,7 +110,7 @@ class LaborVariates {
     return bits_.data() + (table * kCuts.size() + cut) * (room_ / 8);
   }
 
-  // Of the nodes [begin, end), in all hops that were made; returns the end.
+  // Marks which of the nodes [begin, end) are below each cut, in all hops that were made; returns the end.
   std::size_t mark(std::size_t begin, std::size_t end) {
     for (std::uint32_t t = 0; t < num_tables_; ++t)
       for (std::size_t c = 0; c < kCuts.size(); ++c)

@@ -25,7 +25,7 @@ class LeftOut {
     const std::uint64_t* end = list() + count_;
     return i + static_cast<std::uint64_t>(std::upper_bound(list(), end, i + left_before_) - list());
   }
-  /// Of the stretch [begin, begin + size) alone, whose places count from its begin.
+  /// What is left out of the stretch [begin, begin + size) alone, whose places count from its begin.
   LeftOut within(std::uint64_t begin, std::uint64_t size) const {
     const std::uint64_t from = number_before(begin);
     LeftOut part = *this;

@@ -36,7 +36,7 @@ class RemainingWeights {
     }
   }
 
-  /// Of `memory`, for a row of so many edges.
+  /// How many words of `memory` a row of so many edges takes.
   static std::size_t words(std::size_t edges) { return 2 * edges + 1; }
   std::uint64_t total() const { return total_; }
   void remove(std::uint32_t position) {
@@ -198,7 +198,8 @@ class WeightedPicker {
     return choose_distinct(group, row, entries, scratch_.pick_set);
   }
 
-  // The same edge may come as its own column's and as another's alias, so positions tell repeats.
+  // Chooses distinct edges. One may come as its own column's and as another's alias, so positions tell
+  // repeats.
   template <class Seen>
   std::uint32_t choose_distinct(const DrawnGroup& group, const DrawnRow& row, const AliasTableView& entries,
                                 Seen& seen) {

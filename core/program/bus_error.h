@@ -9,7 +9,7 @@ namespace hopfeed {
 /// handler may.
 void on_truncated_file(void (*report)(const char* path));
 
-/// The same, with a line "NAME: PATH was truncated ..." on stderr.
+/// Has on_truncated_file() write a line "NAME: PATH was truncated ..." to stderr.
 void report_truncated_files(const char* program_name);
 
 }  // namespace hopfeed

@@ -32,7 +32,7 @@ int exit_code(ErrorCode code) {
   }
 }
 
-/// Of the C++ library, where it could start no thread, say.
+/// The message for an error of the C++ library, where it could start no thread, say.
 std::string of_the_system(const std::system_error& error) {
   try {
     throw_errno("the operating system refused", error.code().value());

@@ -7,7 +7,7 @@
 
 namespace hopfeed {
 
-/// Of batches whose nodes have one local id each.
+/// The table of batches whose nodes have one local id each.
 using AnyRelabel = std::variant<DirectRelabel, HashRelabel>;
 
 inline AnyRelabel make_relabel(std::int64_t num_nodes) {

@@ -49,7 +49,7 @@ struct LocalNodes {
     }
     ids.reserve(count + more + 1);
   }
-  /// Of a batch of so many nodes, those counted that room was made for in vain.
+  /// The most bytes for a batch of so many nodes, those counted that room was made for in vain.
   static std::size_t max_bytes(std::size_t nodes) { return decltype(ids)::max_bytes(nodes + 1); }
 };
 

@@ -94,7 +94,7 @@ LaborTables HopDraws::labor_tables(const Hop& hop, const Rows& rows, const PickO
                      .keep = keep});
 }
 
-/// Of the rows to expand; not counted on from where they are as many as `enough`.
+/// How many neighbours the rows to expand have; counting ends where there are `enough`.
 std::uint64_t HopDraws::neighbors_up_to(std::uint64_t enough, const Hop& hop, const Rows& rows) const {
   const RowReader reader(dataset_, static_cast<int>(hop.edge_type));
   const std::int64_t* ids = rows.ends.dst.ids.data();

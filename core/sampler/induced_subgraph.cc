@@ -152,7 +152,7 @@ void InducedSubgraph::take_row(Edges& edges, Table& table, const Place& place) {
   }
 }
 
-// Of a row that another machine has.
+// Takes the edges of a row that another machine has.
 template <class Table>
 void InducedSubgraph::take_fetched(Edges& edges, Table& table, const Row& row, const Place& place) {
   const auto num_src = static_cast<std::uint64_t>(edges.csc.num_src_nodes);

@@ -4,15 +4,16 @@
 // Groups of kGroup destinations pass five stages, five groups in flight, a row of each in turn: what waits
 // for memory and what computes alternate in short steps, so that the core always has as many cache misses
 // under way as it can.
+//
 //   fetch   prefetch the row record
-//   look    read offsets and original id; after the last row of the group, draw for all (a picker's business;
-//   one that must
-//           read for it draws a step later, behind a prefetch or two, and all that follows comes a step later
-//           too)
+//   look    read offsets and original id; after the last row of the group, draw for all (a picker's business)
 //   place   pick positions, turn them into addresses, prefetch the neighbours
 //   read    read the neighbours, prefetch what the relabel table has of them
 //   insert  give them local ids in order of first appearance
-// Addresses instead of positions travel between the stages, so that partitions cost nothing after `look`.
+//
+// A picker that must read before it can draw does so a step later, behind a prefetch or two, and all that
+// follows comes a step later too. Addresses instead of positions travel between the stages, so that
+// partitions cost nothing after `look`.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +46,7 @@ struct EdgeScratch {
   std::size_t bytes() const {
     return sources.bytes() + edge_ids.bytes() + positions.bytes() + per_dst.bytes();
   }
-  /// Of so many edges into so many destinations.
+  /// What bytes() comes to at most with so many edges into so many destinations.
   static std::size_t max_bytes(std::size_t edges, std::size_t destinations, const ExpandOptions& options) {
     return decltype(sources)::max_bytes(edges) + decltype(per_dst)::max_bytes(destinations) +
            decltype(edge_ids)::max_bytes(options.edge_ids ? edges : 0) +

@@ -93,8 +93,8 @@ class RowReader {
     row.first_edge_ = part.first_edge + begin;
     return row;
   }
-  /// The same without the edges that a batch excludes: what draws from it draws as if they were not there.
-  /// Good until excluded.make_room() or begin().
+  /// The row of a node without the edges that a batch excludes: what draws from it draws as if they were not
+  /// there. Good until excluded.make_room() or begin().
   Row row(std::int64_t node, ExcludedRows& excluded) const {
     Row row = this->row(node);
     const std::span<const std::int64_t> sources = excluded.sources_of(edge_type_, node);
@@ -114,9 +114,9 @@ class RowReader {
     return node;
   }
 
-  /// Of all rows on this machine: a bound for what a sampler keeps of one. Reads every row record (0.1 s for
-  /// 25 million nodes), so it is for those who plan memory, not for each worker. Damaged rows do not count:
-  /// row() refuses them.
+  /// The greatest degree of all rows on this machine: a bound for what a sampler keeps of one. Reads every
+  /// row record (0.1 s for 25 million nodes), so it is for those who plan memory, not for each worker.
+  /// Damaged rows do not count: row() refuses them.
   std::size_t greatest_degree() const {
     std::uint64_t greatest = 0;
     for (const CscPart& part : csc_.parts) {
@@ -132,7 +132,7 @@ class RowReader {
   }
 
  private:
-  /// Of a partition elsewhere: its copy in a halo, or as its owner gives it.
+  /// The row of a node in a partition elsewhere: its copy in a halo, or as its owner gives it.
   Row other_row(std::int64_t node) const {
     if (const std::int64_t copy = dataset_->halo_id(csc_.dst_type, node); copy >= 0) {
       Row row = this->row(copy);

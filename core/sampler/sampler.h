@@ -87,7 +87,7 @@ struct SeedCount {
   int node_type = 0;
   std::int64_t count = 0;
 };
-/// Of a request that is still to come, entry by entry.
+/// The seeds of a request that is still to come, entry by entry.
 using SeedCounts = std::span<const SeedCount>;
 
 /// What no sample of so many seeds exceeds.
@@ -109,12 +109,12 @@ class Sampler {
   virtual std::size_t num_hops() const = 0;
   /// Bytes of scratch held.
   virtual std::size_t scratch_bytes() const = 0;
-  /// Of tables that the graph bounds: what they may take once it samples, beyond what it holds when it is
+  /// What tables that the graph bounds may take once it samples, in bytes beyond what it holds when it is
   /// made.
   virtual std::size_t later_table_bytes() const { return 0; }
   /// What scratch_bytes() can come to with samples of so many seeds.
   virtual std::size_t max_scratch_bytes(SeedCounts seeds) const = 0;
-  /// Of one that samples on a GPU.
+  /// What a GPU sampled and holds; empty for samplers without one.
   virtual GpuUse gpu_use() const { return {}; }
 };
 

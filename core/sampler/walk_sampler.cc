@@ -139,7 +139,8 @@ void WalkSampler::sample(const SampleRequest& request, SampleBuilder& out) {
   }
 }
 
-// Of a walk that is biased, the row that it came from too: it was read a step ago, but may be forgotten.
+// Fetches the rows where walks are. A biased walk needs the row that it came from too, which was read a step
+// ago but may be forgotten.
 void WalkSampler::fetch_rows(const RowReader& reader, std::size_t walks) {
   to_fetch_.clear();
   for (std::size_t w = 0; w < walks; ++w) {

@@ -27,8 +27,9 @@ class LinkSet {
   /// kNotFound for a split that is not there. The links of a split are checked where they are read
   /// (check_links).
   LinkSet(const Dataset& dataset, int edge_type, const LinkInput& input);
-  /// Of pairs that are given, where the dataset is not at hand: the same set, the same pack. Throws the same,
-  /// and kUnsupported for what goes with a split, whose links only the dataset has.
+  /// The set of pairs that are given, where the dataset is not at hand: equal to the one made with it, with
+  /// the same pack and errors. Throws kUnsupported besides, for what goes with a split, whose links only the
+  /// dataset has.
   LinkSet(const DatasetMeta& meta, int edge_type, const LinkInput& input);
   /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
   /// the field. check() tells whether the ids are the dataset's.

@@ -64,10 +64,10 @@ class NegativeDraws {
   Pair draw_one(const Draw& draw, Pair pair, std::int64_t& retries);
   /// One attempt, taken or not.
   Pair attempt(const Draw& draw, Pair pair, std::uint32_t number) const;
-  /// The same of all negatives of a batch whose edges lie on several machines: attempt by attempt, so that
-  /// each asks all of them together.
+  /// Draws all negatives of a batch whose edges lie on several machines: attempt by attempt, so that each
+  /// asks all of them together.
   void draw_together(const Links& links, Negatives& out);
-  /// Of each pair whether it is taken.
+  /// Whether each pair is taken.
   std::vector<char> taken(std::span<const Pair> pairs) const;
   /// Whether it is an edge or a link, which strict negatives must not be.
   bool taken(const Pair& pair) const;

@@ -15,7 +15,7 @@
 namespace hopfeed {
 namespace {
 
-/// Of every node, by original id.
+/// The alias table of every node, by original id.
 std::vector<AliasEntry> table_of(const Dataset& dataset, int node_type, const std::string& name) {
   const WholeNodeAttr whole(dataset, node_type, name);
   const AttrView& attr = whole.view();

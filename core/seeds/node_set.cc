@@ -46,7 +46,7 @@ std::vector<AliasEntry> table_of_seeds(std::span<const double> weights) {
   }
 }
 
-/// Of a pack: what alias_table() can have made, as far as draws rely on it.
+/// Checks the alias table of a pack: it is what alias_table() can have made, as far as draws rely on it.
 void check_table(std::span<const AliasEntry> table) {
   PackedArrays::require(table.size() <= static_cast<std::size_t>(kMaxWeightedDegree),
                         fmt::format("num_weights is {}, at most {}", table.size(), kMaxWeightedDegree));

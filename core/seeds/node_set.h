@@ -14,8 +14,7 @@
 namespace hopfeed {
 
 /// The number of the seeds' node type; `name` empty: the first. Throws kNotFound for a type that is not
-/// there, kInvalid for several
-/// ("paper,author"): a loader has seeds of one type.
+/// there, kInvalid for several ("paper,author"): a loader has seeds of one type.
 int seed_node_type(const DatasetMeta& meta, const std::string& name);
 
 struct NodeInput {
@@ -34,8 +33,9 @@ class NodeSet {
   /// `dataset` must outlive the set. Throws kInvalid naming the seed, the length or the weight that cannot
   /// be, kNotFound for a split that is not there.
   NodeSet(const Dataset& dataset, int node_type, const NodeInput& input);
-  /// Of seeds that are given whole (ids or a mask), where the dataset is not at hand: the same set, the same
-  /// pack. Throws the same, and kUnsupported for what goes with a split, whose nodes only the dataset has.
+  /// The set of seeds that are given whole (ids or a mask), where the dataset is not at hand: equal to the
+  /// one made with it, with the same pack and errors. Throws kUnsupported besides, for what goes with a
+  /// split, whose nodes only the dataset has.
   NodeSet(const DatasetMeta& meta, int node_type, const NodeInput& input);
   /// Views what pack() gave, or somebody who is not trusted; it must outlive the set. Throws kCorrupt naming
   /// the field. check() tells whether the ids are the dataset's.

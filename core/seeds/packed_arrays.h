@@ -38,7 +38,7 @@ class PackedArrays {
     left_ = left_.subspan(array.size_bytes());
     return array;
   }
-  /// The same of what is there for each of `all`, or not at all.
+  /// Takes an array that is there for each of `all` seeds, or not at all.
   template <class Element>
   std::span<const Element> take_for_each(std::int64_t count, const char* field, std::size_t all) {
     require(count == 0 || (count > 0 && static_cast<std::uint64_t>(count) == all),

@@ -34,7 +34,7 @@ class SeedFields {
   virtual std::int64_t size() const = 0;
   /// The seeds of a batch; views that hold until the next call. Throws kInvalid for a key outside the list.
   virtual std::span<const TypedSeeds> seeds(const BatchKey& key) = 0;
-  /// Of the last seeds(): edges that neighbours must not come by; null: none.
+  /// The edges that neighbours must not come by in the batch of the last seeds(); null: none.
   virtual const ExcludedEdges* excluded() const = 0;
   /// What no batch of so many positions has more of.
   virtual std::vector<SeedCount> most_seeds(std::int64_t positions) const = 0;
@@ -43,7 +43,7 @@ class SeedFields {
                        SeedArrays& at) const = 0;
   /// Fills all of them for the last seeds().
   virtual void write(const Sample& sample, const SeedArrays& at, BlockWriter& out) const = 0;
-  /// Of disjoint batches, the field `batch`: which of the batch's positions each tree belongs to.
+  /// Writes the field `batch` of disjoint batches: which of the batch's positions each tree belongs to.
   virtual void write_owners(std::span<const std::int64_t> trees, std::int64_t* out) const = 0;
   /// All memory that it holds now.
   virtual std::size_t bytes() const = 0;

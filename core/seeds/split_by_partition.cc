@@ -25,7 +25,7 @@ std::vector<std::int64_t> split_positions(std::span<const int> partitions, int n
   require_valid(
       count >= split.world_size,
       fmt::format("{} seeds are shared by {} trainers; each needs one at least", count, split.world_size));
-  // Of each trainer, where they are evened out.
+  // How many seeds a trainer gets, where they are evened out.
   const auto share_of = [&](std::int64_t r) {
     if (split.same_count) return count / split.world_size;
     return begin_of(r + 1, count, split.world_size) - begin_of(r, count, split.world_size);

@@ -27,12 +27,13 @@ struct SplitByPartition {
 /// launchers number them, machine by machine.
 int partition_of_rank(std::int64_t rank, std::int64_t world_size, int num_partitions);
 
-/// Of `nodes` (original ids) those of one trainer, in their order within each partition. Over all ranks each
-/// comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes than trainers.
+/// Those of `nodes` (original ids) that one trainer gets, in their order within each partition. Over all
+/// ranks each comes once. Throws kInvalid for a rank that is none, an id that is no node, and fewer nodes
+/// than trainers.
 std::vector<std::int64_t> node_split(const Dataset& dataset, int node_type,
                                      std::span<const std::int64_t> nodes, const SplitByPartition& split);
-/// Of links [2P] (source, destination, ...; original ids) the positions of one trainer's; a link belongs to
-/// its destination's partition, where its row is.
+/// The positions of one trainer's links among `pairs` [2P] (source, destination, ...; original ids); a link
+/// belongs to its destination's partition, where its row is.
 std::vector<std::int64_t> edge_split(const Dataset& dataset, int edge_type,
                                      std::span<const std::int64_t> pairs, const SplitByPartition& split);
 

@@ -33,16 +33,17 @@ struct StreamStats {
   WaitTimes waits;                  // seconds that next() and the workers waited
   PageUse dataset_pages;  // of the worker that has most of the dataset in its memory, when it last looked
   std::size_t channel_bytes = 0;  // allocated now
-  // Of a stream that holds feature rows itself (cache/held_rows.h): rows of its batches, those of them that
-  // did not have to travel, and what the held rows take.
+  // For a stream that holds feature rows itself (cache/held_rows.h): rows of its batches, those of them that
+  // did not have to travel, and bytes that the held rows take.
   std::int64_t feature_rows = 0, held_rows = 0;
   std::size_t held_bytes = 0;
-  /// Of slots that are pinned for a GPU: bytes now, seconds that pinning took so far, and why there are none
+  /// Slots that are pinned for a GPU: bytes now, seconds that pinning took so far, and why there are none
   /// (empty: they are, or nobody asked for it).
   std::size_t pinned_bytes = 0;
   double pinning_seconds = 0;
   std::string why_not_pinned = {};
-  /// Of the worker (of this process, where there are none) that took longest to bring its GPU up.
+  /// The seconds of the worker (of this process, where there are none) that took longest to bring its GPU
+  /// up.
   GpuSetup gpu_setup;
   /// Batches of all workers, as they were made, and again after a death; memory and shares of the worker that
   /// has most.

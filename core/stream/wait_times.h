@@ -24,11 +24,11 @@ struct WaitTimes {
   WaitTimes shares_of(double trainer_seconds, double worker_seconds) const;
 };
 
-/// Of shares: "waiting for sampling 12%, for gather 3%; the workers waited for a free slot 40%", the larger
-/// first, nothing below half a per cent, and no word of workers that did not wait.
+/// Shares as text: "waiting for sampling 12%, for gather 3%; the workers waited for a free slot 40%", the
+/// larger first, nothing below half a per cent, and no word of workers that did not wait.
 std::string to_text(const WaitTimes& shares);
-/// The same where there are no workers, and next() made the batches itself: what it did, since it waited for
-/// nobody.
+/// Shares as text where there are no workers, and next() made the batches itself: what it did, since it
+/// waited for nobody.
 std::string own_work_text(const WaitTimes& shares);
 
 }  // namespace hopfeed

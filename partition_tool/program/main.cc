@@ -198,7 +198,7 @@ void take(const char* option, const std::optional<T>& given, T* number) {
   if (given) *number = *given;
 }
 
-/// The same for a number that has no default.
+/// Takes a number that has no default, and throws kInvalid where it lacks.
 void take_required(const char* option, const std::optional<std::int64_t>& given, std::int64_t* number) {
   if (!given && number) throw Error(ErrorCode::kInvalid, fmt::format("{} is required", option));
   take(option, given, number);

@@ -35,11 +35,12 @@ void make_dataset(const MakeOptions& options, const std::function<RawGraph(const
 
 /// --fanouts and --batch-size, checked; what was not given is taken from `defaults`.
 HotnessOptions hotness_options(const WriteOptions& options, const HotnessOptions& defaults = {});
-/// The same for commands that read a dataset, whose own are the defaults.
+/// --fanouts and --batch-size, checked, of commands that read a dataset; what was not given is taken from
+/// its own.
 HotnessOptions input_hotness(const WriteOptions& options, const DatasetMeta& input);
 
-/// Of commands that keep the content: throws kCorrupt where what was read of `input` has another fingerprint
-/// than its manifest says.
+/// For commands that keep the content: throws kCorrupt where what was read of `input` has another
+/// fingerprint than its manifest says.
 void require_same_content(const std::string& input, const DatasetMeta& said, const DatasetMeta& read);
 
 /// Orders the nodes, writes them as one partition and commits.

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char *kManifest = "meta.json", *kPushing = ".meta.json.pushing";
-/// Of the manifest's folder: these two, and what a killed rsync left of them.
+/// What a manifest's folder has for it: these two, and what a killed rsync left of them.
 const std::vector<std::string> kManifests{"meta.json", ".meta.json.*", "..meta.json.*"};
 constexpr std::uint64_t kCompareAtOnce = std::uint64_t{1} << 30;  // bytes, at least
 constexpr std::uint64_t kCompareSteps = 50;

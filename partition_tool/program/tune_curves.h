@@ -33,7 +33,7 @@ class TuneCurves {
   TuneCurve cached() const;
 
  private:
-  /// Of the rows of files that the consumer does not hold, a batch.
+  /// What a batch reads of the rows of files that the consumer does not hold.
   struct Tier {
     double hit_rate = 0;  // of the row cache
     double reads = 0, read_bytes = 0;

@@ -23,7 +23,7 @@
 namespace hopfeed {
 namespace {
 
-/// Of the rows, that completing is measured with.
+/// The share of the rows that is held where completing is measured.
 constexpr HeldShare kHeld{.millionths = HeldShare::kAll / 5};
 
 nlohmann::json read_object(const std::string& path, const std::string& option) {

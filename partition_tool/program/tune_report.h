@@ -16,7 +16,7 @@ struct TuneCurve {
   std::vector<double> hit_rate;    // of rows that the consumer holds; row cache: of rows read from files
   std::vector<double> sent_bytes;  // of features, a batch: what producers gather for the consumer
   std::vector<double> held_bytes;  // of features, a batch: what the consumer has
-  // Of sent_bytes: from the row cache, and from files; what is left comes from memory.
+  // Parts of sent_bytes: from the row cache, and from files; what is left comes from memory.
   std::vector<double> cached_bytes, file_bytes;
   std::vector<double> reads, read_bytes;  // of files, a batch; whole pages
   std::vector<TunePoint> points;

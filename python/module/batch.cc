@@ -88,7 +88,7 @@ nb::object dequantised(const ArrayView& array, bool torch) {
   return array_of({.data = values->data()}, array, owner, torch);
 }
 
-/// Of a batch on a device those arrays lie there that DeviceForm names.
+/// Whether an array of a batch on a device lies there: those do that DeviceForm names.
 bool lies_on_device(const ArrayView& array) {
   constexpr std::array kLarge{batch_field::kNId, batch_field::kBatch, batch_field::kEdgeIndex,
                               batch_field::kEId};

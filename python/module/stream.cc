@@ -17,7 +17,7 @@ namespace nb = nanobind;
 namespace hopfeed::python {
 namespace {
 
-/// Of Python: a handler's exception (KeyboardInterrupt) leaves what waits.
+/// Lets Python look for signals: a handler's exception (KeyboardInterrupt) leaves what waits.
 void look_for_signals() {
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();

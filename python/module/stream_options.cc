@@ -34,7 +34,7 @@ void take_seconds(GivenOptions& given, const char* name, std::chrono::millisecon
   into = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-/// Of a file with a secret that others than its owner may open.
+/// Warns of a file with a secret that others than its owner may open.
 void warn_of_secret(const char* name, const std::string& file) {
   const std::string who = open_to_others(file);
   if (!who.empty() && PyErr_WarnEx(PyExc_UserWarning, (std::string(name) + ": " + who).c_str(), 1) != 0)
@@ -145,7 +145,7 @@ void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
   execution.gpu_graph_cache = take_gpu_cache(given, "gpu_graph_cache");
 }
 
-/// Of a machine that has some partitions of the dataset.
+/// Takes the options of a machine that has some partitions of the dataset.
 void take_partitions(GivenOptions& given, PeerOptions& partitions) {
   given.take("partitions", partitions.own, kWholes);
   given.take("peers", partitions.peers,

@@ -147,7 +147,7 @@ bool ConnectionFillers::step() {
   return true;
 }
 
-/// Of the batches ahead, for each link that takes any.
+/// How many of the batches ahead each link that takes any has.
 std::size_t ConnectionFillers::share() const {
   const auto links = static_cast<std::size_t>(
       std::ranges::count_if(links_, [](const auto& link) { return !link->leaving(); }));

@@ -203,7 +203,7 @@ Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
   return copy;
 }
 
-/// Of what fits.
+/// The share of the rows to hold: as much of what is wanted as fits.
 HeldShare decide_share(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
   const HeldShare wanted{
       .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};

@@ -53,9 +53,9 @@ class ServerLink {
   /// Whatever there is to do: claims up to `share` batches, tells the server what was granted and what nobody
   /// wants any more. Returns whether the channel should be served.
   bool look(std::size_t share);
-  /// Deadlines, signs of life. Now and then.
+  /// Looks at deadlines and signs of life. Called now and then.
   void tick(Clock::time_point now);
-  /// Of what the server does.
+  /// Asks the server what it does.
   void ask_status();
   /// No new claims; ends once what was asked for has come.
   void leave();

@@ -54,7 +54,7 @@ class Questions {
   /// `contact` must outlive it.
   explicit Questions(Contact& contact) : connection_(*contact.connection) {}
 
-  /// Of a dataset by name or fingerprint; empty: the server has one only.
+  /// The metadata of a dataset by name or fingerprint; empty: the server has one only.
   wire::asio::awaitable<DatasetMeta> meta(std::string dataset);
   wire::asio::awaitable<std::vector<std::int64_t>> clusters(wire::GetClusters which);
   wire::asio::awaitable<std::string> status();

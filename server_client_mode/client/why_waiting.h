@@ -8,7 +8,7 @@ namespace hopfeed {
 /// Who waits longer hears why.
 inline constexpr std::chrono::milliseconds kToldAfter{5'000};
 
-/// Of a server (`peer`: its name in messages) that has sent nothing for so long, by its status
+/// Why a server (`peer`: its name in messages) has sent nothing for so long, by its status
 /// (docs/protocol.md).
 std::string why_waiting(const std::string& peer, const std::string& status);
 

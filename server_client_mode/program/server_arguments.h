@@ -26,7 +26,7 @@ class ServerArguments {
   void check(const std::string& given) const;
   /// Reads the token. Throws kInvalid, kNotFound or kIo naming option or file.
   RemoteOptions options() const;
-  /// The same of one server.
+  /// The options for one server alone. Throws as options() does.
   RemoteOptions options_for(const std::string& address) const;
   /// Streams over the folder, or over the servers. Throws what check(), options() and the streams'
   /// constructors throw.

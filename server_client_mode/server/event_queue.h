@@ -22,9 +22,9 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  /// Any thread; never waits. False: there is no place.
+  /// Pushes a line; any thread, never waits. False: there is no place.
   bool try_push(std::string line);
-  /// The same of a line that has a place at any time.
+  /// Pushes a line that has a place at any time.
   void push(std::string line);
 
  private:

@@ -119,8 +119,9 @@ void JobTable::try_plugin_sampler(const wire::Open& open, const Job& job) const 
                .deadline = options_.start_deadline});
 }
 
-/// Of batches that are not bounded the worst case says little; one that is too large is an error when it
-/// comes.
+/// The bytes of the largest block at this batch size. Throws kNoSpace where batches are bounded and no slot
+/// can be that large; where they are not, the worst case says little, and a batch that is too large is an
+/// error when it comes.
 std::uint64_t JobTable::worst_block(Job& job, const wire::Open& open) const {
   const auto known = job.worst_blocks.find(open.batch_size);
   if (known != job.worst_blocks.end()) return known->second;

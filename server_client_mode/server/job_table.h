@@ -26,7 +26,7 @@ struct JobTableOptions {
   std::size_t largest_block = 0;     // no slot is larger
   std::size_t max_jobs = 1'024;      // that are open or kept
   std::chrono::milliseconds kept{};  // without anybody who has it open
-  // Of the trial of a plugin's sampler (worker_mode/plugin_trial.h).
+  // For the trial of a plugin's sampler (worker_mode/plugin_trial.h).
   std::string worker_program = {};
   std::vector<std::string> plugins = {};
   std::chrono::milliseconds start_deadline{30'000};

@@ -74,7 +74,7 @@ class SeedStore {
   const Options options_;
   mutable Mutex mutex_;
   std::map<std::string, Kept> kept_ GUARDED_BY(mutex_);
-  /// Of all that live, also those that are not kept yet or only used.
+  /// Bytes of all seeds that live, also of those that are not kept yet or only used.
   std::shared_ptr<std::atomic<std::size_t>> counted_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 

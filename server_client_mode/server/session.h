@@ -98,7 +98,7 @@ class Session : public std::enable_shared_from_this<Session> {
   wire::asio::awaitable<void> discard(std::uint64_t bytes);
   wire::asio::awaitable<void> send_clusters(std::uint64_t question, const wire::GetClusters& asked);
   wire::asio::awaitable<void> send_rows(std::uint64_t question, const wire::GetRows& asked);
-  // Of machines that have other partitions.
+  // For machines that have other partitions.
   void answer_peer(std::uint64_t question, wire::Bytes payload);
   wire::asio::awaitable<void> wait_for_answers();
   bool asks_too_much() const;

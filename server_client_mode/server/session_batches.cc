@@ -137,7 +137,7 @@ void Session::sent(std::uint64_t number, bool whole) {
 /// What is queued by now answers requests that were taken on.
 void Session::note_owed() { owed_until_ = connection_->bytes_out() + connection_->queued(); }
 
-/// Of a request that waits for its GRANT.
+/// Frees the block of a request that waits for its GRANT.
 void Session::free_block(Request& request) {
   server_.pool.free(*request.block);
   request.block.reset();

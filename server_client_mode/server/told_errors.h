@@ -12,7 +12,8 @@ struct NamedPlace {
 
 /// `text`, with the names of those folders in their place.
 std::string with_names(const std::string& text, std::span<const NamedPlace> named);
-/// The same, and of any other file that it names by its whole path the last part alone.
+/// `text`, with the names of those folders in their place, and with the last part alone of any other file
+/// that it names by its whole path.
 std::string without_places(const std::string& text, std::span<const NamedPlace> named);
 
 }  // namespace hopfeed

@@ -69,7 +69,7 @@ class ByteReader {
   }
   /// All that is left, as a line of text.
   std::string line(const char* field, std::size_t max_bytes) { return text(field, max_bytes, Lines::kOne); }
-  /// The same, of several lines.
+  /// All that is left, as text of several lines.
   std::string lines(const char* field, std::size_t max_bytes) { return text(field, max_bytes, Lines::kMany); }
   std::span<const std::byte> rest() { return raw(left_.size(), "rest"); }
   /// Nothing may be left.

@@ -69,7 +69,7 @@ class Connection {
                                                               std::shared_ptr<TlsContext> tls,
                                                               std::chrono::milliseconds deadline,
                                                               ConnectionOptions options);
-  /// Of an accepted socket with `tls`; at once without.
+  /// Ends the handshake of an accepted socket with `tls`; done at once without.
   asio::awaitable<void> shake_hands();
 
   // ---- reading, by one coroutine. Of a frame that ends with a checksum, the call that reads its last byte
@@ -93,12 +93,12 @@ class Connection {
   // ---- writing: queued in order, by the owning thread; nothing blocks
   /// A small frame. Copies the payload.
   void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload = {});
-  /// The same without a copy: it keeps its share of `payload` until that has left.
+  /// Sends a frame without a copy: it keeps its share of `payload` until that has left.
   void send(FrameType type, std::uint64_t request, std::shared_ptr<const Bytes> payload);
-  /// The same of any bytes: `owner` is kept until they have left.
+  /// Sends a frame of any bytes without a copy: `owner` is kept until they have left.
   void send(FrameType type, std::uint64_t request, std::span<const std::byte> payload,
             std::shared_ptr<const void> owner);
-  /// kRefused or kFailed.
+  /// Sends kRefused or kFailed.
   void send_refusal(FrameType type, std::uint64_t request, const Error& error);
   /// A kBlock frame. `block` is read in place until `done(sent)` is called by the owning thread: exactly
   /// once, also where the connection ends first (false); on one that has ended already, within this call. A
@@ -107,7 +107,7 @@ class Connection {
                   std::function<void(bool sent)> done);
   /// Bytes that are queued.
   std::size_t queued() const;
-  /// Of these all that is no block.
+  /// Bytes that are queued and belong to no block.
   std::size_t queued_frames() const;
   /// Waits until all that was queued has left, or the connection has ended.
   asio::awaitable<void> flush();
@@ -146,8 +146,8 @@ class Connection {
 /// version is.
 asio::awaitable<Offer> login_as_client(Connection& connection, const std::string& token,
                                        const std::string& name);
-/// The same from a server; returns the client's name. Refuses by kRefused (after a fixed delay for a wrong
-/// proof, whatever was wrong with it), and throws the same.
+/// Login, seen from a server; returns the client's name. Refuses by kRefused (after a fixed delay for a
+/// wrong proof, whatever was wrong with it), and throws the same.
 asio::awaitable<std::string> login_as_server(Connection& connection, const std::string& token,
                                              const Offer& offer,
                                              std::chrono::milliseconds after_wrong_proof = kAfterWrongProof);

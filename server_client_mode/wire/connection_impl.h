@@ -60,12 +60,12 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   Error in_frame(const Error& error) const;
 
   // ---- reading
-  /// Some bytes of what is to come, at least one; `deadline` for waiting, `late` says what has not come by
-  /// then.
+  /// Reads some bytes of what is to come, at least one; `deadline` for waiting, `late` says what has not
+  /// come by then.
   asio::awaitable<std::size_t> some(std::span<std::byte> to, Clock::time_point deadline, const char* late);
-  /// Fills `to`, whatever it is of.
+  /// Fills `to`, whatever part of a frame it is.
   asio::awaitable<void> fill(std::span<std::byte> to);
-  /// Of the payload; its checksum behind its last byte.
+  /// Fills `to` from the payload; behind its last byte, its checksum is read too.
   asio::awaitable<void> all(std::span<std::byte> to);
   void begin_sum(const FrameHeader& header);
   asio::awaitable<void> check_sum();

@@ -6,7 +6,7 @@
 
 namespace hopfeed::wire {
 
-/// Of what `before` is the checksum of (0: of nothing), followed by `bytes`.
+/// The checksum of what `before` is the checksum of (0: of nothing), followed by `bytes`.
 std::uint32_t crc32c(std::uint32_t before, std::span<const std::byte> bytes);
 
 }  // namespace hopfeed::wire

@@ -22,7 +22,7 @@ constexpr std::size_t kMostBuffers = 64;      // of one system call, as Asio gat
 
 constexpr std::size_t kKeptBuffers = 8;  // 1 MiB for each thread
 
-/// Of this thread's connections: memory of frames that have left, for those to come.
+/// Memory of frames that have left this thread's connections, for those to come.
 std::vector<Bytes>& kept_buffers() {
   thread_local std::vector<Bytes> kept;
   return kept;

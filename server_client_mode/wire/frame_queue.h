@@ -22,7 +22,7 @@ using Done = std::function<void(bool sent)>;
 
 class FrameQueue {
  public:
-  /// Of frames from now on.
+  /// Sets what of the frames from now on is followed by its checksum.
   void set_sums(Sums sums) { sums_ = sums; }
   /// Copies the payload.
   void add(FrameType type, std::uint64_t request, std::span<const std::byte> payload);
@@ -34,9 +34,9 @@ class FrameQueue {
   void add_raw(std::span<const std::byte> bytes);
 
   bool empty() const { return pieces_.empty(); }
-  /// All that waits.
+  /// Bytes that wait, in all.
   std::size_t bytes() const { return bytes_; }
-  /// Of these all that is no block by reference.
+  /// Bytes that wait and belong to no block by reference.
   std::size_t frame_bytes() const { return bytes_ - block_bytes_; }
   /// What to send next, which is not empty where the queue is not. Valid until the next call.
   std::span<const boost::asio::const_buffer> next();

@@ -35,7 +35,7 @@ asio::awaitable<FrameHeader> expect_header(Connection& connection, FrameType typ
   co_return header;
 }
 
-/// The same, and its payload.
+/// The payload of the next frame, which has to be of this type. Throws what the other side refuses.
 asio::awaitable<Bytes> expect(Connection& connection, FrameType type) {
   const FrameHeader header = co_await expect_header(connection, type);
   co_return co_await connection.read_payload(header);

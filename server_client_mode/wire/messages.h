@@ -77,7 +77,7 @@ struct GetRows {
   std::string fingerprint, node_type, attr;
   std::int64_t first = 0, count = 1;
 };
-/// Of a dataset, the partitions that a server has.
+/// The partitions of a dataset that a server has.
 struct Partitions {
   int count = 1;               // of the dataset
   std::uint64_t manifest = 0;  // of its cut (manifest_hash)

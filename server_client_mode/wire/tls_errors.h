@@ -16,8 +16,8 @@ struct SeenCertificate {
 /// For SSL_CTX_set_verify(): refuses what OpenSSL refuses, and notes what it was.
 int note_refused_certificate(int accepted, X509_STORE_CTX* store);
 
-/// Of what OpenSSL has just said about `session`. As the end of a sentence that begins with the peer's name;
-/// `host`: as a client typed it.
+/// The error for what OpenSSL has just said about `session`, as the end of a sentence that begins with the
+/// peer's name; `host`: as a client typed it.
 Error tls_failure(SSL* session, const TlsContext& context, const std::string& host);
 
 }  // namespace hopfeed::wire

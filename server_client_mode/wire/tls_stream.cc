@@ -167,7 +167,7 @@ class TlsStream final : public Stream {
     }
   }
 
-  /// More of what the socket has. False: nothing, for now.
+  /// Reads more of what the socket has. False: nothing, for now.
   bool refill() {
     const std::span<std::byte> to = in_.free();
     const asio::mutable_buffer buffer(to.data(), to.size());
@@ -182,7 +182,7 @@ class TlsStream final : public Stream {
     seen_any_ = true;
     return true;
   }
-  /// The same, but the end of the stream waits for the next call where something was read in this one.
+  /// refill(), but the end of the stream waits for the next call where something was read in this one.
   bool refill_or_tell_later(std::size_t total) {
     if (total == 0) return refill();
     try {

@@ -23,7 +23,7 @@ struct Pins {
     for (const auto& [other, size] : ranges)
       EXPECT_TRUE(other == at || other + size <= at || at + bytes <= other) << "ranges overlap";
   }
-  /// Of streams that are numbers here: what each still does, and how often it was waited for.
+  /// What each stream still does, and how often one was waited for; streams are numbers here.
   std::map<void*, bool> busy;
   int awaited = 0;
   struct Mark final : StreamMark {

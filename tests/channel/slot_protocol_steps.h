@@ -310,7 +310,7 @@ class Steps {
     set_word(s, slot, Actor::kLoader, SlotState::kFree, 0, s.slots[slot].generation);
   }
 
-  /// The same step for the next slot; behind the last one `then`, from the first slot.
+  /// Repeats the step for the next slot; behind the last one comes `then`, from the first slot.
   static bool next_slot(Loader& me, LoaderStep then) {
     me.generation = 0;
     if (++me.slot < kSlots) return true;

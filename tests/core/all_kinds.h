@@ -71,7 +71,7 @@ inline void write_all_kinds_graph(const std::filesystem::path& folder, std::uint
   write_typed_dataset(folder, graph);
 }
 
-/// The same with two node types and all four directions between them.
+/// Writes a dataset for all kinds with two node types and all four directions between them.
 inline void write_all_kinds_types(const std::filesystem::path& folder, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::int64_t n) {

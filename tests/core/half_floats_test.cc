@@ -20,7 +20,8 @@ struct Format {
 };
 const Format kFloat16{float16_from, from_float16, 0x7C00}, kBfloat16{bfloat16_from, from_bfloat16, 0x7F80};
 
-/// Of a finite value that is not negative: by bisection over the finite numbers, which rise with their bits.
+/// The nearest half float of a finite value that is not negative: by bisection over the finite numbers,
+/// which rise with their bits.
 std::uint16_t nearest(const Format& format, float value) {
   std::uint16_t below = 0, above = format.infinity;  // from(below) <= value
   while (above - below > 1) {

@@ -39,7 +39,7 @@ class Halo : public ::testing::Test {
       seeds.push_back(dataset.original_id(0, id));
     return seeds;
   }
-  /// Of one batch of own seeds: what machine 0 asked others for.
+  /// How often machine 0 asked others for one batch of its own seeds.
   std::int64_t questions(bool halos, const BatchOptions& options) const {
     const testing::Machines machines(path(halos), 3);
     const auto block = testing::make_batch(machines.dataset(0), {own_seeds()}, options);

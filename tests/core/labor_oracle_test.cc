@@ -46,7 +46,7 @@ class LaborTables : public ::testing::Test {
     dataset_.emplace(folder_.path() / "data");
   }
 
-  // Of every node in the first hop that is wanted: its upper bits, and whether they are below each cut.
+  // Checks every node in the first hop that is wanted: its upper bits, and whether they are below each cut.
   void expect_rule(const LaborVariates::Wanted& wanted) {
     const LaborVariates::View view = variates_.of(*dataset_, wanted);
     ASSERT_NE(view.uppers, nullptr) << "hop " << wanted.first_hop;

@@ -86,7 +86,8 @@ TEST(Limits, EdgesOfAWeightedRow) {
   EXPECT_EQ(code_of([&] { picker.look(row, 0, 0); }), ErrorCode::kUnsupported);
 }
 
-// Of seeds, say. 16 GiB of addresses that no memory is behind: only how many there are is looked at.
+// The weights of seeds, say. 16 GiB of addresses that no memory is behind: only how many there are is looked
+// at.
 TEST(Limits, WeightsThatAreDrawnBy) {
   const std::size_t count = kMaxWeightedDegree + 1, bytes = count * sizeof(double);
   void* const weights = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -302,7 +302,7 @@ TEST_F(LinkBatches, DoNotSeeTheirOwnEdges) {
     std::ranges::sort(ids);
     return ids;
   };
-  // Of nodes 1 and 2, then of 0 and 3.
+  // The edges into nodes 1 and 2, then into 0 and 3.
   EXPECT_EQ(edges(Exclude::kNone), (Ints{0, 1, 2, 3, 4, 5, 6, 7, 12}));
   EXPECT_EQ(edges(Exclude::kSelf), (Ints{0, 1, 2, 3, 5, 6, 7})) << "both edges from 1 to 2";
   EXPECT_EQ(edges(Exclude::kReverse), (Ints{0, 1, 2, 5, 6, 7})) << "and the one from 2 to 1";

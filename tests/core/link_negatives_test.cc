@@ -264,7 +264,7 @@ TEST_F(NegativesOfLinks, StrictOfNodesThatExist_HaveTheSharesOfWhatIsLeft) {
       35);
 }
 
-// Of three pairs that are no edge one does not exist yet, and another is a link: what is weighed end to end
+// One of three pairs that are no edge does not exist yet, and another is a link: what is weighed end to end
 // leaves them out too.
 TEST_F(NegativesOfLinks, WeighedEndToEnd_ExistAndAreNoLinks) {
   testing::TypedGraph graph = nearly_complete(50, 60);

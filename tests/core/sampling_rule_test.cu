@@ -22,8 +22,8 @@ struct Streams {
   NodeStream draws, labor;
 };
 
-/// Of a node: its draws without replacement, weighted draws from one table, and its variate in four hops,
-/// halves apart.
+/// Fills `out` for a node: its draws without replacement, weighted draws from one table, and its variate in
+/// four hops, halves apart.
 HOPFEED_HOST_DEVICE void draw_row(std::uint32_t node, Streams streams, const AliasEntry* table,
                                   std::uint32_t* out) {
   LinearSeen seen;

@@ -27,7 +27,7 @@ TEST(RowsWithAScale, ADatasetOfThem_IsReadAndWrittenByteByByte) {
   EXPECT_EQ(Dataset(testing::golden("ring-v8")).meta().version(), kScaledDatasetVersion);
 }
 
-// Of files that are whole by their checksums.
+// The files are whole by their checksums.
 TEST(RowsWithAScale, ThatAreNotWhatTheManifestSays_AreFound) {
   for (const ElementType type : {ElementType::kInt8Scaled, ElementType::kInt4Scaled}) {
     testing::TempFolder folder;

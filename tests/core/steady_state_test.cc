@@ -42,7 +42,7 @@ std::int64_t allocated_in_steady_state(const Dataset& dataset, const BatchOption
   return allocated_in_steady_state(maker, seeds.size());
 }
 
-/// The same of links of an edge type between two node types.
+/// What is allocated in a steady state by links of an edge type between two node types.
 std::int64_t allocated_by_links(const Dataset& dataset, BatchOptions options,
                                 const NegativeOptions& negatives, std::int64_t time = 60) {
   options.link = {.edge_type = "r1", .negatives = negatives};

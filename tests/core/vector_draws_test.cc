@@ -122,7 +122,7 @@ TEST_P(EachTarget, UpperVariates_AreThoseOfTheRule) {
     for (const std::int64_t count : {0, 1, 15, 16, 63, 64, 65, 1000}) {
       std::vector<std::int64_t> ids(static_cast<std::size_t>(count * stride));
       for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() >> (random() % 2 ? 1 : 40));
-      // Of two hops that share a run of the generator, behind others that stay as they are.
+      // Two hops share a run of the generator, behind others that stay as they are.
       constexpr std::size_t kAt = 3;
       std::vector<std::uint16_t> uppers(kAt + static_cast<std::size_t>(count), 7), others = uppers;
       const std::uint64_t key = random();

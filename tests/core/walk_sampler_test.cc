@@ -34,7 +34,7 @@ std::vector<Ints> ways_of(const BatchView& batch) {
   return ways;
 }
 
-/// The same in original ids.
+/// The walks of a batch in original ids.
 std::vector<Ints> named(const BatchView& batch) {
   std::vector<Ints> ways = ways_of(batch);
   for (Ints& way : ways)

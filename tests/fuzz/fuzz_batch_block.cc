@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Of the first and the last row; their elements may be more than there is memory for.
+/// Reads the first and the last row; the elements of all may be more than there is memory for.
 unsigned values_of(const hopfeed::QuantisedRows& rows) {
   if (rows.count == 0 || rows.elements == 0 || rows.elements > 1 << 16) return 0;
   std::vector<float> values(static_cast<std::size_t>(rows.elements));

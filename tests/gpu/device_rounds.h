@@ -75,7 +75,7 @@ class DeviceRounds : public Rounds {
     return options;
   }
 
-  /// Of one node type, or of two as links have them; some come twice.
+  /// Seeds of one node type, or of two as links have them; some come twice.
   struct Seeds {
     std::vector<std::vector<std::int64_t>> ids, times;
     std::vector<TypedSeeds> entries;
@@ -106,7 +106,7 @@ class DeviceRounds : public Rounds {
     for (std::size_t i = 0; i < seeds.entries.size(); ++i)
       for (std::int64_t& id : seeds.ids[i]) id = below(dataset.num_nodes(seeds.entries[i].node_type));
   }
-  /// Of those that random graphs have (-10 to 29), or earlier or later; or an end of time.
+  /// A time among those that random graphs have (-10 to 29), or earlier or later; or an end of time.
   std::int64_t a_time() {
     const std::int64_t ends[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX};
     return below(10) == 0 ? ends[below(3)] : below(44) - 12;
@@ -144,7 +144,7 @@ class DeviceRounds : public Rounds {
   }
 };
 
-/// Of a graph: to write one takes longer than to sample it.
+/// How many configurations each graph is sampled with: to write one takes longer than to sample it.
 inline constexpr int kConfigurations = 7;
 inline constexpr int kBatches = 6;  // of a configuration
 

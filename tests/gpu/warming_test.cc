@@ -62,7 +62,8 @@ TEST_F(Warming, CpuSamplesUntilTheDeviceIsUp_ThenTheDevice_AndNobodySees) {
   EXPECT_EQ(device.batches(gpu::Fallback::kWarming), 2U);
 }
 
-// Of streams whose batches lie on the host: what workers and the calling thread fill their slots with.
+// Here streams have their batches on the host: this is what workers and the calling thread fill their slots
+// with.
 TEST_F(Warming, BatchMakerCountsWhoSampled_AndWhatTheGraphTakes) {
   static std::promise<void>* up = nullptr;
   static DeviceSampler* device = nullptr;

@@ -127,7 +127,7 @@ class Negatives {
     return nodes[i];
   }
 
-  /// Of nodes that exist; above zero where the pair can be.
+  /// How likely a pair of nodes that exist is; above zero where the pair can be.
   Whole chance(const Pair& pair) const {
     if (negatives().strict && taken_.contains({pair.source, pair.destination})) return 0;
     const Whole destination = dst_.weights[pair.destination];

@@ -43,7 +43,7 @@ std::vector<std::int64_t> order_of(const Dataset& dataset) {
   return order;
 }
 
-/// Of the batches of an epoch, with all attributes, in original ids.
+/// The digests of the batches of an epoch, with all attributes, in original ids.
 std::vector<std::uint64_t> digests_of(const Dataset& dataset) {
   const NodeList list(dataset.split(0, "train"), {});
   BatchMaker maker(dataset, list, {.fanouts = {5, 3}, .edge_ids = true});

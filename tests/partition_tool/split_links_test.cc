@@ -66,7 +66,7 @@ TEST_F(SplitLinks, EveryEdgeIsInOnePlace) {
   EXPECT_EQ(types_[0].reverse_removed, types_[0].valid + types_[0].test);
 }
 
-// Of each row one edge weighs something; where it is held out, what stays weighs nothing and is no reason to
+// One edge of each row weighs something; where it is held out, what stays weighs nothing and is no reason to
 // refuse the graph.
 TEST_F(SplitLinks, ARowMayLoseAllThatItWeighs) {
   TypedGraph graph = testing::shop_graph(20, 15, 250, 3);
@@ -367,7 +367,7 @@ TEST(FreePairs, AreAllThatAreNoEdgeEachOnce) {
             (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 0}, {2, 0}, {0, 1}, {3, 1}, {3, 2}}));
 }
 
-// Of the same seed: a model would be tested on what it was trained with.
+// Both have the same seed: a model would be tested on what it was trained with.
 TEST(NegativesOfSplits, AreNotThoseThatALoaderDraws) {
   constexpr std::int64_t kNodes = 1'000, kCount = 64;
   Csc csc;

@@ -57,7 +57,8 @@ class PeerServers {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-/// The same graph in several partitions, where the fixture has it so: "parts3", or with "halos3".
+/// The folder of the same graph in several partitions, where the fixture has it so: "parts3", or with
+/// "halos3".
 inline std::string partitioned(const std::string& folder, const char* name = "parts3") {
   const std::filesystem::path path(folder);
   const std::filesystem::path cut = path.parent_path() / name;

@@ -42,7 +42,7 @@ class Proxy {
   wire::Address address() const;
 
   // ---- any thread
-  /// Of connections from now on.
+  /// Sets what happens to the bytes of connections from now on.
   void set(const PassingOn& to_server, const PassingOn& to_client);
   /// Ends all connections that there are, some by a reset and some by closing.
   void cut();

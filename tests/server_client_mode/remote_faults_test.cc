@@ -162,7 +162,7 @@ TEST_F(RemoteFaults, ServerComesBackWithAnotherDataset_IsRefusedByName) {
   EXPECT_NE(error.find(loader.meta().fingerprint), std::string::npos) << error;
 }
 
-/// The same name as that of path(1), and other content.
+/// A dataset of the same name as that of path(1), with other content.
 class RemoteUpdate : public RemoteFaults {
  protected:
   RemoteUpdate() {

@@ -47,7 +47,7 @@ TEST_F(ServerPool, WorkersKilledAgainAndAgain_AllBatchesComeAndAreTheSame) {
   while (parse_json(server.status_json())["worker_deaths"] == 0) std::this_thread::sleep_for(1ms);
 }
 
-/// Of the plugin's sampler, which kills where `options` say so.
+/// A spec with the plugin's sampler, which kills where `options` say so.
 BatchSpec deadly(const wire::Offer& offer, const BatchSpec& like, const std::string& options) {
   BatchSpec spec = like;
   spec.batch = BatchOptions{};
@@ -111,7 +111,7 @@ TEST_F(ServerPool, JobThatTakesLongToOpen_IsOpenedAndHoldsUpNoOther) {
   EXPECT_EQ(slow.next().type(), FrameType::kPong);
 }
 
-// Of one job batch 2 kills whoever samples it, and the others are good.
+// Batch 2 of one job kills whoever samples it, and the others are good.
 TEST_F(ServerPool, BatchThatKillsWorkers_IsGivenUpAndAfterAFewItsJobIsRefused) {
   ServerOptions options = server_options();
   options.max_worker_deaths = 2;

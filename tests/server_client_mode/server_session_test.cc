@@ -76,7 +76,7 @@ TEST_F(ServerSession, CancelledBatch_IsDroppedOnceWhereverItIs) {
   ASSERT_EQ(client.next().type(), FrameType::kSize);
   const RawClient::Frame waiting = client.ask(FrameType::kCancel, 0);
   EXPECT_EQ(waiting.type(), FrameType::kDropped);
-  // Of these some wait, some are made and some are sent already: each is answered once.
+  // Some of these wait, some are made and some are sent already: each is answered once.
   std::map<std::uint64_t, int> answers;
   for (std::uint64_t number = 1; number <= 60; ++number) ask(client, number);
   for (std::uint64_t number = 1; number <= 60; ++number) client.send(FrameType::kCancel, number);

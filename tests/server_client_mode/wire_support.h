@@ -168,7 +168,7 @@ class WireFixture {
     pair.client = client->get();
     return pair;
   }
-  /// The same, logged in.
+  /// Two ends of a connection that is logged in.
   WirePair open(const PairOptions& options = {}, const wire::Offer& offer = {}) {
     WirePair pair = connect(options);
     const auto server = loop.start(wire::login_as_server(*pair.server, "", offer));

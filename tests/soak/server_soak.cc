@@ -35,7 +35,7 @@ constexpr std::int64_t kEpochs = 12;  // of which the oracle knows the batches
 class ServerProcess {
  public:
   explicit ServerProcess(std::string data) : data_(std::move(data)) { start(); }
-  /// Of the next start.
+  /// Sets the options of the next start.
   void set_options(std::vector<std::string> more) { more_ = std::move(more); }
   void start() {
     std::vector<std::string> command{testing::program("hopfeed-server"),   "--data",        data_, "--listen",

@@ -71,7 +71,7 @@ TEST_P(LayerwiseInferenceTest, OfRowsWithAScale_EqualsThatOfTheirValues) {
   }
 }
 
-// Of all nodes the induced subgraph is the graph.
+// The induced subgraph of all nodes is the graph.
 TEST_P(LayerwiseInferenceTest, EqualsTheInducedSubgraphOfAllNodes) {
   GraphSage sage = model(3);
   const torch::Tensor exact = layerwise_inference(*sage, *dataset_);

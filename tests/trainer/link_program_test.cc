@@ -55,7 +55,7 @@ TypedGraph tastes() {
           .edges = {listens, back}};
 }
 
-/// Of a model file, a tensor for each node type that has some.
+/// The learned rows in a model file: a tensor for each node type that has some.
 std::vector<torch::Tensor> learned_rows(const std::filesystem::path& path) {
   std::vector<torch::Tensor> rows;
   const torch::jit::Module file = torch::jit::load(path.string());

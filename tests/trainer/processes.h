@@ -18,7 +18,8 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 /// 137.
 ProgramResult run_program(const std::vector<std::string>& command,
                           const EnvironmentVariables& environment = {}, int seconds = 120);
-/// The same command as `world_size` ranks at once, rank 0 hosting the store. Results by rank.
+/// Runs a command as `world_size` ranks at once, rank 0 hosting the store, each as run_program() does.
+/// Results by rank.
 std::vector<ProgramResult> run_ranks(const std::vector<std::string>& command, int world_size,
                                      int seconds = 120);
 

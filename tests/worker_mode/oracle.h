@@ -38,7 +38,7 @@ inline std::vector<std::string> loaded(BatchStream& loader, EpochRange range = {
   return lines;
 }
 
-/// The same by the oracle.
+/// The lines that the oracle gives for an epoch.
 inline std::vector<std::string> expected(const LoaderOptions& options, EpochRange range = {}) {
   const Dataset dataset(options.dataset);
   const std::unique_ptr<BatchSource> source = loader_source(options, dataset);

@@ -64,7 +64,7 @@ class LoaderArguments {
   /// Reads the texts and files of the groups that were added. Throws kInvalid, kNotFound or kCorrupt naming
   /// option and file.
   void take();
-  /// Of a run whose batches come from servers. Throws kInvalid naming an option that was given and is of
+  /// For a run whose batches come from servers: throws kInvalid naming an option that was given and is of
   /// sampling on this machine.
   void refuse_of_workers() const;
   /// Such an option that the program itself has.
@@ -88,9 +88,10 @@ class LoaderArguments {
   bool no_shuffle_ = false;
 };
 
-/// The same of a program that has no loader: `name` is for features_from().
+/// Adds --features-from and what goes with it for a program that has no loader: `name` is for
+/// features_from().
 void add_features_from(CommandLine& line, std::string& name, FeatureTiers& tiers);
-/// The same of --graph-mode and --gpu-device: `name` is for take_graph_mode().
+/// Adds --graph-mode and --gpu-device for a program that has no loader: `name` is for take_graph_mode().
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device);
 /// The mode of that name; of `auto` it says on standard error which one was taken, and why. `gpu_device` is 0
 /// where that is the CPU.
