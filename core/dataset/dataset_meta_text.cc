@@ -196,6 +196,71 @@ void check_halos(const MetaFields& in, const DatasetMeta& meta) {
     in.fail("has halos of some types and not of others");
 }
 
+[[noreturn]] void refuse_version(const std::string& path, std::int64_t version, const char* what) {
+  throw Error(ErrorCode::kVersion,
+              fmt::format("{} has dataset version {}{}, this hopfeed reads version {}: import the data again",
+                          path, version, what, kDatasetVersion));
+}
+
+void read_names(const MetaFields& in, DatasetMeta& meta) {
+  meta.name = in.text("name");
+  meta.fingerprint = in.text("fingerprint");
+  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
+    in.fail("has a 'fingerprint' that is not 32 hex digits");
+  meta.made_by = in.text("made_by");
+  for (const json& item : in.array("class_names", kMaxNodes)) {
+    if (!item.is_string()) in.fail("has a class name that is no text");
+    meta.class_names.push_back(item.get<std::string>());
+  }
+}
+
+CutMeta read_cut(const MetaFields& in) {
+  CutMeta cut;
+  cut.method = in.text("method");
+  cut.fanouts = in.integers("fanouts", -1, kMaxFanout, kMaxHops);
+  cut.batch_size = in.integer("batch_size", 1, kMaxBatchSize);
+  cut.edges_cut = in.integer("edges_cut", 0, kMaxEdges);
+  cut.seed = in.hex("seed");
+  if (in.has("metis_degree")) cut.metis_degree = in.integer("metis_degree", 1, kMaxEdges);
+  if (in.has("policy")) cut.policy = in.text("policy");
+  return cut;
+}
+
+void read_node_types(const MetaFields& in, DatasetMeta& meta) {
+  for (const json& item : in.array("node_types", kMaxTypes)) {
+    meta.node_types.push_back(read_node_type(
+        in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
+    for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
+      if (meta.node_types[i].name == meta.node_types.back().name) in.fail("names a node type twice");
+    }
+  }
+}
+
+/// Of the edge types so far: its name is new, its ends are node types.
+void check_last_edge_type(const MetaFields& in, const DatasetMeta& meta) {
+  const EdgeTypeMeta& edge = meta.edge_types.back();
+  for (std::size_t i = 0; i + 1 < meta.edge_types.size(); ++i) {
+    if (meta.edge_types[i].folder() == edge.folder()) in.fail("names an edge type twice");
+  }
+  for (const std::string& end : {edge.src, edge.dst}) {
+    if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
+                     [&](const NodeTypeMeta& node) { return node.name == end; })) {
+      in.fail("has an edge type with unknown node type '" + end + "'");
+    }
+  }
+  check_weights_and_times(in, meta, edge);
+}
+
+void read_files(const MetaFields& in, DatasetMeta& meta) {
+  const json& files = in.at("files");
+  if (!files.is_object()) in.fail("has no object 'files'");
+  for (const auto& [name, value] : files.items()) {
+    const MetaFields file = in.child(value, "file " + name);
+    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
+                        .xxh3 = file.hex("xxh3")};
+  }
+}
+
 }  // namespace
 
 std::string seal_meta(std::string text) {
@@ -213,55 +278,19 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   if (in.text("format") != kFormatName)
     throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
   const std::int64_t version = in.integer("version", 0, INT64_MAX);
-  const auto refuse_version = [&](const char* what) {
-    throw Error(
-        ErrorCode::kVersion,
-        fmt::format("{} has dataset version {}{}, this hopfeed reads version {}: import the data again", path,
-                    version, what, kDatasetVersion));
-  };
-  if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version("");
+  if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version(path, version, "");
   check_checksum(text, path);
   DatasetMeta meta;
-  meta.name = in.text("name");
-  meta.fingerprint = in.text("fingerprint");
-  if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
-    in.fail("has a 'fingerprint' that is not 32 hex digits");
-  meta.made_by = in.text("made_by");
-  for (const json& item : in.array("class_names", kMaxNodes)) {
-    if (!item.is_string()) in.fail("has a class name that is no text");
-    meta.class_names.push_back(item.get<std::string>());
-  }
+  read_names(in, meta);
   meta.partitions = static_cast<int>(in.integer("partitions", 1, kMaxPartitions));
-  const MetaFields cut = in.child(in.at("cut"), "cut");
-  meta.cut.method = cut.text("method");
-  meta.cut.fanouts = cut.integers("fanouts", -1, kMaxFanout, kMaxHops);
-  meta.cut.batch_size = cut.integer("batch_size", 1, kMaxBatchSize);
-  meta.cut.edges_cut = cut.integer("edges_cut", 0, kMaxEdges);
-  meta.cut.seed = cut.hex("seed");
-  if (cut.has("metis_degree")) meta.cut.metis_degree = cut.integer("metis_degree", 1, kMaxEdges);
-  if (cut.has("policy")) meta.cut.policy = cut.text("policy");
-  for (const json& item : in.array("node_types", kMaxTypes)) {
-    meta.node_types.push_back(read_node_type(
-        in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
-    for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
-      if (meta.node_types[i].name == meta.node_types.back().name) in.fail("names a node type twice");
-    }
-  }
+  meta.cut = read_cut(in.child(in.at("cut"), "cut"));
+  read_node_types(in, meta);
   for (const json& item : in.array("edge_types", kMaxTypes)) {
     meta.edge_types.push_back(read_edge_type(
         in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
-    const EdgeTypeMeta& edge = meta.edge_types.back();
-    for (std::size_t i = 0; i + 1 < meta.edge_types.size(); ++i) {
-      if (meta.edge_types[i].folder() == edge.folder()) in.fail("names an edge type twice");
-    }
-    for (const std::string& end : {edge.src, edge.dst}) {
-      if (std::none_of(meta.node_types.begin(), meta.node_types.end(),
-                       [&](const NodeTypeMeta& node) { return node.name == end; })) {
-        in.fail("has an edge type with unknown node type '" + end + "'");
-      }
-    }
-    check_weights_and_times(in, meta, edge);
-    if (version < kTimesDatasetVersion && !edge.times.empty()) refuse_version(" with times");
+    check_last_edge_type(in, meta);
+    if (version < kTimesDatasetVersion && !meta.edge_types.back().times.empty())
+      refuse_version(path, version, " with times");
   }
   if (meta.node_types.empty()) in.fail("has no node type");
   if (version < kScaledDatasetVersion && meta.version() == kScaledDatasetVersion)
@@ -270,13 +299,7 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   check_halos(in, meta);
   if (version < kLinksDatasetVersion && std::ranges::any_of(meta.edge_types, &EdgeTypeMeta::has_links))
     in.fail("has what its version does not know: rev_of, splits or has_by_id of edges");
-  const json& files = in.at("files");
-  if (!files.is_object()) in.fail("has no object 'files'");
-  for (const auto& [name, value] : files.items()) {
-    const MetaFields file = in.child(value, "file " + name);
-    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
-                        .xxh3 = file.hex("xxh3")};
-  }
+  read_files(in, meta);
   return meta;
 }
 

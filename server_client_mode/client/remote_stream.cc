@@ -96,9 +96,8 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
   }
 }
 
-}  // namespace
-
-std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, const LoaderOptions& options) {
+/// What was asked for, checked, with what both kinds of options say.
+RemoteOptions checked(const RemoteOptions& given, const LoaderOptions& options) {
   given.validate();
   RemoteOptions remote = given;
   if (!remote.while_waiting) remote.while_waiting = options.while_waiting;
@@ -108,15 +107,42 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, con
                 fmt::format("graph_mode is {}, and servers sample where theirs says; give --graph-mode to "
                             "hopfeed-server, and leave it out here",
                             to_string(options.execution.graph_mode)));
-  Caller caller(remote);
-  caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
-  const std::vector<std::size_t> own =
+  return remote;
+}
+
+/// Those that this rank connects to, of the servers that are named.
+std::vector<std::size_t> servers_of_rank(const RemoteOptions& remote, const LoaderOptions& options) {
+  std::vector<std::size_t> own =
       own_servers(remote.servers.size(), options.deal.rank, options.deal.world_size, remote.connect_all);
   require_valid(
       ConnectionFillers::records(own.size()) <= kMaxWorkers,
       fmt::format("this client would connect to {} servers, and has at most {} connections; name fewer, "
                   "or connect to its own share alone",
                   own.size(), kMaxWorkers / 2));
+  return own;
+}
+
+/// What a channel that servers fill says of who fills it.
+LoaderChannelOptions filled_by_servers(const RemoteOptions& remote, std::int64_t posts) {
+  LoaderChannelOptions told;
+  told.workers = posts;
+  told.makers = "servers";
+  told.maker_name = [servers = remote.servers](std::uint32_t worker) {
+    const std::size_t server = worker / kWorkersOfServer;
+    return fmt::format("server {} worker {}",
+                       server < servers.size() ? servers[server].to_text() : std::to_string(server),
+                       worker % kWorkersOfServer);
+  };
+  return told;
+}
+
+}  // namespace
+
+std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, const LoaderOptions& options) {
+  const RemoteOptions remote = checked(given, options);
+  Caller caller(remote);
+  caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
+  const std::vector<std::size_t> own = servers_of_rank(remote, options);
   auto context = std::make_unique<asio::io_context>(1);
   DatasetMeta meta;
   const auto ask_meta = [&](Contact& contact) -> asio::awaitable<void> {
@@ -148,18 +174,9 @@ std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, con
   LoaderOptions filled = options;
   filled.execution.num_workers = ConnectionFillers::records(own.size());
   if (filled.execution.num_slots == 0) filled.execution.num_slots = std::min(ahead + 2, kMaxSlots);
-  LoaderChannelOptions told;
-  told.workers = posts;
-  told.makers = "servers";
-  told.maker_name = [servers = remote.servers](std::uint32_t worker) {
-    const std::size_t server = worker / kWorkersOfServer;
-    return fmt::format("server {} worker {}",
-                       server < servers.size() ? servers[server].to_text() : std::to_string(server),
-                       worker % kWorkersOfServer);
-  };
   ChannelNeeds needs;
   needs.worst_block = job.opened.worst_block;
-  stream->make_channel(filled, needs, std::move(told));
+  stream->make_channel(filled, needs, filled_by_servers(remote, posts));
   ConnectionFillersOptions fillers;
   fillers.remote = remote;
   fillers.own = own;

@@ -54,9 +54,10 @@ class CachedFiles : public testing::WatchedTest<120> {
                                          .reader = {.depth = 4, .buffer_bytes = 8 * kReadAlign}}) {
     return std::make_unique<FileFeatures>(open_row_files(*dataset_, kX), options, cache_->open(kX));
   }
-  std::unique_ptr<FileFeatures> open_faulty(Faulty::Change change) {
+  std::unique_ptr<FileFeatures> open_faulty(
+      Faulty::Change change, std::chrono::milliseconds read_deadline = std::chrono::minutes(1)) {
     return open({.reader = {.depth = 4, .buffer_bytes = 8 * kReadAlign},
-                 .read_deadline = std::chrono::milliseconds(200),
+                 .read_deadline = read_deadline,
                  .open_reader = [change](std::span<const int> files, const ReaderOptions& options) {
                    return std::make_unique<Faulty>(open_file_reader(files, options), change);
                  }});
@@ -225,7 +226,8 @@ TEST_F(CachedFiles, FailedReads_LeaveTheCacheAsItWas_AndTheNextBatchIsWhole) {
 TEST_F(CachedFiles, ReadThatNeverEnds_LeavesTheCacheAsItWas) {
   bool hangs = false;
   const auto file = open_faulty(
-      [&](FileReader::Done done) { return hangs ? std::optional<FileReader::Done>() : std::optional(done); });
+      [&](FileReader::Done done) { return hangs ? std::optional<FileReader::Done>() : std::optional(done); },
+      std::chrono::seconds(2));
   ASSERT_EQ(rows_of(*file, {1, 2, 3}, kRowBytes), expected({1, 2, 3}));
   hangs = true;
   EXPECT_THROW(rows_of(*file, {1, 2, 3, 4}, kRowBytes), Error);

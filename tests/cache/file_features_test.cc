@@ -209,12 +209,13 @@ class FileFeaturesFaults : public ::testing::Test {
     write_rows(folder_.path() / "data", 500, 64, 2);
     dataset_.emplace(folder_.path() / "data");
   }
-  std::unique_ptr<FileFeatures> open(Faulty::Change change) {
+  std::unique_ptr<FileFeatures> open(Faulty::Change change,
+                                     std::chrono::milliseconds read_deadline = std::chrono::minutes(1)) {
     return std::make_unique<FileFeatures>(
         open_row_files(*dataset_, kX),
         FileFeaturesOptions{
             .reader = {.depth = 4, .buffer_bytes = 8 * kReadAlign},
-            .read_deadline = std::chrono::milliseconds(200),
+            .read_deadline = read_deadline,
             .open_reader = [change](std::span<const int> files, const ReaderOptions& options) {
               return std::make_unique<Faulty>(open_file_reader(files, options), change);
             }});
@@ -249,10 +250,12 @@ TEST_F(FileFeaturesFaults, ReadsThatArePutOff_AreAskedForAgain) {
   });
   const Ids ids = random_ids(500, 400, 2);
   EXPECT_EQ(rows_of(*file, ids, 256), expected(ids));
-  const auto never = open([](FileReader::Done done) {
-    done.result = -EAGAIN;
-    return std::optional(done);
-  });
+  const auto never = open(
+      [](FileReader::Done done) {
+        done.result = -EAGAIN;
+        return std::optional(done);
+      },
+      std::chrono::milliseconds(200));
   EXPECT_THROW(rows_of(*never, ids, 256), Error) << "not for ever";
 }
 
@@ -290,7 +293,8 @@ TEST_F(FileFeaturesFaults, ReadThatStops_ThoughTheFileIsWhole_IsTheDisksFault) {
 }
 
 TEST_F(FileFeaturesFaults, ReadThatNeverEnds_IsAnErrorAfterTheDeadline) {
-  const auto file = open([](FileReader::Done) { return std::optional<FileReader::Done>(); });
+  const auto file = open([](FileReader::Done) { return std::optional<FileReader::Done>(); },
+                         std::chrono::milliseconds(200));
   try {
     rows_of(*file, {1, 2, 3}, 256);
     FAIL();

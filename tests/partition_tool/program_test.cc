@@ -406,7 +406,7 @@ TEST_F(PartitionProgram, StopSignalsAtRandomMoments_LeaveNothing) {
     const std::string delay = "0.0" + std::to_string(10 + random() % 90);
     const ToolResult result = shell(
         "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
-        "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; sleep " +
+        "for i in $(seq 2000); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; sleep " +
         delay + "; kill " + signals + " $pid 2>/dev/null; wait $pid");  // the second may find it gone
     EXPECT_EQ(result.exit_code, 130) << signals << " after " << delay << " s\n" << result.err;
     EXPECT_EQ(result.complaint(), "hopfeed-partition: interrupted; nothing half-written is left\n");
@@ -418,7 +418,7 @@ TEST_F(PartitionProgram, TermSignalInsideMetis_StopsItCleanlyToo) {
   succeed("generate d --nodes 50000 --edges 1000000 --features 1 --classes 4 --seed 1");
   // METIS runs in a process of its own, which is there while it works.
   const ToolResult result = shell(
-      "{} partition d cut --parts 64 & pid=$!; for i in $(seq 2000); do child=$(cat "
+      "{} partition d cut --parts 64 & pid=$!; for i in $(seq 20000); do child=$(cat "
       "/proc/$pid/task/$pid/children); [ -n \"$child\" ] && break; sleep 0.01; done; kill -TERM $pid; wait "
       "$pid; code=$?; [ -n \"$child\" ] && ! kill -0 $child 2>/dev/null && exit $code; exit 99");
   EXPECT_EQ(result.exit_code, 130) << result.err;
@@ -428,7 +428,7 @@ TEST_F(PartitionProgram, TermSignalInsideMetis_StopsItCleanlyToo) {
 TEST_F(PartitionProgram, WhatAKilledRunLeftIsSweptByTheNext) {
   shell(
       "{} generate d --nodes 400000 --edges 12000000 --features 16 --classes 4 --seed 1 & pid=$!; "
-      "for i in $(seq 200); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -KILL $pid; "
+      "for i in $(seq 2000); do ls -d .d.tmp-* >/dev/null 2>&1 && break; sleep 0.05; done; kill -KILL $pid; "
       "wait $pid");
   EXPECT_EQ(listing(work()).size(), 1U);
   make_small("d");

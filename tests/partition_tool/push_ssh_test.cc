@@ -132,11 +132,17 @@ TEST_F(PushOverSsh, AHostWithoutSshd_IsOneLine) {
 
 TEST_F(PushOverSsh, AConnectionThatIsLost_IsOneLineAndTheNextPushGoesOn) {
   succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
-  // The login runs a command of its own: it ends the session's rsync after a second.
-  std::ofstream(keys("authorized")) << "command=\"timeout 1 sh -c \\\"$SSH_ORIGINAL_COMMAND\\\"\" "
+  // The login runs a command of its own: it ends the session's rsync when features are on their way.
+  std::ofstream(keys("lose")) << "exec 3<&0; sh -c \"exec $SSH_ORIGINAL_COMMAND\" <&3 & rsync=$!\n"
+                                 "while kill -0 $rsync 2>/dev/null; do\n"
+                                 "  [ -s '"
+                              << there("there")
+                              << "/part-0000/nodes/node/x.npy' ] && kill $rsync\n"
+                                 "  sleep 0.05\ndone\nwait $rsync\n";
+  std::ofstream(keys("authorized")) << "command=\"sh " << keys("lose") << "\" "
                                     << testing::file_bytes(keys("key.pub"));
   const std::string command =
-      "push large --to 0=127.0.0.1:" + there("there") + " --ssh '" + ssh() + "' --bandwidth 1M";
+      "push large --to 0=127.0.0.1:" + there("there") + " --ssh '" + ssh() + "' --bandwidth 500K";
   const ToolResult lost = run(command);
   EXPECT_EQ(lost.exit_code, 1) << lost.err;
   EXPECT_NE(lost.complaint().find("run it again, and it goes on where it stopped"), std::string::npos)

@@ -50,6 +50,15 @@ class PushProgram : public PartitionProgram {
     file.close();
     fs::last_write_time(path, time);
   }
+  /// Makes the dataset "large" and pushes it slowly; the signal comes when its edges are there and its
+  /// features on their way.
+  ToolResult push_large_until(const std::string& signal, const std::string& environment = "") {
+    succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
+    return shell(environment +
+                 " {} push large --to 0=there --bandwidth 500K & pid=$!; while kill -0 $pid && "
+                 "! [ -s there/part-0000/nodes/node/x.npy ]; do sleep 0.05; done; kill -" +
+                 signal + " $pid; wait $pid");
+  }
   /// Runs with an rsync that says `said` and ends with `code` as soon as it shall copy.
   ToolResult with_fake_rsync(const std::string& said, int code) {
     write("fake/rsync", "#!/bin/sh\necho \"" + said + "\" >&2\nexit " + std::to_string(code) + "\n");
@@ -164,8 +173,7 @@ TEST_F(PushProgram, AFolderThatHoldsSomethingElse_StaysAsItIs) {
 }
 
 TEST_F(PushProgram, AnInterruptedPush_IsNoDatasetAndGoesOn) {
-  succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
-  const ToolResult stopped = shell("timeout -s TERM 2 {} push large --to 0=there --bandwidth 1M");
+  const ToolResult stopped = push_large_until("TERM");
   EXPECT_NE(stopped.err.find("interrupted; what was pushed stays there; run it again"), std::string::npos)
       << stopped.err;
   EXPECT_FALSE(fs::exists(work() / "there/meta.json"));
@@ -191,9 +199,8 @@ TEST_F(PushProgram, AFullDisk_IsOneLineAndThePushGoesOnWhenThereIsRoom) {
 }
 
 TEST_F(PushProgram, AKilledPush_TakesItsRsyncWithIt) {
-  succeed("generate large --nodes 20000 --edges 100000 --features 64 --classes 3 --seed 1");
   const std::string mark = testing::new_mark();
-  shell(mark + " timeout -s KILL 1 {} push large --to 0=there --bandwidth 1M");
+  push_large_until("KILL", mark);
   EXPECT_TRUE(testing::none_marked(mark, std::chrono::seconds(20)));
   EXPECT_FALSE(fs::exists(work() / "there/meta.json"));
   succeed("push large --to 0=there");

@@ -66,11 +66,7 @@ TEST_F(LostPartition, BatchesAfterTheFirst_FailSoonUntilItIsBack) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, kEpochs * machine.deadline)
         << "none waits as long again";
     servers.start(1);
-    std::string error;
-    do {  // until it is found again
-      std::this_thread::sleep_for(20ms);
-      error = error_of([&] { EXPECT_EQ(epoch_of(loader, 2), expected(options(), {.epoch = 2})); });
-    } while (error != "no error");
+    EXPECT_EQ(epoch_once_found(loader, 2), expected(options(), {.epoch = 2}));
   }
 }
 

@@ -72,17 +72,17 @@ TEST_F(PeerFaults, ServerDiesWhileItAnswers_TheBytesStay) {
 TEST_F(PeerFaults, ServerStaysAway_IsAnErrorThatNamesItAfterTheDeadline) {
   PeerServers servers(path(2).string());
   PeerOptions machine = servers.machine(0);
-  machine.deadline = 1'500ms;
+  machine.deadline = 5'000ms;
   Loader loader(options_of(machine));
   EXPECT_EQ(epoch_of(loader, 0), expected(options()));
   servers.stop(1);
   const auto begin = std::chrono::steady_clock::now();
   const std::string error = error_of([&] { epoch_of(loader, 1); });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
-  expect_part(error, "partition 1 gave no answer within 1500 ms");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, machine.deadline + 30s);
+  expect_part(error, "partition 1 gave no answer within 5000 ms");
   expect_part(error, servers.addresses()[1]);
-  servers.start(1);  // and after its restart they go on
-  EXPECT_EQ(epoch_of(loader, 2), expected(options(), {.epoch = 2}));
+  servers.start(1);  // and they go on
+  EXPECT_EQ(epoch_once_found(loader, 2), expected(options(), {.epoch = 2}));
 }
 
 // Batches that wait to announce their rows go on when those before them fail.
@@ -90,15 +90,16 @@ TEST_F(PeerFaults, ServerStaysAwayBehindARowCache_IsAnErrorAndAfterItsRestartThe
   PeerServers servers(path(2).string());
   LoaderOptions o = options_of(servers.machine(0));
   o.execution.features.row_cache_bytes = 30'000;
-  o.execution.partitions.deadline = 1'000ms;
+  o.execution.partitions.deadline = 3'000ms;
   Loader loader(o);
+  EXPECT_EQ(epoch_of(loader, 0), expected(options()));
   for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
-    EXPECT_EQ(epoch_of(loader, epoch), expected(options(), {.epoch = epoch}));
     servers.stop(1);
     const auto begin = std::chrono::steady_clock::now();
-    expect_part(error_of([&] { epoch_of(loader, epoch + 1); }), "partition 1 gave no answer within 1000 ms");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+    expect_part(error_of([&] { epoch_of(loader, epoch + 1); }), "partition 1 gave no answer within 3000 ms");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, o.execution.partitions.deadline + 30s);
     servers.start(1);
+    EXPECT_EQ(epoch_once_found(loader, epoch), expected(options(), {.epoch = epoch}));
   }
   EXPECT_GT(loader.stats().tiers.cache_rows, 0);
 }
@@ -132,7 +133,7 @@ TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
   expect_part(error_of([&] { Loader loader(options_of(machine)); }),
               "partition 1 is served by 2 machines of those named (peers)");
   machine.replicas = 2;
-  machine.deadline = 20'000ms;
+  machine.deadline = 100'000ms;
   Loader loader(options_of(machine));
   for (int epoch = 0; epoch < 3; ++epoch) {
     const auto begin = std::chrono::steady_clock::now();
@@ -141,7 +142,7 @@ TEST_F(PeerFaults, Replicas_ShareTheQuestionsAndTakeOver) {
                          if (epoch == 1 && batches == 3) servers.stop(1);
                        }),
               expected(options(), {.epoch = epoch}));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "nobody is waited for";
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, machine.deadline / 2) << "nobody is waited for";
   }
 }
 
@@ -186,7 +187,7 @@ TEST_F(PeerFaults, BadNetworks_GiveTheSameBatches) {
   for (std::size_t i = 0; i < std::size(networks); ++i) {
     Proxy proxy(other.address(), networks[i]);
     PeerOptions through = machine(0, {proxy.address().to_text()});
-    through.deadline = 20'000ms;
+    through.deadline = 100'000ms;
     LoaderOptions o = options_of(through);
     o.execution.num_workers = 1;
     Loader loader(o);
@@ -206,7 +207,8 @@ TEST_F(PeerFaults, ConnectionsCutAndStalledAtRandom_TheBytesStay) {
                          if (batches % 5 == 0) proxy.stall(50ms);
                        }),
               expected(options(), {.epoch = epoch}));
-  EXPECT_GE(proxy.connections(), 6);
+  // The loader and both workers connect again, each when its pause is over.
+  while (proxy.connections() < 6) std::this_thread::sleep_for(10ms);  // the watchdog bounds it
 }
 
 // Both ends stay open, and nothing comes any more: signs of life tell.
@@ -230,13 +232,13 @@ TEST_F(PeerFaults, MachinesThatDoNotFit_AreOneLineEach) {
   ServerProcess second(path(2).string(), with_partition(1));
   const std::string address = second.address().to_text();
   const auto error = [&](const PeerOptions& machine, int parts = 2) {
-    PeerOptions quick = machine;
-    quick.connect_timeout = 1'000ms;
-    return error_of([&] { Loader loader(options_of(quick, parts)); });
+    return error_of([&] { Loader loader(options_of(machine, parts)); });
   };
   expect_part(error(machine(1, {address})),
               "partition 0 is neither on this machine nor served by one of those named (peers)");
-  expect_part(error(machine(0, {"127.0.0.1:1"})), "nobody serves partition 1 within 1000 ms (127.0.0.1:1: ");
+  PeerOptions nobody = machine(0, {"127.0.0.1:1"});
+  nobody.connect_timeout = 1'000ms;
+  expect_part(error(nobody), "nobody serves partition 1 within 1000 ms (127.0.0.1:1: ");
   expect_part(error(machine(0, {address, address})), "is named twice (peers)");
   expect_part(error(machine(0, {"no-port"})), "no-port");
   expect_part(error(machine(7, {address})), "there is no partition 7");

@@ -109,8 +109,7 @@ TEST_F(PeerRefusals, ReplicaIsAway_IsNotWaitedForByWhatWasRefused) {
   expect_part(error, bad.address().to_text());
   expect_part(error, kDamage);
   good.restart();
-  // Nobody is told when the loader has found it again: until then questions are refused.
-  while (error_of([&] { epoch_of(loader, 2); }) != "no error") std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(epoch_once_found(loader, 2), expected(options(), {.epoch = 2}));
   EXPECT_EQ(epoch_of(loader, 3), expected(options(), {.epoch = 3}));
 }
 

@@ -1,9 +1,11 @@
 // What tests of faults between machines share: a machine with one partition, servers that are programs, and
 // the lines of an epoch.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,14 @@ class PeerTest : public LoaderTestWithin<240> {
       got.push_back(line_of(batch->view()));
       if (each) each(got.size());
     }
+    return got;
+  }
+  /// An epoch, begun again until it comes whole: nobody is told when all workers have found a server that is
+  /// back, and until then their questions may be refused. The watchdog bounds it.
+  static std::vector<std::string> epoch_once_found(BatchStream& stream, std::int64_t epoch) {
+    std::vector<std::string> got;
+    while (error_of([&] { got = epoch_of(stream, epoch); }) != "no error")
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return got;
   }
   static void expect_part(const std::string& error, const std::string& part) {

@@ -31,7 +31,7 @@ class HostileServer : public LoaderTestWithin<120> {
     RemoteOptions remote;
     remote.servers = std::move(servers);
     remote.token = ScriptedServer::Options{}.token;
-    remote.connect_timeout = 2'000ms;
+    remote.connect_timeout = 30'000ms;
     return remote;
   }
   /// With `bad` at hand and an honest server behind it, the epoch is the oracle's.
@@ -159,7 +159,7 @@ TEST_F(HostileServer, SilentServer_IsLeftAfterTheBatchDeadline) {
   ScriptedServer silent(scripted([](const Turn&) { return true; }));
   ScriptedServer honest(scripted());
   RemoteOptions both = remote({silent.address(), honest.address()});
-  both.batch_deadline = 300ms;
+  both.batch_deadline = 3'000ms;  // longer than the honest one ever needs
   RemoteLoader loader(both, options());
   EXPECT_EQ(loaded(loader), expected(options()));
   EXPECT_GT(silent.batches(), 0);
@@ -375,7 +375,7 @@ TEST_F(HostileServer, ServerComesBackWithOtherSeeds_IsNotMixedIn) {
   };
   ScriptedServer server(changed);
   RemoteOptions one = remote({server.address()});
-  one.reconnect_deadline = 300ms;
+  one.reconnect_deadline = 5'000ms;  // within which it is found again
   RemoteLoader loader(one, options());
   loader.begin_epoch(0);
   ASSERT_TRUE(loader.next());

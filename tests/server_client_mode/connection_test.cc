@@ -330,12 +330,13 @@ class ChangedBits : public ThroughAProxy {
   static constexpr std::size_t kPayload = 40;
   static constexpr std::size_t kFrame = kFrameHeaderBytes + kPayload + kChecksumBytes, kNowhere = SIZE_MAX;
   /// One frame of `type` either way, with a bit of its byte `at` turned over.
-  Came through(FrameType type, bool to_client, std::size_t at, std::uint64_t login) {
+  Came through(FrameType type, bool to_client, std::size_t at, std::uint64_t login,
+               std::chrono::milliseconds frame_deadline) {
     testing::PassingOn rules;
     if (at != kNowhere) rules.flip_at = login + at;
     const WirePair pair = open_through(
         to_client ? testing::ProxyOptions{.to_client = rules} : testing::ProxyOptions{.to_server = rules},
-        /*tls=*/false, 100ms);  // a frame that seems to be longer never ends
+        /*tls=*/false, frame_deadline);
     login_ = to_client ? pair.client->bytes_in() : pair.server->bytes_in();
     const Bytes payload = noise(kPayload);
     const auto send = [&](Connection& connection) {
@@ -361,12 +362,12 @@ TEST_F(ChangedBits, AnywhereInAFrameAreSeen) {
        {std::pair{FrameType::kRows, true}, std::pair{FrameType::kBlock, true},
         std::pair{FrameType::kGetMeta, false}, std::pair{FrameType::kSeeds, false}}) {
     const std::size_t frame = kFrame + (type == FrameType::kBlock ? kBlockHeadBytes : 0);
-    EXPECT_TRUE(through(type, to_client, kNowhere, 0).same) << name_of(type);
+    EXPECT_TRUE(through(type, to_client, kNowhere, 0, 30s).same) << name_of(type);
     const std::uint64_t login = login_;
     for (std::size_t at = 0; at < frame; ++at) {
       // Then the frame seems to be longer by 16 MiB or more, and as many seconds are given for these.
       if ((at == 19 || at == 20) && max_payload(type) > (std::uint64_t{1} << 24)) continue;
-      const Came came = through(type, to_client, at, login);
+      const Came came = through(type, to_client, at, login, 100ms);  // one that seems to be longer never ends
       EXPECT_TRUE(came.error) << name_of(type) << " at byte " << at << (came.same ? ", the same" : "");
     }
   }

@@ -161,10 +161,11 @@ TEST_F(RemoteNetwork, SlowNetwork_IsOnlySlow) {
 TEST_F(RemoteNetwork, HalfABlockAndThenSilence_IsAskedForElsewhereAfterTheBatchDeadline) {
   Proxy bad(server().address(), {.to_client = {.swallow_after = 25'000}}), good(server().address());
   RemoteOptions remote = remote_options({bad.address(), good.address()});
-  remote.batch_deadline = 400ms;
+  remote.batch_deadline = 3'000ms;  // longer than the good one ever needs
   RemoteLoader loader(remote, options());
-  EXPECT_EQ(loaded(loader), expected(options()));
-  EXPECT_GT(loader.stats().worker_deaths, 0);
+  // Which of the two gives how many batches of an epoch is the machine's affair; the watchdog bounds it.
+  for (std::int64_t epoch = 0; loader.stats().worker_deaths == 0; ++epoch)
+    ASSERT_EQ(loaded(loader, {.epoch = epoch}), expected(options(), {.epoch = epoch}));
 }
 
 /// Nobody says that the other end is gone: only that nothing comes from there.

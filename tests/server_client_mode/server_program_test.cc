@@ -344,7 +344,7 @@ TEST_F(ServerProgram, TokenOfAnotherServer_IsRefusedAndNeverPrinted) {
 
 TEST_F(ServerProgram, AnswerToAnotherMachineThatIsUnderWay_LeavesBeforeTheServerDoes) {
   if (!kFailpointsEnabled) GTEST_SKIP() << "built without failpoints";
-  setenv("HOPFEED_FAIL", "server.answer=sleep:2000@1", 1);
+  setenv("HOPFEED_FAIL", "server.answer=sleep:5000@1", 1);
   testing::BackgroundProgram program(command());
   unsetenv("HOPFEED_FAIL");
   RawClient machine(read_address(program));
@@ -357,7 +357,7 @@ TEST_F(ServerProgram, AnswerToAnotherMachineThatIsUnderWay_LeavesBeforeTheServer
   wire::Bytes bytes(question.begin(), question.end());
   wire::add_checksum(bytes, 2);
   machine.send(FrameType::kAsk, 2, bytes);
-  machine.sleep(500ms);  // it is with a thread by now
+  EXPECT_EQ(machine.ask(FrameType::kPing, 3).type(), FrameType::kPong);  // so it is with a thread by now
   program.signal(SIGTERM);
   EXPECT_EQ(machine.next().type(), FrameType::kDraining);
   EXPECT_EQ(machine.next().type(), FrameType::kAnswer);

@@ -55,7 +55,7 @@ class ServerProcess {
   bool drain() {
     if (!process_) return true;
     process_->signal(SIGTERM);
-    const bool ended = process_->wait(20s) == 0;
+    const bool ended = process_->wait(60s) == 0;
     process_.reset();
     return ended;
   }

@@ -22,7 +22,7 @@ using testing::BackgroundProgram;
 using testing::new_mark;
 using testing::none_marked;
 
-class Stop : public testing::WatchedTest<150> {
+class Stop : public testing::WatchedTest<280> {
  protected:
   Stop() { testing::write_tiny_dataset(data_, testing::training_graph()); }
   void SetUp() override { before_ = testing::Leftovers::now(); }
@@ -81,7 +81,7 @@ TEST_F(Stop, SignalsAtRandomMoments_TheCheckpointStandsAndTheLastRunEndsAsIfNoth
   const auto begun = std::chrono::steady_clock::now();
   ASSERT_EQ(trainer_tests::run_program(training("whole", epochs)).status, 0);
   // Five signals within a tenth of the run each: on a machine of any speed they come before its end.
-  const std::chrono::duration<double, std::milli> tenth = (std::chrono::steady_clock::now() - begun) / 10;
+  std::chrono::duration<double, std::milli> tenth = (std::chrono::steady_clock::now() - begun) / 10;
   int stops = 0, code = -1;
   for (int i = 0; i < 40 && code != 0; ++i) {
     const std::string mark = new_mark();
@@ -89,10 +89,16 @@ TEST_F(Stop, SignalsAtRandomMoments_TheCheckpointStandsAndTheLastRunEndsAsIfNoth
     wait_for_processes(mark, 2);
     std::this_thread::sleep_for(tenth * std::generate_canonical<double, 32>(random));
     if (stops < 5) program.signal(std::array{SIGINT, SIGTERM, SIGHUP}[random() % 3]);
-    code = program.wait(60s);
+    code = program.wait(200s);
     EXPECT_TRUE(code == 0 || code == 130) << code;
     EXPECT_TRUE(none_marked(mark, 20s));
     stops += code == 130;
+    if (code != 0 || stops > 2) continue;
+    // It has become faster since: once more from the start, with signals that come sooner.
+    std::filesystem::remove_all(out("stopped"));
+    tenth /= 4;
+    stops = 0;
+    code = -1;
   }
   EXPECT_EQ(code, 0);
   EXPECT_GT(stops, 2);

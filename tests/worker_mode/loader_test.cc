@@ -1,10 +1,15 @@
 // The loader when nothing goes wrong: the same bytes as the serial oracle, whatever the number of workers,
 // ranks, partitions and the size of the channel; the life of batches; epochs left early and started again.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <thread>
 
 #include "tests/worker_mode/loader_fixture.h"
+#include "worker_mode/loader_watch.h"
 
 namespace hopfeed {
 namespace {
@@ -28,15 +33,14 @@ long ticks_of_workers(const Loader& loader) {
   return ticks;
 }
 
-/// No worker has run for a while: the channel is full, or the epoch over.
-bool workers_come_to_rest(const Loader& loader) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < give_up) {
-    const long before = ticks_of_workers(loader);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    if (ticks_of_workers(loader) == before) return true;
-  }
-  return false;
+/// Until each worker of this process's one loader does that; the test's watchdog bounds it.
+void wait_until_all_workers(WorkerActivity activity) {
+  const std::vector<FoundChannel> channels = find_channels(getpid());
+  ASSERT_EQ(channels.size(), 1U);
+  const LoaderWatch watch(channels[0].fd.get());
+  const auto does = [activity](const LoaderSnapshot::Worker& worker) { return worker.activity == activity; };
+  while (!std::ranges::all_of(watch.look().workers, does))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST_F(LoaderTest, EpochPlannedToItsEnd_WorkersRestAndThatIsNoWait) {
@@ -46,7 +50,8 @@ TEST_F(LoaderTest, EpochPlannedToItsEnd_WorkersRestAndThatIsNoWait) {
   loader.begin_epoch(0);
   while (loader.next()) {
   }
-  ASSERT_TRUE(workers_come_to_rest(loader));  // who waited before the epoch was planned whole has told so
+  // Who waited before the epoch was planned whole has told so.
+  ASSERT_NO_FATAL_FAILURE(wait_until_all_workers(WorkerActivity::kResting));
   const double waited = loader.stats().waits.for_slot;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(loader.stats().waits.for_slot, waited);
@@ -74,7 +79,7 @@ TEST_F(LoaderTest, SlowConsumer_MakesWorkersSleepAndMemoryStay) {
   loaded(loader);  // whatever is made once is made
   loader.begin_epoch(0);
   ASSERT_TRUE(loader.next());
-  ASSERT_TRUE(workers_come_to_rest(loader));
+  ASSERT_NO_FATAL_FAILURE(wait_until_all_workers(WorkerActivity::kWaitingForSlot));
   const std::size_t bytes = loader.stats().channel_bytes;
   const double full = loader.stats().waits.for_slot;
   const std::size_t resident = resident_in_all(loader);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -106,6 +107,7 @@ TEST_F(MachineMemoryTest, OthersWaitWhileItIsMade) {
   std::atomic<int> makings{0};
   std::vector<std::thread> threads;
   std::vector<ino_t> inodes(8);
+  std::latch all_have_it(std::ssize(inodes));
   for (std::size_t i = 0; i < inodes.size(); ++i) {
     threads.emplace_back([&, i] {
       const MachineMemory memory(content, [&] {
@@ -114,7 +116,7 @@ TEST_F(MachineMemoryTest, OthersWaitWhileItIsMade) {
         return made("slowly");
       });
       inodes[i] = inode(memory.fd());
-      std::this_thread::sleep_for(300ms);  // nobody is gone before all have it
+      all_have_it.arrive_and_wait();  // the memory is gone with the last one that has it
     });
   }
   for (std::thread& thread : threads) thread.join();

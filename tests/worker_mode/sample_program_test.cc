@@ -372,8 +372,11 @@ TEST_F(SampleProgram, AReaderThatLeaves_IsOneLineAndNoDeathBySignal) {
 }
 
 TEST_F(SampleProgram, Terminated_EndsWithOneLineAndCode130) {
+  const testing::TempFolder scratch;
+  const std::string lines = scratch.path() / "lines";
   const testing::ProgramResult result =
-      shell(sample_line() + " --epochs 1000000 > /dev/null & sleep 3; kill -TERM $!; wait $!");
+      shell(sample_line() + " --epochs 1000000 > " + lines + " & while kill -0 $! && [ ! -s " + lines +
+            " ]; do sleep 0.05; done; kill -TERM $!; wait $!");
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_EQ(lines_of(result.err).size(), 1U) << result.err;
 }

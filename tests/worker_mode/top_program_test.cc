@@ -91,7 +91,7 @@ TEST_F(TopProgram, WhenTheProcessEnds_TopEndsToo) {
   const int pid = running.pid();
   running.kill();
   EXPECT_NE(top.read_rest().find("process " + std::to_string(pid) + " has ended\n"), std::string::npos);
-  EXPECT_EQ(top.wait(10s), 0);
+  EXPECT_EQ(top.wait(60s), 0);
 }
 
 TEST_F(TopProgram, Interrupted_LeavesQuietly) {
@@ -100,7 +100,7 @@ TEST_F(TopProgram, Interrupted_LeavesQuietly) {
   testing::BackgroundProgram top({testing::program("hopfeed-top"), std::to_string(running.pid())});
   top.read_line();
   top.signal(SIGINT);
-  EXPECT_EQ(top.wait(10s), 0);
+  EXPECT_EQ(top.wait(60s), 0);
 }
 
 TEST_F(TopProgram, ALoaderThatIsWatched_GivesTheSameLines) {
