@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 usage() {
   cat <<HELP
-Usage: tests/run.sh [PART... | all]
+Usage: tests/run.sh [PART... | all | change]
 
   release       everything, as users build it; the only part with Torch's tests
   determinism   one table of digests, all equal: the programs of release and of a build for this processor alone, which
@@ -20,17 +20,22 @@ Usage: tests/run.sh [PART... | all]
   fuzz          the readers of datasets, batches, frames, logins and specs and the sampler under libFuzzer (clang-16), a minute each (HOPFEED_FUZZ_SECONDS)
   dev           the same as a debug build; runs only when asked for, since asan sees all that it does
 
-Without PART release and determinism run: what shows that this build can be trusted on this machine. all: what a change must
-pass, all parts but dev. Reports lie in build/results/<part>: ctest.xml, gtest/*.xml.
+Without PART release and determinism run: what shows that this build can be trusted on this machine. all: all parts but dev.
+change: the same, without what other tests show as well (tests/README.md), for .ci/run. Reports lie in build/results/<part>:
+ctest.xml, gtest/*.xml.
   --help    this text
 HELP
 }
 
-parts=()
+parts=() left_out=()
 for argument in "$@"; do
   case $argument in
     release | determinism | lint | asan | tsan | gpus | fuzz | python | dev) parts+=("$argument") ;;
     all) parts+=(release determinism lint asan tsan gpus fuzz python) ;;
+    change)
+      parts+=(release determinism lint asan tsan gpus fuzz python)
+      left_out=(--label-exclude '^only_in_all$')
+      ;;
     --help | -h) usage; exit 0 ;;
     *) die "unknown part '$argument' (see tests/run.sh --help)" ;;
   esac
@@ -62,12 +67,12 @@ scripts/setup.sh "${setup_options[@]}" || exit
 without_aslr=()
 if setarch -R true 2>/dev/null; then without_aslr=(setarch -R); fi
 
-# run_tests PRESET FOLDER: builds and runs what ctest knows. A job of ctest is half a core (tests/CMakeLists.txt).
+# run_tests PRESET FOLDER: builds and runs what ctest knows. A job of ctest is a third of a core (tests/CMakeLists.txt).
 run_tests() {
   local part=$1 folder=$2 prefix=()
   [[ $part != tsan ]] || prefix=("${without_aslr[@]}")
   build_preset "$part" || return
-  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" -j "$((2 * $(nproc)))" --output-junit "$folder/ctest.xml" && return
+  GTEST_OUTPUT="xml:$folder/gtest/" run "${prefix[@]}" ctest --preset "$part" "${left_out[@]}" -j "$((3 * $(nproc)))" --output-junit "$folder/ctest.xml" && return
   step "$part: what failed, once more and one by one"   # count_results.py says what for
   mkdir -p "$folder/second/gtest"
   GTEST_OUTPUT="xml:$folder/second/gtest/" run "${prefix[@]}" ctest --preset "$part" -j 1 --rerun-failed --output-junit "$folder/second/ctest.xml"
