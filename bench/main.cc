@@ -7,7 +7,7 @@
 #include "core/program/json_report.h"
 #include "core/program/program_main.h"
 #include "core/program/stop_signals.h"
-#include "worker_mode/program/loader_arguments.h"
+#include "programs/options/loader_arguments.h"
 
 int main(int argc, char** argv) {
   using namespace hopfeed;

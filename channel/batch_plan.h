@@ -1,5 +1,5 @@
 // What a channel is planned from. A batch is a request with a running number, and a plan says which comes
-// next: the deal of an epoch (worker_mode/deal_plan.h), or a queue that somebody fills as he likes. Whoever
+// next: the deal of an epoch (stream/deal_plan.h), or a queue that somebody fills as he likes. Whoever
 // has the channel takes from its plan one batch for each slot that is free (SlotPool::plan_from).
 #pragma once
 #include <cstddef>

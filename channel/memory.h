@@ -11,12 +11,12 @@
 #include <memory>
 
 #include "core/base/huge_pages.h"
-#include "core/stream/gpu_stream.h"
+#include "core/batch/gpu_stream.h"
 
 namespace hopfeed {
 
 /// Memory of a GPU behind the same offsets as the host's. Blocks lie in it; the host's bytes then hold what
-/// of a block the host reads (DeviceForm, core/stream/batch.h).
+/// of a block the host reads (DeviceForm, core/batch/batch.h).
 class DeviceSide {
  public:
   virtual ~DeviceSide() = default;

@@ -1,6 +1,6 @@
 // ChannelMemory whose slots are pinned as they are granted, so that a GPU copies from them without the host's
 // help: over any other memory, in the one process that copies. What pins is somebody else's business (CUDA,
-// in gpu/registered_memory.h).
+// in gpu/memory/registered_memory.h).
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -19,7 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
 #include "core/batch/gpu_use.h"
-#include "core/stream/gpu_setup.h"
+#include "core/batch/gpu_setup.h"
 
 namespace hopfeed {
 

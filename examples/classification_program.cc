@@ -17,7 +17,7 @@
 #include "trainer/layerwise_inference.h"
 #include "trainer/peer_addresses.h"
 #include "trainer/world.h"
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "examples/training_process.h"
-#include "server_client_mode/program/server_arguments.h"
+#include "programs/options/server_arguments.h"
 #include "trainer/trainer.h"
-#include "worker_mode/program/loader_arguments.h"
+#include "programs/options/loader_arguments.h"
 
 namespace hopfeed {
 

@@ -10,7 +10,7 @@
 
 #include "core/dataset/dataset.h"
 #include "core/program/program_main.h"
-#include "server_client_mode/program/server_arguments.h"
+#include "programs/options/server_arguments.h"
 #include "trainer/agreement.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/device.h"

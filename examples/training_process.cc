@@ -17,7 +17,7 @@
 #include "core/program/stop_signals.h"
 #include "trainer/device.h"
 #include "worker_mode/core_placement.h"
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

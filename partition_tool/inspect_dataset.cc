@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "cache/presample.h"
+#include "partition_tool/hotness/presample.h"
 #include "core/base/error.h"
 
 namespace hopfeed {

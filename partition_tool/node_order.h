@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/hotness.h"
+#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/progress.h"
 #include "partition_tool/raw_graph.h"
 
@@ -44,7 +44,7 @@ std::vector<NodeOrder> order_nodes_by_degree(const RawGraph& graph, const Progre
 using HotnessOf = std::function<std::vector<double>(
     std::span<const std::int64_t> train, const std::function<void(std::int64_t, std::int64_t)>& progress)>;
 
-/// Orders the nodes as order_nodes() does, by any other hotness (cache/hotness_policy.h).
+/// Orders the nodes as order_nodes() does, by any other hotness (partition_tool/hotness/hotness_policy.h).
 std::vector<NodeOrder> order_nodes_by(const RawGraph& graph, std::span<const std::int32_t> partition_of,
                                       int partitions, const HotnessOf& hotness_of, const Progress& progress);
 

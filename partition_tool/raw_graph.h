@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "cache/neighbour_rows.h"
+#include "partition_tool/hotness/neighbour_rows.h"
 #include "core/base/element_type.h"
 
 namespace hopfeed {

@@ -1,8 +1,8 @@
 // See dist_graph.h.
 #include "peers/dist_graph.h"
 
-#include "core/partition/peer_degrees.h"
-#include "core/partition/peer_rows.h"
+#include "core/sampler/peer_degrees.h"
+#include "core/sampler/peer_rows.h"
 #include "peers/open_partitions.h"
 
 namespace hopfeed {

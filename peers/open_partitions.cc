@@ -2,7 +2,7 @@
 #include "peers/open_partitions.h"
 
 #include "peers/peer_network.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/security.h"
 
 namespace hopfeed {
 

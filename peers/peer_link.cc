@@ -8,8 +8,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "core/maker/batch_spec.h"
-#include "server_client_mode/wire/checked_bytes.h"
+#include "core/batch/batch_spec.h"
+#include "wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {

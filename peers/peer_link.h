@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/batch/peer_options.h"
 #include "core/dataset/partition_peers.h"
-#include "server_client_mode/wire/connection.h"
+#include "wire/connection.h"
 
 namespace hopfeed {
 

@@ -27,7 +27,7 @@
 #include "core/base/quiet_thread.h"
 #include "peers/partition_servers.h"
 #include "peers/peer_link.h"
-#include "server_client_mode/wire/checked_bytes.h"
+#include "wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {

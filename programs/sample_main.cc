@@ -33,14 +33,14 @@
 #include "core/program/program_main.h"
 #include "core/program/progress_bar.h"
 #include "core/sampler/sampler_plugin.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/device/gpu_sampling.h"
 #include "peers/open_partitions.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "server_client_mode/program/server_arguments.h"
+#include "programs/options/server_arguments.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/loader_source.h"
-#include "worker_mode/program/loader_arguments.h"
-#include "worker_mode/trace_file.h"
+#include "stream/loader_source.h"
+#include "programs/options/loader_arguments.h"
+#include "stream/trace_file.h"
 
 namespace hopfeed {
 namespace {

@@ -24,11 +24,11 @@
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "server_client_mode/program/of_option.h"
-#include "server_client_mode/program/server_arguments.h"
+#include "programs/options/of_option.h"
+#include "programs/options/server_arguments.h"
 #include "server_client_mode/server/server.h"
-#include "worker_mode/program/loader_arguments.h"
-#include "worker_mode/program/partition_arguments.h"
+#include "programs/options/loader_arguments.h"
+#include "programs/options/partition_arguments.h"
 
 namespace hopfeed {
 namespace {

@@ -23,8 +23,8 @@
 #include "programs/top_screen.h"
 #include "programs/top_server.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "server_client_mode/program/server_arguments.h"
-#include "worker_mode/loader_watch.h"
+#include "programs/options/server_arguments.h"
+#include "stream/loader_watch.h"
 
 namespace hopfeed {
 namespace {

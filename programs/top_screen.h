@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "worker_mode/loader_watch.h"
+#include "stream/loader_watch.h"
 
 namespace hopfeed {
 

@@ -2,7 +2,7 @@
 // another seed, gradients are averaged all the same, and nothing shows it but the result.
 #pragma once
 #include "core/dataset/dataset_meta.h"
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 #include "trainer/checkpoint.h"
 #include "trainer/world.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 #include "trainer/batch_tensors.h"
 #include "trainer/copy_stream.h"
 

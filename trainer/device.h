@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 #include "trainer/agreement.h"
 #include "trainer/batch_prefetcher.h"
 #include "trainer/checkpoint.h"

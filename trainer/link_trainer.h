@@ -16,7 +16,7 @@
 #include "trainer/numerics.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/stream_source.h"
+#include "stream/stream_source.h"
 
 namespace hopfeed {
 

@@ -14,8 +14,8 @@
 #include "trainer/numerics.h"
 #include "trainer/world.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/stream_source.h"
-#include "worker_mode/trace_file.h"
+#include "stream/stream_source.h"
+#include "stream/trace_file.h"
 
 namespace hopfeed {
 

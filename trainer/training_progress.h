@@ -5,7 +5,7 @@
 
 #include "core/batch/gpu_use.h"
 #include "core/batch/tier_counts.h"
-#include "core/stream/wait_times.h"
+#include "core/batch/wait_times.h"
 
 namespace hopfeed {
 

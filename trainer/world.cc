@@ -17,7 +17,7 @@
 #include "trainer/device.h"
 #include "trainer/nccl_module.h"
 #include "trainer/world_connection.h"
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

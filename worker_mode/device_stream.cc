@@ -8,12 +8,12 @@
 #include "core/base/error.h"
 #include "core/base/quiet_thread.h"
 #include "core/sampler/sampler_plugin.h"
-#include "gpu/setup_times.h"
+#include "gpu/memory/setup_times.h"
 #include "worker_mode/batch_filler.h"
-#include "worker_mode/batch_memory.h"
-#include "worker_mode/loader_source.h"
-#include "worker_mode/slot_fillers.h"
-#include "worker_mode/slot_keeper.h"
+#include "stream/batch_memory.h"
+#include "stream/loader_source.h"
+#include "stream/slot_fillers.h"
+#include "stream/slot_keeper.h"
 
 namespace hopfeed {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_source.h"
 #include "core/maker/block_maker.h"
-#include "gpu/device_room.h"
-#include "worker_mode/channel_stream.h"
+#include "gpu/batches/device_room.h"
+#include "stream/channel_stream.h"
 
 namespace hopfeed {
 

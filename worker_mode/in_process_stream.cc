@@ -8,12 +8,12 @@
 
 #include "cache/file_features.h"
 #include "core/sampler/sampler_plugin.h"
-#include "gpu/setup_times.h"
+#include "gpu/memory/setup_times.h"
 #include "peers/open_partitions.h"
-#include "worker_mode/batch_memory.h"
-#include "worker_mode/loader_source.h"
+#include "stream/batch_memory.h"
+#include "stream/loader_source.h"
 #include "worker_mode/shared_row_cache.h"
-#include "worker_mode/slot_keeper.h"
+#include "stream/slot_keeper.h"
 
 namespace hopfeed {
 

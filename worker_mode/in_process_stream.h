@@ -11,7 +11,7 @@
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
 #include "worker_mode/batch_filler.h"
-#include "worker_mode/channel_stream.h"
+#include "stream/channel_stream.h"
 
 namespace hopfeed {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/owned_fd.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 
 namespace hopfeed {
 

@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/device/gpu_sampling.h"
 #include "peers/open_partitions.h"
 
 namespace hopfeed {

@@ -2,8 +2,8 @@
 #include "worker_mode/loader.h"
 
 #include "core/sampler/sampler_registry.h"
-#include "gpu/cuda_engine.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/device/cuda_engine.h"
+#include "gpu/device/gpu_sampling.h"
 #include "worker_mode/device_stream.h"
 #include "worker_mode/in_process_stream.h"
 #include "worker_mode/worker_stream.h"

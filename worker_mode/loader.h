@@ -18,7 +18,7 @@
 #include "core/batch/deal.h"
 #include "core/batch/execution_options.h"
 #include "core/seeds/link_set.h"
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 
 namespace hopfeed {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/batch/execution_options.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 
 namespace hopfeed {
 
@@ -38,7 +38,7 @@ struct WorkerConfig {
   std::vector<int> cores;        // it runs on these; empty: anywhere
   bool asks_for_jobs = false;    // dataset, manifest and spec are not read: a server's worker, with kJobsFd
   int row_cache_fd = -1;         // inherited, of what make_dynamic_cache() made; -1: none, or jobs bring it
-  std::string device_room = {};  // gpu/worker_room.h: batches lie on that device; empty: on the host
+  std::string device_room = {};  // gpu/device/worker_room.h: batches lie on that device; empty: on the host
   int device = 0;                // its number, as CUDA counts
   std::int64_t gpu_cache_sharers = 1;  // workers that hold rows on that device
   int device_fd = -1;                  // inherited, of the channel's part there

@@ -61,7 +61,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
                  .batch_size = options.deal.batch_size,
                  .deadline = execution.start_deadline});
   }
-  // On a device the CPU's sampler makes what the device's does not (gpu/block_maker_on.h).
+  // On a device the CPU's sampler makes what the device's does not (gpu/batches/block_maker_on.h).
   stream->make_shared_channel(
       options, source->maker(dataset, options.batch, room ? ExecutionOptions{} : options.execution),
       room.get());

@@ -6,10 +6,10 @@
 
 #include "channel/machine_memory.h"
 #include "core/base/owned_fd.h"
-#include "gpu/device_room.h"
-#include "worker_mode/channel_stream.h"
-#include "worker_mode/loader_source.h"
-#include "worker_mode/slot_fillers.h"
+#include "gpu/batches/device_room.h"
+#include "stream/channel_stream.h"
+#include "stream/loader_source.h"
+#include "stream/slot_fillers.h"
 #include "worker_mode/worker_config.h"
 
 namespace hopfeed {

@@ -13,8 +13,8 @@
 #include "bench/bench_options.h"
 #include "bench/measure.h"
 #include "cache/dynamic_cache.h"
-#include "cache/next_use.h"
-#include "cache/tune_measure.h"
+#include "partition_tool/tune/next_use.h"
+#include "partition_tool/tune/tune_measure.h"
 #include "core/base/error.h"
 #include "core/dataset/dataset.h"
 

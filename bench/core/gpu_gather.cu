@@ -3,8 +3,8 @@
 
 #include "bench/core/gpu_check.cuh"
 #include "bench/core/gpu_gather_on.h"
-#include "gpu/cuda_backend.cuh"
-#include "gpu/cuda_engine.h"
+#include "gpu/device/cuda_backend.cuh"
+#include "gpu/device/cuda_engine.h"
 
 namespace hopfeed::bench {
 

@@ -1,4 +1,4 @@
-// See gpu_gather.h. Over a backend (gpu/host_backend.h), so that it can be tried where no card is.
+// See gpu_gather.h. Over a backend (gpu/device/host_backend.h), so that it can be tried where no card is.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -11,8 +11,8 @@
 
 #include "bench/core/gpu_gather.h"
 #include "core/base/error.h"
-#include "gpu/device_array.h"
-#include "gpu/device_rows.h"
+#include "gpu/memory/device_array.h"
+#include "gpu/batches/device_rows.h"
 
 namespace hopfeed::bench {
 

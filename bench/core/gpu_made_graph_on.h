@@ -1,4 +1,4 @@
-// See gpu_made_graph.h. Over a backend (gpu/host_backend.h).
+// See gpu_made_graph.h. Over a backend (gpu/device/host_backend.h).
 //
 // Node i is the i-th by degree: the rows of the first i nodes have edges * sqrt(i / nodes) edges, a power
 // law. Sources are drawn in proportion to degrees: node nodes * u^2, for u uniform in [0, 1).
@@ -15,8 +15,8 @@
 #include "core/base/error.h"
 #include "core/base/host_device.h"
 #include "core/base/memory_limits.h"
-#include "gpu/device_array.h"
-#include "gpu/hop_engine_on.h"
+#include "gpu/memory/device_array.h"
+#include "gpu/engine/hop_engine_on.h"
 
 namespace hopfeed::bench {
 

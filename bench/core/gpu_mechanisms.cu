@@ -18,7 +18,7 @@
 
 #include "bench/core/gpu_check.cuh"
 #include "channel/passed_fds.h"
-#include "gpu/cuda_backing.cuh"
+#include "gpu/device/cuda_backing.cuh"
 
 namespace hopfeed::bench {
 namespace {

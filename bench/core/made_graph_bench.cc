@@ -5,7 +5,7 @@
 #include "bench/core/gpu_made_graph.h"
 #include "bench/core/gpu_made_graph_on.h"
 #include "core/base/error.h"
-#include "gpu/host_backend.h"
+#include "gpu/device/host_backend.h"
 
 namespace hopfeed::bench {
 

@@ -25,8 +25,8 @@
 #include "core/batch/batch_view.h"
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/device_sampler.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/batches/device_sampler.h"
+#include "gpu/device/gpu_sampling.h"
 
 namespace hopfeed::bench {
 namespace {

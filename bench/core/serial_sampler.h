@@ -3,7 +3,7 @@
 //
 // This is the independent restatement of docs/architecture.md: it has the order of a batch, the rules of what
 // is drawn and the random numbers from its words, and shares no code with the samplers (core/draws,
-// core/pickers) nor with the tests' oracle (tests/oracle), which knows random numbers as core/draws makes
+// core/draws) nor with the tests' oracle (tests/oracle), which knows random numbers as core/draws makes
 // them. A mistake there would be in both of those, and is seen here. Only the dataset and its rows are read
 // by the core; and since it reads them in place, it verifies graphs that do not fit into the oracle's edge
 // lists.

@@ -11,7 +11,7 @@
 #include <exception>
 
 #include "bench/measure.h"
-#include "server_client_mode/wire/connection.h"
+#include "wire/connection.h"
 
 namespace hopfeed::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "server_client_mode/wire/address.h"
-#include "server_client_mode/wire/messages.h"
+#include "wire/address.h"
+#include "wire/messages.h"
 
 namespace hopfeed::bench {
 

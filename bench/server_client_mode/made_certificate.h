@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/security.h"
 
 namespace hopfeed::bench {
 

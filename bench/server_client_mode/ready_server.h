@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "server_client_mode/wire/address.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/address.h"
+#include "wire/security.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::bench {

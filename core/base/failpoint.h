@@ -30,12 +30,12 @@ inline constexpr std::string_view kFailpoints[] = {
     "worker.broken",           // error: the process can make no more batches
     "file.unnamed",            // error: the file system has no files without a name
     "dataset.write",           // a step of writing a dataset folder; error: the disk is full
-    "device.allocate",         // of gpu/host_backend.h. error: the device has no memory left
+    "device.allocate",         // of gpu/device/host_backend.h. error: the device has no memory left
     "device.share",            // error: none for slots that processes share
     "device.import",           // error: a worker cannot import them
     "device.lost",             // error: the device is gone for good
     "device.launch",           // before each kernel
-    "device.kernel",           // a kernel that goes on when its process is dead (gpu/fake_room.h)
+    "device.kernel",           // a kernel that goes on when its process is dead (gpu/device/fake_room.h)
     "cache.joined",            // a process has become a member of the dynamic cache
     "server.read_open",        // before a client's OPEN is read
     "server.answer",           // before a question about partitions is answered

@@ -1,6 +1,6 @@
 // Every limit of hopfeed in one place. Whatever comes from a user, a file or a socket is checked against
 // these at the door; each has a test one above it (tests/core/limits_test.cc; those of the wire:
-// tests/server_client_mode/frame_limits_test.cc).
+// tests/wire/frame_limits_test.cc).
 #pragma once
 #include <cstddef>
 #include <cstdint>

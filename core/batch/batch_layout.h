@@ -12,7 +12,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/draws/batch_key.h"
+#include "core/batch/batch_key.h"
 
 namespace hopfeed {
 

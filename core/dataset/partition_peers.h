@@ -1,6 +1,6 @@
 // Whoever answers for the partitions of a dataset that are not on this machine: their owners, on others. A
 // dataset that was opened with some partitions has one (Dataset::set_peers). What is asked and answered is
-// bytes here; core/partition/peer_questions.h says what they mean, core/owner/partition_owner.h answers
+// bytes here; core/sampler/peer_questions.h says what they mean, core/maker/partition_owner.h answers
 // them, and folder `peers` carries them from machine to machine.
 #pragma once
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "core/draws/batch_key.h"
+#include "core/batch/batch_key.h"
 #include "core/draws/keyed_shuffle.h"
 
 namespace hopfeed {

@@ -24,7 +24,7 @@
 #include <span>
 
 #include "core/dataset/graph_view.h"
-#include "core/draws/batch_key.h"
+#include "core/batch/batch_key.h"
 #include "core/draws/keyed_random.h"
 #include "core/draws/weighted_rule.h"
 

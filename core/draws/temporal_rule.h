@@ -1,6 +1,6 @@
 // The one temporal rule: which edges of a row are no later than a time. Host and device compile this same
 // text, as sampling_rule.h; the CPU sampler searches the rows of a group side by side (temporal_picker.h), a
-// kernel has a thread for each (gpu/row_kernels.h).
+// kernel has a thread for each (gpu/kernels/row_kernels.h).
 //
 // A row in the order of time is searched by its codes (time_codes.h), from the place where these are thought;
 // of the class that the time itself falls into, which is open, the row's times decide. What is drawn then is

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/maker/batch_maker.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 #include "core/maker/mapped_features.h"
 #include "core/seeds/link_set.h"
 #include "core/seeds/node_set.h"

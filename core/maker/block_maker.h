@@ -1,5 +1,5 @@
 // What fills the place of a batch block, two calls a batch: BatchMaker on the CPU, and what makes blocks in a
-// GPU's memory (gpu/block_maker_on.h).
+// GPU's memory (gpu/batches/block_maker_on.h).
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,7 +10,7 @@
 #include "core/batch/gpu_use.h"
 #include "core/batch/held_share.h"
 #include "core/batch/tier_counts.h"
-#include "core/draws/batch_key.h"
+#include "core/batch/batch_key.h"
 
 namespace hopfeed {
 

@@ -12,8 +12,8 @@
 #include "core/maker/announce_order.h"
 #include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
-#include "core/partition/peer_rows.h"
-#include "core/partition/rows_here.h"
+#include "core/sampler/peer_rows.h"
+#include "core/sampler/rows_here.h"
 
 namespace hopfeed {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/partition/peer_rows.h"
+#include "core/sampler/peer_rows.h"
 #include "core/sampler/custom_sampler.h"
 
 namespace hopfeed {

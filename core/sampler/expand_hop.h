@@ -8,14 +8,14 @@
 #include <type_traits>
 #include <variant>
 
-#include "core/pickers/excluding_picker.h"
-#include "core/pickers/labor_picker.h"
-#include "core/pickers/temporal_picker.h"
-#include "core/pickers/uniform_picker.h"
-#include "core/pickers/weighted_picker.h"
-#include "core/relabel/one_tree_relabel.h"
-#include "core/relabel/raw_sources.h"
-#include "core/relabel/relabel_table.h"
+#include "core/draws/excluding_picker.h"
+#include "core/draws/labor_picker.h"
+#include "core/draws/temporal_picker.h"
+#include "core/draws/uniform_picker.h"
+#include "core/draws/weighted_picker.h"
+#include "core/draws/one_tree_relabel.h"
+#include "core/draws/raw_sources.h"
+#include "core/draws/relabel_table.h"
 #include "core/sampler/row_pipeline.h"
 
 namespace hopfeed {

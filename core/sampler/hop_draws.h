@@ -12,9 +12,9 @@
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/draws/keyed_random.h"
-#include "core/pickers/excluded_rows.h"
-#include "core/pickers/labor_memory.h"
-#include "core/pickers/seed_places.h"
+#include "core/draws/excluded_rows.h"
+#include "core/draws/labor_memory.h"
+#include "core/draws/seed_places.h"
 #include "core/sampler/edge_type_plan.h"
 #include "core/sampler/expand_hop.h"
 

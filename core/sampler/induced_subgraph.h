@@ -7,8 +7,8 @@
 
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
-#include "core/relabel/any_relabel.h"
-#include "core/relabel/relabel_table.h"
+#include "core/draws/any_relabel.h"
+#include "core/draws/relabel_table.h"
 #include "core/sampler/row_reader.h"
 #include "core/sampler/sampler.h"
 

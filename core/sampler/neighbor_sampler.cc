@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/relabel/any_relabel.h"
+#include "core/draws/any_relabel.h"
 #include "core/sampler/edge_type_plan.h"
 #include "core/sampler/hop_draws.h"
 #include "core/sampler/hop_over_partitions.h"

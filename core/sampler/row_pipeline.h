@@ -23,9 +23,9 @@
 #include "core/base/prefetch.h"
 #include "core/base/scratch.h"
 #include "core/dataset/graph_view.h"
-#include "core/pickers/drawn_rows.h"
-#include "core/pickers/uniform_picker.h"
-#include "core/relabel/relabel_table.h"
+#include "core/draws/drawn_rows.h"
+#include "core/draws/uniform_picker.h"
+#include "core/draws/relabel_table.h"
 
 namespace hopfeed {
 

@@ -9,7 +9,7 @@
 #include "core/base/scratch.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
-#include "core/relabel/any_relabel.h"
+#include "core/draws/any_relabel.h"
 #include "core/sampler/row_reader.h"
 #include "core/sampler/sampler.h"
 

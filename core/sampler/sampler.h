@@ -12,7 +12,7 @@
 #include "core/batch/batch_layout.h"
 #include "core/batch/block_writer.h"
 #include "core/batch/gpu_use.h"
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 
 namespace hopfeed {
 

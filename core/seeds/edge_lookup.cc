@@ -1,8 +1,8 @@
 // See edge_lookup.h.
 #include "core/seeds/edge_lookup.h"
 
-#include "core/partition/peer_questions.h"
-#include "core/partition/peer_round.h"
+#include "core/sampler/peer_questions.h"
+#include "core/sampler/peer_round.h"
 
 namespace hopfeed {
 

@@ -7,7 +7,7 @@
 
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 #include "core/seeds/link_list.h"
 #include "core/seeds/negative_draws.h"
 #include "core/seeds/seed_fields.h"

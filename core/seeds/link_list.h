@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
-#include "core/draws/batch_key.h"
+#include "core/batch/batch_key.h"
 
 namespace hopfeed {
 

@@ -10,7 +10,7 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/attr_value.h"
 #include "core/draws/negative_rule.h"
-#include "core/partition/peer_rows.h"
+#include "core/sampler/peer_rows.h"
 
 namespace hopfeed {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/batch/field_names.h"
-#include "core/partition/peer_rows.h"
+#include "core/sampler/peer_rows.h"
 #include "core/seeds/nodes_by_time.h"
 
 namespace hopfeed {

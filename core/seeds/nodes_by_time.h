@@ -10,7 +10,7 @@
 
 #include "core/dataset/dataset.h"
 #include "core/dataset/graph_view.h"
-#include "core/partition/peer_rows.h"
+#include "core/sampler/peer_rows.h"
 
 namespace hopfeed {
 

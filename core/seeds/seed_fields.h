@@ -9,7 +9,7 @@
 
 #include "core/batch/batch_layout.h"
 #include "core/batch/block_writer.h"
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 #include "core/sampler/sampler.h"
 
 namespace hopfeed {

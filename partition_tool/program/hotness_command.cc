@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/hotness_policy.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "core/base/error.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/read_dataset.h"

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <thread>
 
-#include "cache/tune_rates.h"
+#include "partition_tool/tune/tune_rates.h"
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/aligned_block.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstddef>
 
-#include "cache/tune_model.h"
+#include "partition_tool/tune/tune_model.h"
 
 namespace hopfeed {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "cache/hotness.h"
+#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/dataset_build.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/raw_graph.h"

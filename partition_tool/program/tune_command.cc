@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "cache/hit_curve.h"
-#include "cache/hotness_policy.h"
-#include "cache/next_use.h"
-#include "cache/tune_files.h"
-#include "cache/tune_measure.h"
-#include "cache/tune_model.h"
+#include "partition_tool/tune/hit_curve.h"
+#include "partition_tool/hotness/hotness_policy.h"
+#include "partition_tool/tune/next_use.h"
+#include "partition_tool/tune/tune_files.h"
+#include "partition_tool/tune/tune_measure.h"
+#include "partition_tool/tune/tune_model.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/batch/batch_options.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/hit_curve.h"
-#include "cache/next_use.h"
-#include "cache/tune_files.h"
+#include "partition_tool/tune/hit_curve.h"
+#include "partition_tool/tune/next_use.h"
+#include "partition_tool/tune/tune_files.h"
 
 namespace hopfeed {
 namespace {

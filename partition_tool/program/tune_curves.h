@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/tune_measure.h"
-#include "cache/tune_model.h"
+#include "partition_tool/tune/tune_measure.h"
+#include "partition_tool/tune/tune_model.h"
 #include "core/dataset/dataset.h"
 #include "partition_tool/program/tune_machine.h"
 #include "partition_tool/program/tune_report.h"

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cache/tune_files.h"
-#include "cache/tune_rates.h"
+#include "partition_tool/tune/tune_files.h"
+#include "partition_tool/tune/tune_rates.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/maker/mapped_features.h"

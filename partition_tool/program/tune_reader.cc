@@ -8,9 +8,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "cache/hotness_policy.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "cache/remote_ranks.h"
-#include "cache/remote_reads.h"
+#include "partition_tool/tune/remote_reads.h"
 #include "core/base/error.h"
 
 namespace hopfeed {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/tune_model.h"
+#include "partition_tool/tune/tune_model.h"
 
 namespace hopfeed {
 
@@ -22,7 +22,7 @@ struct TuneCurve {
   std::vector<TunePoint> points;
 };
 
-/// What a cache in front of a slow tier would have had of the batches (cache/next_use.h).
+/// What a cache in front of a slow tier would have had of the batches (partition_tool/tune/next_use.h).
 struct TuneEviction {
   std::string eviction;          // "static", "lru", "sieve", "belady, window 4", ...
   std::vector<double> hit_rate;  // per ratio of kEvictionRatios

@@ -4,7 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "core/batch/aligned_block.h"
-#include "core/stream/batch.h"
+#include "core/batch/batch.h"
 
 namespace hopfeed::python {
 

@@ -3,13 +3,13 @@
 #include <nanobind/stl/string.h>
 
 #include "core/base/mapped_ranges.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 #include "python/module/batch.h"
 #include "python/module/conversion.h"
 #include "python/module/errors.h"
 #include "python/module/stream.h"
 #include "python/module/truncated_files.h"
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace nb = nanobind;
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 #include "python/module/batch.h"
 #include "python/module/stream_options.h"
 

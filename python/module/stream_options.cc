@@ -12,8 +12,8 @@
 #include "core/program/parse_option.h"
 #include "peers/open_partitions.h"
 #include "python/module/given_options.h"
-#include "server_client_mode/wire/address.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/address.h"
+#include "wire/security.h"
 
 namespace nb = nanobind;
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cache/held_rows.h"
-#include "core/draws/batch_key.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_key.h"
+#include "core/batch/batch_spec.h"
 
 namespace hopfeed {
 

@@ -27,9 +27,9 @@
 #include "server_client_mode/client/server_link.h"
 #include "server_client_mode/client/server_list.h"
 #include "server_client_mode/client/server_talk.h"
-#include "worker_mode/channel_host.h"
-#include "worker_mode/slot_fillers.h"
-#include "worker_mode/slot_keeper.h"
+#include "stream/channel_host.h"
+#include "stream/slot_fillers.h"
+#include "stream/slot_keeper.h"
 
 namespace hopfeed {
 

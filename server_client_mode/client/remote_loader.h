@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "core/stream/batch_stream.h"
+#include "core/batch/batch_stream.h"
 #include "server_client_mode/client/remote_options.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/stream_source.h"
+#include "stream/stream_source.h"
 
 namespace hopfeed {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server_client_mode/wire/address.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/address.h"
+#include "wire/security.h"
 
 namespace hopfeed {
 

@@ -14,7 +14,7 @@
 #include "server_client_mode/client/offered_datasets.h"
 #include "server_client_mode/client/row_cache.h"
 #include "server_client_mode/client/server_list.h"
-#include "worker_mode/loader_source.h"
+#include "stream/loader_source.h"
 
 namespace hopfeed {
 namespace {

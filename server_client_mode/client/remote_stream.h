@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "server_client_mode/client/remote_options.h"
-#include "worker_mode/channel_stream.h"
-#include "worker_mode/slot_fillers.h"
+#include "stream/channel_stream.h"
+#include "stream/slot_fillers.h"
 
 namespace hopfeed {
 

@@ -16,7 +16,7 @@
 #include "core/base/memory_limits.h"
 #include "core/base/thread_annotations.h"
 #include "server_client_mode/client/machine_rows.h"
-#include "worker_mode/torchrun_environment.h"
+#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

@@ -22,7 +22,7 @@
 #include "server_client_mode/client/block_check.h"
 #include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/server_talk.h"
-#include "worker_mode/channel_host.h"
+#include "stream/channel_host.h"
 
 namespace hopfeed {
 

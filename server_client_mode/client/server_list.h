@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "server_client_mode/wire/address.h"
+#include "wire/address.h"
 
 namespace hopfeed {
 

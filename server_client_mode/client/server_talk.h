@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 #include "server_client_mode/client/remote_options.h"
-#include "server_client_mode/wire/connection.h"
+#include "wire/connection.h"
 
 namespace hopfeed {
 

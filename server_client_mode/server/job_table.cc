@@ -9,7 +9,7 @@
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
 #include "core/sampler/sampler_registry.h"
-#include "worker_mode/loader_source.h"
+#include "stream/loader_source.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"

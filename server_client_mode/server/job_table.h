@@ -14,10 +14,10 @@
 #include "core/base/error.h"
 #include "core/base/thread_annotations.h"
 #include "core/maker/batch_source.h"
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
-#include "server_client_mode/wire/messages.h"
+#include "wire/messages.h"
 #include "worker_mode/job_files.h"
 
 namespace hopfeed {

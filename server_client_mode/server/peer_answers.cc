@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/failpoint.h"
-#include "server_client_mode/wire/checked_bytes.h"
+#include "wire/checked_bytes.h"
 
 namespace hopfeed {
 

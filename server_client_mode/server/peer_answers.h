@@ -12,9 +12,9 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/owner/partition_owner.h"
+#include "core/maker/partition_owner.h"
 #include "server_client_mode/server/served_datasets.h"
-#include "server_client_mode/wire/messages.h"
+#include "wire/messages.h"
 
 namespace hopfeed {
 

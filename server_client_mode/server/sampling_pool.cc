@@ -11,7 +11,7 @@
 #include "channel/memory.h"
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
-#include "worker_mode/batch_memory.h"
+#include "stream/batch_memory.h"
 #include "worker_mode/core_placement.h"
 
 namespace hopfeed {

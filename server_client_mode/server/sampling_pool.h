@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/thread_annotations.h"
 #include "server_client_mode/server/fair_plan.h"
-#include "worker_mode/channel_host.h"
+#include "stream/channel_host.h"
 #include "worker_mode/job_files.h"
 #include "worker_mode/supervisor.h"
 

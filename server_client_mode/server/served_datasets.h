@@ -11,7 +11,7 @@
 #include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
 #include "server_client_mode/server/told_errors.h"
-#include "server_client_mode/wire/messages.h"
+#include "wire/messages.h"
 
 namespace hopfeed {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/batch/execution_options.h"
-#include "server_client_mode/wire/address.h"
-#include "server_client_mode/wire/security.h"
+#include "wire/address.h"
+#include "wire/security.h"
 
 namespace hopfeed {
 

@@ -22,7 +22,7 @@
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
 #include "server_client_mode/server/server.h"
-#include "server_client_mode/wire/messages.h"
+#include "wire/messages.h"
 
 namespace hopfeed {
 

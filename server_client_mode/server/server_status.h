@@ -10,7 +10,7 @@
 #include "server_client_mode/server/lost_partitions.h"
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/session.h"
-#include "worker_mode/loader_watch.h"
+#include "stream/loader_watch.h"
 
 namespace hopfeed {
 

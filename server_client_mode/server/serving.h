@@ -22,7 +22,7 @@
 #include "server_client_mode/server/server_status.h"
 #include "server_client_mode/server/session.h"
 #include "server_client_mode/server/strangers.h"
-#include "server_client_mode/wire/listen.h"
+#include "wire/listen.h"
 
 namespace hopfeed {
 

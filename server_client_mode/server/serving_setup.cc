@@ -11,7 +11,7 @@
 #include "core/base/owned_fd.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/device/gpu_sampling.h"
 #include "server_client_mode/server/serving.h"
 #include "worker_mode/plugin_trial.h"
 #include "worker_mode/worker_program.h"

@@ -16,7 +16,7 @@
 
 #include "server_client_mode/server/server_context.h"
 #include "server_client_mode/server/strangers.h"
-#include "server_client_mode/wire/connection.h"
+#include "wire/connection.h"
 
 namespace hopfeed {
 

@@ -7,7 +7,7 @@
 
 #include "core/base/limits.h"
 #include "server_client_mode/server/session.h"
-#include "server_client_mode/wire/checked_bytes.h"
+#include "wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {

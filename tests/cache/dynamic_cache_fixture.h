@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
-#include "cache/next_use.h"
+#include "partition_tool/tune/next_use.h"
 
 namespace hopfeed::testing {
 

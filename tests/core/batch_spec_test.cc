@@ -1,6 +1,6 @@
 // The one form of what decides a batch's bytes: there and back, whole comparison, and what it refuses by
 // name.
-#include "core/maker/batch_spec.h"
+#include "core/batch/batch_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Excluded edges: the sets themselves, stars with one, many and all edges excluded, chances of what is left,
 // parallel edges, samplers of one's own, and damaged weights.
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/pickers/excluded_rows.h"
+#include "core/draws/excluded_rows.h"
 #include "core/sampler/custom_sampler.h"
 #include "core/sampler/row_by_row_sampler.h"
 #include "core/sampler/sampler_registry.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/batch/field_names.h"
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/random_graphs.h"
 #include "tests/core/random_kinds.h"

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <random>
 
-#include "core/pickers/labor_kept.h"
-#include "core/pickers/labor_memory.h"
-#include "core/pickers/labor_picker.h"
+#include "core/draws/labor_kept.h"
+#include "core/draws/labor_memory.h"
+#include "core/draws/labor_picker.h"
 #include "tests/core/address_limit.h"
 #include "tests/oracle/typed_oracle.h"
 #include "tests/support/made_batch.h"

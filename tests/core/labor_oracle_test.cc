@@ -8,7 +8,7 @@
 #include <random>
 
 #include "core/draws/labor_rule.h"
-#include "core/pickers/labor_variates.h"
+#include "core/draws/labor_variates.h"
 #include "tests/oracle/typed_oracle.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"

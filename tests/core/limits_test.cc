@@ -10,9 +10,9 @@
 #include "core/batch/deal.h"
 #include "core/dataset/alias_table.h"
 #include "core/dataset/dataset_meta.h"
-#include "core/pickers/labor_picker.h"
-#include "core/pickers/weighted_picker.h"
-#include "core/relabel/relabel_table.h"
+#include "core/draws/labor_picker.h"
+#include "core/draws/weighted_picker.h"
+#include "core/draws/relabel_table.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

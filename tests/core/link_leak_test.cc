@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/pickers/excluded_edges.h"
+#include "core/draws/excluded_edges.h"
 #include "core/sampler/neighbor_sampler.h"
 #include "tests/core/random_kinds.h"
 #include "tests/support/made_batch.h"

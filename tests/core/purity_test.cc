@@ -5,9 +5,9 @@
 #include <random>
 
 #include "core/dataset/time_codes.h"
-#include "core/pickers/seed_places.h"
-#include "core/relabel/one_tree_relabel.h"
-#include "core/relabel/relabel_table.h"
+#include "core/draws/seed_places.h"
+#include "core/draws/one_tree_relabel.h"
+#include "core/draws/relabel_table.h"
 #include "tests/core/address_limit.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"

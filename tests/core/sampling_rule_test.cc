@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/pickers/pick_set.h"
+#include "core/draws/pick_set.h"
 #include "tests/core/chi_square.h"
 
 namespace hopfeed {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/pickers/temporal_picker.h"
+#include "core/draws/temporal_picker.h"
 #include "tests/core/chi_square.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"

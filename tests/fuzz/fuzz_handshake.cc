@@ -18,8 +18,8 @@
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
-#include "server_client_mode/wire/connection.h"
-#include "tests/server_client_mode/wire_certificates.h"
+#include "wire/connection.h"
+#include "tests/wire/wire_certificates.h"
 
 namespace {
 

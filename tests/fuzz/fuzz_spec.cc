@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/maker/batch_spec.h"
-#include "server_client_mode/wire/messages.h"
+#include "core/batch/batch_spec.h"
+#include "wire/messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hopfeed;

@@ -2,7 +2,7 @@
 // test says so and is skipped, not passed.
 #include <signal.h>
 
-#include "gpu/cuda_engine.h"
+#include "gpu/device/cuda_engine.h"
 #include "tests/worker_mode/faults_fixture.h"
 
 namespace hopfeed {

@@ -1,5 +1,5 @@
 // See row_reader.h.
-#include "gpu/cuda_backend.cuh"
+#include "gpu/device/cuda_backend.cuh"
 #include "tests/gpu/row_reader.h"
 
 namespace hopfeed::testing {

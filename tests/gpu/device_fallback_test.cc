@@ -10,8 +10,8 @@
 
 #include "core/dataset/npy.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/cuda_engine.h"
-#include "gpu/gpu_sampling.h"
+#include "gpu/device/cuda_engine.h"
+#include "gpu/device/gpu_sampling.h"
 #include "tests/core/all_kinds.h"
 #include "tests/core/random_graphs.h"
 #include "tests/gpu/device_rounds.h"

@@ -1,5 +1,5 @@
 // How many rows a device's memory holds.
-#include "gpu/device_memory_budget.h"
+#include "gpu/memory/device_memory_budget.h"
 
 #include <gtest/gtest.h>
 

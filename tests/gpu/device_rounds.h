@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/sampler/neighbor_sampler.h"
-#include "gpu/device_sampler.h"
+#include "gpu/batches/device_sampler.h"
 #include "tests/core/random_kinds.h"
 #include "tests/support/tiny_dataset.h"
 

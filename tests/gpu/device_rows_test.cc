@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "gpu/host_backend.h"
+#include "gpu/device/host_backend.h"
 #include "tests/gpu/row_rounds.h"
 #include "tests/support/expect_refused.h"
 

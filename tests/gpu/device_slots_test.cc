@@ -1,15 +1,15 @@
 // Batches that worker processes make in a device's memory, over devices whose memory is a memfd that they
-// inherit (gpu/fake_room.h): the suite of all streams, kills included; then what such slots have to
+// inherit (gpu/device/fake_room.h): the suite of all streams, kills included; then what such slots have to
 // themselves, and F34 of docs/faults.md.
 #include <gtest/gtest.h>
 
 #include "channel/futex.h"
-#include "gpu/cuda_engine.h"
-#include "gpu/device_room_on.h"
-#include "gpu/fake_room.h"
-#include "gpu/host_backend.h"
+#include "gpu/device/cuda_engine.h"
+#include "gpu/batches/device_room_on.h"
+#include "gpu/device/fake_room.h"
+#include "gpu/device/host_backend.h"
 #include "tests/worker_mode/faults_fixture.h"
-#include "tests/worker_mode/stream_conformance.h"
+#include "tests/stream/stream_conformance.h"
 #include "worker_mode/worker_stream.h"
 
 namespace hopfeed {

@@ -1,5 +1,5 @@
 // The suite of all streams over batches that lie in a device's memory, of which every host has a twin
-// (gpu/host_backend.h): plain memory that the host reads by copying it, and unmapped where a slot was given
+// (gpu/device/host_backend.h): plain memory that the host reads by copying it, and unmapped where a slot was given
 // back. Then what only such batches have.
 #include "worker_mode/device_stream.h"
 
@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/batch/gpu_use_json.h"
-#include "gpu/device_room_on.h"
-#include "gpu/host_backend.h"
-#include "tests/worker_mode/stream_conformance.h"
+#include "gpu/batches/device_room_on.h"
+#include "gpu/device/host_backend.h"
+#include "tests/stream/stream_conformance.h"
 
 namespace hopfeed {
 namespace {

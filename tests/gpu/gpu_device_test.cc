@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "gpu/cuda_engine.h"
+#include "gpu/device/cuda_engine.h"
 #include "tests/gpu/device_rounds.h"
 #include "tests/gpu/row_rounds.h"
 

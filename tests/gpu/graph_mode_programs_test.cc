@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda_engine.h"
+#include "gpu/device/cuda_engine.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
 

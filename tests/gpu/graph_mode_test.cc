@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "gpu/auto_graph_mode.h"
-#include "gpu/cuda_engine.h"
-#include "gpu/found_gpus.h"
+#include "gpu/device/auto_graph_mode.h"
+#include "gpu/device/cuda_engine.h"
+#include "gpu/memory/found_gpus.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"
 #include "worker_mode/loader.h"

@@ -1,5 +1,5 @@
 // Memory near a GPU: what sysfs says, in folders made for it, and that a wish is only one.
-#include "gpu/near_gpu.h"
+#include "gpu/memory/near_gpu.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

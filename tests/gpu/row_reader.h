@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/device_array.h"
-#include "gpu/device_rows.h"
+#include "gpu/memory/device_array.h"
+#include "gpu/batches/device_rows.h"
 
 namespace hopfeed::testing {
 

@@ -10,8 +10,8 @@
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_registry.h"
 #include "core/seeds/node_list.h"
-#include "gpu/gpu_sampling.h"
-#include "gpu/pinned_dataset.h"
+#include "gpu/device/gpu_sampling.h"
+#include "gpu/memory/pinned_dataset.h"
 #include "tests/gpu/device_rounds.h"
 #include "tests/gpu/host_engines.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/hotness_policy.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "core/base/json_text.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "cache/hotness.h"
+#include "partition_tool/hotness/hotness.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "partition_tool/generate.h"

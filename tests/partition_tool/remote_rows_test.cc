@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
-#include "cache/hotness.h"
+#include "partition_tool/hotness/hotness.h"
 #include "cache/remote_ranks.h"
-#include "cache/remote_reads.h"
+#include "partition_tool/tune/remote_reads.h"
 #include "core/base/error.h"
 #include "partition_tool/generate.h"
 #include "partition_tool/partition_nodes.h"

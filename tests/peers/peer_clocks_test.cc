@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "tests/peers/peer_test.h"
-#include "tests/server_client_mode/wire_certificates.h"
+#include "tests/wire/wire_certificates.h"
 #include "tests/support/sanitized.h"
 
 namespace hopfeed {

@@ -9,7 +9,7 @@
 
 #include "core/base/failpoint.h"
 #include "tests/peers/peer_test.h"
-#include "tests/server_client_mode/proxy.h"
+#include "tests/wire/proxy.h"
 
 namespace hopfeed {
 namespace {

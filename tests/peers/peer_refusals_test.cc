@@ -6,10 +6,10 @@
 
 #include "core/dataset/npy.h"
 #include "core/dataset/row_record.h"
-#include "core/partition/peer_questions.h"
+#include "core/sampler/peer_questions.h"
 #include "peers/peer_network.h"
 #include "tests/peers/peer_test.h"
-#include "tests/server_client_mode/proxy.h"
+#include "tests/wire/proxy.h"
 #include "tests/support/dataset_files.h"
 
 namespace hopfeed {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "tests/peers/peer_test.h"
-#include "tests/server_client_mode/client_scripted_server.h"
+#include "tests/wire/client_scripted_server.h"
 
 namespace hopfeed {
 namespace {

@@ -1,6 +1,6 @@
 // The suite of all streams over partitions on several machines: workers beside the trainer, the calling
 // thread, a cache in front of the others' rows, and servers that have a partition each.
-#include "tests/worker_mode/stream_conformance.h"
+#include "tests/stream/stream_conformance.h"
 
 #include <signal.h>
 

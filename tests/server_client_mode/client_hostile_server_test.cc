@@ -7,7 +7,7 @@
 
 #include "core/batch/batch_layout.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "tests/server_client_mode/client_scripted_server.h"
+#include "tests/wire/client_scripted_server.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {

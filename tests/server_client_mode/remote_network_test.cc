@@ -4,7 +4,7 @@
 #include <ctime>
 #include <thread>
 
-#include "tests/server_client_mode/proxy.h"
+#include "tests/wire/proxy.h"
 #include "tests/server_client_mode/served_stream.h"
 #include "tests/worker_mode/loader_fixture.h"
 

@@ -8,7 +8,7 @@
 
 #include "server_client_mode/client/remote_loader.h"
 #include "server_client_mode/server/server.h"
-#include "server_client_mode/wire/address.h"
+#include "wire/address.h"
 
 namespace hopfeed {
 

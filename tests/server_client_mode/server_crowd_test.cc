@@ -11,7 +11,7 @@
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "server_client_mode/server/strangers.h"
-#include "server_client_mode/wire/listen.h"
+#include "wire/listen.h"
 #include "tests/server_client_mode/server_fixture.h"
 
 namespace hopfeed {

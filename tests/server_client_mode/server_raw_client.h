@@ -13,7 +13,7 @@
 
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
-#include "server_client_mode/wire/connection.h"
+#include "wire/connection.h"
 
 namespace hopfeed {
 

@@ -1,9 +1,9 @@
 // The suite of all streams over those of servers: by TCP, by a socket file, and under TLS.
-#include "tests/worker_mode/stream_conformance.h"
+#include "tests/stream/stream_conformance.h"
 
 #include <signal.h>
 
-#include "tests/server_client_mode/client_certificates.h"
+#include "tests/wire/client_certificates.h"
 #include "tests/server_client_mode/served_stream.h"
 
 namespace hopfeed {

@@ -17,7 +17,7 @@
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "tests/server_client_mode/proxy.h"
+#include "tests/wire/proxy.h"
 #include "tests/soak/soak_report.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"

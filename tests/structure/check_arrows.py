@@ -48,18 +48,18 @@ KNOWN_CIRCLES = (
      "cache/cached_rows", "cache/dynamic_cache", "cache/file_features"),
     ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
     ("core/base/element_type", "core/base/quantised_rows"),
-    ("gpu/cuda_engine", "gpu/worker_room"),
+    ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("partition_tool/import_numpy", "partition_tool/numpy_description"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
     ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
     ("peers/partition_servers", "peers/peer_network"),
     ("server_client_mode/server/server", "server_client_mode/server/server_context", "server_client_mode/server/server_status",
      "server_client_mode/server/serving", "server_client_mode/server/session"),
-    ("server_client_mode/wire/connection", "server_client_mode/wire/connection_impl"),
-    ("server_client_mode/wire/frame", "server_client_mode/wire/messages"),
+    ("wire/connection", "wire/connection_impl"),
+    ("wire/frame", "wire/messages"),
     ("trainer/world", "trainer/world_connection"),
-    ("worker_mode/channel_stream", "worker_mode/device_stream", "worker_mode/in_process_stream", "worker_mode/loader",
-     "worker_mode/loader_source", "worker_mode/worker_stream"),
+    ("stream/channel_stream", "worker_mode/device_stream", "worker_mode/in_process_stream", "worker_mode/loader",
+     "stream/loader_source", "worker_mode/worker_stream"),
 )
 
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")

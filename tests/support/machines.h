@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/dataset/dataset.h"
-#include "core/owner/partition_owner.h"
+#include "core/maker/partition_owner.h"
 
 namespace hopfeed::testing {
 

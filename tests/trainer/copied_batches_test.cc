@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/batch/block_writer.h"
-#include "gpu/device_room_on.h"
-#include "gpu/host_backend.h"
+#include "gpu/batches/device_room_on.h"
+#include "gpu/device/host_backend.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/support/typed_dataset.h"
 #include "tests/trainer/copied_batches.h"

@@ -19,11 +19,11 @@
 #include "tests/core/counted_allocations.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"
-#include "worker_mode/batch_completer.h"
+#include "stream/batch_completer.h"
 #include "worker_mode/batch_filler.h"
-#include "worker_mode/channel_stream.h"
-#include "worker_mode/loader_source.h"
-#include "worker_mode/slot_keeper.h"
+#include "stream/channel_stream.h"
+#include "stream/loader_source.h"
+#include "stream/slot_keeper.h"
 
 namespace hopfeed {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/worker_mode/loader_fixture.h"
-#include "worker_mode/loader_watch.h"
+#include "stream/loader_watch.h"
 
 namespace hopfeed {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "worker_mode/loader.h"
-#include "worker_mode/loader_source.h"
+#include "stream/loader_source.h"
 
 namespace hopfeed {
 

@@ -1,5 +1,5 @@
 // The suite of all streams over those of worker mode.
-#include "tests/worker_mode/stream_conformance.h"
+#include "tests/stream/stream_conformance.h"
 
 #include <signal.h>
 

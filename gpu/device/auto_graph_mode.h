@@ -1,0 +1,29 @@
+// What `--graph-mode auto` comes to: a GPU where one can be used, with a copy of the graph where there is
+// room for one of each worker, else the CPU.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/batch/execution_options.h"
+#include "gpu/memory/found_gpus.h"
+
+namespace hopfeed {
+
+struct AutoGraphMode {
+  GraphMode mode = GraphMode::kCpu;
+  std::string why;  // in one line
+};
+
+/// With so many copies of these datasets' edges, on the GPU of that number.
+struct AutoGraphModeOptions {
+  int device = 0;
+  std::vector<std::string> datasets;  // folders
+  std::int64_t copies = 1;
+};
+AutoGraphMode auto_graph_mode(const AutoGraphModeOptions& options);
+
+/// The mode for a GPU that can be used, where all copies take so many bytes.
+AutoGraphMode graph_mode_on(const gpu::UsableGpu& gpu, std::uint64_t bytes);
+
+}  // namespace hopfeed

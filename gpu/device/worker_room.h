@@ -1,0 +1,16 @@
+// The device that a worker makes batches on, by the name that its loader's room has (DeviceRoom::name).
+#pragma once
+#include <memory>
+#include <string>
+
+#include "gpu/batches/device_room.h"
+
+namespace hopfeed::gpu {
+
+inline constexpr const char* kCudaRoom = "cuda";
+
+/// The DeviceRoom of that name, on the device of this number. Throws kInvalid for a name of none, and what
+/// make_cuda_room() throws.
+std::shared_ptr<DeviceRoom> room_named(const std::string& name, int device);
+
+}  // namespace hopfeed::gpu

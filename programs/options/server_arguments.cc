@@ -1,0 +1,139 @@
+// See server_arguments.h.
+#include "programs/options/server_arguments.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/option_name.h"
+#include "core/program/parse_option.h"
+#include "core/program/patient_write.h"
+#include "core/program/program_main.h"
+#include "core/program/stop_signals.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "programs/options/of_option.h"
+#include "wire/address.h"
+#include "wire/security.h"
+
+namespace hopfeed {
+namespace {
+
+constexpr const char* kSystemCa = "system";
+
+/// The ratio that a report of `hopfeed-partition tune --json` recommends.
+double recommended_ratio(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Error(ErrorCode::kNotFound, fmt::format("--cache: cannot read {}", path));
+  const nlohmann::json report = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
+  const nlohmann::json::json_pointer at("/recommended/ratio");
+  if (!report.is_object() || !report.contains(at) || !report[at].is_number())
+    throw Error(
+        ErrorCode::kInvalid,
+        fmt::format("--cache: {} recommends no ratio; give what hopfeed-partition tune --json has written",
+                    path));
+  return report[at].get<double>();
+}
+
+/// "0.2": that share of the rows; "4G": as many as fit; "auto": as many as fit and are worth it; FILE.json:
+/// as many as the tuner recommends.
+void read_cache(const std::string& text, RemoteOptions& remote) {
+  if (text.empty()) return;
+  const CacheSize size = text.ends_with(".json")
+                             ? CacheSize{.ratio = recommended_ratio(text)}
+                             : parse_cache_size(text, "--cache", ", or the tuner's FILE.json");
+  require_valid(size.ratio >= 0 && size.ratio <= 1,
+                fmt::format("--cache: {} recommends the ratio {}; ratios are from 0 to 1", text, size.ratio));
+  remote.cache_auto = size.automatic;
+  remote.cache_bytes = size.bytes;
+  remote.cache_ratio = size.ratio;
+}
+
+}  // namespace
+
+void ServerArguments::add(CommandLine& line) {
+  const CommandLine::Group group(line, "Servers and connections");
+  line.option("--servers", servers_,
+              "ADDR,...: sampling servers in place of " + folder_ + " (HOST:PORT, [IPv6]:PORT or unix:PATH)");
+  line.option("--dataset", dataset_,
+              "With --servers: name or fingerprint of the dataset, where they have several");
+  add_security(line);
+  line.option("--connect", connect_,
+              "With --servers: to this trainer's share of them, others in need (own), or to all",
+              {.one_of = {"own", "all"}});
+  line.option(
+      "--cache", cache_,
+      "With --servers: hold the hottest feature rows here, so that they need not travel: a share of "
+      "the rows (0.2), a size (4G), auto (what fits into a quarter of the free memory, where that is worth "
+      "it), or what FILE.json of hopfeed-partition tune recommends");
+}
+
+void ServerArguments::add_security(CommandLine& line) {
+  line.option("--token-file", token_file_, "File with the servers' token; default: HOPFEED_TOKEN");
+  line.option("--tls-ca", ca_,
+              "TLS: file with the authority of the servers' certificates, or 'system' for those that this "
+              "machine trusts");
+  line.option("--tls-cert", cert_, "With --tls-ca: certificate of this client, where the servers want one");
+  line.option("--tls-key", key_, "Its key");
+}
+
+void ServerArguments::check(const std::string& given) const {
+  require_valid(!remote() || given.empty(),
+                fmt::format("{} is {} and --servers is {}; give one of them: servers have datasets of their "
+                            "own",
+                            folder_, given, servers_));
+  require_valid(remote() || !given.empty(),
+                fmt::format("{} is missing; give the dataset folder, or --servers that have it", folder_));
+  const auto of_servers = [this](const std::string& value, const char* name) {
+    require_valid(remote() || value.empty(), fmt::format("{} is of --servers; give both", name));
+  };
+  of_servers(dataset_, "--dataset");
+  of_servers(token_file_, "--token-file");
+  of_servers(ca_, "--tls-ca");
+  of_servers(cert_, "--tls-cert");
+  of_servers(key_, "--tls-key");
+  of_servers(cache_, "--cache");
+}
+
+RemoteOptions ServerArguments::options() const {
+  RemoteOptions remote = options_for(servers_);
+  remote.dataset = dataset_;
+  remote.connect_all = connect_ == "all";
+  remote.note = [](const std::string& line) {
+    write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+  };
+  read_cache(cache_, remote);
+  return remote;
+}
+
+RemoteOptions ServerArguments::options_for(const std::string& address) const {
+  require_valid(cert_.empty() == key_.empty(),
+                "--tls-cert and --tls-key go together; give both or leave both out");
+  require_valid(!ca_.empty() || cert_.empty(),
+                fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
+  RemoteOptions remote;
+  remote.while_waiting = stop_if_asked;
+  const auto parse = [&address] { return wire::parse_addresses(address); };
+  remote.servers = this->remote() ? of_option("--servers", parse) : parse();
+  remote.token = wire::read_token(token_file_);
+  warn_of_secret("--token-file", token_file_);
+  warn_of_secret("--tls-key", key_);
+  remote.tls = !ca_.empty();
+  remote.tls_files.cert = cert_;
+  remote.tls_files.key = key_;
+  if (ca_ != kSystemCa) remote.tls_files.ca = ca_;
+  return remote;
+}
+
+std::shared_ptr<const StreamSource> ServerArguments::streams(const std::string& given) const {
+  check(given);
+  if (remote()) return std::make_shared<const RemoteStreams>(options());
+  return std::make_shared<const LocalStreams>(given);
+}
+
+}  // namespace hopfeed

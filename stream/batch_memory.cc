@@ -1,0 +1,27 @@
+// See batch_memory.h.
+#include "stream/batch_memory.h"
+
+#include <algorithm>
+
+namespace hopfeed {
+namespace {
+
+// With less, small batches would be refused on a machine that is full for the moment.
+constexpr std::uint64_t kLeastShare = std::uint64_t{64} << 20;
+
+}  // namespace
+
+std::size_t bytes_of_worker(const BatchMemory& of, const AvailableMemory& available) {
+  if (of.given != 0) return of.given;
+  const std::uint64_t left = available.bytes - std::min<std::uint64_t>(available.bytes, of.channels);
+  return std::max(kLeastShare, left / static_cast<std::uint64_t>(std::max<std::int64_t>(of.sharers, 1)));
+}
+
+std::shared_ptr<ScratchBudget> batch_budget(std::size_t bytes, WhoseOption whose) {
+  return std::make_shared<ScratchBudget>(
+      bytes, whose == WhoseOption::kServer
+                 ? "lower batch_size or fanouts, or have the server started with more (--max-batch-memory)"
+                 : "lower batch_size or fanouts, or raise max_batch_memory");
+}
+
+}  // namespace hopfeed
