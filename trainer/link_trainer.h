@@ -40,7 +40,7 @@ struct LinkTrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   Resume resume = Resume::kAfterRestart;
-  // As in TrainingOptions. Learned rows stay in the host's memory.
+  // These four are as in TrainingOptions. Learned rows stay in the host's memory.
   torch::Device device = torch::kCPU;
   bool copy_batches = false;
   Precision precision = Precision::kFloat32;

@@ -17,7 +17,7 @@ namespace hopfeed {
 
 class InProcessStream final : public ChannelStream {
  public:
-  /// As Loader's constructor, of options that are checked.
+  /// Opens a stream as Loader's constructor does, of options that are checked.
   static std::unique_ptr<InProcessStream> open(const LoaderOptions& options);
   ~InProcessStream() override;
 
