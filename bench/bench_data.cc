@@ -81,7 +81,8 @@ void add_times(RawGraph& graph) {
   graph.edges[0].times = {"time"};
 }
 
-/// As many nodes and edges, in three node types and six edge types: two of them end at each node type.
+/// A graph of as many nodes and edges, in three node types and six edge types: two of them end at each node
+/// type.
 RawGraph typed_graph(GenerateOptions options, const Progress& progress) {
   constexpr int kNodeTypes = 3, kEdgeTypes = 6;
   options.num_nodes = std::max<std::int64_t>(options.num_classes, options.num_nodes / kNodeTypes);

@@ -29,7 +29,7 @@ class CacheMembers {
   int member() const { return member_; }
   /// False in a child that was forked off: what the parent holds is not the child's to give back.
   bool is_mine() const;
-  /// Where a section wants it; at most once a second. Nobody waits for it but who does it.
+  /// Sweeps where a section wants it; at most once a second. Nobody waits for it but who does it.
   void sweep_if_wanted();
 
  private:

@@ -61,7 +61,8 @@ Sizes sizes_of(std::span<const CacheSectionShape> sections) {
   return sizes;
 }
 
-/// As many frames for each as fit into `bytes`, the same share of the rows of each.
+/// Gives each section as many frames as fit into `bytes`, the same share of the rows of each. Returns their
+/// number.
 std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes) {
   const Sizes sizes = sizes_of(sections);
   const double share = std::clamp((static_cast<double>(bytes) - sizes.fixed) / sizes.whole, 0.0, 1.0);

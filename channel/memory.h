@@ -1,7 +1,7 @@
 // The memory of a channel: one contract, two mechanisms. Heap memory is for threads of one process
 // (ThreadSanitizer sees every access there, but not in a page that is mapped twice); a sealed memfd is for
-// processes: it has no name that could be left behind, and no peer can shrink it under us. Both pass the
-// suite in tests/channel.
+// processes: it has no name that could be left behind, and no other process can shrink it under us. Both pass
+// the suite in tests/channel.
 //
 // The range is virtual: bytes are backed by memory from `reserve` on and no longer after `punch`. Whoever
 // writes reserves first, so that a lack of memory is an error here and never a SIGBUS there.

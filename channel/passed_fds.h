@@ -13,10 +13,10 @@ namespace hopfeed {
 /// Descriptors of one message at most.
 inline constexpr std::size_t kMostPassedFds = 3;
 
-/// As sendmsg(2) with MSG_NOSIGNAL and `flags`.
+/// Sends as sendmsg(2) does with MSG_NOSIGNAL and `flags`.
 ssize_t send_with_fds(int socket, std::span<const std::byte> message, std::span<const int> fds, int flags);
 
-/// As recvmsg(2), with the descriptors that came along, which are closed on exec.
+/// What recvmsg(2) gave, with the descriptors that came along, which are closed on exec.
 struct ReceivedMessage {
   ssize_t bytes = -1;
   std::vector<OwnedFd> fds;

@@ -18,8 +18,8 @@
 #include "channel/channel_view.h"
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
-#include "core/batch/gpu_use.h"
 #include "core/batch/gpu_setup.h"
+#include "core/batch/gpu_use.h"
 
 namespace hopfeed {
 

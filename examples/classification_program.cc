@@ -14,10 +14,11 @@
 #include "core/program/progress_bar.h"
 #include "examples/classification_report.h"
 #include "examples/epoch_report.h"
+#include "stream/torchrun_environment.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/peer_addresses.h"
 #include "trainer/world.h"
-#include "stream/torchrun_environment.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {

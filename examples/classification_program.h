@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "examples/training_process.h"
+#include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
 #include "trainer/trainer.h"
-#include "programs/options/loader_arguments.h"
 
 namespace hopfeed {
 

@@ -11,6 +11,7 @@
 #include "core/dataset/dataset.h"
 #include "examples/classification_program.h"
 #include "examples/training_process.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {

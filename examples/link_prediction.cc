@@ -11,10 +11,10 @@
 #include "examples/epoch_report.h"
 #include "examples/link_report.h"
 #include "examples/training_process.h"
+#include "programs/options/loader_arguments.h"
 #include "programs/options/server_arguments.h"
 #include "trainer/link_trainer.h"
 #include "trainer/peer_addresses.h"
-#include "programs/options/loader_arguments.h"
 
 namespace hopfeed {
 namespace {

@@ -15,9 +15,9 @@
 #include "core/base/error.h"
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
+#include "stream/torchrun_environment.h"
 #include "trainer/device.h"
 #include "worker_mode/core_placement.h"
-#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <numeric>
 
-#include "partition_tool/hotness/presample.h"
 #include "core/base/error.h"
+#include "partition_tool/hotness/presample.h"
 
 namespace hopfeed {
 namespace {

@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "partition_tool/hotness/neighbour_rows.h"
 #include "core/base/element_type.h"
+#include "partition_tool/hotness/neighbour_rows.h"
 
 namespace hopfeed {
 

@@ -44,7 +44,7 @@ class PartitionServers {
 
   /// Whether waiting may bring no other server: all were tried, and those that did not answer are not needed.
   bool settled() const;
-  /// As PeerNetwork::wait_until_known().
+  /// Throws what PeerNetwork::wait_until_known() throws.
   void require_all() const;
 
  private:

@@ -20,7 +20,7 @@
 
 namespace hopfeed {
 
-/// What all links of a network share.
+/// What all connections of a PeerNetwork share.
 struct PeerCaller {
   std::string fingerprint;  // of the dataset
   std::uint64_t manifest = 0;

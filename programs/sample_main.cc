@@ -35,12 +35,12 @@
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/device/gpu_sampling.h"
 #include "peers/open_partitions.h"
-#include "server_client_mode/client/remote_loader.h"
-#include "programs/options/server_arguments.h"
-#include "worker_mode/loader.h"
-#include "stream/loader_source.h"
 #include "programs/options/loader_arguments.h"
+#include "programs/options/server_arguments.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "stream/loader_source.h"
 #include "stream/trace_file.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed {
 namespace {

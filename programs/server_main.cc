@@ -23,12 +23,12 @@
 #include "core/program/json_report.h"
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
-#include "server_client_mode/client/remote_loader.h"
-#include "programs/options/of_option.h"
-#include "programs/options/server_arguments.h"
-#include "server_client_mode/server/server.h"
 #include "programs/options/loader_arguments.h"
+#include "programs/options/of_option.h"
 #include "programs/options/partition_arguments.h"
+#include "programs/options/server_arguments.h"
+#include "server_client_mode/client/remote_loader.h"
+#include "server_client_mode/server/server.h"
 
 namespace hopfeed {
 namespace {

@@ -20,10 +20,10 @@
 #include "core/program/json_report.h"
 #include "core/program/parse_option.h"
 #include "core/program/program_main.h"
+#include "programs/options/server_arguments.h"
 #include "programs/top_screen.h"
 #include "programs/top_server.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "programs/options/server_arguments.h"
 #include "stream/loader_watch.h"
 
 namespace hopfeed {

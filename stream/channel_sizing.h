@@ -30,11 +30,11 @@ struct SizingInput {
 /// Throws kInvalid for absurd options, kNoSpace in one line (needed, available, knobs) where memory does not
 /// suffice. `bounded`: whether fanouts bound a batch (BatchOptions::bounded).
 ///
-/// Where they do the allowance is one worst-case slot, and each worker's scratch that of a worst-case
-/// batch. With -1 among them the worst case is often the whole graph, which hardly any batch comes near;
-/// there only the tables count as scratch, the allowance is cut to what three quarters of the memory leave,
-/// and a batch that is larger than that is an error when it comes. So are slots that lie on a device cut to
-/// three quarters of what that has.
+/// Where fanouts bound a batch, the allowance is one worst-case slot, and each worker's scratch that of a
+/// worst-case batch. With -1 among them the worst case is often the whole graph, which hardly any batch
+/// comes near; there only the tables count as scratch, the allowance is cut to what three quarters of the
+/// memory leave, and a batch that is larger than that is an error when it comes. So are slots that lie on a
+/// device cut to three quarters of what that has.
 ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input);
 
 }  // namespace hopfeed

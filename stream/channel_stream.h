@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "channel/pinned_memory.h"
+#include "core/batch/batch_stream.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_maker.h"
-#include "core/batch/batch_stream.h"
 #include "stream/batch_completer.h"
 #include "stream/channel_host.h"
-#include "worker_mode/loader.h"
 #include "stream/loader_channel.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 

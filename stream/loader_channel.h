@@ -14,8 +14,8 @@
 #include "channel/futex.h"
 #include "channel/slot_pool.h"
 #include "core/base/thread_annotations.h"
-#include "core/batch/deal.h"
 #include "core/batch/batch_stream.h"
+#include "core/batch/deal.h"
 #include "stream/channel_host.h"
 #include "stream/deal_plan.h"
 
@@ -25,7 +25,8 @@ struct LoaderChannelOptions {
   std::int64_t rank = 0, world_size = 1;
   std::int64_t workers = 0;  // that fill the slots beside the trainer; 0: the calling thread does
   std::string makers = "sampling workers";  // who that is, for messages
-  /// Where what SlotRecord::worker numbers is not a worker of this machine: its name, for BatchRecord::maker.
+  /// Names what SlotRecord::worker numbers where that is not a worker of this machine: for
+  /// BatchRecord::maker.
   std::function<std::string(std::uint32_t worker)> maker_name = nullptr;
   /// Called for each batch that was handed out, by whichever thread drops its last view. Must not throw.
   std::function<void(const BatchRecord&)> observer = nullptr;
@@ -52,7 +53,7 @@ class LoaderChannel {
   std::int64_t steps() const;
   std::int64_t next_position() const;
   StreamStats stats() const;
-  /// As BatchStream::crowded.
+  /// BatchStream::crowded() of the channel.
   bool crowded() const;
 
   // ---- any thread

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/batch_spec.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_source.h"
-#include "core/batch/batch_spec.h"
-#include "worker_mode/loader.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 

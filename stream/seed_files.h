@@ -5,7 +5,7 @@
 #pragma once
 #include <filesystem>
 
-#include "worker_mode/loader.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 

@@ -1,5 +1,5 @@
 // Who fills the slots of a channel: one contract for all kinds of fillers. Supervisor has processes; a test
-// has threads. Every kind passes tests/stream/slot_fillers_test.cc:
+// has threads. Every kind passes tests/worker_mode/slot_fillers_test.cc:
 //   - it fills whatever is planned, each filler under a name that a SlotKeeper gave it, and reports ready in
 //     its record once it can,
 //   - the death of one, at whatever step, costs time alone: the keeper buries it, and another takes its

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "core/dataset/dataset_meta.h"
 #include "core/batch/batch_stream.h"
-#include "worker_mode/loader.h"
+#include "core/dataset/dataset_meta.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 
@@ -19,20 +19,6 @@ class StreamSource {
   virtual std::string title() const = 0;
   /// `options.dataset` is not read. Throws what the stream's constructor throws.
   virtual std::unique_ptr<BatchStream> open(const LoaderOptions& options) const = 0;
-};
-
-/// Loaders over a dataset folder.
-class LocalStreams final : public StreamSource {
- public:
-  /// Throws what Dataset's constructor throws.
-  explicit LocalStreams(std::string folder);
-  const DatasetMeta& meta() const override { return meta_; }
-  std::string title() const override { return folder_; }
-  std::unique_ptr<BatchStream> open(const LoaderOptions& options) const override;
-
- private:
-  const std::string folder_;
-  const DatasetMeta meta_;
 };
 
 }  // namespace hopfeed

@@ -26,7 +26,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "worker_mode/loader.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 

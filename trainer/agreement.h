@@ -1,8 +1,8 @@
 // Whether the trainers of a run mean the same run. Where one of them has another dataset, other options or
 // another seed, gradients are averaged all the same, and nothing shows it but the result.
 #pragma once
-#include "core/dataset/dataset_meta.h"
 #include "core/batch/batch_stream.h"
+#include "core/dataset/dataset_meta.h"
 #include "trainer/checkpoint.h"
 #include "trainer/world.h"
 

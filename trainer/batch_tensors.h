@@ -15,9 +15,9 @@
 
 #include "core/batch/batch_view.h"
 #include "core/dataset/dataset_meta.h"
+#include "stream/loader_options.h"
 #include "trainer/compressed_rows.h"
 #include "trainer/copy_stream.h"
-#include "worker_mode/loader.h"
 
 namespace hopfeed {
 

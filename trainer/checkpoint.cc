@@ -203,7 +203,8 @@ torch::Tensor state_of(const std::vector<at::Generator>& generators) {
   return torch::cat(states);
 }
 
-/// As far as `state` goes: that of another kind of device ends behind the CPU's, or has another length.
+/// Sets the generators as far as `state` goes: that of another kind of device ends behind the CPU's, or has
+/// another length.
 void set_state(std::vector<at::Generator> generators, const torch::Tensor& state) {
   const bool same = state.size(0) == state_of(generators).size(0);
   std::int64_t begin = 0;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/sha256.h"
 #include "trainer/roc_auc.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {

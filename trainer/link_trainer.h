@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
+#include "stream/loader_options.h"
+#include "stream/stream_source.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/link_model.h"
 #include "trainer/numerics.h"
 #include "trainer/world.h"
-#include "worker_mode/loader.h"
-#include "stream/stream_source.h"
 
 namespace hopfeed {
 
@@ -40,7 +40,7 @@ struct LinkTrainingOptions {
   std::filesystem::path out;  // rank 0 keeps <name>.pt (the best model) and <name>.checkpoint here
   std::string name = "model";
   Resume resume = Resume::kAfterRestart;
-  // As in TrainingOptions. Learned rows stay in the host's memory.
+  // These four are as in TrainingOptions. Learned rows stay in the host's memory.
   torch::Device device = torch::kCPU;
   bool copy_batches = false;
   Precision precision = Precision::kFloat32;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
+#include "stream/loader_options.h"
 #include "trainer/batch_tensors.h"
-#include "worker_mode/loader.h"
 
 namespace hopfeed {
 

@@ -12,6 +12,7 @@
 #include "trainer/hetero_sage.h"
 #include "trainer/layerwise_inference.h"
 #include "trainer/model.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
+#include "stream/loader_options.h"
+#include "stream/stream_source.h"
+#include "stream/trace_file.h"
 #include "trainer/epoch_loop.h"
 #include "trainer/node_classifier.h"
 #include "trainer/numerics.h"
 #include "trainer/world.h"
-#include "worker_mode/loader.h"
-#include "stream/stream_source.h"
-#include "stream/trace_file.h"
 
 namespace hopfeed {
 

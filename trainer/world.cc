@@ -14,10 +14,10 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/base/error.h"
+#include "stream/torchrun_environment.h"
 #include "trainer/device.h"
 #include "trainer/nccl_module.h"
 #include "trainer/world_connection.h"
-#include "stream/torchrun_environment.h"
 
 namespace hopfeed {
 namespace {

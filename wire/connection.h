@@ -6,8 +6,8 @@
 // OpenSSL is driven over the socket with buffers of 128 KiB and more, borrowed from a pool, and decrypts
 // straight into the place of the payload: Asio's own stream reads one record of 16 KiB at a time.
 //
-// Every wait has a deadline. What goes wrong is thrown as Error naming the peer: kPeerDied where it is gone,
-// kTimeout, kCorrupt, kIo; also by calls that are waiting when close() is called (kPeerDied).
+// Every wait has a deadline. What goes wrong is thrown as Error naming the other side: kPeerDied where it is
+// gone, kTimeout, kCorrupt, kIo; also by calls that are waiting when close() is called (kPeerDied).
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -29,7 +29,8 @@ namespace hopfeed::wire {
 namespace asio = boost::asio;
 using Socket = asio::generic::stream_protocol::socket;
 
-/// A peer that cannot be reached is seen to be gone after this long, whether bytes are under way or not.
+/// The other side is seen to be gone after this long without being reached, whether bytes are under way or
+/// not.
 inline constexpr std::chrono::seconds kDeadPeer{10};
 
 /// Who says nothing for kPingAfter is sent PING; who gives no sign of life for kDeadAfter is left.

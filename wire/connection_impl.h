@@ -34,7 +34,7 @@ Bytes polite_line(std::span<const std::byte> first, const std::string& text);
 class ReadAhead {
  public:
   std::size_t size() const { return end_ - begin_; }
-  /// As many as there are, moved to `to`.
+  /// Moves as many bytes to `to` as there are; returns how many.
   std::size_t take(std::span<std::byte> to);
   /// Where more can be put, once it is empty; filled() says how much was.
   std::span<std::byte> room();
@@ -55,7 +55,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void close(const std::string& why);
   /// Throws why it has ended.
   void require_open() const;
-  /// An error of the peer, its name in front: "server X closed the connection".
+  /// An error of the other side, its name in front: "server X closed the connection".
   Error of_peer(const Error& error) const;
   Error in_frame(const Error& error) const;
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/batch/held_share.h"
 #include "core/batch/batch_spec.h"
+#include "core/batch/held_share.h"
 #include "wire/frame.h"
 
 namespace hopfeed::wire {

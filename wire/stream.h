@@ -1,7 +1,8 @@
 // Bytes over a connected socket that never blocks, plain or under TLS. A Connection waits for it and knows
 // what the bytes mean.
 //
-// Errors are those of the peer, as the end of a sentence that begins with its name: "closed the connection".
+// Errors are those of the other side, as the end of a sentence that begins with its name: "closed the
+// connection".
 #pragma once
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>

@@ -17,7 +17,7 @@ struct SeenCertificate {
 int note_refused_certificate(int accepted, X509_STORE_CTX* store);
 
 /// The error for what OpenSSL has just said about `session`, as the end of a sentence that begins with the
-/// peer's name; `host`: as a client typed it.
+/// other side's name; `host`: as a client typed it.
 Error tls_failure(SSL* session, const TlsContext& context, const std::string& host);
 
 }  // namespace hopfeed::wire

@@ -9,11 +9,11 @@
 #include "core/base/quiet_thread.h"
 #include "core/sampler/sampler_plugin.h"
 #include "gpu/memory/setup_times.h"
-#include "worker_mode/batch_filler.h"
 #include "stream/batch_memory.h"
 #include "stream/loader_source.h"
 #include "stream/slot_fillers.h"
 #include "stream/slot_keeper.h"
+#include "worker_mode/batch_filler.h"
 
 namespace hopfeed {
 namespace {

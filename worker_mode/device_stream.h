@@ -16,7 +16,8 @@ namespace hopfeed {
 
 class DeviceStream final : public ChannelStream {
  public:
-  /// As Loader's constructor, of options that are checked. `room`: the device, cuda_engine.h's or a host's.
+  /// Opens a stream as Loader's constructor does, of options that are checked. `room`: the device,
+  /// cuda_engine.h's or a host's.
   static std::unique_ptr<DeviceStream> open(const LoaderOptions& options,
                                             std::shared_ptr<gpu::DeviceRoom> room);
   ~DeviceStream() override;

@@ -12,8 +12,8 @@
 #include "peers/open_partitions.h"
 #include "stream/batch_memory.h"
 #include "stream/loader_source.h"
-#include "worker_mode/shared_row_cache.h"
 #include "stream/slot_keeper.h"
+#include "worker_mode/shared_row_cache.h"
 
 namespace hopfeed {
 

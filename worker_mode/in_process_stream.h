@@ -10,14 +10,14 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/batch_source.h"
-#include "worker_mode/batch_filler.h"
 #include "stream/channel_stream.h"
+#include "worker_mode/batch_filler.h"
 
 namespace hopfeed {
 
 class InProcessStream final : public ChannelStream {
  public:
-  /// As Loader's constructor, of options that are checked.
+  /// Opens a stream as Loader's constructor does, of options that are checked.
   static std::unique_ptr<InProcessStream> open(const LoaderOptions& options);
   ~InProcessStream() override;
 

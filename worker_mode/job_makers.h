@@ -44,7 +44,7 @@ std::string text_of_memfd(int fd, const char* what);
 
 class JobMakers {
  public:
-  /// Where jobs that are not known are asked for. Throws.
+  /// Asks for a job that is not known. Throws.
   using Ask = std::function<ReceivedJob(std::uint32_t job)>;
   /// Those of these jobs that are gone for good.
   using AskForGone = std::function<std::vector<std::uint32_t>(std::span<const std::uint32_t> jobs)>;

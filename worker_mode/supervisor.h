@@ -18,9 +18,9 @@
 #include "channel/bell.h"
 #include "core/base/thread_annotations.h"
 #include "stream/channel_host.h"
-#include "worker_mode/job_files.h"
 #include "stream/slot_fillers.h"
 #include "stream/slot_keeper.h"
+#include "worker_mode/job_files.h"
 #include "worker_mode/worker_config.h"
 #include "worker_mode/worker_process.h"
 

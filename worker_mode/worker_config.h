@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/batch/execution_options.h"
 #include "core/batch/batch_spec.h"
+#include "core/batch/execution_options.h"
 
 namespace hopfeed {
 

@@ -13,10 +13,10 @@
 #include "bench/bench_options.h"
 #include "bench/measure.h"
 #include "cache/dynamic_cache.h"
-#include "partition_tool/tune/next_use.h"
-#include "partition_tool/tune/tune_measure.h"
 #include "core/base/error.h"
 #include "core/dataset/dataset.h"
+#include "partition_tool/tune/next_use.h"
+#include "partition_tool/tune/tune_measure.h"
 
 namespace hopfeed::bench {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "bench/core/gpu_gather.h"
 #include "core/base/error.h"
-#include "gpu/memory/device_array.h"
 #include "gpu/batches/device_rows.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::bench {
 

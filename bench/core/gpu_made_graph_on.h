@@ -15,8 +15,8 @@
 #include "core/base/error.h"
 #include "core/base/host_device.h"
 #include "core/base/memory_limits.h"
-#include "gpu/memory/device_array.h"
 #include "gpu/engine/hop_engine_on.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::bench {
 

@@ -18,19 +18,19 @@ class ImportingPeer {
  public:
   /// Throws kIo where no process can be made.
   ImportingPeer();
-  /// Ends the peer, by its pid, if it has not ended.
+  /// Ends the other process, by its pid, if it has not ended.
   ~ImportingPeer();
   ImportingPeer(const ImportingPeer&) = delete;
   ImportingPeer& operator=(const ImportingPeer&) = delete;
   /// What each came to; empty where it works.
   struct Found {
-    double own_writes = 0, imported_writes = 0;  // bytes/s that the peer writes to its own memory and there
-    std::string import;                          // the peer sees in its mapping what this process has written
-    /// The peer is killed while a kernel of it writes to the imported memory: once it can be waited for,
-    /// nothing changes there any more.
+    double own_writes = 0, imported_writes = 0;  // bytes/s that it writes to its own memory and there
+    std::string import;                          // it sees in its mapping what this process has written
+    /// It is killed while a kernel of it writes to the imported memory: once it can be waited for, nothing
+    /// changes there any more.
     std::string killed;
   };
-  /// Waits for the peer half a minute at most.
+  /// Waits for the other process half a minute at most.
   Found try_both();
 
  private:

@@ -21,8 +21,8 @@
 #include "core/batch/batch_layout.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_source.h"
-#include "wire/connection.h"
 #include "stream/loader_source.h"
+#include "wire/connection.h"
 
 namespace hopfeed::bench {
 namespace {

@@ -11,8 +11,8 @@ namespace hopfeed {
 void require_disk_room(const std::filesystem::path& folder, std::uint64_t needed,
                        const std::filesystem::path& target);
 
-/// As throw_errno("cannot write ..."), with the bytes that `file` needs and those that there are, where that
-/// is what it failed for.
+/// Throws as throw_errno("cannot write ...") does; where the disk was full, with the bytes that `file` needs
+/// and those that there are.
 [[noreturn]] void throw_write_errno(const std::filesystem::path& file, int errno_value, std::uint64_t needed);
 
 }  // namespace hopfeed

@@ -1,6 +1,6 @@
 // The one exception type of hopfeed: a code for programs, a message for people. The message names the thing
-// that is wrong (file, option, peer, slot) and says what to do. The library throws; only programs print and
-// exit.
+// that is wrong (file, option, other machine, slot) and says what to do. The library throws; only programs
+// print and exit.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -11,7 +11,7 @@ class OwnedFd {
   OwnedFd() = default;
   /// Takes `fd` over; a negative one is none.
   explicit OwnedFd(int fd) : fd_(fd) {}
-  /// As above, but throws as throw_errno does, with `what`, where `fd` is negative.
+  /// Takes `fd` over; throws as throw_errno does, with `what`, where it is negative.
   OwnedFd(int fd, const char* what);
   ~OwnedFd();
   OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/batch/batch_view.h"
-#include "core/batch/tier_counts.h"
 #include "core/batch/gpu_stream.h"
+#include "core/batch/tier_counts.h"
 
 namespace hopfeed {
 

@@ -13,13 +13,13 @@
 #include <string>
 
 #include "core/base/huge_pages.h"
-#include "core/batch/deal.h"
-#include "core/batch/gpu_use.h"
-#include "core/dataset/dataset_meta.h"
-#include "core/batch/batch_spec.h"
 #include "core/batch/batch.h"
+#include "core/batch/batch_spec.h"
+#include "core/batch/deal.h"
 #include "core/batch/gpu_setup.h"
+#include "core/batch/gpu_use.h"
 #include "core/batch/wait_times.h"
+#include "core/dataset/dataset_meta.h"
 
 namespace hopfeed {
 

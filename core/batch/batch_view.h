@@ -50,7 +50,7 @@ class BatchView {
   bool has(std::string_view name, Store store, int type_number = 0) const {
     return !find(name, store, type_number).name.empty();
   }
-  /// As find, but throws kNotFound.
+  /// Finds an array as find() does, but throws kNotFound where it is not there.
   ArrayView get(std::string_view name, Store store, int type_number = 0) const;
 
   // The fields of a homogeneous batch (docs/batch.md).

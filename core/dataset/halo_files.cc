@@ -69,7 +69,7 @@ class Column {
     return of(p).bytes().subspan(static_cast<std::size_t>(first) * bytes,
                                  static_cast<std::size_t>(count) * bytes);
   }
-  /// As the header of `count` entries says it.
+  /// The shape that the header of `count` entries says.
   std::vector<std::int64_t> shape(std::int64_t count) const {
     std::vector<std::int64_t> shape = of(0).header().shape;
     shape[0] = count;

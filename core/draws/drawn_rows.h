@@ -7,8 +7,8 @@
 
 #include "core/base/scratch.h"
 #include "core/dataset/damaged_row.h"
-#include "core/draws/vector_draws.h"
 #include "core/draws/pick_set.h"
+#include "core/draws/vector_draws.h"
 
 namespace hopfeed {
 

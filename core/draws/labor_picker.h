@@ -15,13 +15,13 @@
 #include "core/base/prefetch.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/graph_view.h"
-#include "core/draws/labor_rule.h"
-#include "core/draws/vector_draws.h"
 #include "core/draws/drawn_rows.h"
 #include "core/draws/labor_kept.h"
 #include "core/draws/labor_memory.h"
+#include "core/draws/labor_rule.h"
 #include "core/draws/labor_variates.h"
 #include "core/draws/left_out.h"
+#include "core/draws/vector_draws.h"
 
 namespace hopfeed {
 

@@ -12,8 +12,8 @@
 #include "core/base/scratch.h"
 #include "core/dataset/dataset.h"
 #include "core/draws/labor_rule.h"
-#include "core/draws/vector_draws.h"
 #include "core/draws/relabel_table.h"
+#include "core/draws/vector_draws.h"
 
 namespace hopfeed {
 

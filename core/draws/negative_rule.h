@@ -23,8 +23,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/dataset/graph_view.h"
 #include "core/batch/batch_key.h"
+#include "core/dataset/graph_view.h"
 #include "core/draws/keyed_random.h"
 #include "core/draws/weighted_rule.h"
 

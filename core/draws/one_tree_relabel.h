@@ -15,7 +15,8 @@
 
 namespace hopfeed {
 
-/// As the tables of relabel_table.h. Ids are tree << node_bits | node.
+/// A table with the contract of those of relabel_table.h. Ids are tree << node_bits
+///  node.
 class OneTreeRelabel {
  public:
   static constexpr bool kTrees = true;
@@ -41,7 +42,7 @@ class OneTreeRelabel {
       look_at_owner();
     }
     void prefetch(std::uint64_t /*node*/) const {}
-    /// As HashRelabel's: a loop that mostly ends at once, and no branch behind it.
+    /// Finds the node as HashRelabel does: by a loop that mostly ends at once, and no branch behind it.
     void insert(std::uint64_t node, std::size_t at) {
       if (node >> node_bits_ != tree_) {
         owner_.begin_tree(node >> node_bits_, ids_, next_);

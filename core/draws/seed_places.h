@@ -20,7 +20,7 @@ class SeedPlaces {
     for (std::size_t i = 0; i < count_; ++i) {
       places_[i] = TimePlace(bounds, times[i]);
       if (!has_begins_) continue;
-      // Where no time can be too early, none is.
+      // A window that begins before the smallest time has no edge before it.
       const bool has_begin = times[i] >= INT64_MIN + window;
       places_[count_ + i] = has_begin ? TimePlace(bounds, times[i] - window) : TimePlace();
     }

@@ -14,8 +14,8 @@
 #include "core/base/prefetch.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/graph_view.h"
-#include "core/draws/temporal_rule.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/temporal_rule.h"
 #include "core/draws/uniform_picker.h"
 
 namespace hopfeed {

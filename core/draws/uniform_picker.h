@@ -21,8 +21,8 @@
 #include <cstdint>
 
 #include "core/dataset/graph_view.h"
-#include "core/draws/sampling_rule.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/sampling_rule.h"
 
 namespace hopfeed {
 

@@ -13,9 +13,9 @@
 #include "core/base/prefetch.h"
 #include "core/dataset/alias_table.h"
 #include "core/dataset/graph_view.h"
+#include "core/draws/drawn_rows.h"
 #include "core/draws/sampling_rule.h"
 #include "core/draws/weighted_rule.h"
-#include "core/draws/drawn_rows.h"
 
 namespace hopfeed {
 

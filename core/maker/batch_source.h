@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "core/maker/batch_maker.h"
 #include "core/batch/batch_spec.h"
+#include "core/maker/batch_maker.h"
 #include "core/maker/mapped_features.h"
 #include "core/seeds/link_set.h"
 #include "core/seeds/node_set.h"

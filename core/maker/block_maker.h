@@ -7,10 +7,10 @@
 #include <span>
 
 #include "core/base/scratch_budget.h"
+#include "core/batch/batch_key.h"
 #include "core/batch/gpu_use.h"
 #include "core/batch/held_share.h"
 #include "core/batch/tier_counts.h"
-#include "core/batch/batch_key.h"
 
 namespace hopfeed {
 

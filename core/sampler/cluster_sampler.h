@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/sampler/peer_rows.h"
 #include "core/sampler/custom_sampler.h"
+#include "core/sampler/peer_rows.h"
 
 namespace hopfeed {
 

@@ -10,12 +10,12 @@
 
 #include "core/draws/excluding_picker.h"
 #include "core/draws/labor_picker.h"
-#include "core/draws/temporal_picker.h"
-#include "core/draws/uniform_picker.h"
-#include "core/draws/weighted_picker.h"
 #include "core/draws/one_tree_relabel.h"
 #include "core/draws/raw_sources.h"
 #include "core/draws/relabel_table.h"
+#include "core/draws/temporal_picker.h"
+#include "core/draws/uniform_picker.h"
+#include "core/draws/weighted_picker.h"
 #include "core/sampler/row_pipeline.h"
 
 namespace hopfeed {

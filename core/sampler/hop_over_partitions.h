@@ -10,8 +10,8 @@
 
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
-#include "core/sampler/peer_questions.h"
 #include "core/sampler/expand_hop.h"
+#include "core/sampler/peer_questions.h"
 #include "core/sampler/row_drawer.h"
 
 namespace hopfeed {

@@ -24,8 +24,8 @@
 #include "core/base/scratch.h"
 #include "core/dataset/graph_view.h"
 #include "core/draws/drawn_rows.h"
-#include "core/draws/uniform_picker.h"
 #include "core/draws/relabel_table.h"
+#include "core/draws/uniform_picker.h"
 
 namespace hopfeed {
 
@@ -74,7 +74,8 @@ struct ExpandScratch {
       sum += group.at.bytes() + group.edge_at.bytes() + group.positions.bytes() + group.trees.bytes();
     return sum;
   }
-  /// Where destinations that are expanded together give so many neighbours, and pickers take so much.
+  /// What bytes() comes to at most where destinations that are expanded together give `group` neighbours,
+  /// and pickers take `most`.
   static std::size_t max_bytes(std::size_t group, const ExpandOptions& options, bool trees,
                                const PickScratch::Most& most) {
     return std::extent_v<decltype(placed)> *

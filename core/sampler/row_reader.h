@@ -10,9 +10,9 @@
 #include "core/dataset/damaged_row.h"
 #include "core/dataset/dataset.h"
 #include "core/dataset/graph_view.h"
-#include "core/sampler/fetched_rows.h"
 #include "core/draws/excluded_rows.h"
 #include "core/draws/left_out.h"
+#include "core/sampler/fetched_rows.h"
 
 namespace hopfeed {
 

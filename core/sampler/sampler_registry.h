@@ -21,7 +21,7 @@ void require_sampler(const std::string& name);
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
                                       const ExecutionOptions& execution = {});
 
-/// What samples neighbours on GPUs; this room knows none of it (gpu/device/gpu_sampling.h).
+/// What samples neighbours on GPUs; the core knows none of it (gpu/device/gpu_sampling.h).
 struct DeviceSampling {
   /// Throws kNotFound where there is no GPU for the graph mode, saying why and what to do.
   void (*require)(const ExecutionOptions& execution) = nullptr;

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/dataset/dataset.h"
 #include "core/batch/batch_key.h"
+#include "core/dataset/dataset.h"
 
 namespace hopfeed {
 

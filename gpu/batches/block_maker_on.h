@@ -16,14 +16,14 @@
 #include "core/maker/batch_source.h"
 #include "core/maker/block_arrays.h"
 #include "core/maker/block_maker.h"
-#include "gpu/kernels/block_kernels.h"
-#include "gpu/memory/device_array.h"
-#include "gpu/memory/device_memory_budget.h"
 #include "gpu/batches/device_room.h"
 #include "gpu/batches/device_rows.h"
 #include "gpu/batches/device_sampler.h"
-#include "gpu/engine/hop_engine_on.h"
 #include "gpu/batches/slots_on.h"
+#include "gpu/engine/hop_engine_on.h"
+#include "gpu/kernels/block_kernels.h"
+#include "gpu/memory/device_array.h"
+#include "gpu/memory/device_memory_budget.h"
 
 namespace hopfeed::gpu {
 

@@ -21,7 +21,7 @@ struct DeviceBlockOptions {
   GpuCache cache;  // rows of node attributes in the device's memory; the others are read where they are
   GpuCache graph_cache{.automatic = true};  // EnginePlan's `hot`
   std::int64_t sharers = 1;                 // makers that have such rows on this device
-  std::size_t free_bytes = 0;               // of the device's memory, for one of them; the room fills it in
+  std::size_t free_bytes = 0;               // of the device's memory, for one of them; DeviceRoom fills it in
   std::shared_ptr<const void> keeps = nullptr;  // what the pinned copies of the dataset's arrays live by
   /// EnginePlan's.
   std::uint64_t most_uncounted_edges = EnginePlan{}.most_uncounted_edges;

@@ -16,9 +16,9 @@
 
 #include "core/base/element_type.h"
 #include "core/base/error.h"
-#include "gpu/memory/device_array.h"
-#include "gpu/kernels/feature_kernels.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/kernels/feature_kernels.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::gpu {
 

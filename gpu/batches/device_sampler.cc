@@ -163,7 +163,7 @@ gpu::Fallback DeviceSampler::start(const SampleRequest& request) {
   return reason;
 }
 
-/// As NeighborSampler names them.
+/// Names the streams as NeighborSampler does.
 void DeviceSampler::name_streams(const BatchKey& key) {
   streams_.clear();
   for (std::size_t hop = 0; hop < options_.fanouts.size(); ++hop)

@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "gpu/batches/device_room.h"
-#include "gpu/memory/found_gpus.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/memory/found_gpus.h"
 
 namespace hopfeed::gpu {
 

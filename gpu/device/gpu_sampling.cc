@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/device/cuda_engine.h"
 #include "gpu/batches/device_sampler.h"
+#include "gpu/device/cuda_engine.h"
 #include "gpu/memory/pinned_dataset.h"
 #include "gpu/memory/registered_memory.h"
 

@@ -58,8 +58,8 @@
 #include "core/base/failpoint.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/gpu_stream.h"
-#include "gpu/memory/device_array.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/memory/device_array.h"
 #include "gpu/memory/setup_times.h"
 #include "gpu/memory/shared_range.h"
 

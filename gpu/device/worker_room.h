@@ -1,4 +1,5 @@
-// The device that a worker makes batches on, by the name that its loader's room has (DeviceRoom::name).
+// The device that a worker makes batches on, by the name that its loader's DeviceRoom has
+// (DeviceRoom::name).
 #pragma once
 #include <memory>
 #include <string>

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/memory/device_array.h"
-#include "gpu/kernels/device_views.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/kernels/device_views.h"
 #include "gpu/kernels/local_id_kernels.h"
 #include "gpu/kernels/row_kernels.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::gpu {
 

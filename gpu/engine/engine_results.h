@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/kernels/device_views.h"
 #include "gpu/engine/engine_memory.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/kernels/device_views.h"
 #include "gpu/kernels/local_id_kernels.h"
 
 namespace hopfeed::gpu {

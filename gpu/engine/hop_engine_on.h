@@ -18,15 +18,15 @@
 
 #include "core/base/limits.h"
 #include "gpu/engine/batch_shapes.h"
-#include "gpu/memory/device_array.h"
-#include "gpu/kernels/device_views.h"
 #include "gpu/engine/engine_memory.h"
 #include "gpu/engine/engine_results.h"
 #include "gpu/engine/hop_bounds.h"
 #include "gpu/engine/hop_engine.h"
 #include "gpu/engine/hot_prefix.h"
+#include "gpu/kernels/device_views.h"
 #include "gpu/kernels/local_id_kernels.h"
 #include "gpu/kernels/row_kernels.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::gpu {
 

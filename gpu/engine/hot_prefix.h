@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "core/batch/held_share.h"
-#include "gpu/kernels/device_views.h"
 #include "gpu/engine/hop_engine.h"
+#include "gpu/kernels/device_views.h"
 
 namespace hopfeed::gpu {
 

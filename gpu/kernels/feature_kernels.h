@@ -101,7 +101,7 @@ struct ReadRows {
   }
 };
 
-/// As they are stored.
+/// Writes rows as they are stored.
 struct WriteStored {
   unsigned char* out;
   std::uint64_t row_bytes;

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <utility>
 
-#include "partition_tool/hotness/hotness.h"
-#include "partition_tool/hotness/presample.h"
 #include "core/base/error.h"
 #include "core/base/parallel_ranges.h"
 #include "core/dataset/dataset_meta.h"
+#include "partition_tool/hotness/hotness.h"
+#include "partition_tool/hotness/presample.h"
 
 namespace hopfeed {
 namespace {

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "partition_tool/hotness/hotness_policy.h"
 #include "core/base/error.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "partition_tool/node_order.h"
 #include "partition_tool/read_dataset.h"
 

@@ -16,10 +16,10 @@
 #include <system_error>
 #include <thread>
 
-#include "partition_tool/tune/tune_rates.h"
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/aligned_block.h"
+#include "partition_tool/tune/tune_rates.h"
 
 namespace hopfeed {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/dataset_build.h"
+#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/raw_graph.h"
 

@@ -13,22 +13,22 @@
 #include <utility>
 #include <vector>
 
-#include "partition_tool/tune/hit_curve.h"
-#include "partition_tool/hotness/hotness_policy.h"
-#include "partition_tool/tune/next_use.h"
-#include "partition_tool/tune/tune_files.h"
-#include "partition_tool/tune/tune_measure.h"
-#include "partition_tool/tune/tune_model.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/program/json_report.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "partition_tool/program/tool.h"
 #include "partition_tool/program/tune_curves.h"
 #include "partition_tool/program/tune_machine.h"
 #include "partition_tool/program/tune_reader.h"
 #include "partition_tool/program/tune_report.h"
+#include "partition_tool/tune/hit_curve.h"
+#include "partition_tool/tune/next_use.h"
+#include "partition_tool/tune/tune_files.h"
+#include "partition_tool/tune/tune_measure.h"
+#include "partition_tool/tune/tune_model.h"
 
 namespace hopfeed {
 namespace {

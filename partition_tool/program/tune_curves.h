@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/tune/tune_measure.h"
-#include "partition_tool/tune/tune_model.h"
 #include "core/dataset/dataset.h"
 #include "partition_tool/program/tune_machine.h"
 #include "partition_tool/program/tune_report.h"
+#include "partition_tool/tune/tune_measure.h"
+#include "partition_tool/tune/tune_model.h"
 
 namespace hopfeed {
 

@@ -12,13 +12,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "partition_tool/tune/tune_files.h"
-#include "partition_tool/tune/tune_rates.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/maker/mapped_features.h"
 #include "core/program/parse_option.h"
 #include "partition_tool/program/loopback.h"
+#include "partition_tool/tune/tune_files.h"
+#include "partition_tool/tune/tune_rates.h"
 
 namespace hopfeed {
 namespace {

@@ -8,10 +8,10 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "partition_tool/hotness/hotness_policy.h"
 #include "cache/remote_ranks.h"
-#include "partition_tool/tune/remote_reads.h"
 #include "core/base/error.h"
+#include "partition_tool/hotness/hotness_policy.h"
+#include "partition_tool/tune/remote_reads.h"
 
 namespace hopfeed {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "partition_tool/tune/next_use.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
+#include "partition_tool/tune/next_use.h"
 
 namespace hopfeed {
 

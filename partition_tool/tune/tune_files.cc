@@ -13,8 +13,8 @@
 
 #include "cache/cache_layout.h"
 #include "cache/file_features.h"
-#include "partition_tool/tune/tune_rates.h"
 #include "core/base/error.h"
+#include "partition_tool/tune/tune_rates.h"
 
 namespace hopfeed {
 namespace {

@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "partition_tool/tune/tune_measure.h"
-#include "partition_tool/tune/tune_model.h"
 #include "core/batch/batch_options.h"
 #include "core/batch/held_share.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/feature_source.h"
+#include "partition_tool/tune/tune_measure.h"
+#include "partition_tool/tune/tune_model.h"
 
 namespace hopfeed {
 

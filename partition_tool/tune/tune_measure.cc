@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/tune/hit_curve.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
 #include "core/batch/held_share.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
+#include "partition_tool/tune/hit_curve.h"
 
 namespace hopfeed {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/tune/next_use.h"
 #include "core/batch/batch_options.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/feature_source.h"
+#include "partition_tool/tune/next_use.h"
 
 namespace hopfeed {
 
@@ -36,7 +36,8 @@ struct TunePass {
   std::vector<std::int64_t> row_bytes;  // per node type: of the attributes that batches carry
   double block_bytes = 0;               // mean of a whole batch
   BatchIds ids;                         // of the last batches, kIdBatches at most
-  /// Where it is kept: of the rows of all types that batches carry. places[type][id] is the row's number.
+  /// The trace of the pass, where it is kept: over the rows of all types that batches carry.
+  /// places[type][id] is the row's number.
   RowTrace trace;
   std::vector<std::vector<std::int64_t>> places;
 };

@@ -5,7 +5,7 @@
 //   gather     writing the block without held rows and without rows that are read from files, shared by the
 //              workers
 //   read       rows of files: a worker waits for its own reads, and the disk serves all workers
-//   move       the block without held rows over the wire: sending, the link itself, receiving, whichever is
+//   move       the block without held rows over the wire: sending, the network, receiving, whichever is
 //              slowest; in worker mode there is none
 //   complete   putting the held rows back: the whole batch, by the consumer; nothing where no row is held
 //   convert    making float32 of rows that are stored otherwise, by the consumer
@@ -48,7 +48,7 @@ struct TuneRates {
   std::optional<WireRates> wire = {};        // none: worker mode, shared memory, nothing moves
   std::optional<double> train_seconds = {};  // a batch; none: unknown, left out
   double num_workers = 2;
-  double cores = 2;  // of each machine: over a link servers and consumer have one each
+  double cores = 2;  // of each machine: servers and consumer on different machines have one each
 };
 
 /// A batch at one ratio.
@@ -93,7 +93,7 @@ struct AdviceOptions {
 /// The smallest ratio whose epoch is within that of the best that the budget allows. The reason says what the
 /// best would cost more. Points by rising ratio, the first of ratio 0.
 TuneAdvice recommend(std::span<const TunePoint> points, const AdviceOptions& options = {});
-/// What there is to say without a link: nothing is saved by holding rows.
+/// What there is to say where nothing is sent: nothing is saved by holding rows.
 TuneAdvice recommend_without_link();
 
 }  // namespace hopfeed

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/program/command_line.h"
-#include "worker_mode/loader.h"
 #include "programs/options/partition_arguments.h"
+#include "stream/loader_options.h"
 
 namespace hopfeed {
 
@@ -67,7 +67,7 @@ class LoaderArguments {
   /// For a run whose batches come from servers: throws kInvalid naming an option that was given and is of
   /// sampling on this machine.
   void refuse_of_workers() const;
-  /// Such an option that the program itself has.
+  /// Adds such an option, which the program itself has.
   void add_of_workers(CommandLine& line, const std::string& option) {
     of_workers_.emplace_back(&line, option);
   }
@@ -97,8 +97,8 @@ void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device);
 /// where that is the CPU.
 GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,
                           std::int64_t num_workers);
-/// And of --gpu-graph-cache: `text` is for take_gpu_graph_cache(), which throws kInvalid for what is no size;
-/// none where it was not given.
+/// Adds --gpu-graph-cache: `text` is for take_gpu_graph_cache(), which throws kInvalid for what is no size,
+/// and gives none where it was not given.
 void add_gpu_graph_cache(CommandLine& line, std::string& text);
 std::optional<GpuCache> take_gpu_graph_cache(const std::string& text);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the

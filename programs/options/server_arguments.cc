@@ -16,10 +16,11 @@
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
 #include "core/program/stop_signals.h"
-#include "server_client_mode/client/remote_loader.h"
 #include "programs/options/of_option.h"
+#include "server_client_mode/client/remote_loader.h"
 #include "wire/address.h"
 #include "wire/security.h"
+#include "worker_mode/local_streams.h"
 
 namespace hopfeed {
 namespace {

@@ -26,7 +26,7 @@ namespace {
 
 using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-/// As NumPy writes the type of the elements.
+/// The type of the elements as NumPy writes it.
 std::string descr_of(const AnyArray& array) {
   const nb::dlpack::dtype type = array.dtype();
   const char* kind = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int)     ? "i"

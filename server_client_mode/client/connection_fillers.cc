@@ -147,7 +147,7 @@ bool ConnectionFillers::step() {
   return true;
 }
 
-/// How many of the batches ahead each link that takes any has.
+/// How many of the batches ahead each connection that takes any has.
 std::size_t ConnectionFillers::share() const {
   const auto links = static_cast<std::size_t>(
       std::ranges::count_if(links_, [](const auto& link) { return !link->leaving(); }));
@@ -183,7 +183,7 @@ asio::awaitable<void> ConnectionFillers::watch_bell() {
   }
 }
 
-// ---- links
+// ---- connections
 
 asio::awaitable<void> ConnectionFillers::serve(std::shared_ptr<ServerLink> link) {
   Error why(ErrorCode::kPeerDied, "the connection has ended");

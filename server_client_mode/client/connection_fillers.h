@@ -1,13 +1,13 @@
 // Connections to servers as fillers of a channel's slots. One I/O thread, the only one, takes the place of
 // worker mode's supervisor: it keeps the slots (SlotKeeper), waits on the fillers' bell beside the sockets,
-// and runs a link (server_link.h) for each connection.
+// and runs a ServerLink (server_link.h) for each connection.
 //
 // A post is one connection that there should always be: it has a server of its own, goes to others in a ring
-// when it loses it, and comes home when that is back. Each post has two records of the channel, since a link
-// that leaves goes on reading what was promised while the next one fills already.
+// when it loses it, and comes home when that is back. Each post has two records of the channel, since a
+// connection that leaves goes on reading what was promised while the next one fills already.
 //
-// A link that is lost is a dead worker: once its read has ended its slots are planned again, and whoever is
-// there takes them.
+// A connection that is lost is a dead worker: once its read has ended its slots are planned again, and
+// whoever is there takes them.
 #pragma once
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
@@ -99,8 +99,8 @@ class ConnectionFillers final : public SlotFillers {
   std::vector<std::shared_ptr<ServerLink>> links_;  // whose connections are open
   std::vector<std::shared_ptr<Post>> posts_;
   int running_ = 0;                 // coroutines
-  int lost_in_a_row_ = 0;           // links with batches, without a batch by anyone in between
-  Clock::time_point none_since_{};  // no link is open
+  int lost_in_a_row_ = 0;           // connections with batches, without a batch by anyone in between
+  Clock::time_point none_since_{};  // no connection is open
   Clock::time_point next_tick_{};
   bool serve_ = true;
   std::thread thread_;

@@ -12,7 +12,7 @@
 
 #include "core/batch/batch_stream.h"
 #include "server_client_mode/client/remote_options.h"
-#include "worker_mode/loader.h"
+#include "stream/loader_options.h"
 #include "stream/stream_source.h"
 
 namespace hopfeed {

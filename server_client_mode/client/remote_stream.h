@@ -10,7 +10,7 @@ namespace hopfeed {
 
 class RemoteStream final : public ChannelStream {
  public:
-  /// As RemoteLoader's constructor.
+  /// Opens a stream as RemoteLoader's constructor does.
   static std::unique_ptr<RemoteStream> open(const RemoteOptions& given, const LoaderOptions& options);
   ~RemoteStream() override;
 

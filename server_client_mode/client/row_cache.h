@@ -14,8 +14,8 @@
 
 namespace hopfeed {
 
-/// As many rows as are wanted and fit, or as many as the copy has that is there. Throws kInvalid where
-/// cache_bytes has no room for one.
+/// The share to hold: as many rows as are wanted and fit, or as many as the copy has that is there. Throws
+/// kInvalid where cache_bytes has no room for one.
 AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options);
 
 /// The rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h), or from

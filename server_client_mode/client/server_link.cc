@@ -264,7 +264,7 @@ void ServerLink::on_failed(AskedMap::iterator at, const wire::Refusal& refusal) 
       if (!leaving_) return ask(Claim(asked.claim));
       [[fallthrough]];
     case AfterFailure::kAskElsewhere:
-      faulty_ = true;  // its claims go back once this link is gone
+      faulty_ = true;  // its claims go back once this connection is gone
       return close(why);
   }
 }
@@ -287,7 +287,7 @@ void ServerLink::on_dropped(AskedMap::iterator at) {
     return;
   }
   asked.dropped = true;
-  // Others can make it once this link is gone; what the trainer needs first decides.
+  // Others can make it once this connection is gone; what the trainer needs first decides.
   if (asked_.begin()->second.dropped) close("it is draining and drops what it was asked for");
 }
 

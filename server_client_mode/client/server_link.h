@@ -4,8 +4,8 @@
 //
 // A batch's way:  claimed -> BATCH -> [SIZE -> asked of the channel, granted -> GRANT ->] BLOCK -> published
 //
-// A claim stays this link's until it is published or the link is buried: nobody else may get the slot while
-// a read into it is under way.
+// A claim stays this connection's until it is published or the connection is buried: nobody else may get the
+// slot while a read into it is under way.
 #pragma once
 #include <array>
 #include <boost/asio/awaitable.hpp>

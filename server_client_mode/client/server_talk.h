@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset/dataset_meta.h"
 #include "core/batch/batch_spec.h"
+#include "core/dataset/dataset_meta.h"
 #include "server_client_mode/client/remote_options.h"
 #include "wire/connection.h"
 

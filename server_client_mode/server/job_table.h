@@ -13,8 +13,8 @@
 
 #include "core/base/error.h"
 #include "core/base/thread_annotations.h"
-#include "core/maker/batch_source.h"
 #include "core/batch/batch_spec.h"
+#include "core/maker/batch_source.h"
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
 #include "wire/messages.h"

@@ -26,7 +26,7 @@ struct ServerOptions {
   std::int64_t max_clients = 256;
   std::size_t max_memory =
       0;  // bytes that blocks and given seeds may take in all; 0: a quarter of what is available
-  /// As ExecutionOptions::max_batch_memory, of each worker.
+  /// ExecutionOptions::max_batch_memory of each worker.
   std::size_t max_batch_memory = 0;
   std::vector<std::string> plugins =
       {};                 // shared libraries with samplers; clients name samplers, never files
@@ -70,7 +70,7 @@ class Server {
   bool wait_until_drained(std::chrono::milliseconds limit);
   /// Reads certificates again, for connections to come. Any thread.
   void reload_tls();
-  /// As kStatus gives it: JSON (docs/protocol.md).
+  /// The server's state as kStatus gives it: JSON (docs/protocol.md).
   std::string status_json() const;
   std::vector<int> worker_pids() const;  // for tests
 

@@ -28,7 +28,7 @@ namespace hopfeed {
 
 class Serving {
  public:
-  /// As Server's.
+  /// Throws what Server's constructor throws.
   explicit Serving(const ServerOptions& options);
   ~Serving();  // NOLINT(bugprone-exception-escape): stop() throws without memory alone
   void wait_until_ready() { pool_.wait_until_ready(); }

@@ -41,8 +41,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void start_draining();
   /// Once a second: pings, deadlines of blocks.
   void tick(Clock::time_point now);
-  /// Where its blocks wait for grants, and what it asked for before them has no slot for that reason: the
-  /// highest one goes and is made again, else the client would wait for itself.
+  /// Frees the highest block that waits for its grant where what was asked for before it has no slot for
+  /// that reason, to be made again: else the client would wait for itself.
   void relieve();
   void close() { connection_->close(); }
 

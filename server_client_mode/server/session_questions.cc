@@ -1,4 +1,4 @@
-// See session.h. Its questions but for those of peers. What is long is done beside the event loop.
+// See session.h. Answers all questions but those of peers. What is long is done beside the event loop.
 #include <fmt/format.h>
 
 #include <algorithm>

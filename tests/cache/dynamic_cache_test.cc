@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "cache/cache_layout.h"
+#include "core/base/error.h"
 #include "partition_tool/tune/next_use.h"
 #include "partition_tool/tune/tune_measure.h"
-#include "core/base/error.h"
 #include "tests/cache/dynamic_cache_fixture.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_dataset.h"

@@ -16,8 +16,8 @@
 #include "channel/memory.h"
 #include "channel/slot_pool.h"
 #include "channel/worker_port.h"
-#include "gpu/device/host_backend.h"
 #include "gpu/batches/shared_slots_on.h"
+#include "gpu/device/host_backend.h"
 #include "tests/support/watchdog.h"
 
 namespace hopfeed {

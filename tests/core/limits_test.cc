@@ -11,8 +11,8 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/draws/labor_picker.h"
-#include "core/draws/weighted_picker.h"
 #include "core/draws/relabel_table.h"
+#include "core/draws/weighted_picker.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

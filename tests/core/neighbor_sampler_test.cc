@@ -1,4 +1,4 @@
-// Small graphs with known answers (docs/batch.md): pyg-lib's cycle of six, and the faults of the peers.
+// Small graphs with known answers (docs/batch.md): pyg-lib's cycle of six, and faults of other loaders.
 #include "core/sampler/neighbor_sampler.h"
 
 #include <gtest/gtest.h>

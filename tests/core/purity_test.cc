@@ -5,9 +5,9 @@
 #include <random>
 
 #include "core/dataset/time_codes.h"
-#include "core/draws/seed_places.h"
 #include "core/draws/one_tree_relabel.h"
 #include "core/draws/relabel_table.h"
+#include "core/draws/seed_places.h"
 #include "tests/core/address_limit.h"
 #include "tests/support/made_batch.h"
 #include "tests/support/tiny_dataset.h"

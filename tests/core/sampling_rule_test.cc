@@ -1,5 +1,5 @@
-// The sampling rule: exactness by chi-square at the degrees where peers fail, and Floyd's rule against a
-// literal one.
+// The sampling rule: exactness by chi-square at the degrees where other loaders fail, and Floyd's rule
+// against a literal one.
 #include "core/draws/sampling_rule.h"
 
 #include <gtest/gtest.h>

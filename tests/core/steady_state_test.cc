@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/scratch.h"
-#include "core/maker/batch_maker.h"
 #include "core/draws/excluded_edges.h"
+#include "core/maker/batch_maker.h"
 #include "core/sampler/row_reader.h"
 #include "core/sampler/sampler_registry.h"
 #include "tests/core/all_kinds.h"

@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/plain_text.h"
-#include "wire/frame.h"
 #include "tests/wire/sample_messages.h"
+#include "wire/frame.h"
 
 namespace {
 

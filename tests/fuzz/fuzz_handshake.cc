@@ -18,8 +18,8 @@
 
 #include "core/base/error.h"
 #include "core/base/owned_fd.h"
-#include "wire/connection.h"
 #include "tests/wire/wire_certificates.h"
+#include "wire/connection.h"
 
 namespace {
 

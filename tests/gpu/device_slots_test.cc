@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "channel/futex.h"
-#include "gpu/device/cuda_engine.h"
 #include "gpu/batches/device_room_on.h"
+#include "gpu/device/cuda_engine.h"
 #include "gpu/device/fake_room.h"
 #include "gpu/device/host_backend.h"
-#include "tests/worker_mode/faults_fixture.h"
 #include "tests/stream/stream_conformance.h"
+#include "tests/worker_mode/faults_fixture.h"
 #include "worker_mode/worker_stream.h"
 
 namespace hopfeed {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "gpu/engine/hop_engine_on.h"
 #include "gpu/device/host_backend.h"
+#include "gpu/engine/hop_engine_on.h"
 #include "tests/core/random_kinds.h"
 
 namespace hopfeed::testing {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/memory/device_array.h"
 #include "gpu/batches/device_rows.h"
+#include "gpu/memory/device_array.h"
 
 namespace hopfeed::testing {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/hotness/hotness.h"
 #include "core/base/error.h"
+#include "partition_tool/hotness/hotness.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "partition_tool/hotness/hotness_policy.h"
 #include "core/base/json_text.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/maker/batch_maker.h"
 #include "core/seeds/node_list.h"
+#include "partition_tool/hotness/hotness_policy.h"
 #include "tests/partition_tool/program_fixture.h"
 
 namespace hopfeed {

@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
-#include "partition_tool/hotness/hotness.h"
 #include "core/base/error.h"
 #include "core/maker/batch_maker.h"
 #include "partition_tool/generate.h"
+#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
 #include "partition_tool/undirected_graph.h"

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
-#include "partition_tool/hotness/hotness.h"
 #include "cache/remote_ranks.h"
-#include "partition_tool/tune/remote_reads.h"
 #include "core/base/error.h"
 #include "partition_tool/generate.h"
+#include "partition_tool/hotness/hotness.h"
 #include "partition_tool/partition_nodes.h"
 #include "partition_tool/read_dataset.h"
+#include "partition_tool/tune/remote_reads.h"
 #include "tests/partition_tool/made_dataset.h"
 #include "tests/support/dataset_files.h"
 

@@ -7,9 +7,9 @@
 
 #include "cache/dynamic_cache.h"
 #include "cache/file_features.h"
+#include "core/maker/mapped_features.h"
 #include "partition_tool/tune/tune_measure.h"
 #include "partition_tool/tune/tune_rates.h"
-#include "core/maker/mapped_features.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

@@ -5,13 +5,13 @@
 
 #include <vector>
 
-#include "partition_tool/tune/hit_curve.h"
-#include "partition_tool/hotness/presample.h"
 #include "core/batch/aligned_block.h"
 #include "core/batch/batch_view.h"
 #include "core/batch/deal.h"
 #include "core/maker/batch_maker.h"
 #include "core/maker/held_split.h"
+#include "partition_tool/hotness/presample.h"
+#include "partition_tool/tune/hit_curve.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace hopfeed {

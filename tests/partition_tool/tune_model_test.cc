@@ -28,7 +28,7 @@ TEST(TuneModel, EachStageIsItsBytesOverItsRate) {
   EXPECT_DOUBLE_EQ(times.move, 12);       // 10 * 600 / 500
   EXPECT_DOUBLE_EQ(times.complete, 2.5);  // 10 * 1,000 / 4,000
   EXPECT_DOUBLE_EQ(times.train, 5);
-  // The first batch: 0.2 + 0.6 before the link, 0.25 + 0.5 behind it.
+  // The first batch: 0.2 + 0.6 before it is sent, 0.25 + 0.5 behind that.
   EXPECT_DOUBLE_EQ(times.epoch, 12 + 0.8 + 0.75);
   EXPECT_EQ(times.binds, TuneStage::kMove);
 }
@@ -89,7 +89,7 @@ TEST(TuneModel, NoPaceIsFasterThanTheCores) {
   EXPECT_DOUBLE_EQ(model_epoch(loopback, load).cores, 10 * 3.35 / 2);
   EXPECT_DOUBLE_EQ(model_epoch(loopback, load).move, 12);
   EXPECT_EQ(model_epoch(loopback, load).binds, TuneStage::kCores);
-  // Over a link each side has cores of its own.
+  // On two machines each side has cores of its own.
   loopback.wire->bytes_per_second = 1e9;
   EXPECT_DOUBLE_EQ(model_epoch(loopback, load).cores, 10 * 1.95 / 2);
   EXPECT_EQ(model_epoch(loopback, load).binds, TuneStage::kMove);

@@ -11,8 +11,8 @@
 #include <iterator>
 
 #include "tests/peers/peer_test.h"
-#include "tests/wire/wire_certificates.h"
 #include "tests/support/sanitized.h"
+#include "tests/wire/wire_certificates.h"
 
 namespace hopfeed {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/sampler/peer_questions.h"
 #include "peers/peer_network.h"
 #include "tests/peers/peer_test.h"
-#include "tests/wire/proxy.h"
 #include "tests/support/dataset_files.h"
+#include "tests/wire/proxy.h"
 
 namespace hopfeed {
 namespace {

@@ -4,8 +4,8 @@
 #include <ctime>
 #include <thread>
 
-#include "tests/wire/proxy.h"
 #include "tests/server_client_mode/served_stream.h"
+#include "tests/wire/proxy.h"
 #include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {

@@ -11,8 +11,8 @@
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "server_client_mode/server/strangers.h"
-#include "wire/listen.h"
 #include "tests/server_client_mode/server_fixture.h"
+#include "wire/listen.h"
 
 namespace hopfeed {
 namespace {

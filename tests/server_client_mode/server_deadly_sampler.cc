@@ -1,6 +1,6 @@
 // A plugin whose sampler kills the process in the middle of each batch where its options say "kill"; else a
-// batch is its seeds alone. "kill 32": of that which starts there. "slow": making it takes longer than a peer
-// may be silent.
+// batch is its seeds alone. "kill 32": only in that which starts there. "slow": making it takes longer than
+// either side may be silent.
 #include <signal.h>
 #include <unistd.h>
 

@@ -19,10 +19,10 @@
 #include "core/base/owned_fd.h"
 #include "core/sampler/peer_questions.h"
 #include "server_client_mode/server/event_log.h"
-#include "wire/checked_bytes.h"
 #include "tests/server_client_mode/server_fixture.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/sanitized.h"
+#include "wire/checked_bytes.h"
 
 namespace hopfeed {
 namespace {

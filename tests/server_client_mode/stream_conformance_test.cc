@@ -3,8 +3,8 @@
 
 #include <signal.h>
 
-#include "tests/wire/client_certificates.h"
 #include "tests/server_client_mode/served_stream.h"
+#include "tests/wire/client_certificates.h"
 
 namespace hopfeed {
 namespace {

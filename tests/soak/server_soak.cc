@@ -17,10 +17,10 @@
 #include "core/program/progress_bar.h"
 #include "core/program/stop_signals.h"
 #include "server_client_mode/client/remote_loader.h"
-#include "tests/wire/proxy.h"
 #include "tests/soak/soak_report.h"
 #include "tests/support/processes.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/wire/proxy.h"
 #include "tests/worker_mode/oracle.h"
 #include "worker_mode/loader.h"
 

@@ -13,33 +13,38 @@ import pathlib
 import re
 import sys
 
-# The rooms of the core, lowest first: each may include those before it.
-ROOMS = ("base", "dataset", "draws", "batch", "relabel", "pickers", "partition", "sampler", "seeds", "owner", "maker", "stream")
-# Folder -> folders it may include. Who may use the core may use all of its rooms.
+# Folders of rooms, lowest room first: each may include those before it.
+ROOMS = {
+    "core": ("base", "dataset", "batch", "draws", "sampler", "seeds", "maker"),
+    "gpu": ("kernels", "memory", "engine", "batches", "device"),
+}
+# Folder -> folders it may include, lowest first. Who may use a folder may use all of its rooms.
 ARROWS = {
     "core": set(),
-    "gpu": {"core", "channel"},
-    "cache": {"core"},
     "channel": {"core"},
+    "wire": {"core"},
+    "cache": {"core"},
+    "gpu": {"core", "channel"},
+    "peers": {"core", "wire"},
+    "stream": {"core", "channel", "cache", "gpu"},
+    "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
+    "server_client_mode/client": {"core", "channel", "wire", "cache", "stream", "worker_mode"},
+    "server_client_mode/server": {"core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode"},
+    "trainer": {"core", "stream", "worker_mode", "server_client_mode/client"},
     "partition_tool": {"core", "cache"},
-    "server_client_mode/wire": {"core"},
-    "peers": {"core", "server_client_mode/wire"},
-    "worker_mode": {"core", "gpu", "cache", "channel", "peers"},
-    "server_client_mode/server": {"core", "gpu", "cache", "channel", "peers", "worker_mode", "server_client_mode/wire"},
-    "server_client_mode/client": {"core", "cache", "channel", "worker_mode", "server_client_mode/wire"},
-    "trainer": {"core", "worker_mode", "server_client_mode/client"},
 }
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may
 # use the folder, what the folder may use, and core/program, which all programs share.
 PROGRAMS = {f"{folder}/program": below | {folder, "core/program"} for folder, below in ARROWS.items()}
-PROGRAMS["server_client_mode/program"] = {"server_client_mode/wire", "server_client_mode/client",
-                                          "worker_mode/program"} | ARROWS["server_client_mode/client"] | {"core/program"}
-# Programs that know both modes.
-PROGRAMS["programs"] = set(PROGRAMS) | {"core/program"} | set(ARROWS) - {"trainer"}
-CORE_ROOMS = {f"core/{room}": {f"core/{lower}" for lower in ROOMS[:i]} for i, room in enumerate(ROOMS)}
+# Programs that know both modes, and the options that they share.
+PROGRAMS["programs/options"] = {"core/program"} | set(ARROWS) - {"trainer"}
+PROGRAMS["programs"] = set(PROGRAMS) | set(ARROWS) - {"trainer"}
+ROOM_ARROWS = {f"{folder}/{room}": ARROWS[folder] | {f"{folder}/{lower}" for lower in rooms[:i]}
+               for folder, rooms in ROOMS.items() for i, room in enumerate(rooms)}
 # These use all of the above; nothing above uses them, nor do they use each other.
 USERS = ("examples", "tests", "bench", "python")
-PRODUCT = ("core", "gpu", "cache", "channel", "peers", "worker_mode", "server_client_mode", "trainer", "partition_tool", "programs")
+PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
+           "programs")
 
 # Circles of units that were there when this check began, each with its units in order. The list may only shrink: a circle
 # that is not in it is a fault, and so is an entry that is no circle any more.
@@ -58,8 +63,6 @@ KNOWN_CIRCLES = (
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
     ("trainer/world", "trainer/world_connection"),
-    ("stream/channel_stream", "worker_mode/device_stream", "worker_mode/in_process_stream", "worker_mode/loader",
-     "stream/loader_source", "worker_mode/worker_stream"),
 )
 
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
@@ -74,16 +77,16 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 def folder_of(path):
     """The folder of the tables above that a path belongs to, or None."""
-    for folder in (*PROGRAMS, *CORE_ROOMS, *ARROWS, *USERS):
+    for folder in (*PROGRAMS, *ROOM_ARROWS, *ARROWS, *USERS):
         if path.startswith(folder + "/"):
             return folder
     return None
 
 
 def allowed(folder):
-    below = {**ARROWS, **PROGRAMS, **CORE_ROOMS}
+    below = {**ARROWS, **PROGRAMS, **ROOM_ARROWS}
     may = {folder} | (below[folder] if folder in below else set(below))
-    return may | set(CORE_ROOMS) if "core" in may else may
+    return may | {room for room in ROOM_ARROWS if room.split("/")[0] in may}
 
 
 def include_fault(path, folder, quote, target, root):
@@ -106,8 +109,8 @@ def file_faults(path, text, root):
     folder = folder_of(path)
     if folder in ARROWS and MAIN.search(text):
         folder += "/program"
-    if folder == "core":
-        yield 1, f"files of the core lie in one of its rooms: {', '.join(ROOMS)}"
+    if folder in ROOMS:
+        yield 1, f"files of {folder} lie in one of its rooms: {', '.join(ROOMS[folder])}"
     if not lines or not lines[0].startswith("//"):
         yield 1, "a source opens with a banner comment: what it is, and what it relies on"
     if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:
@@ -116,7 +119,7 @@ def file_faults(path, text, root):
         if match := INCLUDE.match(line):
             if fault := include_fault(path, folder, match[1], match[2], root):
                 yield number, fault
-        if WALL_CLOCK.search(line) and path.startswith(("channel/", "worker_mode/", "server_client_mode/")):
+        if WALL_CLOCK.search(line) and path.startswith(("channel/", "wire/", "stream/", "worker_mode/", "server_client_mode/")):
             yield number, "the wall clock jumps (faults.md, F33); deadlines are measured on steady_clock"
 
 
@@ -207,7 +210,7 @@ def circle_faults(uses, known):
 
 def check(root, known=KNOWN_CIRCLES):
     """The counts of what was looked at, by name, and the faults."""
-    texts = sources(root, (*ARROWS, "server_client_mode/program", "programs", *USERS))
+    texts = sources(root, (*ARROWS, "programs", *USERS))
     uses = uses_of(sources(root, PRODUCT))
     faults = [f"{path}:{n}: {fault}" for path, text in texts.items() for n, fault in file_faults(path, text, root)]
     faults += circle_faults(uses, known)

@@ -24,7 +24,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("core", "cache", "channel", "worker_mode", "server_client_mode", "programs", "partition_tool")
+FOLDERS = ("core", "cache", "channel", "wire", "peers", "stream", "worker_mode", "server_client_mode", "programs", "partition_tool")
 TIDY, CLANG = "clang-tidy-16", "clang++-16"
 FINDING = re.compile(r"^(/[^:]+):(\d+):\d+: (?:warning|error): (.*)$")
 

@@ -17,10 +17,10 @@
 #include <fstream>
 
 #include "core/base/owned_fd.h"
-#include "wire/listen.h"
-#include "tests/wire/wire_support.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/watchdog.h"
+#include "tests/wire/wire_support.h"
+#include "wire/listen.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -6,9 +6,9 @@
 #include <malloc.h>
 
 #include "core/base/limits.h"
+#include "tests/support/watchdog.h"
 #include "tests/wire/proxy.h"
 #include "tests/wire/wire_support.h"
-#include "tests/support/watchdog.h"
 
 namespace hopfeed::wire {
 namespace {

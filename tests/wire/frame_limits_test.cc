@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "core/base/limits.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/tiny_dataset.h"
 #include "wire/address.h"
 #include "wire/messages.h"
 #include "wire/security.h"
-#include "tests/support/expect_refused.h"
-#include "tests/support/tiny_dataset.h"
 
 namespace hopfeed::wire {
 namespace {

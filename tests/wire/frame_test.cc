@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/base/limits.h"
+#include "tests/support/expect_refused.h"
 #include "wire/crc32c.h"
 #include "wire/messages.h"
-#include "tests/support/expect_refused.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "core/base/limits.h"
 #include "core/base/owned_fd.h"
-#include "wire/connection.h"
-#include "tests/wire/wire_support.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/watchdog.h"
+#include "tests/wire/wire_support.h"
+#include "wire/connection.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "core/base/limits.h"
 #include "core/base/plain_text.h"
-#include "wire/frame_queue.h"
-#include "tests/wire/sample_messages.h"
 #include "tests/support/dataset_files.h"
 #include "tests/support/expect_refused.h"
+#include "tests/wire/sample_messages.h"
+#include "wire/frame_queue.h"
 
 namespace hopfeed::wire {
 namespace {

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "wire/connection.h"
-#include "tests/wire/wire_support.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/watchdog.h"
+#include "tests/wire/wire_support.h"
+#include "wire/connection.h"
 
 namespace hopfeed::wire {
 namespace {

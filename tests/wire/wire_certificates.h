@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "wire/security.h"
 #include "tests/support/tiny_dataset.h"
+#include "wire/security.h"
 
 namespace hopfeed::testing {
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <variant>
 
+#include "tests/wire/wire_certificates.h"
 #include "wire/connection.h"
 #include "wire/listen.h"
-#include "tests/wire/wire_certificates.h"
 
 namespace hopfeed::testing {
 

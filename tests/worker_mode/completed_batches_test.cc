@@ -16,14 +16,14 @@
 
 #include "core/batch/packed_block.h"
 #include "core/maker/batch_maker.h"
-#include "tests/core/counted_allocations.h"
-#include "tests/support/made_batch.h"
-#include "tests/support/tiny_dataset.h"
 #include "stream/batch_completer.h"
-#include "worker_mode/batch_filler.h"
 #include "stream/channel_stream.h"
 #include "stream/loader_source.h"
 #include "stream/slot_keeper.h"
+#include "tests/core/counted_allocations.h"
+#include "tests/support/made_batch.h"
+#include "tests/support/tiny_dataset.h"
+#include "worker_mode/batch_filler.h"
 
 namespace hopfeed {
 namespace {

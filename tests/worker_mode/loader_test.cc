@@ -8,8 +8,8 @@
 #include <set>
 #include <thread>
 
-#include "tests/worker_mode/loader_fixture.h"
 #include "stream/loader_watch.h"
+#include "tests/worker_mode/loader_fixture.h"
 
 namespace hopfeed {
 namespace {

@@ -13,8 +13,8 @@
 #include "core/batch/deal.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_maker.h"
-#include "worker_mode/loader.h"
 #include "stream/loader_source.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed {
 

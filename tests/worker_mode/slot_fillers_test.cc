@@ -8,10 +8,10 @@
 #include <ostream>
 
 #include "channel/batch_plan.h"
-#include "tests/worker_mode/loader_fixture.h"
-#include "tests/stream/thread_fillers.h"
 #include "stream/loader_channel.h"
 #include "stream/slot_keeper.h"
+#include "tests/worker_mode/loader_fixture.h"
+#include "tests/worker_mode/thread_fillers.h"
 #include "worker_mode/supervisor.h"
 
 namespace hopfeed {

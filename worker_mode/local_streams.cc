@@ -1,9 +1,10 @@
-// See stream_source.h.
-#include "stream/stream_source.h"
+// See local_streams.h.
+#include "worker_mode/local_streams.h"
 
 #include <utility>
 
 #include "core/dataset/dataset.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed {
 
