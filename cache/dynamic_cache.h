@@ -2,7 +2,8 @@
 // machine share. Which rows it keeps is decided by the future, not by the past: a batch is a pure function,
 // so the rows of the coming batches are known once they are sampled. Each batch that is sampled announces its
 // rows; when it has been gathered, the cache keeps of what it held and of what was read those rows that are
-// needed soonest by announced batches (Belady, 1966), then the hottest (partition_tool/tune/next_use.h simulates the same).
+// needed soonest by announced batches (Belady, 1966), then the hottest (partition_tool/tune/next_use.h
+// simulates the same).
 //
 //   memory, a sealed memfd     made once, mapped by every worker
 //     section                  one per attribute that is read from files

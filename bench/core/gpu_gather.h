@@ -1,5 +1,5 @@
-// Feature rows into device memory (gpu/batches/device_rows.h): rows that it holds, rows read over UVA, and mixtures,
-// against copies on the same card. gpu_gather_on.h measures, over a backend.
+// Feature rows into device memory (gpu/batches/device_rows.h): rows that it holds, rows read over UVA, and
+// mixtures, against copies on the same card. gpu_gather_on.h measures, over a backend.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -84,8 +84,8 @@ struct CutMeta {
   std::int64_t edges_cut = 0;  // edges whose ends lie in two partitions
   std::uint64_t seed = 0;
   std::int64_t metis_degree = 0;  // METIS saw about this many neighbours of each node; 0: all, or not METIS
-  /// That nodes are ordered by (partition_tool/hotness/hotness_policy.h, or one of an earlier hopfeed); told where it is
-  /// another.
+  /// That nodes are ordered by (partition_tool/hotness/hotness_policy.h, or one of an earlier hopfeed); told
+  /// where it is another.
   std::string policy = "vip";
 };
 

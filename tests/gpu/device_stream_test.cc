@@ -1,6 +1,6 @@
 // The suite of all streams over batches that lie in a device's memory, of which every host has a twin
-// (gpu/device/host_backend.h): plain memory that the host reads by copying it, and unmapped where a slot was given
-// back. Then what only such batches have.
+// (gpu/device/host_backend.h): plain memory that the host reads by copying it, and unmapped where a slot was
+// given back. Then what only such batches have.
 #include "worker_mode/device_stream.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What a device has a copy of where it reads the graph in place (gpu/engine/hot_prefix.h): a prefix of rows, and of
-// their neighbours, within the bytes that there are. That batches stay the same is device_rounds.h's.
+// What a device has a copy of where it reads the graph in place (gpu/engine/hot_prefix.h): a prefix of rows,
+// and of their neighbours, within the bytes that there are. That batches stay the same is device_rounds.h's.
 #include "gpu/engine/hot_prefix.h"
 
 #include <gtest/gtest.h>
