@@ -42,7 +42,8 @@ struct ExecutionOptions {
   /// trainers do not fight (core_placement.h).
   std::vector<int> cores = {};
   HugePages huge_pages = HugePages::kAuto;  // of the dataset, in every process that samples
-  /// Where neighbour samplers sample (gpu/batches/device_sampler.h); what the GPU does not sample, the CPU does.
+  /// Where neighbour samplers sample (gpu/batches/device_sampler.h); what the GPU does not sample, the CPU
+  /// does.
   GraphMode graph_mode = GraphMode::kCpu;
   int gpu_device = 0;  // with graph modes uva and cuda: its number, of those that CUDA shows
   /// The slots of the channel are pinned, so that a GPU copies batches from them by itself. Where they cannot
