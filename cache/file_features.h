@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
-#include "cache/file_reader.h"
+#include "cache/open_file_reader.h"
 #include "cache/row_file.h"
 #include "core/batch/feature_tiers.h"
 #include "core/maker/announce_order.h"

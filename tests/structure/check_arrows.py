@@ -51,7 +51,6 @@ PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker
 KNOWN_CIRCLES = (
     ("cache/cache_layout", "cache/cache_lists", "cache/cache_members", "cache/cache_memory", "cache/cache_section",
      "cache/cached_rows", "cache/dynamic_cache", "cache/file_features"),
-    ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("partition_tool/import_numpy", "partition_tool/numpy_description"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
