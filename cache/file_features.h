@@ -121,9 +121,6 @@ class FileFeatures final : public FeatureSource {
   TierCounts counts_;
 };
 
-/// Below this, a page holds so many rows that the whole attribute is small: it stays mapped.
-inline constexpr std::int64_t kLeastFileRowBytes = 64;
-
 /// Where batches take their features from: mapped arrays, or for rows of at least kLeastFileRowBytes their
 /// files, with the cache in front of them where one is given, which must outlive the sources. With kMemory a
 /// cache is in front of rows of other machines (core/maker/partitioned_features.h), and `turn` as there. The

@@ -49,8 +49,6 @@ PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker
 # Circles of units that were there when this check began, each with its units in order. The list may only shrink: a circle
 # that is not in it is a fault, and so is an entry that is no circle any more.
 KNOWN_CIRCLES = (
-    ("cache/cache_layout", "cache/cache_lists", "cache/cache_members", "cache/cache_memory", "cache/cache_section",
-     "cache/cached_rows", "cache/dynamic_cache", "cache/file_features"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("partition_tool/import_numpy", "partition_tool/numpy_description"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
