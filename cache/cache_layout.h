@@ -38,13 +38,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cache/dynamic_cache.h"
-
 namespace hopfeed {
 
 inline constexpr std::uint64_t kCacheMagic = 0x3148434143504F48;  // "HOPCACH1"
 inline constexpr std::uint32_t kCacheVersion = 1;
 inline constexpr std::size_t kCachePage = 4096;
+
+/// Announced batches that a section knows at a time. More are gathered all the same, unannounced.
+inline constexpr int kMaxAnnounced = 32;
+/// Processes that are members at a time. More go without the cache.
+inline constexpr int kMaxCacheMembers = 64;
 
 struct CacheHeader {
   std::atomic<std::uint64_t> magic;  // stored last

@@ -4,7 +4,7 @@
 
 #include "cache/cache_members.h"
 #include "cache/cache_section.h"
-#include "cache/dynamic_cache.h"
+#include "core/maker/cached_rows.h"
 
 namespace hopfeed {
 

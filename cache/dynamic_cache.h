@@ -20,54 +20,19 @@
 // holds a lock of an open file description (F_OFD_SETLK) for its life: the kernel lets go of it at any death,
 // and whoever joins next takes back the dead member's pins, frames and announcements.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
-#include "core/base/owned_fd.h"
-#include "core/dataset/dataset.h"
 #include "core/maker/cached_rows.h"
 #include "core/maker/feature_source.h"
 
 namespace hopfeed {
 
-/// Announced batches that a section knows at a time. More are gathered all the same, unannounced.
-inline constexpr int kMaxAnnounced = 32;
-/// Processes that are members at a time. More go without the cache.
-inline constexpr int kMaxCacheMembers = 64;
-
-/// An attribute whose rows are kept.
-struct CachedAttr {
-  FeatureName what;
-  std::int64_t rows = 0, row_bytes = 0;
-  /// Per row how hot it is, 0 the hottest: what is kept where nothing is known of the future.
-  std::function<std::uint8_t(std::int64_t row)> heat;
-};
-
-/// The heat of the row that is at `place` of `count` in an order by hotness: classes grow with the place, by
-/// a 16th to a 32nd of it, since the few rows that are hottest make the difference.
-std::uint8_t heat_of_place(std::int64_t place, std::int64_t count);
-
-/// The attributes of a dataset that file_features.h reads from files; heat by the place of the row in its
-/// partition, since datasets are written in the order of their hotness. The dataset must outlive them.
-std::vector<CachedAttr> cached_attrs(const Dataset& dataset);
-
-/// A budget that holds this share, 0 to 1, of the rows of each attribute.
-std::size_t dynamic_cache_bytes(std::span<const CachedAttr> attrs, double share);
-
-/// Memory for a cache of `bytes` in all, bookkeeping included; every attribute gets the same share of its
-/// rows. Throws kInvalid where that is no row of each, kNoSpace.
-OwnedFd make_dynamic_cache(std::span<const CachedAttr> attrs, std::size_t bytes);
-
 class DynamicCache {
  public:
-  /// Maps what make_dynamic_cache() made and joins it, where there is room for one more. `fd` may be closed
-  /// afterwards. Throws kCorrupt where it is none, kIo.
+  /// Maps what make_dynamic_cache() made (cache_memory.h) and joins it, where there is room for one more.
+  /// `fd` may be closed afterwards. Throws kCorrupt where it is none, kIo.
   explicit DynamicCache(int fd);
   ~DynamicCache();
   DynamicCache(const DynamicCache&) = delete;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
-#include "cache/file_reader.h"
+#include "cache/open_file_reader.h"
 #include "cache/row_file.h"
 #include "core/batch/feature_tiers.h"
 #include "core/maker/announce_order.h"
@@ -120,9 +120,6 @@ class FileFeatures final : public FeatureSource {
   std::size_t later_from_ = 0;
   TierCounts counts_;
 };
-
-/// Below this, a page holds so many rows that the whole attribute is small: it stays mapped.
-inline constexpr std::int64_t kLeastFileRowBytes = 64;
 
 /// Where batches take their features from: mapped arrays, or for rows of at least kLeastFileRowBytes their
 /// files, with the cache in front of them where one is given, which must outlive the sources. With kMemory a

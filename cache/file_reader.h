@@ -4,6 +4,8 @@
 //   io_uring   io_ring.h       registered buffers, one system call for many reads
 //   threads    read_threads.h  pread, where io_uring is not allowed (containers often forbid it)
 //
+// open_file_reader.h chooses.
+//
 //   reader->start({.buffer = 0, .file = 0, .offset = 8192, .bytes = 4096});
 //   reader->submit();
 //   const auto done = reader->wait(1s);      // {.buffer = 0, .result = 4096}
@@ -18,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
 namespace hopfeed {
 
@@ -97,11 +98,5 @@ inline constexpr std::chrono::milliseconds kLastReads{5'000};
 /// Opens a reader of files, whose descriptors outlive it.
 using OpenReader =
     std::function<std::unique_ptr<FileReader>(std::span<const int> files, const ReaderOptions& options)>;
-
-/// io_uring where the kernel allows it, else threads. Throws kNoSpace.
-std::unique_ptr<FileReader> open_file_reader(std::span<const int> files, const ReaderOptions& options);
-
-/// Empty where io_uring can be used, else why not, as the kernel says it ("Operation not permitted").
-std::string why_no_io_uring();
 
 }  // namespace hopfeed

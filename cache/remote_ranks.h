@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/dynamic_cache.h"
+#include "cache/cached_attrs.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {

@@ -8,6 +8,9 @@
 
 namespace hopfeed {
 
+/// Below this, a page holds so many rows that the whole attribute is small: it stays mapped.
+inline constexpr std::int64_t kLeastFileRowBytes = 64;
+
 class RowFile {
  public:
   enum class Access { kDirect, kBuffered };

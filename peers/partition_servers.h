@@ -10,9 +10,15 @@
 
 #include "core/base/error.h"
 #include "core/batch/peer_options.h"
-#include "peers/peer_network.h"
 
 namespace hopfeed {
+
+/// A partition that nobody answers for at the moment.
+struct MissingPartition {
+  int partition = 0;
+  std::chrono::milliseconds since{};  // it was lost, or looked for in vain
+  std::string why;                    // what those said that may have it
+};
 
 class PartitionServers {
  public:
@@ -44,7 +50,8 @@ class PartitionServers {
 
   /// Whether waiting may bring no other server: all were tried, and those that did not answer are not needed.
   bool settled() const;
-  /// Throws what PeerNetwork::wait_until_known() throws.
+  /// Throws for a partition that nobody has, naming it and what each server said: kNotFound; kTimeout where
+  /// some do not answer; kInvalid where more than options.replicas have one; what a server refused.
   void require_all() const;
 
  private:

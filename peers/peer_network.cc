@@ -25,7 +25,6 @@
 
 #include "core/base/limits.h"
 #include "core/base/quiet_thread.h"
-#include "peers/partition_servers.h"
 #include "peers/peer_link.h"
 #include "wire/checked_bytes.h"
 

@@ -4,7 +4,6 @@
 // partition refuses is asked of its others, once of each. Answers are the same whoever gives them, so nothing
 // but time is lost.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,15 +14,9 @@
 #include "core/batch/peer_options.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/partition_peers.h"
+#include "peers/partition_servers.h"
 
 namespace hopfeed {
-
-/// A partition that nobody answers for at the moment.
-struct MissingPartition {
-  int partition = 0;
-  std::chrono::milliseconds since{};  // it was lost, or looked for in vain
-  std::string why;                    // what those said that may have it
-};
 
 /// From now on `note` gets a line, from a network's thread, where a partition has been without a server for
 /// five seconds: once each time that it is lost. For programs that sample: for the whole process, and before

@@ -10,7 +10,6 @@
 #include "core/base/limits.h"
 #include "core/base/plain_text.h"
 #include "wire/checked_bytes.h"
-#include "wire/messages.h"
 
 namespace hopfeed::wire {
 namespace {

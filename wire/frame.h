@@ -21,7 +21,11 @@ namespace hopfeed::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465048;  // "HPF1"
 inline constexpr std::uint16_t kProtocolVersion = 2, kOldestProtocolVersion = 1;
-inline constexpr std::size_t kFrameHeaderBytes = 24;
+inline constexpr std::size_t kFrameHeaderBytes = 24, kChecksumBytes = 4;
+
+/// Parts of payloads: of login, all of BATCH, and what BLOCK has before its block.
+inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
+inline constexpr std::size_t kBatchAskedBytes = 40, kBlockHeadBytes = 24;
 
 enum class FrameType : std::uint16_t {
   // login, in this order; C: a client sends it, S: a server does

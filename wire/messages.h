@@ -15,7 +15,6 @@
 
 namespace hopfeed::wire {
 
-inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
 using Nonce = std::array<std::byte, kNonceBytes>;
 using Proof = std::array<std::byte, kProofBytes>;
 using Bytes = std::vector<std::byte>;
@@ -99,7 +98,6 @@ struct BlockHead {
   std::uint32_t worker = 0;                  // number of the server's worker
   std::int64_t sampling = 0, gathering = 0;  // nanoseconds
 };
-inline constexpr std::size_t kBatchAskedBytes = 40, kBlockHeadBytes = 24, kChecksumBytes = 4;
 /// Bytes of the block in a kBlock frame. Throws kCorrupt where the frame is too short for its other parts.
 std::uint64_t block_bytes(const FrameHeader& header, Sums sums);
 

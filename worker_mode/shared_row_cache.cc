@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cache/dynamic_cache.h"
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "cache/remote_ranks.h"
 
 namespace hopfeed {

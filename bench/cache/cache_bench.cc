@@ -12,6 +12,8 @@
 #include "bench/bench_data.h"
 #include "bench/bench_options.h"
 #include "bench/measure.h"
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "cache/dynamic_cache.h"
 #include "core/base/error.h"
 #include "core/dataset/dataset.h"

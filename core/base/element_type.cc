@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/base/quantised_rows.h"
 
 namespace hopfeed {
 namespace {

@@ -30,6 +30,11 @@ enum class ElementType : std::uint16_t {
 constexpr bool has_scale(ElementType type) {
   return type == ElementType::kInt8Scaled || type == ElementType::kInt4Scaled;
 }
+inline constexpr std::int64_t kScaleBytes = 4;  // a float32 before the elements
+/// Bytes of a row of `elements` elements of a type with a scale, which is included.
+constexpr std::int64_t quantised_row_bytes(ElementType type, std::int64_t elements) {
+  return kScaleBytes + (type == ElementType::kInt4Scaled ? elements / 2 + elements % 2 : elements);
+}
 /// Bytes of one element; 0 for a number that is no ElementType. Of types with a scale 1: their rows are bytes
 /// to whoever moves them.
 std::size_t element_bytes(ElementType type);

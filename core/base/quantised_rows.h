@@ -28,19 +28,12 @@
 
 namespace hopfeed {
 
-inline constexpr std::int64_t kScaleBytes = 4;
-
 /// The largest element of a type with a scale.
 constexpr int largest_element(ElementType type) { return type == ElementType::kInt4Scaled ? 7 : 127; }
 
 /// The largest number whose product with it is finite.
 constexpr float largest_scale(ElementType type) {
   return type == ElementType::kInt4Scaled ? 0x1.249248p+125F : 0x1.020406p+121F;
-}
-
-/// Bytes of a row of `elements` elements, its scale included.
-constexpr std::int64_t quantised_row_bytes(ElementType type, std::int64_t elements) {
-  return kScaleBytes + (type == ElementType::kInt4Scaled ? elements / 2 + elements % 2 : elements);
 }
 
 /// The scale of a row whose largest |x| is `largest`, a finite number.

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "cache/file_reader.h"
+#include "cache/open_file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/option_name.h"

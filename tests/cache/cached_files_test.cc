@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "cache/dynamic_cache.h"
 #include "cache/file_features.h"
 #include "cache/read_threads.h"

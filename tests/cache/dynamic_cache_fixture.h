@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "cache/dynamic_cache.h"
 #include "partition_tool/tune/next_use.h"
 

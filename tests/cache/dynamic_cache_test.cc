@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "cache/cache_layout.h"
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "core/base/error.h"
 #include "partition_tool/tune/next_use.h"
 #include "partition_tool/tune/tune_measure.h"

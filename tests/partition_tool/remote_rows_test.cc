@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/dynamic_cache.h"
+#include "cache/cached_attrs.h"
 #include "cache/remote_ranks.h"
 #include "core/base/error.h"
 #include "partition_tool/generate.h"

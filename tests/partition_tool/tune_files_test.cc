@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "cache/cache_memory.h"
+#include "cache/cached_attrs.h"
 #include "cache/dynamic_cache.h"
 #include "cache/file_features.h"
 #include "core/maker/mapped_features.h"

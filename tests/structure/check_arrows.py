@@ -49,19 +49,12 @@ PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker
 # Circles of units that were there when this check began, each with its units in order. The list may only shrink: a circle
 # that is not in it is a fault, and so is an entry that is no circle any more.
 KNOWN_CIRCLES = (
-    ("cache/cache_layout", "cache/cache_lists", "cache/cache_members", "cache/cache_memory", "cache/cache_section",
-     "cache/cached_rows", "cache/dynamic_cache", "cache/file_features"),
-    ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
-    ("core/base/element_type", "core/base/quantised_rows"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("partition_tool/import_numpy", "partition_tool/numpy_description"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
     ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
-    ("peers/partition_servers", "peers/peer_network"),
     ("server_client_mode/server/server", "server_client_mode/server/server_context", "server_client_mode/server/server_status",
      "server_client_mode/server/serving", "server_client_mode/server/session"),
-    ("wire/connection", "wire/connection_impl"),
-    ("wire/frame", "wire/messages"),
     ("trainer/world", "trainer/world_connection"),
 )
 

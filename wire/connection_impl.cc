@@ -1,6 +1,6 @@
-// See connection.h: its life, and its deadlines. Reading is in connection_read.cc, writing in
-// connection_write.cc.
-#include "wire/connection.h"
+// See connection_impl.h: a connection's life, its deadlines, and the calls that users see (connection.h).
+// Reading is in connection_read.cc, writing in connection_write.cc.
+#include "wire/connection_impl.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 
 #include <utility>
-
-#include "wire/connection_impl.h"
 
 namespace hopfeed::wire {
 namespace {
