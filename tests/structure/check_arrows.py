@@ -58,8 +58,6 @@ KNOWN_CIRCLES = (
     ("partition_tool/link_targets", "partition_tool/split_links"),
     ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
     ("peers/partition_servers", "peers/peer_network"),
-    ("server_client_mode/server/server", "server_client_mode/server/server_context", "server_client_mode/server/server_status",
-     "server_client_mode/server/serving", "server_client_mode/server/session"),
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
     ("trainer/world", "trainer/world_connection"),
