@@ -60,7 +60,6 @@ KNOWN_CIRCLES = (
     ("peers/partition_servers", "peers/peer_network"),
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
-    ("trainer/world", "trainer/world_connection"),
 )
 
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
