@@ -54,7 +54,6 @@ KNOWN_CIRCLES = (
     ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
     ("core/base/element_type", "core/base/quantised_rows"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
-    ("partition_tool/import_numpy", "partition_tool/numpy_description"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
     ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
     ("peers/partition_servers", "peers/peer_network"),
