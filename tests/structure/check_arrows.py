@@ -55,7 +55,6 @@ KNOWN_CIRCLES = (
     ("core/base/element_type", "core/base/quantised_rows"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("partition_tool/link_targets", "partition_tool/split_links"),
-    ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
     ("peers/partition_servers", "peers/peer_network"),
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
