@@ -54,7 +54,6 @@ KNOWN_CIRCLES = (
     ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
     ("core/base/element_type", "core/base/quantised_rows"),
     ("gpu/device/cuda_engine", "gpu/device/worker_room"),
-    ("partition_tool/link_targets", "partition_tool/split_links"),
     ("peers/partition_servers", "peers/peer_network"),
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
