@@ -6,7 +6,6 @@
 
 #include "gpu/batches/device_room_on.h"
 #include "gpu/device/cuda_backend.cuh"
-#include "gpu/device/worker_room.h"
 #include "gpu/engine/hop_engine_on.h"
 #include "gpu/memory/near_gpu.h"
 

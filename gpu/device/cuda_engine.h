@@ -20,6 +20,8 @@ UsableGpu usable_gpu(int device);
 /// kIo for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
 
+/// The name of make_cuda_room()'s room.
+inline constexpr const char* kCudaRoom = "cuda";
 /// For batches in the memory of a GPU. Throws as make_cuda_engine.
 std::shared_ptr<DeviceRoom> make_cuda_room(int device);
 

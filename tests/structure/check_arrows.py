@@ -53,7 +53,6 @@ KNOWN_CIRCLES = (
      "cache/cached_rows", "cache/dynamic_cache", "cache/file_features"),
     ("cache/file_reader", "cache/io_ring", "cache/read_threads"),
     ("core/base/element_type", "core/base/quantised_rows"),
-    ("gpu/device/cuda_engine", "gpu/device/worker_room"),
     ("peers/partition_servers", "peers/peer_network"),
     ("wire/connection", "wire/connection_impl"),
     ("wire/frame", "wire/messages"),
