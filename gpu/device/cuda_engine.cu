@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/base/error.h"
 #include "gpu/batches/device_room_on.h"
 #include "gpu/device/cuda_backend.cuh"
 #include "gpu/engine/hop_engine_on.h"
