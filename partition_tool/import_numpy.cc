@@ -14,7 +14,6 @@
 #include "partition_tool/edge_array_checks.h"
 #include "partition_tool/edges_to_csc.h"
 #include "partition_tool/labels.h"
-#include "partition_tool/numpy_description.h"
 
 namespace hopfeed {
 namespace {

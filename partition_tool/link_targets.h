@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
-#include "partition_tool/split_links.h"
+#include "partition_tool/link_split_options.h"
 
 namespace hopfeed {
 

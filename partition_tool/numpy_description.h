@@ -11,13 +11,45 @@
 // "nodes" and "edges" are in the order that types get their numbers in; the first node type is what a loader
 // takes seeds of where it is told no other. Only the names, "src", "rel", "dst" and "index" are required.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "partition_tool/import_numpy.h"
+#include "partition_tool/numpy_arrays.h"
 
 namespace hopfeed {
+
+/// Arrays of one node type; empty: none (numpy_arrays.h has their forms).
+struct NumpyNodes {
+  std::string name = "node";
+  /// Not given: as many rows as features, labels or attrs have, else the largest id in the edges + 1.
+  std::optional<std::int64_t> count = {};
+  ArraySource features, labels;  // attributes "x" and "y"
+  std::map<std::string, ArraySource> splits;
+  std::vector<NamedArray> attrs;
+};
+
+/// Arrays of one edge type.
+struct NumpyEdges {
+  std::string src = "node", rel = "to", dst = "node";
+  ArraySource index;
+  std::vector<NamedArray> attrs;     // the first dimension is E, in the order of `index`
+  std::vector<std::string> weights;  // of attrs: one number each that edges can be drawn by
+  std::vector<std::string>
+      times;  // of attrs, or else of the source nodes' attrs: one int64 each that rows shall be ordered by
+  std::string rev_of = {};  // "src__rel__dst" of the type that these are the reverse of; empty: of none
+};
+
+/// What a description says.
+struct NumpyGraph {
+  std::string name;
+  std::vector<NumpyNodes> nodes;
+  std::vector<NumpyEdges> edges;
+};
 
 /// Checks all but the arrays. Throws kNotFound, or kInvalid naming the file, the type and the field.
 NumpyGraph read_numpy_description(const std::filesystem::path& path);

@@ -14,7 +14,7 @@ struct GradientReducer::Impl {
 
 namespace {
 
-std::unique_ptr<c10d::Reducer> make_reducer(const World::Connection& connection,
+std::unique_ptr<c10d::Reducer> make_reducer(const WorldConnection& connection,
                                             const std::vector<torch::Tensor>& parameters) {
   const std::vector<bool> dense(parameters.size(), false);
   // Gradients come in the reverse order of the layers, so buckets are filled from the last parameter.

@@ -163,7 +163,7 @@ World::World(const WorldOptions& options) {
     if (nccl) add_nccl();
     const auto gloo = make_gloo(store, here, options.timeout);
     group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
-    connection_ = std::make_unique<Connection>(Connection{store, group});
+    connection_ = std::make_unique<WorldConnection>(WorldConnection{store, group});
     if (nccl) return;
     if (options.backend == "auto" && each_has_a_gpu(options.device))
       add_nccl();

@@ -13,6 +13,8 @@
 
 namespace hopfeed {
 
+struct WorldConnection;  // world_connection.h
+
 struct WorldOptions {
   std::string backend = "auto";  // gloo | nccl | auto: nccl where each rank has a GPU to itself
   torch::Device device =
@@ -52,16 +54,15 @@ class World {
   /// Rank 0's values on every rank, in place; shapes must agree.
   void broadcast(torch::Tensor tensor);
 
-  struct Connection;  // the c10d side (world.cc, gradient_reducer.cc)
   /// Null where the world is one trainer.
-  const Connection* connection() const { return connection_.get(); }
+  const WorldConnection* connection() const { return connection_.get(); }
 
  private:
   void sum_over_ranks(std::vector<double>& values);
   bool each_has_a_gpu(torch::Device mine);
   std::int64_t rank_ = 0, size_ = 1, restart_count_ = 0;
   bool wishes_to_stop_ = false, stop_agreed_ = false;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<WorldConnection> connection_;
 };
 
 /// Calls `body`; what Torch throws becomes one line: kNoSpace where a GPU's memory does not suffice, kTimeout

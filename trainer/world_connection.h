@@ -1,13 +1,12 @@
-// The c10d side of World: its headers stay out of world.h.
+// What c10d connects the trainers of a World by. World holds one behind a pointer, so that c10d's headers
+// stay out of world.h.
 #pragma once
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "trainer/world.h"
-
 namespace hopfeed {
 
-struct World::Connection {
+struct WorldConnection {
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
 };

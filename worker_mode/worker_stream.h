@@ -17,7 +17,7 @@ namespace hopfeed {
 class WorkerStream final : public ChannelStream {
  public:
   /// Opens a stream as Loader's constructor does, of options that are checked. `room`: where batches lie in
-  /// a device's memory, cuda_engine.h's or one for tests (fake_room.h); null: in memory of the host.
+  /// a device's memory, cuda_engine.h's or one for tests; null: in memory of the host.
   static std::unique_ptr<WorkerStream> open(const LoaderOptions& options,
                                             const std::shared_ptr<gpu::DeviceRoom>& room = nullptr);
   ~WorkerStream() override;

@@ -35,7 +35,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "device.import",           // error: a worker cannot import them
     "device.lost",             // error: the device is gone for good
     "device.launch",           // before each kernel
-    "device.kernel",           // a kernel that goes on when its process is dead (gpu/device/fake_room.h)
+    "device.kernel",           // a kernel that goes on when its process is dead (tests/gpu/fake_room.h)
     "cache.joined",            // a process has become a member of the dynamic cache
     "server.read_open",        // before a client's OPEN is read
     "server.answer",           // before a question about partitions is answered

@@ -4,9 +4,9 @@
 #include <map>
 #include <mutex>
 
+#include "core/base/error.h"
 #include "gpu/batches/device_room_on.h"
 #include "gpu/device/cuda_backend.cuh"
-#include "gpu/device/worker_room.h"
 #include "gpu/engine/hop_engine_on.h"
 #include "gpu/memory/near_gpu.h"
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "core/base/error.h"
 #include "gpu/batches/device_room.h"
 #include "gpu/engine/hop_engine.h"
 #include "gpu/memory/found_gpus.h"
@@ -20,15 +19,9 @@ UsableGpu usable_gpu(int device);
 /// kIo for what else CUDA refuses.
 std::unique_ptr<HopEngine> make_cuda_engine(const EnginePlan& plan);
 
+/// The name of make_cuda_room()'s room.
+inline constexpr const char* kCudaRoom = "cuda";
 /// For batches in the memory of a GPU. Throws as make_cuda_engine.
 std::shared_ptr<DeviceRoom> make_cuda_room(int device);
-
-/// Throws kNotFound where `device` is not below `devices`.
-inline void require_device(int device, int devices) {
-  if (device < devices) return;
-  throw Error(ErrorCode::kNotFound, "there is no GPU " + std::to_string(device) + ", only " +
-                                        std::to_string(devices) +
-                                        " counted from 0; change worker_devices or CUDA_VISIBLE_DEVICES");
-}
 
 }  // namespace hopfeed::gpu

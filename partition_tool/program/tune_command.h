@@ -1,35 +1,10 @@
 // hopfeed-partition tune: hit rate and epoch time for each ratio of rows that a consumer could hold, and one
 // recommendation.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "core/batch/feature_tiers.h"
 #include "core/program/command_line.h"
+#include "partition_tool/program/tune_choices.h"
 
 namespace hopfeed {
-
-struct TuneChoices {
-  std::string folder, json, plot, machine, summary;
-  std::string link;                      // empty: worker mode; "loopback"; bytes a second
-  std::string features_from = "memory";  // or "file"
-  FeatureTiers features;
-  std::vector<std::string> measured;
-  std::string fanouts = "15,10,5", policies = "stored,degree,oracle", split = "train";
-  std::string node_type;  // of the seeds; empty: the first that has the split
-  std::int64_t batch_size = 1024, num_workers = 2, most_batches = 40;
-  std::uint64_t seed = 0;
-  int threads = 1;
-  bool evictions = false, digest = false;
-  std::optional<std::int64_t> reader;  // partition: evictions of the rows that it reads of others
-  std::size_t budget = 0;              // 0: not given
-  double seconds = 4;                  // that the stages are measured for
-  std::optional<double> train_ms;
-  double within = 5;  // percent of the best epoch
-};
 
 /// `choices` must outlive the command line.
 void add_tune_command(CommandLine& line, TuneChoices& choices);

@@ -9,7 +9,7 @@
 #include "core/dataset/dataset.h"
 #include "core/maker/feature_source.h"
 #include "partition_tool/program/tool.h"
-#include "partition_tool/program/tune_command.h"
+#include "partition_tool/program/tune_choices.h"
 #include "partition_tool/program/tune_report.h"
 #include "partition_tool/tune/tune_measure.h"
 #include "partition_tool/tune/tune_model.h"

@@ -21,7 +21,7 @@
 #include "server_client_mode/server/sampling_pool.h"
 #include "server_client_mode/server/seed_store.h"
 #include "server_client_mode/server/served_datasets.h"
-#include "server_client_mode/server/server.h"
+#include "server_client_mode/server/server_options.h"
 #include "wire/messages.h"
 
 namespace hopfeed {

@@ -1,10 +1,11 @@
-// See server.h.
+// See server_options.h.
+#include "server_client_mode/server/server_options.h"
+
 #include <fmt/format.h>
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
 #include "core/base/memory_limits.h"
-#include "server_client_mode/server/server.h"
 
 namespace hopfeed {
 namespace {

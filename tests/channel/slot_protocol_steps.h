@@ -24,7 +24,7 @@ class Steps {
   }
   static bool is(const Slot& slot, SlotState state) { return slot.state == static_cast<Byte>(state); }
 
-  // ---- a worker (worker_port.cc, worker_main.cc)
+  // ---- a worker (worker_port.cc, run_worker.cc)
 
   bool crash(State& s, int w) {
     if (s.loader.crashes_left == 0 || s.workers[w].step == kDead) return false;

@@ -1,13 +1,13 @@
 // Batches that worker processes make in a device's memory, over devices whose memory is a memfd that they
-// inherit (gpu/device/fake_room.h): the suite of all streams, kills included; then what such slots have to
-// themselves, and F34 of docs/faults.md.
+// inherit (fake_room.h): the suite of all streams, kills included; then what such slots have to themselves,
+// and F34 of docs/faults.md.
 #include <gtest/gtest.h>
 
 #include "channel/futex.h"
 #include "gpu/batches/device_room_on.h"
 #include "gpu/device/cuda_engine.h"
-#include "gpu/device/fake_room.h"
 #include "gpu/device/host_backend.h"
+#include "tests/gpu/fake_room.h"
 #include "tests/stream/stream_conformance.h"
 #include "tests/worker_mode/faults_fixture.h"
 #include "worker_mode/worker_stream.h"
@@ -28,6 +28,7 @@ std::unique_ptr<BatchStream> open_on(const Device& device, LoaderOptions options
   options.execution.graph_mode = device.mode;
   options.execution.device_batches = true;
   options.execution.gpu_cache.ratio = HeldShare{device.held_millionths}.ratio();
+  options.execution.worker_program = testing::program("fake_room_worker");
   options.deal.validate();
   options.execution.validate();
   return WorkerStream::open(options, gpu::make_fake_room(device.name, device.available));

@@ -46,18 +46,6 @@ USERS = ("examples", "tests", "bench", "python")
 PRODUCT = ("core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode", "server_client_mode", "trainer", "partition_tool",
            "programs")
 
-# Circles of units that were there when this check began, each with its units in order. The list may only shrink: a circle
-# that is not in it is a fault, and so is an entry that is no circle any more.
-KNOWN_CIRCLES = (
-    ("gpu/device/cuda_engine", "gpu/device/worker_room"),
-    ("partition_tool/import_numpy", "partition_tool/numpy_description"),
-    ("partition_tool/link_targets", "partition_tool/split_links"),
-    ("partition_tool/program/tune_command", "partition_tool/program/tune_curves", "partition_tool/program/tune_machine"),
-    ("server_client_mode/server/server", "server_client_mode/server/server_context", "server_client_mode/server/server_status",
-     "server_client_mode/server/serving", "server_client_mode/server/session"),
-    ("trainer/world", "trainer/world_connection"),
-)
-
 TORCH = re.compile(r"(torch|c10|ATen|gloo)/")
 BOOST = re.compile(r"boost/")
 TORCH_FOLDERS = ("trainer", "examples", "tests/trainer", "tests/examples", "bench/trainer", "python")
@@ -184,29 +172,19 @@ def shortest_way_round(uses, circle):
     return min((way_round_from(unit, uses, circle) for unit in circle), key=len)
 
 
-def circle_faults(uses, known):
-    circles = circles_of(uses)
-    parts = {entry: [circle for circle in circles if set(circle) < set(entry)] for entry in known}
-    shrunk = [part for entry in parts for part in parts[entry]]
-    for circle in circles:
-        if circle not in known and circle not in shrunk:
-            way = shortest_way_round(uses, circle)
-            steps = ", ".join(f"{path} -> {included}" for path, _, included in way)
-            yield f"{way[0][0]}:{way[0][1]}: a circle of {len(circle)} units ({', '.join(circle)}); the shortest way round: {steps}"
-    for entry in known:
-        if parts[entry]:
-            left = " and ".join(str(part) for part in parts[entry])
-            yield f"KNOWN_CIRCLES: {entry}: shrink the entry to what is left of it, {left}"
-        elif not any(set(entry) <= set(circle) for circle in circles):
-            yield f"KNOWN_CIRCLES: {entry}: it is no circle any more; remove it from KNOWN_CIRCLES"
+def circle_faults(uses):
+    for circle in circles_of(uses):
+        way = shortest_way_round(uses, circle)
+        steps = ", ".join(f"{path} -> {included}" for path, _, included in way)
+        yield f"{way[0][0]}:{way[0][1]}: a circle of {len(circle)} units ({', '.join(circle)}); the shortest way round: {steps}"
 
 
-def check(root, known=KNOWN_CIRCLES):
+def check(root):
     """The counts of what was looked at, by name, and the faults."""
     texts = sources(root, (*ARROWS, "programs", *USERS))
     uses = uses_of(sources(root, PRODUCT))
     faults = [f"{path}:{n}: {fault}" for path, text in texts.items() for n, fault in file_faults(path, text, root)]
-    faults += circle_faults(uses, known)
+    faults += circle_faults(uses)
     return {"sources": len(texts), "units": len(uses), "circles": len(circles_of(uses))}, faults
 
 

@@ -8,16 +8,16 @@ import check_arrows
 
 
 class CheckArrows(unittest.TestCase):
-    def faults(self, files, known=()):
+    def faults(self, files):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for path, text in files.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text)
-            return check_arrows.check(root, known)[1]
+            return check_arrows.check(root)[1]
 
-    def assert_fault(self, files, where, words, known=()):
-        faults = self.faults(files, known)
+    def assert_fault(self, files, where, words):
+        faults = self.faults(files)
         self.assertEqual(len(faults), 1, faults)
         self.assertTrue(faults[0].startswith(where + ":"), faults[0])
         self.assertIn(words, faults[0])
@@ -82,9 +82,6 @@ class CheckArrows(unittest.TestCase):
         self.assert_fault(self.A_AND_B, "cache/a.h:3", "a circle of 2 units (cache/a, cache/b); the shortest way round: "
                           "cache/a.h -> cache/b.h, cache/b.cc -> cache/a.h")
 
-    def test_known_circle_is_allowed(self):
-        self.assertEqual(self.faults(self.A_AND_B, known=[("cache/a", "cache/b")]), [])
-
     def test_circle_through_sources_alone_is_found(self):
         self.assert_fault({"cache/a.h": "// a\n#pragma once\n", "cache/a.cc": '// a\n#include "cache/b.h"\n',
                            "cache/b.h": "// b\n#pragma once\n", "cache/b.cu": '// b\n#include "cache/a.h"\n'},
@@ -106,30 +103,17 @@ class CheckArrows(unittest.TestCase):
         self.assertEqual(self.faults({path.replace("cache", "tests"): text.replace("cache", "tests")
                                       for path, text in self.A_AND_B.items()}), [])
 
-    def test_entry_that_is_no_circle_any_more_is_told(self):
-        files = dict(self.A_AND_B, **{"cache/b.cc": '// b\n#include "cache/b.h"\n'})
-        self.assert_fault(files, "KNOWN_CIRCLES", "remove it from KNOWN_CIRCLES", known=[("cache/a", "cache/b")])
-        self.assert_fault({}, "KNOWN_CIRCLES", "remove it from KNOWN_CIRCLES", known=[("cache/a", "cache/b")])
-
-    def test_entry_of_which_less_is_left_is_told(self):
-        self.assert_fault(self.A_AND_B, "KNOWN_CIRCLES", "shrink the entry to what is left of it, ('cache/a', 'cache/b')",
-                          known=[("cache/a", "cache/b", "cache/c")])
-
-    def test_known_circle_that_grew_is_a_new_one(self):
-        files = dict(self.A_AND_B, **{"cache/b.cc": '// b\n#include "cache/c.h"\n', "cache/c.h": '// c\n#pragma once\n#include "cache/a.h"\n'})
-        self.assert_fault(files, "cache/a.h:3", "a circle of 3 units", known=[("cache/a", "cache/b")])
-
     def test_counts_are_of_sources_units_and_circles(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "cache").mkdir()
             for path, text in self.A_AND_B.items():
                 (pathlib.Path(folder) / path).write_text(text)
-            self.assertEqual(check_arrows.check(pathlib.Path(folder), ())[0], {"sources": 3, "units": 2, "circles": 1})
+            self.assertEqual(check_arrows.check(pathlib.Path(folder))[0], {"sources": 3, "units": 2, "circles": 1})
 
     def test_tree_without_sources_is_no_success(self):
         self.assertEqual(self.faults({}), [])
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(check_arrows.check(pathlib.Path(folder), ())[0]["sources"], 0)
+            self.assertEqual(check_arrows.check(pathlib.Path(folder))[0]["sources"], 0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-// hopfeed-worker: samples batches into a channel until its loader (or its server) says stop or dies. Started
-// by a supervisor (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells its errors
-// through the channel.
+// See run_worker.h. A worker samples batches into a channel until its loader (or its server) says stop or
+// dies. Started by a supervisor (supervisor.cc) and by nobody else; knows no Torch, prints nothing, and tells
+// its errors through the channel.
+#include "worker_mode/program/run_worker.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -42,7 +44,6 @@
 #include "core/program/standard_descriptors.h"
 #include "core/sampler/sampler_plugin.h"
 #include "core/sampler/sampler_registry.h"
-#include "gpu/device/worker_room.h"
 #include "gpu/memory/setup_times.h"
 #include "stream/batch_memory.h"
 #include "worker_mode/batch_filler.h"
@@ -122,8 +123,8 @@ BatchFiller* filler_of(JobMakers& makers, WorkerPort& port, const Claim& claim) 
 /// The slots of a channel whose blocks lie on a device, and what writes them.
 class DeviceSlots {
  public:
-  DeviceSlots(const WorkerConfig& config, ChannelMemory& memory)
-      : room_(gpu::room_named(config.device_room, config.device)),
+  DeviceSlots(const WorkerConfig& config, ChannelMemory& memory, RoomNamed room_named)
+      : room_(room_named(config.device_room, config.device)),
         slots_(room_->import_slots(memory, config.device_fd, config.worker)),
         options_{.place = config.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
                                                                           : gpu::GraphPlace::kHost,
@@ -141,7 +142,8 @@ class DeviceSlots {
   const gpu::DeviceBlockOptions options_;
 };
 
-void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, Parent& parent) {
+void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, Parent& parent,
+          RoomNamed room_named) {
   place_on(config.cores);
   const std::shared_ptr<ScratchBudget> budget =
       batch_budget(config.batch_memory, config.asks_for_jobs ? WhoseOption::kServer : WhoseOption::kLoader);
@@ -150,7 +152,7 @@ void work(WorkerPort& port, const WorkerConfig& config, ChannelMemory& memory, P
                              .max_scratch = std::min<std::size_t>(config.max_scratch, budget->limit() / 2)};
   std::optional<DeviceSlots> device;
   if (!config.device_room.empty()) {
-    device.emplace(config, memory);
+    device.emplace(config, memory, room_named);
     options.make = [&device](const Dataset& dataset, const BatchSource& source, const BatchOptions& batch) {
       return device->maker(dataset, source, batch);
     };
@@ -199,7 +201,7 @@ void tell_truncated(const char* path) {
   port_of_this_process->report_failure(ErrorCode::kCorrupt, message);
 }
 
-int worker_main(std::span<char* const> plugins) {
+int worker_main(std::span<char* const> plugins, RoomNamed room_named) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN);  // Ctrl-C is for the trainer to answer; we end when it does
   signal(SIGPIPE, SIG_IGN);
@@ -214,7 +216,7 @@ int worker_main(std::span<char* const> plugins) {
   on_truncated_file(tell_truncated);
   try {
     for (const char* plugin : plugins) load_sampler_plugin(plugin);
-    work(port, config, *memory, parent);
+    work(port, config, *memory, parent, room_named);
     return 0;
   } catch (const Error& error) {
     port.report_failure(error.code(), error.what());
@@ -271,9 +273,6 @@ int try_sampler(const char* batch_size, std::span<char* const> plugins) {
 
 bool is_trial() { return fcntl(kTrialFd, F_GET_SEALS) >= 0; }  // a memfd
 
-}  // namespace
-}  // namespace hopfeed
-
 constexpr const char* kHelp =
     "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself (see "
     "hopfeed-sample --help)\n"
@@ -283,12 +282,13 @@ constexpr const char* kHelp =
     "  --try-sampler N FILE...   the same of the sampler that a loader with batches of N seeds will make\n"
     "  --help              this text\n";
 
-int main(int argc, char** argv) {
-  if (!hopfeed::fill_standard_descriptors()) return 1;
-  if (argc == 3 && std::string(argv[1]) == "--try-plugin" && hopfeed::is_trial())
-    return hopfeed::try_plugin(argv[2]);
-  if (argc > 3 && std::string(argv[1]) == "--try-sampler" && hopfeed::is_trial())
-    return hopfeed::try_sampler(argv[2], std::span(argv + 3, argv + argc));
+}  // namespace
+
+int run_worker(int argc, char** argv, RoomNamed room_named) {
+  if (!fill_standard_descriptors()) return 1;
+  if (argc == 3 && std::string(argv[1]) == "--try-plugin" && is_trial()) return try_plugin(argv[2]);
+  if (argc > 3 && std::string(argv[1]) == "--try-sampler" && is_trial())
+    return try_sampler(argv[2], std::span(argv + 3, argv + argc));
   std::vector<char*> plugins;
   bool understood = true;
   for (int i = 1; i < argc; i += 2) {
@@ -300,16 +300,18 @@ int main(int argc, char** argv) {
     if (word != "--plugin" || i + 1 == argc) understood = false;
     if (i + 1 < argc) plugins.push_back(argv[i + 1]);
   }
-  if (!understood || fcntl(hopfeed::kConfigFd, F_GETFD) < 0) {
+  if (!understood || fcntl(kConfigFd, F_GETFD) < 0) {
     std::fprintf(
         stderr, "hopfeed-worker: samples batches for a loader, which starts it; it is of no use by itself\n");
     return 2;
   }
   try {
-    return hopfeed::worker_main(plugins);
+    return worker_main(plugins, room_named);
   } catch (const std::exception& error) {  // without a channel there is no other way to tell
     const std::string line = std::string("hopfeed-worker: ") + error.what() + "\n";
-    hopfeed::write_patiently(STDERR_FILENO, line, hopfeed::kLastLinePatienceMs);
+    write_patiently(STDERR_FILENO, line, kLastLinePatienceMs);
     return 1;
   }
 }
+
+}  // namespace hopfeed

@@ -1,5 +1,5 @@
 // See fake_room.h.
-#include "gpu/device/fake_room.h"
+#include "tests/gpu/fake_room.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

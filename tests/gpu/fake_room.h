@@ -1,5 +1,5 @@
-// Devices for tests, whose memory is a memfd that workers inherit (host_backend.h); in builds with failpoints
-// only, where hopfeed-worker takes them by name:
+// Devices for tests, whose memory is a memfd that workers inherit (host_backend.h). The program
+// fake_room_worker, in place of hopfeed-worker, takes them by name:
 //
 //   "forward", "shuffled", "threads"   order of a kernel's items
 //   "lingering MS"                     the kernels of a worker that is killed go on for so long
