@@ -2,6 +2,7 @@
 #include "partition_tool/numpy_description.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
