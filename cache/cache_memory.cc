@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
+#include "core/base/memory_file.h"
 #include "core/base/memory_limits.h"
 
 namespace hopfeed {
@@ -78,15 +78,10 @@ std::uint64_t share_out(std::span<CacheSectionShape> sections, std::size_t bytes
 }
 
 OwnedFd create_cache_memfd() {
-  constexpr const char* name = "hopfeed-cache";
-  constexpr const char* what = "cannot create the cache (memfd_create)";
-  OwnedFd fd;
-#ifdef MFD_NOEXEC_SEAL
-  fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
-  if (!fd && errno != EINVAL) throw_errno(what, errno);  // EINVAL: before Linux 6.3
-#endif
-  if (!fd) fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), what);
-  return out_of_the_way(fd, what);
+  return make_memory_file({.name = "hopfeed-cache",
+                           .what = "cannot create the cache (memfd_create)",
+                           .sealable = true,
+                           .executable = false});
 }
 
 std::byte* map_cache(int fd, std::size_t size) {

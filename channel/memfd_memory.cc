@@ -3,7 +3,6 @@
 // good for.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "channel/memory.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/memory_file.h"
 #include "core/base/owned_fd.h"
 
 namespace hopfeed {
@@ -26,15 +26,10 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 OwnedFd create_memfd() {
-  constexpr const char* name = "hopfeed-channel";
-  constexpr const char* what = "cannot create the channel (memfd_create)";
-  OwnedFd fd;
-#ifdef MFD_NOEXEC_SEAL
-  fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
-  if (!fd && errno != EINVAL) throw_errno(what, errno);  // EINVAL: before Linux 6.3
-#endif
-  if (!fd) fd = OwnedFd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), what);
-  return out_of_the_way(fd, what);
+  return make_memory_file({.name = "hopfeed-channel",
+                           .what = "cannot create the channel (memfd_create)",
+                           .sealable = true,
+                           .executable = false});
 }
 
 class MemfdMemory final : public ChannelMemory {

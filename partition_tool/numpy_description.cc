@@ -2,12 +2,13 @@
 #include "partition_tool/numpy_description.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/base/mapped_file.h"
@@ -29,76 +30,62 @@ struct Source {
 };
 
 /// One object of the description; what it says is checked, and complaints name the file and the object.
-class Fields {
+class Fields final : public CheckedJson {
  public:
   Fields(const json& object, const Source& source, std::string where)
-      : object_(object), source_(source), path_(source.path), where_(std::move(where)) {
-    if (!object_.is_object()) fail("is no object {...}");
+      : CheckedJson(object), source_(source), path_(source.path), where_(std::move(where)) {
+    require_object();
   }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::kInvalid, fmt::format("{}: {} {}", path_.string(), where_, what));
-  }
-  void allow(std::initializer_list<std::string_view> fields) const {
-    for (const auto& [key, value] : object_.items()) {
-      if (std::ranges::find(fields, key) != fields.end()) continue;
-      std::string known;
-      for (std::string_view field : fields) known += (known.empty() ? "" : ", ") + std::string(field);
-      fail(fmt::format("has an unknown field '{}'; it may have: {}", key.substr(0, 40), known));
-    }
-  }
-  std::string text(const char* key) const {
-    const auto at = object_.find(key);
-    if (at == object_.end()) fail(fmt::format("has no '{}'", key));
-    if (!at->is_string()) fail(fmt::format("has '{}' that is no text", key));
-    return at->get<std::string>();
   }
   std::string name(const char* key) const {
     std::string value = text(key);
     check(value, key);
     return value;
   }
-  std::string optional_text(const char* key) const { return object_.contains(key) ? text(key) : ""; }
-  ArraySource array(const char* key) const {
-    return object_.contains(key) ? found(text(key)) : ArraySource();
-  }
+  std::string optional_text(const char* key) const { return has(key) ? text(key) : ""; }
+  ArraySource array(const char* key) const { return has(key) ? found(text(key)) : ArraySource(); }
   std::optional<std::int64_t> count(const char* key) const {
-    if (!object_.contains(key)) return std::nullopt;
-    const json& value = object_[key];
-    if (!value.is_number_integer() || value.get<double>() < 0 ||
-        value.get<double>() > static_cast<double>(kMaxNodes))
-      fail(fmt::format("has '{}' = {}, expected a whole number from 0 to {}", key,
-                       json_text(value).substr(0, 40), kMaxNodes));
-    return value.get<std::int64_t>();
+    if (!has(key)) return std::nullopt;
+    return whole(key, 0, kMaxNodes);
   }
   /// {"name": "file.npy", ...}
   std::vector<NamedArray> arrays(const char* key) const {
     std::vector<NamedArray> arrays;
-    if (!object_.contains(key)) return arrays;
-    if (!object_[key].is_object()) fail(fmt::format("has '{}' that is no object of names and files", key));
-    for (const auto& [name, value] : object_[key].items()) {
+    if (!has(key)) return arrays;
+    if (!at(key).is_object()) fail(fmt::format("has '{}' that is no object of names and files", key));
+    for (const auto& [name, value] : at(key).items()) {
       check(name, key);
       if (!value.is_string()) fail(fmt::format("has no file name for '{}' in '{}'", name, key));
       arrays.push_back({.name = name, .source = found(value.get<std::string>())});
     }
     return arrays;
   }
-  std::vector<std::string> texts(const char* key) const {
-    std::vector<std::string> texts;
-    if (!object_.contains(key)) return texts;
-    for (const json& value : list(key)) {
-      if (!value.is_string()) fail(fmt::format("has an item of '{}' that is no text", key));
-      texts.push_back(value.get<std::string>());
-    }
-    return texts;
-  }
-  const json& list(const char* key) const {
-    const auto at = object_.find(key);
-    if (at == object_.end() || !at->is_array()) fail(fmt::format("has no list '{}'", key));
-    return *at;
+  std::vector<std::string> optional_texts(const char* key) const {
+    return has(key) ? texts(key) : std::vector<std::string>();
   }
 
  private:
+  [[noreturn]] void complain(const JsonFault& fault) const override {
+    switch (fault.wanted) {
+      case JsonWanted::kObject:
+        fail("is no object {...}");
+      case JsonWanted::kKnownKey:
+        fail(fmt::format("has an unknown field '{}'; it may have: {}", fault.key.substr(0, 40),
+                         fmt::join(fault.known, ", ")));
+      case JsonWanted::kText:
+        if (!fault.value) fail(fmt::format("has no '{}'", fault.key));
+        fail(fmt::format("has '{}' that is no text", fault.key));
+      case JsonWanted::kWhole:
+        fail(fmt::format("has '{}' = {}, expected a whole number from {} to {}", fault.key,
+                         json_text(*fault.value).substr(0, 40), fault.least, fault.most));
+      default:
+        if (fault.item) fail(fmt::format("has an item of '{}' that is no text", fault.key));
+        fail(fmt::format("has no list '{}'", fault.key));
+    }
+  }
   void check(const std::string& value, const char* what) const {
     try {
       check_name(value, what);
@@ -110,14 +97,13 @@ class Fields {
     if (name.empty()) fail("names a file of no name");
     return source_.find(name);
   }
-  const json& object_;
   const Source& source_;
   const fs::path& path_;
   const std::string where_;
 };
 
 NumpyNodes read_nodes(const Fields& in) {
-  in.allow({"name", "count", "features", "labels", "splits", "attrs"});
+  in.only({"name", "count", "features", "labels", "splits", "attrs"});
   NumpyNodes nodes{.name = in.name("name"),
                    .count = in.count("count"),
                    .features = in.array("features"),
@@ -129,14 +115,14 @@ NumpyNodes read_nodes(const Fields& in) {
 }
 
 NumpyEdges read_edges(const Fields& in, const std::vector<NumpyNodes>& nodes) {
-  in.allow({"src", "rel", "dst", "index", "attrs", "weights", "times", "rev_of"});
+  in.only({"src", "rel", "dst", "index", "attrs", "weights", "times", "rev_of"});
   NumpyEdges edges{.src = in.name("src"),
                    .rel = in.name("rel"),
                    .dst = in.name("dst"),
                    .index = in.array("index"),
                    .attrs = in.arrays("attrs"),
-                   .weights = in.texts("weights"),
-                   .times = in.texts("times"),
+                   .weights = in.optional_texts("weights"),
+                   .times = in.optional_texts("times"),
                    .rev_of = in.optional_text("rev_of")};
   if (edges.index.empty()) in.fail("has no 'index'");
   std::string known;
@@ -187,7 +173,7 @@ NumpyGraph parse_numpy_description(const std::string& text, const fs::path& path
                 fmt::format("{}: '{}' is given twice in one place; say it once", path.string(), key));
   const Source source{.path = path, .find = find};
   const Fields in(document, source, "the description");
-  in.allow({"name", "nodes", "edges"});
+  in.only({"name", "nodes", "edges"});
   NumpyGraph graph;
   graph.name = document.contains("name") ? in.text("name") : path.stem().string();
   check_title(graph.name, fmt::format("{}: the name", path.string()));

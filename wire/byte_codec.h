@@ -3,16 +3,17 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/byte_cursor.h"
 #include "core/base/error.h"
 #include "core/base/plain_text.h"
 
@@ -42,15 +43,11 @@ class ByteReader {
 
   template <std::integral Number>
   Number number(const char* field) {
-    Number value;
-    std::memcpy(&value, raw(sizeof value, field).data(), sizeof value);
-    return value;
+    return left_.record<Number>(ends_within(field));
   }
   template <std::size_t size>
   std::array<std::byte, size> array(const char* field) {
-    std::array<std::byte, size> value;
-    std::memcpy(value.data(), raw(size, field).data(), size);
-    return value;
+    return left_.record<std::array<std::byte, size>>(ends_within(field));
   }
   /// Not below zero.
   std::int64_t count(const char* field) {
@@ -71,21 +68,22 @@ class ByteReader {
   std::string line(const char* field, std::size_t max_bytes) { return text(field, max_bytes, Lines::kOne); }
   /// All that is left, as text of several lines.
   std::string lines(const char* field, std::size_t max_bytes) { return text(field, max_bytes, Lines::kMany); }
-  std::span<const std::byte> rest() { return raw(left_.size(), "rest"); }
+  std::span<const std::byte> rest() { return raw(left_.left().size(), "rest"); }
   /// Nothing may be left.
   void end() const {
-    if (!left_.empty()) fail(ErrorCode::kCorrupt, fmt::format("it has {} bytes too many", left_.size()));
+    if (const std::size_t more = left_.left().size(); more > 0)
+      fail(ErrorCode::kCorrupt, fmt::format("it has {} bytes too many", more));
   }
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
     throw Error(code, fmt::format("{} cannot be read: {}", message_, what));
   }
 
  private:
+  auto ends_within(const char* field) const {
+    return [this, field] { fail(ErrorCode::kCorrupt, fmt::format("it ends within its {}", field)); };
+  }
   std::span<const std::byte> raw(std::size_t size, const char* field) {
-    if (size > left_.size()) fail(ErrorCode::kCorrupt, fmt::format("it ends within its {}", field));
-    const auto part = left_.first(size);
-    left_ = left_.subspan(size);
-    return part;
+    return left_.take(size, 1, ends_within(field));
   }
   std::string text(const char* field, std::size_t max_bytes, Lines lines) {
     const std::span<const std::byte> bytes = rest();
@@ -99,7 +97,7 @@ class ByteReader {
     return text;
   }
 
-  std::span<const std::byte> left_;
+  ByteCursor left_;
   const char* const message_;
 };
 

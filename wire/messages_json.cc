@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <string_view>
+#include <vector>
 
 #include "core/base/json_fields.h"
 #include "core/base/json_text.h"
@@ -22,72 +23,74 @@ using nlohmann::json;
 constexpr std::size_t kMaxTextBytes = 256;  // of a name or hash in JSON
 constexpr std::int64_t kAny = INT64_MAX;
 
-/// An object of JSON that is read key by key.
+/// An object of a message, whose complaints name the message.
+class MessageFields final : public CheckedJson {
+ public:
+  MessageFields(const json& object, const char* message) : CheckedJson(object), message_(message) {}
+  using CheckedJson::require_object;
+  [[noreturn]] void wrong(std::string_view key) const {
+    fail(ErrorCode::kInvalid, fmt::format("'{}' has no value that it may have", key));
+  }
+  [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
+    throw Error(code, fmt::format("{} cannot be read: {}", message_, what));
+  }
+  static std::string shown(std::string_view key) { return as_line(key, 64); }
+
+ private:
+  [[noreturn]] void complain(const JsonFault& fault) const override {
+    if (fault.wanted == JsonWanted::kObject) fail(ErrorCode::kCorrupt, "it is no JSON object");
+    if (fault.wanted == JsonWanted::kKnownKey)
+      fail(ErrorCode::kInvalid, fmt::format("it has the unknown key '{}'", shown(fault.key)));
+    if (!fault.value) fail(ErrorCode::kInvalid, fmt::format("it lacks the key '{}'", fault.key));
+    if (fault.wanted != JsonWanted::kWhole) wrong(fault.key);
+    fail(ErrorCode::kInvalid, fmt::format("'{}' is {}, and may be a whole number from {} to {}", fault.key,
+                                          json_shown(*fault.value), fault.least, fault.most));
+  }
+
+  const char* const message_;
+};
+
+/// A message that is an object of JSON, read key by key.
 class JsonMessage {
  public:
   JsonMessage(const std::string& text, const char* message) : message_(message) {
-    if (json_depth(text) > kMaxJsonDepth) fail(ErrorCode::kInvalid, "its JSON nests too deep");
+    const MessageFields in = fields();
+    if (json_depth(text) > kMaxJsonDepth) in.fail(ErrorCode::kInvalid, "its JSON nests too deep");
     whole_ = parse_json(text);
     if (whole_.is_discarded())
-      fail(ErrorCode::kCorrupt,
-           fmt::format("it is no JSON: {}", as_line(json_complaint(text), kMaxTextBytes)));
-    if (!whole_.is_object()) fail(ErrorCode::kCorrupt, "it is no JSON object");
+      in.fail(ErrorCode::kCorrupt,
+              fmt::format("it is no JSON: {}", as_line(json_complaint(text), kMaxTextBytes)));
+    in.require_object();
     if (const std::string key = repeated_key(text); !key.empty())
-      fail(ErrorCode::kCorrupt, fmt::format("it has the key '{}' twice", shown(key)));
+      in.fail(ErrorCode::kCorrupt, fmt::format("it has the key '{}' twice", MessageFields::shown(key)));
   }
-  void only(const std::set<std::string>& keys) const {
-    for (const auto& [key, value] : whole_.items())
-      if (!keys.contains(key))
-        fail(ErrorCode::kInvalid, fmt::format("it has the unknown key '{}'", shown(key)));
-  }
+  void only(const std::vector<std::string_view>& keys) const { fields().only(keys); }
   const json& whole() const { return whole_; }
-  const json& at(const json& object, const char* key) const {
-    if (!object.is_object() || !object.contains(key))
-      fail(ErrorCode::kInvalid, fmt::format("it lacks the key '{}'", key));
-    return object.at(key);
-  }
-  const json& at(const char* key) const { return at(whole_, key); }
+  const json& at(const char* key) const { return fields().at(key); }
   std::string text(const json& object, const char* key, std::size_t max_bytes) const {
-    const json& value = at(object, key);
-    if (!value.is_string()) wrong(key);
-    auto text = value.get<std::string>();
-    if (text.size() > max_bytes || !is_text(text, Lines::kOne)) wrong(key);
+    const MessageFields in(object, message_);
+    std::string text = in.text(key);
+    if (text.size() > max_bytes || !is_text(text, Lines::kOne)) in.wrong(key);
     return text;
   }
-  bool flag(const char* key) const {
-    if (!at(key).is_boolean()) wrong(key);
-    return at(key).get<bool>();
-  }
+  bool flag(const char* key) const { return fields().flag(key); }
   /// 64 bits as 16 hex digits.
   std::uint64_t hex(const char* key) const {
     const std::string digits = text(whole_, key, 16);
     std::uint64_t number = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
     if (digits.size() != 16 || read.ec != std::errc() || read.ptr != digits.data() + digits.size())
-      wrong(key);
+      fields().wrong(key);
     return number;
   }
   /// A whole number from `least` to `most`, written as such.
   std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
-    const json& value = at(key);
-    if (!is_whole(value, least, most))
-      fail(ErrorCode::kInvalid, fmt::format("'{}' is {}, and may be a whole number from {} to {}", key,
-                                            json_shown(value), least, most));
-    return value.get<std::int64_t>();
+    return fields().whole(key, least, most);
   }
-  const json& list(const char* key) const {
-    if (!at(key).is_array()) wrong(key);
-    return at(key);
-  }
+  const json& list(const char* key) const { return fields().list(key); }
 
  private:
-  static std::string shown(const std::string& key) { return as_line(key, 64); }
-  [[noreturn]] void wrong(const char* key) const {
-    fail(ErrorCode::kInvalid, fmt::format("'{}' has no value that it may have", key));
-  }
-  [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
-    throw Error(code, fmt::format("{} cannot be read: {}", message_, what));
-  }
+  MessageFields fields() const { return {whole_, message_}; }
 
   const char* const message_;
   json whole_;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/memory_file.h"
 #include "core/base/secrets.h"
 
 extern char** environ;
@@ -45,9 +45,7 @@ struct SpawnSetup {
 }  // namespace
 
 OwnedFd memfd_of(const char* name, const void* bytes, std::size_t size) {
-  constexpr const char* what = "cannot create a memfd for a worker";
-  const OwnedFd made(memfd_create(name, MFD_CLOEXEC), what);
-  OwnedFd fd = out_of_the_way(made, what);
+  OwnedFd fd = make_memory_file({.name = name, .what = "cannot create a memfd for a worker"});
   const char* from = static_cast<const char*>(bytes);
   for (std::size_t done = 0; done < size;) {
     const ssize_t wrote = pwrite(fd.get(), from + done, size - done, static_cast<off_t>(done));

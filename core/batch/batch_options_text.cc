@@ -1,7 +1,9 @@
 // BatchOptions <-> their line of JSON, which workers, servers, other machines and checkpoints read.
 #include <fmt/format.h>
 
-#include <set>
+#include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "core/base/json_fields.h"
 #include "core/base/json_text.h"
@@ -82,7 +84,7 @@ std::vector<std::int64_t> fanouts_from(const JsonFields& in, const char* key) {
   return in.wholes(key, -1, kMaxFanout);
 }
 
-const std::set<std::string> kTold{
+constexpr std::string_view kTold[] = {
     "fanouts",     "edge_fanouts", "replace",  "weight",      "time",  "seed_time", "temporal_strategy",
     "time_window", "disjoint",     "edge_ids", "dataset_ids", "attrs", "edge_attrs"};
 
@@ -95,8 +97,8 @@ const std::vector<std::string> BatchOptions::kToldWhereSet{
 BatchOptions BatchOptions::from_json(const std::string& text) {
   const nlohmann::json json = parse_json(text);
   const JsonFields in(json, kWhat);
-  std::set<std::string> known = kTold;
-  known.insert(kToldWhereSet.begin(), kToldWhereSet.end());
+  std::vector<std::string_view> known(std::begin(kTold), std::end(kTold));
+  known.insert(known.end(), kToldWhereSet.begin(), kToldWhereSet.end());
   in.only(known);
   BatchOptions options;
   options.fanouts = fanouts_from(in, "fanouts");

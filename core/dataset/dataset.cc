@@ -95,12 +95,10 @@ void Dataset::open_nodes(int node_type) {
     require_shape(files.splits.back(), {count});
   }
   files.attrs.resize(node.attrs.size());
-  files.attr_parts.resize(node.attrs.size());
   for (int p = 0; p < meta_.partitions; ++p) {
     const std::int64_t rows = node.partition_offsets[p + 1] - node.partition_offsets[p];
     if (!has_partition(p)) {
-      for (std::vector<const std::byte*>& parts : files.attr_parts) parts.push_back(nullptr);
-      for (std::vector<NpyArray>& arrays : files.attrs) arrays.emplace_back();
+      for (PartFiles<std::byte>& attr : files.attrs) attr.skip();
       for (auto* arrays : {&files.original_ids, &files.hotness, &files.remote_rows}) arrays->emplace_back();
       continue;
     }
@@ -133,10 +131,8 @@ void Dataset::open_nodes(int node_type) {
 void Dataset::open_node_attrs(int node_type, int partition, std::int64_t rows) {
   const NodeTypeMeta& node = meta_.node_types[node_type];
   NodeFiles& files = nodes_[node_type];
-  for (std::size_t a = 0; a < node.attrs.size(); ++a) {
-    files.attrs[a].push_back(open_attr(attr_path(partition, node, node.attrs[a].name), node.attrs[a], rows));
-    files.attr_parts[a].push_back(files.attrs[a].back().bytes().data());
-  }
+  for (std::size_t a = 0; a < node.attrs.size(); ++a)
+    files.attrs[a].add(open_attr(attr_path(partition, node, node.attrs[a].name), node.attrs[a], rows));
 }
 
 CscView Dataset::csc(int edge_type) const {
@@ -173,7 +169,7 @@ AttrView Dataset::attr(int node_type, const std::string& name) const {
   const std::size_t a = find(node.attrs, name, [&] {
     return fmt::format("node type '{}' of {} has no attribute", node.name, folder_.string());
   });
-  return view_of(node.attrs[a], nodes_[node_type].attr_parts[a], nodes_[node_type].offsets);
+  return view_of(node.attrs[a], nodes_[node_type].attrs[a].parts, nodes_[node_type].offsets);
 }
 
 AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
@@ -181,7 +177,7 @@ AttrView Dataset::edge_attr(int edge_type, const std::string& name) const {
   const std::size_t a = find(edge.attrs, name, [&] {
     return fmt::format("edge type '{}' of {} has no attribute", edge.folder(), folder_.string());
   });
-  return view_of(edge.attrs[a], edges_[edge_type].attr_parts[a], edges_[edge_type].partition_offsets);
+  return view_of(edge.attrs[a], edges_[edge_type].attrs[a].parts, edges_[edge_type].partition_offsets);
 }
 
 WeightView Dataset::weight(int edge_type, const std::string& name) const {
@@ -190,7 +186,7 @@ WeightView Dataset::weight(int edge_type, const std::string& name) const {
     return fmt::format("edge type '{}' of {} has no alias tables for a weight", edge.folder(),
                        folder_.string());
   });
-  return {.parts = edges_[edge_type].alias_parts[w], .entry_bytes = edges_[edge_type].alias_bytes};
+  return {.parts = edges_[edge_type].aliases[w].parts, .entry_bytes = edges_[edge_type].alias_bytes};
 }
 
 TimeView Dataset::time(int edge_type, const std::string& name) const {
@@ -199,12 +195,12 @@ TimeView Dataset::time(int edge_type, const std::string& name) const {
     return fmt::format("edge type '{}' of {} has no rows in the order of a time", edge.folder(),
                        folder_.string());
   });
-  const EdgeFiles& files = edges_[edge_type];
-  return {.bounds = files.time_bounds[t].as<std::int64_t>(),
-          .codes = files.time_code_parts[t],
-          .order = files.time_order_parts[t],
-          .times = files.time_parts[t],
-          .indices = files.time_index_parts[t]};
+  const TimeFiles& files = edges_[edge_type].times[t];
+  return {.bounds = files.bounds.as<std::int64_t>(),
+          .codes = files.codes.parts,
+          .order = files.orders.parts,
+          .times = files.times.parts,
+          .indices = files.indices.parts};
 }
 
 std::span<const std::int64_t> Dataset::split(int node_type, const std::string& name) const {
@@ -269,22 +265,23 @@ std::vector<std::span<const std::byte>> Dataset::arrays() const {
   for (const NodeFiles& files : nodes_) {
     ranges.push_back(files.new_ids.bytes());
     add(files.halo_places);
-    for (const std::vector<NpyArray>& attr : files.attrs) add(attr);
+    for (const PartFiles<std::byte>& attr : files.attrs) add(attr.files);
     add(files.splits);
     add(files.hotness);
     add(files.remote_rows);
     add(files.original_ids);
   }
   for (const EdgeFiles& files : edges_) {
-    add(files.rows);
-    add(files.indices);
-    add(files.edge_ids);
-    add(files.by_id);
-    add(files.time_bounds);
-    for (const auto* lists : {&files.attrs, &files.aliases, &files.time_orders, &files.times,
-                              &files.time_codes, &files.time_indices}) {
-      for (const std::vector<NpyArray>& list : *lists) add(list);
-    }
+    for (const auto array : {&RowFiles::rows, &RowFiles::indices, &RowFiles::edge_ids})
+      for (const RowFiles& part : files.rows) ranges.push_back((part.*array).bytes());
+    add(files.by_id.files);
+    for (const TimeFiles& time : files.times) ranges.push_back(time.bounds.bytes());
+    for (const auto* lists : {&files.attrs, &files.aliases})
+      for (const PartFiles<std::byte>& list : *lists) add(list.files);
+    for (const TimeFiles& time : files.times) add(time.orders.files);
+    for (const TimeFiles& time : files.times) add(time.times.files);
+    for (const TimeFiles& time : files.times) add(time.codes.files);
+    for (const TimeFiles& time : files.times) add(time.indices.files);
     for (const LinkFiles& split : files.splits)
       for (const NpyArray* array : {&split.pairs, &split.labels, &split.times})
         ranges.push_back(array->bytes());

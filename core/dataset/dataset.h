@@ -2,12 +2,15 @@
 // the door (microseconds per file, whatever its size). What the arrays hold is checked where it is read, or
 // all at once by verify().
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/dataset/dataset_meta.h"
@@ -116,7 +119,7 @@ class Dataset {
   /// Rows in the order of a time. Throws kNotFound naming the times that exist.
   TimeView time(int edge_type, const std::string& name) const;
   /// Rows in the order of source ids; empty where the dataset has none.
-  ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id_parts}; }
+  ByIdView by_id(int edge_type) const { return {.order = edges_[edge_type].by_id.parts}; }
   /// Original ids of a split, in the imported order. Throws kNotFound naming the splits that exist.
   std::span<const std::int64_t> split(int node_type, const std::string& name) const;
   /// Links of a split of an edge type. Throws kNotFound naming the edge splits that exist.
@@ -157,36 +160,56 @@ class Dataset {
   void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const;
 
  private:
+  /// An array that each part has a file of, and where views find its elements.
+  template <class Element>
+  struct PartFiles {
+    std::vector<NpyArray> files;        // [part]; empty ones of partitions that are not here
+    std::vector<const Element*> parts;  // [part]; null there
+    const NpyArray& add(NpyArray file) {
+      if constexpr (std::is_same_v<Element, std::byte>)
+        parts.push_back(file.bytes().data());
+      else
+        parts.push_back(file.as<Element>().data());
+      return files.emplace_back(std::move(file));
+    }
+    void skip() { files.emplace_back(), parts.push_back(nullptr); }
+  };
   struct NodeFiles {
     std::vector<std::int64_t> offsets;  // [parts + 1] of ids
     std::vector<NpyArray> halo_places;  // [halo] of HaloPlace
     NpyArray new_ids;
-    NpyArray all_original_ids;                 // [N] the inverse; read where some partitions are not here
-    std::vector<std::vector<NpyArray>> attrs;  // [attr][partition]
-    std::vector<std::vector<const std::byte*>> attr_parts;  // [attr][partition]
-    std::vector<NpyArray> splits;                           // in the order of meta's map
-    std::vector<NpyArray> hotness;                          // [partition]
-    std::vector<NpyArray> remote_rows;                      // [partition], or none
-    std::vector<NpyArray> original_ids;                     // [partition]; empty where row records name them
+    NpyArray all_original_ids;                // [N] the inverse; read where some partitions are not here
+    std::vector<PartFiles<std::byte>> attrs;  // in the order of meta's list
+    std::vector<NpyArray> splits;             // in the order of meta's map
+    std::vector<NpyArray> hotness;            // [partition]
+    std::vector<NpyArray> remote_rows;        // [partition], or none
+    std::vector<NpyArray> original_ids;       // [partition]; empty where row records name them
   };
   struct LinkFiles {
     NpyArray pairs, labels, times;  // without a path: not there
   };
+  /// The rows of one part.
+  struct RowFiles {
+    NpyArray rows, indices;
+    NpyArray edge_ids;  // without a path: not there
+  };
+  /// Rows in the order of one time.
+  struct TimeFiles {
+    NpyArray bounds;
+    PartFiles<std::uint32_t> orders;
+    PartFiles<std::int64_t> times;
+    PartFiles<std::int16_t> codes;
+    PartFiles<std::byte> indices;
+  };
   struct EdgeFiles {
-    std::vector<NpyArray> rows, indices, edge_ids;  // [partition]
-    std::vector<NpyArray> by_id;                    // [partition], or none
-    std::vector<CscPart> parts;
-    std::vector<std::int64_t> partition_offsets{0};  // of the edges
-    std::vector<std::vector<NpyArray>> attrs, aliases, time_orders, times, time_codes,
-        time_indices;                                                         // [name][partition]
-    std::vector<NpyArray> time_bounds;                                        // [name]
-    std::vector<std::vector<const std::byte*>> attr_parts, time_index_parts;  // as in the above
-    std::vector<std::vector<const std::byte*>> alias_parts;
+    std::vector<RowFiles> rows;                      // [part]
+    std::vector<CscPart> parts;                      // [part]
+    std::vector<std::int64_t> partition_offsets{0};  // [parts + 1] of the edges
+    PartFiles<std::uint32_t> by_id;                  // empty where the dataset has none
+    std::vector<PartFiles<std::byte>> attrs;         // these in the order of meta's lists
+    std::vector<PartFiles<std::byte>> aliases;
     std::size_t alias_bytes = 0;  // from entry to entry, in all of them
-    std::vector<std::vector<const std::uint32_t*>> time_order_parts;
-    std::vector<std::vector<const std::int64_t*>> time_parts;
-    std::vector<std::vector<const std::int16_t*>> time_code_parts;
-    std::vector<const std::uint32_t*> by_id_parts;
+    std::vector<TimeFiles> times;
     std::vector<LinkFiles> splits;  // in the order of meta's map
   };
   void open_nodes(int node_type);

@@ -36,8 +36,8 @@ AttrMeta read_attr(const MetaFields& in) {
   AttrMeta attr;
   attr.name = in.name("name");
   attr.type = in.element("element_type");
-  attr.shape = in.integers("shape", 1, kMaxRowBytes, 3);
-  attr.stride_bytes = in.integer("stride_bytes", 1, kMaxRowBytes);
+  attr.shape = in.wholes("shape", 1, kMaxRowBytes, 3);
+  attr.stride_bytes = in.whole("stride_bytes", 1, kMaxRowBytes);
   const std::int64_t row = attr.row_bytes();
   if (row > kMaxRowBytes) in.fail("has rows that are too wide");
   if (attr.stride_bytes < row || attr.stride_bytes % static_cast<std::int64_t>(element_bytes(attr.type)) != 0)
@@ -47,7 +47,7 @@ AttrMeta read_attr(const MetaFields& in) {
 
 std::vector<AttrMeta> read_attrs(const MetaFields& in, const std::string& of) {
   std::vector<AttrMeta> attrs;
-  for (const json& item : in.array("attrs", kMaxAttrs)) {
+  for (const json& item : in.list("attrs", kMaxAttrs)) {
     attrs.push_back(read_attr(in.child(item, of + ", attribute " + std::to_string(attrs.size()))));
     for (std::size_t i = 0; i + 1 < attrs.size(); ++i) {
       if (attrs[i].name == attrs.back().name) in.fail("names attribute '" + attrs[i].name + "' twice");
@@ -68,7 +68,7 @@ std::map<std::string, std::int64_t> read_splits(const MetaFields& in, const std:
     } catch (const Error& error) {
       in.fail(error.what());
     }
-    splits[name] = counts.integer(name.c_str(), 0, max_count);
+    splits[name] = counts.whole(name.c_str(), 0, max_count);
   }
   return splits;
 }
@@ -76,8 +76,8 @@ std::map<std::string, std::int64_t> read_splits(const MetaFields& in, const std:
 NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
   NodeTypeMeta node;
   node.name = in.name("name");
-  node.count = in.integer("count", 0, kMaxNodes);
-  node.partition_offsets = in.integers("partition_offsets", 0, kMaxNodes, kMaxPartitions + 1);
+  node.count = in.whole("count", 0, kMaxNodes);
+  node.partition_offsets = in.wholes("partition_offsets", 0, kMaxNodes, kMaxPartitions + 1);
   if (node.partition_offsets.size() != static_cast<std::size_t>(partitions) + 1)
     in.fail("has partition_offsets that do not match the number of partitions");
   if (node.partition_offsets.front() != 0 || node.partition_offsets.back() != node.count ||
@@ -85,7 +85,7 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
     in.fail("has partition_offsets that do not rise from 0 to the number of nodes");
   }
   node.new_id_type = in.index("new_id_type");
-  node.num_classes = in.integer("num_classes", 0, kMaxNodes);
+  node.num_classes = in.whole("num_classes", 0, kMaxNodes);
   node.attrs = read_attrs(in, "node type " + node.name);
   for (const AttrMeta& attr : node.attrs) {
     if (attr.name == "hotness" || attr.name == "original_ids")
@@ -95,7 +95,7 @@ NodeTypeMeta read_node_type(const MetaFields& in, int partitions) {
   // How many rows of other partitions each has.
   const auto read_others = [&](const char* field) {
     if (!in.has(field)) return std::vector<std::int64_t>();
-    std::vector<std::int64_t> others = in.integers(field, 0, kMaxNodes, kMaxPartitions);
+    std::vector<std::int64_t> others = in.wholes(field, 0, kMaxNodes, kMaxPartitions);
     if (others.size() != static_cast<std::size_t>(partitions))
       in.fail(fmt::format("has {} that do not match the number of partitions", field));
     for (int p = 0; p < partitions; ++p) {
@@ -115,23 +115,23 @@ EdgeTypeMeta read_edge_type(const MetaFields& in, int partitions) {
   edge.src = in.name("src");
   edge.rel = in.name("rel");
   edge.dst = in.name("dst");
-  edge.count = in.integer("count", 0, kMaxEdges);
-  edge.partition_edges = in.integers("partition_edges", 0, kMaxEdges, kMaxPartitions);
+  edge.count = in.whole("count", 0, kMaxEdges);
+  edge.partition_edges = in.wholes("partition_edges", 0, kMaxEdges, kMaxPartitions);
   std::int64_t sum = 0;
   for (std::int64_t n : edge.partition_edges) sum += n;  // at most 2^12 * 2^48: no overflow
   if (edge.partition_edges.size() != static_cast<std::size_t>(partitions) || sum != edge.count)
     in.fail("has partition_edges that do not add up to its edges");
   edge.index_type = in.index("index_type");
-  edge.has_edge_ids = in.boolean("has_edge_ids");
+  edge.has_edge_ids = in.flag("has_edge_ids");
   edge.edge_id_type = in.index("edge_id_type");
   edge.attrs = read_attrs(in, "edge type " + edge.folder());
   edge.weights = in.names("weights", kMaxAttrs);
   edge.times = in.names("times", kMaxAttrs);
   if (in.has("rev_of")) edge.rev_of = in.text("rev_of");
-  if (in.has("has_by_id")) edge.has_by_id = in.boolean("has_by_id");
+  if (in.has("has_by_id")) edge.has_by_id = in.flag("has_by_id");
   if (in.has("splits")) edge.splits = read_splits(in, "edge type " + edge.folder(), kMaxEdges);
   if (!in.has("halo_edges")) return edge;
-  edge.halo_edges = in.integers("halo_edges", 0, edge.count, kMaxPartitions);
+  edge.halo_edges = in.wholes("halo_edges", 0, edge.count, kMaxPartitions);
   if (edge.halo_edges.size() != static_cast<std::size_t>(partitions))
     in.fail("has halo_edges that do not match the number of partitions");
   return edge;
@@ -208,7 +208,7 @@ void read_names(const MetaFields& in, DatasetMeta& meta) {
   if (meta.fingerprint.size() != 32 || !is_hex(meta.fingerprint))
     in.fail("has a 'fingerprint' that is not 32 hex digits");
   meta.made_by = in.text("made_by");
-  for (const json& item : in.array("class_names", kMaxNodes)) {
+  for (const json& item : in.list("class_names", kMaxNodes)) {
     if (!item.is_string()) in.fail("has a class name that is no text");
     meta.class_names.push_back(item.get<std::string>());
   }
@@ -217,17 +217,17 @@ void read_names(const MetaFields& in, DatasetMeta& meta) {
 CutMeta read_cut(const MetaFields& in) {
   CutMeta cut;
   cut.method = in.text("method");
-  cut.fanouts = in.integers("fanouts", -1, kMaxFanout, kMaxHops);
-  cut.batch_size = in.integer("batch_size", 1, kMaxBatchSize);
-  cut.edges_cut = in.integer("edges_cut", 0, kMaxEdges);
+  cut.fanouts = in.wholes("fanouts", -1, kMaxFanout, kMaxHops);
+  cut.batch_size = in.whole("batch_size", 1, kMaxBatchSize);
+  cut.edges_cut = in.whole("edges_cut", 0, kMaxEdges);
   cut.seed = in.hex("seed");
-  if (in.has("metis_degree")) cut.metis_degree = in.integer("metis_degree", 1, kMaxEdges);
+  if (in.has("metis_degree")) cut.metis_degree = in.whole("metis_degree", 1, kMaxEdges);
   if (in.has("policy")) cut.policy = in.text("policy");
   return cut;
 }
 
 void read_node_types(const MetaFields& in, DatasetMeta& meta) {
-  for (const json& item : in.array("node_types", kMaxTypes)) {
+  for (const json& item : in.list("node_types", kMaxTypes)) {
     meta.node_types.push_back(read_node_type(
         in.child(item, "node type " + std::to_string(meta.node_types.size())), meta.partitions));
     for (std::size_t i = 0; i + 1 < meta.node_types.size(); ++i) {
@@ -256,7 +256,7 @@ void read_files(const MetaFields& in, DatasetMeta& meta) {
   if (!files.is_object()) in.fail("has no object 'files'");
   for (const auto& [name, value] : files.items()) {
     const MetaFields file = in.child(value, "file " + name);
-    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.integer("bytes", 0, INT64_MAX)),
+    meta.files[name] = {.bytes = static_cast<std::uint64_t>(file.whole("bytes", 0, INT64_MAX)),
                         .xxh3 = file.hex("xxh3")};
   }
 }
@@ -277,15 +277,15 @@ DatasetMeta parse_meta(const std::string& text, const std::string& path) {
   const MetaFields in(document, path, "");
   if (in.text("format") != kFormatName)
     throw Error(ErrorCode::kCorrupt, path + ": 'format' is not '" + kFormatName + "'");
-  const std::int64_t version = in.integer("version", 0, INT64_MAX);
+  const std::int64_t version = in.whole("version", 0, INT64_MAX);
   if (version < kOldestDatasetVersion || version > kDatasetVersion) refuse_version(path, version, "");
   check_checksum(text, path);
   DatasetMeta meta;
   read_names(in, meta);
-  meta.partitions = static_cast<int>(in.integer("partitions", 1, kMaxPartitions));
+  meta.partitions = static_cast<int>(in.whole("partitions", 1, kMaxPartitions));
   meta.cut = read_cut(in.child(in.at("cut"), "cut"));
   read_node_types(in, meta);
-  for (const json& item : in.array("edge_types", kMaxTypes)) {
+  for (const json& item : in.list("edge_types", kMaxTypes)) {
     meta.edge_types.push_back(read_edge_type(
         in.child(item, "edge type " + std::to_string(meta.edge_types.size())), meta.partitions));
     check_last_edge_type(in, meta);

@@ -10,60 +10,24 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 #include "core/dataset/dataset_meta.h"
 
 namespace hopfeed {
 
 /// One object of meta.json. Whatever does not fit throws kCorrupt.
-class MetaFields {
+class MetaFields final : public CheckedJson {
  public:
   using json = nlohmann::json;
 
   MetaFields(const json& value, std::string path, std::string where)
-      : value_(value), path_(std::move(path)), where_(std::move(where)) {
-    if (!value.is_object()) fail("is no object");
+      : CheckedJson(value), path_(std::move(path)), where_(std::move(where)) {
+    require_object();
   }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::kCorrupt, path_ + ": " + (where_.empty() ? "the document" : where_) + " " + what);
-  }
-  bool has(const char* key) const { return value_.contains(key); }
-  const json& at(const char* key) const {
-    const auto it = value_.find(key);
-    if (it == value_.end()) fail(fmt::format("lacks '{}'", key));
-    return *it;
-  }
-  std::int64_t integer(const char* key, std::int64_t lo, std::int64_t hi) const {
-    return integer(at(key), key, lo, hi);
-  }
-  std::int64_t integer(const json& value, const char* key, std::int64_t lo, std::int64_t hi) const {
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
-                          : value.is_number_integer();
-    if (!fits || value.get<std::int64_t>() < lo || value.get<std::int64_t>() > hi) {
-      fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", key,
-                       json_text(value).substr(0, 40), lo, hi));
-    }
-    return value.get<std::int64_t>();
-  }
-  std::vector<std::int64_t> integers(const char* key, std::int64_t lo, std::int64_t hi,
-                                     std::int64_t max_size) const {
-    const json& list = array(key, max_size);
-    std::vector<std::int64_t> values;
-    for (const json& item : list) values.push_back(integer(item, key, lo, hi));
-    return values;
-  }
-  const json& array(const char* key, std::int64_t max_size) const {
-    const json& list = at(key);
-    if (!list.is_array() || static_cast<std::int64_t>(list.size()) > max_size)
-      fail(fmt::format("has no list '{}' of at most {} items", key, max_size));
-    return list;
-  }
-  std::string text(const char* key) const {
-    const json& value = at(key);
-    if (!value.is_string()) fail(fmt::format("has no text '{}'", key));
-    return value.get<std::string>();
   }
   std::string name(const char* key) const {
     std::string value = text(key);
@@ -76,7 +40,7 @@ class MetaFields {
   }
   std::vector<std::string> names(const char* key, std::int64_t max_size) const {
     std::vector<std::string> names;
-    for (const json& item : array(key, max_size)) {
+    for (const json& item : list(key, max_size)) {
       if (!item.is_string()) fail(fmt::format("has an item of '{}' that is no text", key));
       names.push_back(item.get<std::string>());
       try {
@@ -86,10 +50,6 @@ class MetaFields {
       }
     }
     return names;
-  }
-  bool boolean(const char* key) const {
-    if (!at(key).is_boolean()) fail(fmt::format("has no true or false '{}'", key));
-    return at(key).get<bool>();
   }
   ElementType element(const char* key) const {
     try {
@@ -117,7 +77,27 @@ class MetaFields {
   }
 
  private:
-  const json& value_;
+  [[noreturn]] void complain(const JsonFault& fault) const override {
+    if (fault.wanted == JsonWanted::kObject) fail("is no object");
+    if (!fault.value) fail(fmt::format("lacks '{}'", fault.key));
+    switch (fault.wanted) {
+      case JsonWanted::kWholes:
+        if (!fault.item) break;
+        [[fallthrough]];
+      case JsonWanted::kWhole:
+        fail(fmt::format("has '{}' = {}, expected an integer from {} to {}", fault.key,
+                         json_text(fault.item ? *fault.item : *fault.value).substr(0, 40), fault.least,
+                         fault.most));
+      case JsonWanted::kText:
+        fail(fmt::format("has no text '{}'", fault.key));
+      case JsonWanted::kFlag:
+        fail(fmt::format("has no true or false '{}'", fault.key));
+      default:
+        break;
+    }
+    fail(fmt::format("has no list '{}' of at most {} items", fault.key, fault.most_items));
+  }
+
   std::string path_, where_;
 };
 

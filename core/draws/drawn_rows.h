@@ -1,5 +1,5 @@
 // What a sampler holds between the stages of its pipeline (row_pipeline.h): rows that were looked at, and
-// what pickers (uniform_picker.h, weighted_picker.h, temporal_picker.h) draw for them.
+// what pickers (picker.h) draw for them.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any other picker (uniform_picker.h says what one is), but that excluded edges count as absent before the
+// Any other picker (picker.h says what one is), but that excluded edges count as absent before the
 // draw: a row of so many edges less draws by the same rule from what is left, as if it had been stored so.
 // Rows that have nothing excluded are the other picker's; the others too, once they are known to have a
 // smaller population, and what it picks of that is told its place in the whole row.
@@ -12,6 +12,7 @@
 #include "core/draws/drawn_rows.h"
 #include "core/draws/excluded_rows.h"
 #include "core/draws/left_out.h"
+#include "core/draws/picker.h"
 
 namespace hopfeed {
 
@@ -23,17 +24,15 @@ struct Excluding {
   const AttrView* weights = nullptr;  // of weighted draws
 };
 
-template <class Picker>
+template <WholePicker Inner>
 class ExcludingPicker {
  public:
-  static constexpr std::uint32_t kStepsToDraw = Picker::kStepsToDraw;
+  static constexpr std::uint32_t kStepsToDraw = Inner::kStepsToDraw;
 
-  ExcludingPicker(const Picker& picker, const Excluding& excluding)
-      : picker_(picker), excluding_(excluding) {}
+  ExcludingPicker(const Inner& picker, const Excluding& excluding) : picker_(picker), excluding_(excluding) {}
 
   void look(DrawnRow& row, int part, std::int64_t begin) { picker_.look(row, part, begin); }
-  void close_in(DrawnGroup& group) requires requires(Picker& picker) { picker.close_in(group); }
-  { picker_.close_in(group); }
+  void close_in(DrawnGroup& group) requires ClosingInPicker<Inner> { picker_.close_in(group); }
 
   void draw(DrawnGroup& group) {
     find(group);
@@ -63,10 +62,7 @@ class ExcludingPicker {
   }
 
  private:
-  static constexpr bool kSearches = requires(Picker & picker, DrawnGroup& group) { picker.search(group); };
-  static constexpr bool kCopies = requires(Picker & picker, DrawnRow& row, const LeftOut& out) {
-    picker.drop(row, out);
-  };
+  static constexpr bool kSearches = SearchingPicker<Inner>, kCopies = CopyingPicker<Inner>;
   static constexpr std::uint64_t kLine = 64, kLinesAhead = 8;  // the rest of a long row comes by itself
 
   // The rows of the group that have excluded edges. The first lines of all are under way before one is
@@ -133,7 +129,7 @@ class ExcludingPicker {
     }
   }
 
-  Picker picker_;
+  Inner picker_;
   Excluding excluding_;
   // What the group that was drawn last left out: its rows are picked before the next group is drawn.
   ExcludedRows::Row* found_[DrawnGroup::kRows];

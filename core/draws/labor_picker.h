@@ -1,5 +1,5 @@
 // Layer-dependent neighbours by the rule of labor_rule.h: whole rows are read, and of each the edges taken
-// whose sources have a variate below the row's threshold. See uniform_picker.h for what a picker is.
+// whose sources have a variate below the row's threshold. See picker.h for what a picker is.
 //
 // Rows are read once: what is taken of them is copied, sources and positions, and the stages to come read the
 // copy.
@@ -21,6 +21,7 @@
 #include "core/draws/labor_rule.h"
 #include "core/draws/labor_variates.h"
 #include "core/draws/left_out.h"
+#include "core/draws/picker.h"
 #include "core/draws/vector_draws.h"
 
 namespace hopfeed {
@@ -277,5 +278,7 @@ class LaborPicker {
   alignas(64) std::int64_t original_ids_[kChunk] = {};
   std::uint64_t places_[kChunk];
 };
+
+static_assert(CopyingPicker<LaborPicker>);
 
 }  // namespace hopfeed

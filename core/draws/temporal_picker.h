@@ -1,6 +1,6 @@
 // Neighbours that are no later than the seed of the destination's tree: a binary search in the codes of the
 // row's times, then the uniform rule over what it leaves, or the latest. Positions come in the order of the
-// draws; `last` and whole rows in the order of time. See uniform_picker.h for what a picker is.
+// draws; `last` and whole rows in the order of time. See picker.h for what a picker is.
 //
 // Neighbours are read from a copy of the row in the order of time, so that a draw is one access. Where the
 // edge is in the row is read only for edge ids and attributes. Rows are searched by the rule of
@@ -15,6 +15,7 @@
 #include "core/batch/batch_options.h"
 #include "core/dataset/graph_view.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/picker.h"
 #include "core/draws/temporal_rule.h"
 #include "core/draws/uniform_picker.h"
 
@@ -188,5 +189,7 @@ class TemporalPicker {
   const TemporalOptions temporal_;
   UniformPicker uniform_;
 };
+
+static_assert(ClosingInPicker<TemporalPicker> && SearchingPicker<TemporalPicker>);
 
 }  // namespace hopfeed

@@ -1,27 +1,11 @@
 // Uniform neighbours, with or without replacement: the rule of sampling_rule.h, sixteen rows at a time in
 // vector lanes where the fanout is small, one row after the other where it is not.
-//
-// A picker, as row_pipeline.h uses it:
-//
-//   look(row, part, begin)   the row is known: how many neighbours it may give, and a prefetch of what
-//                            draw() or pick() read
-//   close_in(group)          optional: once for each group, behind its last look(); reads what that has
-//                            prefetched, and prefetches more for draw()
-//   draw(group)              once for each group, behind its last look(), kStepsToDraw groups later
-//   pick(group, row, emit)   calls emit(count, place_of_j, position_of_j) once, in the order of the draws:
-//                            places are of sources, counted from row.index_at; positions are in the row, or
-//                            in row.order_at where there is one
-//   most_scratch(bounds)     static: what it takes of PickScratch at most
-//   take_population(row, n)  between look() and draw(): the row has n places to draw from, not all of its
-//                            degree
-//
-// Where draw() has to find out first what a row's population is, it is search(group) and choose(group), one
-// after the other.
 #pragma once
 #include <cstdint>
 
 #include "core/dataset/graph_view.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/picker.h"
 #include "core/draws/sampling_rule.h"
 
 namespace hopfeed {
@@ -132,5 +116,7 @@ class UniformPicker {
   const PickOptions options_;
   PickScratch& scratch_;
 };
+
+static_assert(WholePicker<UniformPicker>);
 
 }  // namespace hopfeed

@@ -1,7 +1,7 @@
 // Neighbours in proportion to their weights: the rule of weighted_rule.h. The columns of a row's first draws
 // are known before its alias table is read, so that the table can be prefetched with the rest. Where its
 // entries carry sources, the neighbours are read there, from the line that the draw has fetched. See
-// uniform_picker.h for what a picker is.
+// picker.h for what a picker is.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -14,6 +14,7 @@
 #include "core/dataset/alias_table.h"
 #include "core/dataset/graph_view.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/picker.h"
 #include "core/draws/sampling_rule.h"
 #include "core/draws/weighted_rule.h"
 
@@ -237,5 +238,7 @@ class WeightedPicker {
   const std::size_t step_;  // from entry to entry, in sources, where entries carry them
   PickScratch& scratch_;
 };
+
+static_assert(WholePicker<WeightedPicker>);
 
 }  // namespace hopfeed

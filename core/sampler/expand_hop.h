@@ -32,20 +32,22 @@ struct HopRows {
   std::uint32_t lo, hi;
 };
 
-template <class Picker>
+template <Picker P>
 inline constexpr bool kWantsTrees = false;
 template <>
 inline constexpr bool kWantsTrees<TemporalPicker> = true;
 template <>
 inline constexpr bool kWantsTrees<ExcludingPicker<TemporalPicker>> = true;
 
+static_assert(Picker<ExcludingPicker<UniformPicker>> && ClosingInPicker<ExcludingPicker<TemporalPicker>>);
+
 /// Throws DamagedRow, and what the picker throws.
-template <class Picker>
-void expand_hop(const HopRows& rows, const Picker& picker) {
+template <Picker P>
+void expand_hop(const HopRows& rows, const P& picker) {
   const auto run = [&]<class Index>(Index, auto& relabel) {
     using Relabel = std::decay_t<decltype(relabel)>;
-    if constexpr (Relabel::kTrees || !kWantsTrees<Picker>)
-      RowPipeline<Index, Relabel, Picker>(rows.ends, rows.options, picker, relabel, rows.scratch)
+    if constexpr (Relabel::kTrees || !kWantsTrees<P>)
+      RowPipeline<Index, Relabel, P>(rows.ends, rows.options, picker, relabel, rows.scratch)
           .expand(rows.lo, rows.hi);
   };
   std::visit(

@@ -103,8 +103,8 @@ std::uint64_t HopDraws::neighbors_up_to(std::uint64_t enough, const Hop& hop, co
   return sum;
 }
 
-template <class Picker>
-void HopDraws::expand_with(const Hop& hop, const Rows& rows, const Picker& picker) {
+template <WholePicker P>
+void HopDraws::expand_with(const Hop& hop, const Rows& rows, const P& picker) {
   const EdgeTypePlan& type = types_[hop.edge_type];
   const ExpandOptions expand_options{
       .edge_ids = options_.edge_ids, .positions = type.positions, .node_bits = node_bits_};
@@ -115,11 +115,10 @@ void HopDraws::expand_with(const Hop& hop, const Rows& rows, const Picker& picke
                           .lo = rows.lo,
                           .hi = rows.hi};
   if (excluded_.any(static_cast<int>(hop.edge_type)))
-    expand_hop(to_expand,
-               ExcludingPicker<Picker>(picker, {.rows = excluded_,
-                                                .edge_type = static_cast<int>(hop.edge_type),
-                                                .index_type = type.csc.index_type,
-                                                .weights = type.weights ? &*type.weights : nullptr}));
+    expand_hop(to_expand, ExcludingPicker<P>(picker, {.rows = excluded_,
+                                                      .edge_type = static_cast<int>(hop.edge_type),
+                                                      .index_type = type.csc.index_type,
+                                                      .weights = type.weights ? &*type.weights : nullptr}));
   else
     expand_hop(to_expand, picker);
 }

@@ -64,8 +64,8 @@ class HopDraws {
   NodeStream stream_of(const Hop& hop) const;
   LaborTables labor_tables(const Hop& hop, const Rows& rows, const PickOptions& pick);
   std::uint64_t neighbors_up_to(std::uint64_t enough, const Hop& hop, const Rows& rows) const;
-  template <class Picker>
-  void expand_with(const Hop& hop, const Rows& rows, const Picker& picker);
+  template <WholePicker P>
+  void expand_with(const Hop& hop, const Rows& rows, const P& picker);
   std::size_t most_in_group(std::size_t edge_type, std::size_t all) const;
   PickScratch::Most most_of_picker(std::size_t edge_type, std::size_t group) const;
 

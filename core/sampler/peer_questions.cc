@@ -13,11 +13,9 @@ void PeerReader::fail(const std::string& why) const {
 }
 
 std::span<const std::byte> PeerReader::take(std::uint64_t count, std::size_t each) {
-  if (count > left_.size() / each) fail("it ends early");
-  const std::size_t bytes = static_cast<std::size_t>(count) * each, padded = (bytes + 7) / 8 * 8;
-  if (padded > left_.size()) fail("it ends early");
-  const std::span<const std::byte> taken = left_.first(padded);
-  left_ = left_.subspan(padded);
+  const auto early = [this] { fail("it ends early"); };
+  const std::span<const std::byte> taken = left_.take(count, each, early);
+  left_.take((8 - taken.size() % 8) % 8, 1, early);
   return taken;
 }
 
@@ -27,7 +25,7 @@ NarrowArray PeerReader::narrow(std::uint64_t count, int width) {
 }
 
 void PeerReader::end() const {
-  if (!left_.empty()) fail(fmt::format("it has {} bytes too many", left_.size()));
+  if (const std::size_t more = rest().size(); more > 0) fail(fmt::format("it has {} bytes too many", more));
 }
 
 PeerBytes write_draw(const PeerQuestionHead& head, const PeerDrawQuestion& question) {

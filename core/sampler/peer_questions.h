@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/byte_cursor.h"
 #include "core/batch/batch_layout.h"
 #include "core/dataset/partition_peers.h"
 #include "core/draws/excluded_edges.h"
@@ -157,15 +158,16 @@ class PeerReader {
     return {reinterpret_cast<const Number*>(take(count, sizeof(Number)).data()), count};
   }
   NarrowArray narrow(std::uint64_t count, int width);
-  std::span<const std::byte> bytes(std::uint64_t count) { return take(count, 1).first(count); }
-  std::span<const std::byte> rest() const { return left_; }
+  std::span<const std::byte> bytes(std::uint64_t count) { return take(count, 1); }
+  std::span<const std::byte> rest() const { return left_.left(); }
   /// Nothing may be left.
   void end() const;
   [[noreturn]] void fail(const std::string& why) const;
 
  private:
+  /// What follows begins at the next multiple of 8.
   std::span<const std::byte> take(std::uint64_t count, std::size_t each);
-  std::span<const std::byte> left_;
+  ByteCursor left_;
   const char* what_;
 };
 

@@ -24,8 +24,8 @@
 #include "core/base/scratch.h"
 #include "core/dataset/graph_view.h"
 #include "core/draws/drawn_rows.h"
+#include "core/draws/picker.h"
 #include "core/draws/relabel_table.h"
-#include "core/draws/uniform_picker.h"
 
 namespace hopfeed {
 
@@ -96,13 +96,13 @@ struct ExpandEnds {
   EdgeScratch& edges;
 };
 
-template <class Index, class Relabel, class Picker>
+template <class Index, class Relabel, Picker P>
 class RowPipeline {
  public:
   static constexpr std::uint32_t kGroup = DrawnGroup::kRows;
   static constexpr bool kTrees = Relabel::kTrees;
 
-  RowPipeline(const ExpandEnds& ends, const ExpandOptions& options, Picker picker, Relabel& relabel,
+  RowPipeline(const ExpandEnds& ends, const ExpandOptions& options, P picker, Relabel& relabel,
               ExpandScratch& scratch)
       : csc_(ends.csc),
         options_(options),
@@ -125,7 +125,7 @@ class RowPipeline {
     for (DrawnGroup& group : scratch_.drawn) group.count = 0, group.most = 0;
     for (Placed& group : scratch_.placed) group.total = 0;
     const std::uint32_t groups = (num_rows_ + kGroup - 1) / kGroup;
-    for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4 + Picker::kStepsToDraw; ++step) run(step);
+    for (std::uint32_t step = 0; num_rows_ > 0 && step < groups + 4 + P::kStepsToDraw; ++step) run(step);
   }
 
  private:
@@ -142,8 +142,8 @@ class RowPipeline {
   // `place` on one group less where the draws are a step behind the look.
   void run(std::uint32_t step) {
     DrawnGroup &looked = scratch_.drawn[(step + 2) % 3],
-               &to_draw = scratch_.drawn[(step + 2 - Picker::kStepsToDraw) % 3],
-               &drawn = scratch_.drawn[(step + 1 - Picker::kStepsToDraw) % 3];
+               &to_draw = scratch_.drawn[(step + 2 - P::kStepsToDraw) % 3],
+               &drawn = scratch_.drawn[(step + 1 - P::kStepsToDraw) % 3];
     Placed &placed = scratch_.placed[step % 3], &read = scratch_.placed[(step + 2) % 3],
            &inserted = scratch_.placed[(step + 1) % 3];
     const std::uint32_t to_fetch = rows_of(step), to_look = step > 0 ? rows_of(step - 1) : 0,
@@ -173,7 +173,7 @@ class RowPipeline {
     // Here, so that the draws have cache misses to run beside.
     for (std::uint32_t row = 0; row < to_fetch; ++row) fetch(fetch_from + row);
     if (to_draw.count > 0) picker_.draw(to_draw);
-    if constexpr (requires { picker_.close_in(looked); }) picker_.close_in(looked);
+    if constexpr (ClosingInPicker<P>) picker_.close_in(looked);
   }
 
   Cursor begin_placing(Placed& placed, std::size_t most) const {
@@ -305,7 +305,7 @@ class RowPipeline {
   const CscView& csc_;
   const ExpandOptions options_;
   ExpandScratch& scratch_;
-  Picker picker_;
+  P picker_;
   LocalNodes& dst_;
   ScratchArray<std::int64_t>& dst_original_ids_;
   LocalNodes& src_;

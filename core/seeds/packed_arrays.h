@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 
+#include "core/base/byte_cursor.h"
 #include "core/base/error.h"
 
 namespace hopfeed {
@@ -20,23 +20,16 @@ class PackedArrays {
   template <class Head>
   Head head() {
     static_assert(sizeof(Head) % sizeof(std::int64_t) == 0);
-    Head head;
-    require(left_.size() >= sizeof(head), fmt::format("they have {} bytes", left_.size()));
-    std::memcpy(&head, left_.data(), sizeof(head));
-    left_ = left_.subspan(sizeof(head));
-    return head;
+    return left_.record<Head>([this] { fail(fmt::format("they have {} bytes", left_.left().size())); });
   }
   /// The next `count` elements, where `field` of the head has said so.
   template <class Element>
   std::span<const Element> take(std::int64_t count, const char* field) {
     static_assert(sizeof(Element) == sizeof(std::int64_t));
-    const std::size_t there = left_.size() / sizeof(Element);
-    require(count >= 0 && static_cast<std::uint64_t>(count) <= there,
-            fmt::format("{} is {}, and {} are there", field, count, there));
-    const auto elements = static_cast<std::size_t>(count);
-    const std::span<const Element> array(reinterpret_cast<const Element*>(left_.data()), elements);
-    left_ = left_.subspan(array.size_bytes());
-    return array;
+    // One below zero is more than can be there.
+    return left_.array<Element>(static_cast<std::uint64_t>(count), [&] {
+      fail(fmt::format("{} is {}, and {} are there", field, count, left_.left().size() / sizeof(Element)));
+    });
   }
   /// Takes an array that is there for each of `all` seeds, or not at all.
   template <class Element>
@@ -45,15 +38,21 @@ class PackedArrays {
             fmt::format("{} is {} for {} seeds", field, count, all));
     return take<Element>(count, field);
   }
-  void end() const { require(left_.empty(), fmt::format("{} bytes too many follow", left_.size())); }
+  void end() const {
+    const std::size_t more = left_.left().size();
+    require(more == 0, fmt::format("{} bytes too many follow", more));
+  }
 
   static void require(bool holds, const std::string& why) {
-    if (!holds)
-      throw Error(ErrorCode::kCorrupt, "the given seeds cannot be read: " + why + "; pack them again");
+    if (!holds) fail(why);
   }
 
  private:
-  std::span<const std::byte> left_;
+  [[noreturn]] static void fail(const std::string& why) {
+    throw Error(ErrorCode::kCorrupt, "the given seeds cannot be read: " + why + "; pack them again");
+  }
+
+  ByteCursor left_;
 };
 
 }  // namespace hopfeed

@@ -56,6 +56,7 @@
 
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
+#include "core/base/memory_file.h"
 #include "core/base/owned_fd.h"
 #include "core/batch/gpu_stream.h"
 #include "gpu/engine/hop_engine.h"
@@ -175,7 +176,7 @@ class HostMemory {
     if (FAILPOINT("device.share"))
       throw Error(ErrorCode::kNoSpace, "the device has no " + std::to_string(bytes) +
                                            " bytes left for slots; lower num_slots, batch_size or fanouts");
-    OwnedFd fd = out_of_the_way(OwnedFd(memfd_create("hopfeed-device", MFD_CLOEXEC), what), what);
+    OwnedFd fd = make_memory_file({.name = "hopfeed-device", .what = what});
     if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw_errno(what, errno);
     return {.at = map_shared(fd.get(), bytes), .fd = std::move(fd)};
   }

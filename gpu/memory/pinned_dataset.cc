@@ -20,6 +20,7 @@
 #include "channel/machine_memory.h"
 #include "core/base/error.h"
 #include "core/base/huge_pages.h"
+#include "core/base/memory_file.h"
 #include "core/base/memory_limits.h"
 #include "gpu/memory/near_gpu.h"
 #include "gpu/memory/setup_times.h"
@@ -71,8 +72,7 @@ OwnedFd PinnedDataset::copy(const Dataset& dataset, std::optional<int> memory_no
                  fmt::format("the dataset {} in pinned memory, which a GPU reads in place (graph mode uva)",
                              dataset.folder().string()),
                  "take graph mode cuda, where the graph is copied to the GPU, or cpu");
-  OwnedFd fd = out_of_the_way(
-      OwnedFd(memfd_create("hopfeed-pinned-dataset", MFD_CLOEXEC | MFD_ALLOW_SEALING), what), what);
+  OwnedFd fd = make_memory_file({.name = "hopfeed-pinned-dataset", .what = what, .sealable = true});
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw_errno(what, errno);
   if (memory_node && bytes > 0) {  // the file keeps the wish
     std::byte* const at = map(fd.get(), bytes);

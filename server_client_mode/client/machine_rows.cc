@@ -15,6 +15,7 @@
 
 #include "channel/machine_memory.h"
 #include "core/base/error.h"
+#include "core/base/memory_file.h"
 #include "core/base/memory_limits.h"
 #include "worker_mode/worker_process.h"
 
@@ -51,9 +52,9 @@ void reserve(const OwnedFd& fd, std::size_t bytes, const std::function<void()>& 
 }
 
 OwnedFd new_memory(std::size_t bytes, const std::function<void()>& meanwhile) {
-  constexpr const char* what = "cannot create memory for the rows that are held";
-  OwnedFd fd =
-      out_of_the_way(OwnedFd(memfd_create("hopfeed-held-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING), what), what);
+  OwnedFd fd = make_memory_file({.name = "hopfeed-held-rows",
+                                 .what = "cannot create memory for the rows that are held",
+                                 .sealable = true});
   reserve(fd, bytes, meanwhile);
   return fd;
 }

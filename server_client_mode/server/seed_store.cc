@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/memory_file.h"
 #include "core/base/memory_limits.h"
 #include "core/base/sha256.h"
 
@@ -24,7 +25,8 @@ constexpr const char* kCannotKeep = "cannot keep the seeds that a client gave";
 
 StoredSeeds::StoredSeeds(std::size_t bytes) {
   require_valid(bytes > 0, "the given seeds are empty; give some");
-  auto fd = std::make_shared<OwnedFd>(memfd_create("hopfeed-seeds", MFD_CLOEXEC), kCannotKeep);
+  auto fd = std::make_shared<OwnedFd>(
+      make_memory_file({.name = "hopfeed-seeds", .what = kCannotKeep, .out_of_the_way = false}));
   if (ftruncate(fd->get(), static_cast<off_t>(bytes)) != 0) throw_errno(kCannotKeep, errno);
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
   if (address == MAP_FAILED) throw_errno(kCannotKeep, errno);
