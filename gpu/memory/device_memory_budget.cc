@@ -1,4 +1,4 @@
-// See device_memory_cache.h.
+// See device_memory_budget.h.
 #include "gpu/memory/device_memory_budget.h"
 
 #include <fmt/format.h>

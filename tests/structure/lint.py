@@ -21,6 +21,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -59,7 +60,7 @@ class Clean:
     def __init__(self, folder, build, anew):
         self.folder, self.build, self.anew, self.digests = folder, build, anew, {}
         tools = "".join(subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout for tool in (TIDY, CLANG))
-        self.checks = tools + (ROOT / ".clang-tidy").read_text()
+        self.checks = tools + (ROOT / ".clang-tidy").read_text() + pathlib.Path(__file__).read_text()
         folder.mkdir(parents=True, exist_ok=True)
 
     def _without_places(self, text):
@@ -87,8 +88,11 @@ class Clean:
         here = {re.sub("^ROOT", str(ROOT), re.sub("^BUILD", str(self.build), path)): was for path, was in known.items()}
         return bool(here) and all(self._digest(path) == was for path, was in here.items())
 
-    def add(self, command, read):
+    def add(self, command, read, begin):
+        """`begin`: when the first of the files was read; what was written since may not be what was read."""
         paths = sorted({os.path.realpath(ROOT / path) for path in read})
+        if any(self._digest(path) is None or os.stat(path).st_mtime >= begin for path in paths):
+            return
         new = self._file(command).with_suffix(f".{os.getpid()}")
         new.write_text(json.dumps({self._without_places(path): self._digest(path) for path in paths}))
         new.replace(self._file(command))
@@ -97,6 +101,7 @@ class Clean:
 def tidy(clean, build, unit, command):
     if clean.has(command):
         return set()
+    begin = time.time() - 1   # file systems round
     done = subprocess.run([TIDY, "-p", str(build), "--quiet", "--extra-arg=-Wthread-safety", unit], capture_output=True, text=True,
                           cwd=ROOT)
     found = set(findings(done.stdout + done.stderr))
@@ -107,7 +112,7 @@ def tidy(clean, build, unit, command):
         words = words[:words.index("-o")] + words[words.index("-o") + 2:]
         rule = subprocess.run([*words, "-M"], capture_output=True, text=True, cwd=build)
         if rule.returncode == 0:
-            clean.add(command, make_words(rule.stdout))
+            clean.add(command, make_words(rule.stdout), begin)
     return found
 
 
@@ -115,11 +120,12 @@ def compile_header(clean, header, flags):
     command = [CLANG, *flags, "-fsyntax-only", "-Wno-pragma-once-outside-header", "-x", "c++", str(ROOT / header)]
     if clean.has(command):
         return set()
+    begin = time.time() - 1
     with tempfile.NamedTemporaryFile("r") as rule:
         done = subprocess.run([*command, "-MD", "-MF", rule.name], capture_output=True, text=True, cwd=ROOT)
         found = set(findings(done.stderr))
         if done.returncode == 0 and not found:
-            clean.add(command, make_words(rule.read()))
+            clean.add(command, make_words(rule.read()), begin)
     return found if done.returncode == 0 or found else {(str(header), done.stderr.strip())}
 
 

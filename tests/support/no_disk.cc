@@ -1,5 +1,5 @@
 // For a test program that writes datasets by the hundred, which die with it. It needs no disk: its temporary
-// folders lie in the memory that tests/run.sh sets aside (HOPFEED_TEST_MEMORY), which is ten times as fast as
+// folders lie in memory that is set aside (HOPFEED_TEST_MEMORY; tests/own_machine.sh), which is ten times as fast as
 // a file system that keeps a journal. Where there is none, at least nothing waits for the disk.
 #include <unistd.h>
 

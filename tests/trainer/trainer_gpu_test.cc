@@ -14,6 +14,7 @@
 #include "trainer/layerwise_inference.h"
 #include "trainer/sage_layer.h"
 #include "trainer/sparse_embedding.h"
+#include "worker_mode/loader.h"
 
 namespace hopfeed {
 namespace {
