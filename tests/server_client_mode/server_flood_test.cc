@@ -65,7 +65,7 @@ TEST_F(ServerFlooded, QuestionsForTheStatusWithoutAPause_HoldUpNoBatchAndNoDrain
 }
 
 TEST_F(ServerFlooded, RefusedJobsWithoutAPause_HoldUpNoBatchAndNoDrain) {
-  // A sanitizer takes seconds to read the whole of it, and a login has 30 s on a busy machine.
+  // A sanitizer takes seconds to read the whole of it, and a login beside it has 5 s.
   const std::size_t bytes = testing::kSanitized ? 50'000 : 500'000;
   expect_served_beside({.type = FrameType::kOpen, .payload = long_open(bytes)});
 }
