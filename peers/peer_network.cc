@@ -124,7 +124,8 @@ struct PeerNetwork::Impl {
     thread = start_quiet_thread("cannot start a thread for the other machines", [this] { context.run(); });
   }
 
-  ~Impl() {
+  // Without memory to post there is no way to end, and the process does.
+  ~Impl() {  // NOLINT(bugprone-exception-escape)
     {
       const std::lock_guard lock(mutex);
       stopping = true;

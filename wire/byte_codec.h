@@ -38,6 +38,10 @@ class ByteWriter {
 };
 
 class ByteReader {
+  auto ends_within(const char* field) const {
+    return [this, field] { fail(ErrorCode::kCorrupt, fmt::format("it ends within its {}", field)); };
+  }
+
  public:
   ByteReader(std::span<const std::byte> bytes, const char* message) : left_(bytes), message_(message) {}
 
@@ -79,9 +83,6 @@ class ByteReader {
   }
 
  private:
-  auto ends_within(const char* field) const {
-    return [this, field] { fail(ErrorCode::kCorrupt, fmt::format("it ends within its {}", field)); };
-  }
   std::span<const std::byte> raw(std::size_t size, const char* field) {
     return left_.take(size, 1, ends_within(field));
   }
