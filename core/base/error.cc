@@ -32,6 +32,9 @@ const char* to_string(ErrorCode code) {
 
 namespace {
 
+/// Control characters, which no name of a field and no text that people type holds.
+constexpr char kMark = '\x02', kMarkEnd = '\x03';
+
 /// What to do about it, where the operating system's word alone does not tell.
 const char* advice(int errno_value) {
   switch (errno_value) {
@@ -47,6 +50,28 @@ const char* advice(int errno_value) {
 }
 
 }  // namespace
+
+std::string marked(std::string_view field) { return kMark + std::string(field) + kMarkEnd; }
+
+std::string spelled(std::string_view message,
+                    const std::function<std::string(std::string_view field)>& spelling) {
+  std::string text;
+  while (!message.empty()) {
+    const std::size_t begin = message.find(kMark), end = message.find(kMarkEnd, begin);
+    text += message.substr(0, begin);
+    if (end == std::string_view::npos) {
+      if (begin != std::string_view::npos) text += message.substr(begin + 1);  // cut: of another process, say
+      break;
+    }
+    text += spelling(message.substr(begin + 1, end - begin - 1));
+    message.remove_prefix(end + 1);
+  }
+  return text;
+}
+
+std::string unmarked(std::string_view message) {
+  return spelled(message, [](std::string_view field) { return std::string(field); });
+}
 
 void throw_errno(const std::string& what, int errno_value) {
   ErrorCode code = ErrorCode::kIo;

@@ -1,9 +1,14 @@
 // The one exception type of hopfeed: a code for programs, a message for people. The message names the thing
 // that is wrong (file, option, other machine, slot) and says what to do. The library throws; only programs
 // print and exit.
+//
+// Options have one name in the library (that of their field) and others in programs (--batch-size). So a message
+// marks the fields that it names, and whoever shows it tells them in the spelling of its user.
 #pragma once
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace hopfeed {
 
@@ -22,13 +27,26 @@ enum class ErrorCode {
 /// "invalid", "not found", ... : the words that programs put into their JSON reports.
 const char* to_string(ErrorCode code);
 
+/// The name of a field of an options struct ("batch_size", "walk.p") between marks, for the message of an Error.
+std::string marked(std::string_view field);
+/// `message` with each marked field as `spelling` has it, and without marks.
+std::string spelled(std::string_view message,
+                    const std::function<std::string(std::string_view field)>& spelling);
+/// `message` with the fields as they are, and without marks.
+std::string unmarked(std::string_view message);
+
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  /// what() has no marks.
+  Error(ErrorCode code, const std::string& message)
+      : std::runtime_error(unmarked(message)), code_(code), message_(message) {}
   ErrorCode code() const { return code_; }
+  /// With its marks: for another Error that begins or ends with it, and for programs.
+  const std::string& message() const { return message_; }
 
  private:
   ErrorCode code_;
+  std::string message_;
 };
 
 /// Behind it this process can do no more of the kind, whatever it is asked for, and another could: a sampling
