@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/field_visitor.h"
 #include "core/batch/link_options.h"
 
 namespace hopfeed {
@@ -25,6 +26,8 @@ struct WalkOptions {
   double p = 1, q = 1;        // node2vec's return and in-out parameters; 1: uniform
   /// Edge types of the steps, in turn and again from the first; empty: the only one.
   std::vector<std::string> metapath = {};
+
+  void visit(FieldVisitor& fields);
   friend bool operator==(const WalkOptions&, const WalkOptions&) = default;
 };
 
@@ -85,15 +88,14 @@ struct BatchOptions {
   /// Whether batches have num_sampled_nodes and num_sampled_edges, of an induced subgraph with no hop in
   /// them.
   bool hops_told() const { return subgraph != Subgraph::kBidirectional || keep_orig_edges; }
+  /// Hands over every field; docs/loader.md shows the table that comes of it.
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option (a fanout below -1 or above kMaxFanout, more than kMaxHops hops,
   /// options that exclude each other).
   void validate() const;
-  /// One canonical JSON line; `from_json` reads it back. Used to hand options to workers and to hash them.
+  /// One canonical JSON line: what workers, servers and other machines are told, and what hash() is of.
   std::string to_json() const;
-  /// Keys that to_json() tells only where they are not the default, because older texts, and with them the
-  /// bytes of batches, have to stay.
-  static const std::vector<std::string> kToldWhereSet;
-  /// Throws kInvalid naming a key that is unknown, missing or has no such value.
+  /// Reads it back. Throws kInvalid naming a key that is unknown, missing or has no such value.
   static BatchOptions from_json(const std::string& text);
   /// XXH3-64 of to_json().
   std::uint64_t hash() const;

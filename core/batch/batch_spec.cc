@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/field_json.h"
 #include "core/base/json_fields.h"
 #include "core/base/json_text.h"
 
@@ -14,11 +15,16 @@ namespace {
 
 using nlohmann::json;
 
+/// Keys of the batch that a spec has null for where they are not set.
+std::vector<std::string> null_keys() {
+  BatchOptions any;
+  return keys_told([&any](FieldVisitor& fields) { any.visit(fields); }, Told::kOrNull);
+}
+
 json json_of(const BatchSpec& spec) {
   json seeds{{"node_type", spec.seeds.node_type}, {"split", spec.seeds.split}, {"sha256", spec.seeds.sha256}};
   json batch = parse_json(spec.batch.to_json());
-  for (const std::string& key :
-       BatchOptions::kToldWhereSet)  // here all are told: a key that is lost is missed
+  for (const std::string& key : null_keys())
     if (!batch.contains(key)) batch[key] = nullptr;
   return {{"version", BatchSpec::kVersion},
           {"rules", spec.rules},
@@ -62,7 +68,7 @@ BatchSpec BatchSpec::from_json(const std::string& text) {
       .node_type = seeds.text("node_type"), .split = seeds.text("split"), .sha256 = seeds.text("sha256")};
   json batch = in.at("batch");
   require_valid(batch.is_object(), "'batch' of the batch spec is no JSON object");
-  for (const std::string& optional : BatchOptions::kToldWhereSet) {
+  for (const std::string& optional : null_keys()) {
     require_valid(batch.contains(optional),
                   fmt::format("'batch' of the batch spec lacks the key '{}'", optional));
     if (batch.at(optional).is_null()) batch.erase(optional);

@@ -76,6 +76,43 @@ std::int64_t NegativeOptions::count(std::int64_t links) const {
   return below + (static_cast<double>(below) < wanted);
 }
 
+void LinkOptions::visit(FieldVisitor& fields) {
+  fields.text({.name = "link",
+               .help = "Seeds are links of this edge type, by name or by src__name__dst",
+               .keyword = "edge_type",
+               .key = "edge_type",
+               .group = "links"},
+              edge_type);
+  fields.choice(
+      {.name = "negatives",
+       .help = "With `link`: none, pairs that are drawn (binary), or destinations for each source (triplet)",
+       .group = "links"},
+      {.names = {"none", "binary", "triplet"},
+       .get = [this] { return to_string(negatives.mode); },
+       .set = [this](const std::string& name) { negatives.mode = negative_mode_from(name); }});
+  fields.real({.name = "amount", .help = "Negatives for each link", .group = "negatives"}, negatives.amount);
+  fields.flag({.name = "strict",
+               .help = "No negative is an edge of the type, or one of the links of the list",
+               .group = "negatives"},
+              negatives.strict);
+  fields.text({.name = "src_weight",
+               .help = "Draw the sources of negatives in proportion to this node attribute",
+               .group = "links"},
+              negatives.src_weight);
+  fields.text({.name = "dst_weight",
+               .help = "Draw the destinations of negatives in proportion to this node attribute",
+               .group = "links"},
+              negatives.dst_weight);
+  fields.choice(
+      {.name = "exclude",
+       .help = "Edges that neighbours do not come by: none, those of the batch's links (self), or these and "
+               "their reverses (reverse)",
+       .group = "negatives"},
+      {.names = {"none", "self", "reverse"},
+       .get = [this] { return to_string(exclude); },
+       .set = [this](const std::string& name) { exclude = exclude_from(name); }});
+}
+
 void LinkOptions::validate() const {
   if (!on()) {
     require_valid(

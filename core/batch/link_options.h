@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/field_visitor.h"
+
 namespace hopfeed {
 
 /// None; pairs of drawn sources and destinations; destinations drawn for each source.
@@ -44,6 +46,7 @@ struct LinkOptions {
   /// Whether seeds are links.
   bool on() const { return !edge_type.empty(); }
   bool excludes() const { return on() && exclude != Exclude::kNone; }
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option.
   void validate() const;
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;

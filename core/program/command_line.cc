@@ -138,6 +138,27 @@ void CommandLine::add(const std::string& names, const std::string& help, const c
   if (!rules.required && !shown.empty()) option->default_str(shown);
 }
 
+namespace {
+
+void require_one_of(const OptionRules& rules, const std::string& text, const std::string& name) {
+  if (!rules.one_of.empty() && std::ranges::find(rules.one_of, text) == rules.one_of.end())
+    throw Error(ErrorCode::kInvalid,
+                fmt::format("{} is '{}'; give one of: {}", name, text, fmt::join(rules.one_of, ", ")));
+}
+
+}  // namespace
+
+void CommandLine::option(const std::string& names, const std::string& type, const std::string& shown,
+                         const std::string& help, const OptionRules& rules,
+                         std::function<void(const std::string& text)> take) {
+  add(names, help, type.c_str(), shown, rules,
+      [take = std::move(take), rules, name = first_name(names), shown](const std::string& text) {
+        if (shown.empty()) refuse_empty(text, name);
+        require_one_of(rules, text, name);
+        take(text);
+      });
+}
+
 void CommandLine::option(const std::string& names, std::string& value, const std::string& help,
                          const OptionRules& rules) {
   const std::string type = rules.output           ? "PATH"
@@ -148,10 +169,7 @@ void CommandLine::option(const std::string& names, std::string& value, const std
   add(names, help, type.c_str(), value, rules,
       [&value, rules, name = first_name(names)](const std::string& text) {
         if (value.empty()) refuse_empty(text, name);
-        if (!rules.one_of.empty() && std::ranges::find(rules.one_of, text) == rules.one_of.end()) {
-          throw Error(ErrorCode::kInvalid,
-                      fmt::format("{} is '{}'; give one of: {}", name, text, fmt::join(rules.one_of, ", ")));
-        }
+        require_one_of(rules, text, name);
         value = text;
       });
 }
@@ -233,6 +251,14 @@ void CommandLine::cores_option(const std::string& names, std::vector<int>& value
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {
   note_fields(names);
   app_->cli->add_flag(names, value, help)->group(group_);
+}
+
+void CommandLine::flag_off(const std::string& names, bool& value, const std::string& help) {
+  note_fields(names);
+  app_->cli
+      ->add_flag_callback(
+          names, [&value] { value = false; }, help)
+      ->group(group_);
 }
 
 void CommandLine::repeatable_option(const std::string& names, const char* type, const std::string& help,

@@ -58,6 +58,15 @@ class CommandLine {
   /// Numbers of cores: 0,2-3.
   void cores_option(const std::string& names, std::vector<int>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
+  /// A flag that turns off what is on by default.
+  void flag_off(const std::string& names, bool& value, const std::string& help);
+  /// An option whose text `take` reads. `type` and `shown`, the default, are what --help shows; of the rules
+  /// one_of holds.
+  void option(const std::string& names, const std::string& type, const std::string& shown,
+              const std::string& help, const OptionRules& rules,
+              std::function<void(const std::string& text)> take);
+  /// The option is the field of this name in messages of the library.
+  void stands_for(const std::string& option, const std::string& field) { fields_[field] = option; }
   /// An option that may be given again and again; `take` gets each text, in order. `type` is what --help
   /// shows: "NAME=FILE".
   void repeatable_option(const std::string& names, const char* type, const std::string& help,
