@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     sub.option("--nodes", options.nodes, "Nodes of the generated graph");
     sub.option("--edges", options.edges, "Edges of the generated graph");
     sub.option("--features", options.features, "Features (float32) of the generated graph");
-    from_line.add_fanouts(sub, "Seeds");
+    from_line.add(sub, {"fanouts"});
     sub.option("--seconds", options.seconds, "Length of each measurement", {.positive = true});
     sub.option("--threads,--num-workers", options.threads,
                "Samplers or workers side by side, one per core (channel has one)",
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     sub.option("--output", output,
                "What sampler makes: topology: local ids only; batch: every default field but features",
                {.one_of = {"topology", "batch"}});
-    from_line.add_pages(sub);
+    from_line.add(sub, {"pages"});
     sub.flag("--e-id", options.edge_ids, "With original edge positions");
     sub.flag("--verify", options.verify, "Check what was computed");
     if (command.run == bench_sampler) {
@@ -82,12 +82,10 @@ int main(int argc, char** argv) {
       sub.option("--instructions", options.instructions,
                  "Of the processor, no wider ones than these: what a machine without AVX-512 would do",
                  {.one_of = {"best", "avx2", "sse4"}});
-      from_line.add_graph_mode(sub);
-      from_line.add_gpu_graph_cache(sub);
+      from_line.add(sub, {"graph mode", "gpu graph cache"});
     }
     if (command.run == bench_loader) {
-      from_line.add_graph_mode(sub);
-      from_line.add_gpu_graph_cache(sub);
+      from_line.add(sub, {"graph mode", "gpu graph cache"});
       sub.flag("--device-batches", options.device_batches,
                "With --graph-mode uva or cuda: batches lie in the GPU's memory (--num-workers 0: made by "
                "this process)");
@@ -97,7 +95,7 @@ int main(int argc, char** argv) {
       sub.option(
           "--hot-bytes", options.hot_bytes,
           "With --graph-mode uva: of the card's memory for the hottest rows; default: a sixteenth of it");
-      from_line.add_graph_mode(sub);
+      from_line.add(sub, {"graph mode"});
     }
     if (command.run == bench_server) {
       sub.option(

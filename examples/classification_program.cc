@@ -131,17 +131,13 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   line.option("--out", t.out, "Folder for model.pt, checkpoints and summary.json; default: nothing is kept",
               {.output = true});
   line.option("--epochs", t.epochs, "Passes over the training nodes");
-  a.from_line.add_fanouts(line, "Seeds");
+  a.from_line.add(line, {"fanouts"});
   line.option("--hidden", t.hidden, "Width of the hidden layers");
   line.option("--dropout", t.dropout, "Share of hidden units dropped while training");
   line.option("--lr", t.lr, "Adam's learning rate");
   line.option("--weight-decay", t.weight_decay, "Adam's L2 penalty");
   line.option("--seed", t.seed, "Seed of sampling, initial parameters and dropout");
-  a.from_line.add_workers(line);
-  a.from_line.add_graph_mode(line);
-  a.from_line.add_gpu_graph_cache(line);
-  a.from_line.add_gpu_cache(line);
-  a.from_line.add_partitions(line);
+  a.from_line.add(line, {"workers", "graph mode", "gpu graph cache", "gpu cache", "partitions", "check finite"});
   line.option("--deal", a.deal,
               "Who trains on which seeds: even, each trainer a share of each round, or local, the seeds of "
               "the partition "
@@ -150,7 +146,6 @@ void add_options(CommandLine& line, ClassificationArguments& a) {
   add_cores_option(line, a.process);
   line.option("--threads", a.process.threads, "Threads of each trainer while training",
               {.min = 1, .max = 1024});
-  a.from_line.add_check_finite(line);
   line.flag("--no-baseline", a.process.no_baseline, "Do not train the model on features alone");
   line.option("--checkpoint-every", t.checkpoint_every,
               "Steps between checkpoints; 0: after each epoch only");

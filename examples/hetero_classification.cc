@@ -26,7 +26,7 @@ void add_options(CommandLine& line, Arguments& a) {
   add_options(line, a.shared);
   line.option("--node-type", a.shared.training.loader.node_type,
               "Type that is classified; default: the first");
-  a.shared.from_line.add_edge_fanouts(line);
+  a.shared.from_line.add(line, {"edge fanouts"});
   line.option(
       "--without", a.without,
       "Train HeteroSage once more without these edge types (tagged,rev_tagged), to see what they say");

@@ -41,7 +41,7 @@ std::string summary_path(const std::filesystem::path& out, const World& world) {
 }  // namespace
 
 void add_cores_option(CommandLine& line, ProcessArguments& a) {
-  line.cores_option("--cores", a.cores,
+  line.numbers_option("--cores", a.cores,
                     "Cores of this machine to share out among trainers and workers (0,2-3); default: all");
 }
 

@@ -233,44 +233,14 @@ void sample_epochs(const SampleArguments& arguments) {
 
 void add_options(CommandLine& line, SampleArguments& a) {
   LoaderOptions& o = a.loader;
-  const auto speed = [&line](auto&& add) {
-    const CommandLine::Group group(line, "Speed and memory");
-    add();
-  };
   line.option("DIR", o.dataset, "Dataset folder");
   a.servers.add(line);
-  a.from_line.add_fanouts(line, "Seeds");
-  a.from_line.add_pages(line);
-  a.from_line.add_graph_mode(line);
-  speed([&] {
-    line.flag(
-        "--device-batches", a.loader.execution.device_batches,
-        "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
-        "program shows of them");
-    a.from_line.add_of_workers(line, "--device-batches");
-  });
-  a.from_line.add_gpu_graph_cache(line);
-  a.from_line.add_gpu_cache(line);
-  a.from_line.add_features_from(line);
-  a.from_line.add_partitions(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
-  line.option("--seed", o.seed, "Seed of all random numbers");
-  a.from_line.add_seeds(line);
-  a.from_line.add_links(line);
-  a.from_line.add_negatives(line);
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
-  a.from_line.add_workers(line);
-  speed([&] {
-    line.cores_option("--cores", o.execution.cores,
-                      "Cores of the workers, dealt in turn (0,2-3); default: shared out");
-    a.from_line.add_of_workers(line, "--cores");
-  });
-  a.from_line.add_edge_fanouts(line);
-  a.from_line.add_draws(line);
-  a.from_line.add_samplers(line);
-  a.from_line.add_contents(line);
-  a.from_line.add_deal(line);
-  a.from_line.add_check_finite(line);
+  a.from_line.add(line, {"fanouts",   "edge fanouts", "draws",          "samplers",        "seeds",     "links",
+                         "negatives", "contents",     "deal",           "seed",            "workers",   "cores",
+                         "pages",     "graph mode",   "device batches", "gpu graph cache", "gpu cache", "features",
+                         "partitions", "check finite"});
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
   line.option("--dump", a.dump,
               "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names",
@@ -302,7 +272,7 @@ int main(int argc, char** argv) {
     arguments.servers.check(arguments.loader.dataset);
     if (arguments.servers.remote()) arguments.from_line.refuse_of_workers();
     arguments.from_line.take();
-    arguments.from_line.take_gpu_cache(arguments.loader.execution);
+    arguments.from_line.take_gpu_cache(arguments.loader.execution.gpu);
     const BatchOptions& batch = arguments.loader.batch;
     if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)
       throw Error(ErrorCode::kInvalid,

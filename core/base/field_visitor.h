@@ -31,9 +31,9 @@ struct Field {
   const char* name;
   /// One line without a full stop. `another_field` in backticks is told in the spelling of who reads it.
   const char* help;
-  /// The name in a program; null: --name with dashes; empty: programs have no such option.
+  /// The name in a program; null: --name with dashes, from its last dot on; empty: programs have no such option.
   const char* option = nullptr;
-  /// Python's keyword; null: the key; empty: Python has none.
+  /// Python's keyword; null: what stands behind the last dot of the name; empty: Python has none.
   const char* keyword = nullptr;
   /// JSON's name of it; null: what stands behind the last dot of the name.
   const char* key = nullptr;

@@ -243,9 +243,9 @@ void CommandLine::size_option(const std::string& names, std::size_t& value, cons
       [&value, name = first_name(names)](const std::string& text) { value = parse_size(text, name); });
 }
 
-void CommandLine::cores_option(const std::string& names, std::vector<int>& value, const std::string& help) {
-  add(names, help, "CORES", "", {},
-      [&value, name = first_name(names)](const std::string& text) { value = parse_cores(text, name); });
+void CommandLine::numbers_option(const std::string& names, std::vector<int>& value, const std::string& help) {
+  add(names, help, "NUMBERS", "", {},
+      [&value, name = first_name(names)](const std::string& text) { value = parse_numbers(text, name); });
 }
 
 void CommandLine::flag(const std::string& names, bool& value, const std::string& help) {

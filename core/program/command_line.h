@@ -55,8 +55,8 @@ class CommandLine {
               const OptionRules& rules = {});
   /// Bytes: 1000000, 512M, 4G. A default of 0 is not shown, it stands for a choice made later.
   void size_option(const std::string& names, std::size_t& value, const std::string& help);
-  /// Numbers of cores: 0,2-3.
-  void cores_option(const std::string& names, std::vector<int>& value, const std::string& help);
+  /// Numbers of cores, of partitions: 0,2-3.
+  void numbers_option(const std::string& names, std::vector<int>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
   /// A flag that turns off what is on by default.
   void flag_off(const std::string& names, bool& value, const std::string& help);

@@ -77,7 +77,7 @@ class Adder final : public FieldVisitor {
   }
   void numbers(const Field& field, std::vector<int>& value) override {
     if (!wanted(field)) return;
-    line_.cores_option(field.option_name(), value, help(field));
+    line_.numbers_option(field.option_name(), value, help(field));
     note(field);
   }
   void fanouts(const Field& field, std::vector<std::int64_t>& value) override {

@@ -15,7 +15,7 @@
 namespace hopfeed {
 namespace {
 
-constexpr int kMaxCores = 65'536;
+constexpr int kMaxNumber = 65'536;
 
 [[noreturn]] void refuse(const std::string& option, std::string_view text, const std::string& wanted) {
   throw Error(ErrorCode::kInvalid, fmt::format("{} is '{}'; give {}", option, text, wanted));
@@ -101,18 +101,18 @@ std::vector<std::int64_t> parse_list(const std::string& text, const std::string&
   return values;
 }
 
-std::vector<int> parse_cores(const std::string& text, const std::string& option) {
-  std::vector<int> cores;
+std::vector<int> parse_numbers(const std::string& text, const std::string& option) {
+  std::vector<int> numbers_read;
   for_each_part(text, [&](std::string_view part) {
     const std::size_t dash = part.find('-');
     int low = 0, high = 0;
     const bool numbers = read(part.substr(0, dash), low) &&
                          (dash == std::string_view::npos || read(part.substr(dash + 1), high));
     if (dash == std::string_view::npos) high = low;
-    if (!numbers || high < low || high >= kMaxCores) refuse(option, text, "numbers of cores, like 0,2-3");
-    for (int core = low; core <= high; ++core) cores.push_back(core);
+    if (!numbers || high < low || high >= kMaxNumber) refuse(option, text, "whole numbers, like 0,2-3");
+    for (int number = low; number <= high; ++number) numbers_read.push_back(number);
   });
-  return cores;
+  return numbers_read;
 }
 
 }  // namespace hopfeed

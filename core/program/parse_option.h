@@ -35,7 +35,7 @@ CacheSize parse_cache_size(const std::string& text, const std::string& option,
 /// "0,5,16" -> {0, 5, 16}.
 std::vector<std::int64_t> parse_list(const std::string& text, const std::string& option);
 
-/// "0,2-4" -> {0, 2, 3, 4}: cores of a machine, as taskset writes them.
-std::vector<int> parse_cores(const std::string& text, const std::string& option);
+/// "0,2-4" -> {0, 2, 3, 4}: numbers of cores, of partitions, as taskset writes them.
+std::vector<int> parse_numbers(const std::string& text, const std::string& option);
 
 }  // namespace hopfeed

@@ -1,8 +1,9 @@
 // The options of programs that run where some partitions of a dataset are: --partitions, --peers and what
 // goes with them, each said once.
 #pragma once
-#include <cstdint>
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "core/batch/peer_options.h"
 #include "core/program/command_line.h"
@@ -11,14 +12,15 @@ namespace hopfeed {
 
 class PartitionArguments {
  public:
-  void add(CommandLine& line);
+  /// Returns the options that it adds.
+  std::vector<std::string> add(CommandLine& line);
   /// Reads the token. Throws kInvalid, kNotFound or kIo naming option or file.
   PeerOptions take() const;
 
  private:
-  std::string own_, peers_, token_file_;
-  std::int64_t deadline_ = 60, connect_timeout_ = 30;  // seconds
-  PeerOptions options_;
+  std::string token_file_;
+  PeerOptions options_{.connect_timeout =
+                           std::chrono::seconds(30)};  // machines are started one after the other
 };
 
 }  // namespace hopfeed

@@ -6,36 +6,48 @@
 
 #include <string>
 
-#include "core/base/error.h"
+#include "core/base/field_visitor.h"
 
 namespace hopfeed::python {
 
-class GivenOptions {
+class GivenOptions final : public FieldVisitor {
  public:
   explicit GivenOptions(nanobind::dict given);
 
+  /// Sets the fields of a struct, and changes nothing where its keyword is not given, or None. What
+  /// FieldVisitor::secret and FieldVisitor::special get is left to the caller.
+  void flag(const Field& field, bool& value) override;
+  void whole(const Field& field, int& value, WholeRange range) override;
+  void whole(const Field& field, std::int64_t& value, WholeRange range) override;
+  void unsigned_whole(const Field& field, std::uint64_t& value) override;
+  void real(const Field& field, double& value) override;
+  void text(const Field& field, std::string& value) override;
+  void choice(const Field& field, const Choice& choice) override;
+  void texts(const Field& field, std::vector<std::string>& value) override;
+  void all_or_texts(const Field& field, std::optional<std::vector<std::string>>& value) override;
+  void numbers(const Field& field, std::vector<int>& value) override;
+  void fanouts(const Field& field, std::vector<std::int64_t>& value) override;
+  void typed_fanouts(const Field& field, std::map<std::string, std::vector<std::int64_t>>& value) override;
+  void bytes(const Field& field, std::size_t& value) override;
+  void seconds(const Field& field, std::chrono::milliseconds& value) override;
+  void cache_size(const Field& field, CacheSize& value) override;
+  void optional_cache_size(const Field& field, std::optional<CacheSize>& value) override;
+
   /// Whether it is there, and not None.
-  bool has(const char* name) const;
+  bool has(const std::string& name) const;
   /// `into` becomes what is given under that name; nothing happens where nothing is, or None. `what`: "a
   /// whole number", for errors. Throws kInvalid.
   template <class T>
-  void take(const char* name, T& into, const char* what) {
+  void take(const std::string& name, T& into, const char* what) {
     const nanobind::object value = taken(name);
     if (!value.is_none() && !nanobind::try_cast<T>(value, into)) refuse(name, value, what);
-  }
-  /// Text that `read` understands, which throws kInvalid.
-  template <class T, class Read>
-  void take_name(const char* name, T& into, Read read) {
-    std::string text;
-    take(name, text, "a string");
-    if (has(name)) into = read(text);
   }
   /// After all that is known was taken: throws kInvalid naming what is left.
   void require_all_taken() const;
 
  private:
-  nanobind::object taken(const char* name);
-  [[noreturn]] void refuse(const char* name, nanobind::handle value, const char* what) const;
+  nanobind::object taken(const std::string& name);
+  [[noreturn]] void refuse(const std::string& name, nanobind::handle value, const char* what) const;
 
   nanobind::dict given_;
   nanobind::set taken_;

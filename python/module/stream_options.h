@@ -3,18 +3,23 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <vector>
 
-#include "server_client_mode/client/remote_options.h"
+#include "core/base/field_table.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::python {
 
 struct StreamOptions {
   LoaderOptions loader;
-  std::optional<RemoteOptions> remote = std::nullopt;  // of servers
+  std::optional<RemoteExecution> remote = std::nullopt;  // of servers
 };
 
 /// Arrays are copied. Throws kInvalid naming the option. With the GIL.
 StreamOptions stream_options(const nanobind::dict& given);
+
+/// The keywords of stream_options() that stand for fields, with their types, defaults and help.
+std::vector<FieldRow> stream_fields();
 
 }  // namespace hopfeed::python

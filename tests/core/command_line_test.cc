@@ -42,7 +42,7 @@ struct Program {
     line.option("--out", out, "Folder");
     line.option("--text", text, "Text, where it makes a difference");
     line.size_option("--channel-size", size, "Bytes");
-    line.cores_option("--cores", cores, "Cores");
+    line.numbers_option("--cores", cores, "Cores");
     line.flag("--replace", replace, "Replace");
   }
   void parse(std::vector<std::string> words) {
@@ -173,7 +173,7 @@ TEST(CommandLine, OtherValuesThatMakeNoSense_AreRefusedByName) {
   }
   for (const char* text : {"5-2", "-1", "1,,2", "1,", "a", "0-70000", "1-", "1-2-3"}) {
     EXPECT_EQ(program.refused({"--cores", text}),
-              std::string("--cores is '") + text + "'; give numbers of cores, like 0,2-3");
+              std::string("--cores is '") + text + "'; give whole numbers, like 0,2-3");
   }
   EXPECT_EQ(program.refused({"--out", ""}), "--out is ''; give a value or leave it out");
   EXPECT_EQ(program.refused({"--text", ""}), "no error") << "empty is not what it is by itself";
