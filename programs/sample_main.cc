@@ -86,12 +86,12 @@ void sample_one(const SampleArguments& arguments) {
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
-  offer_gpu_sampling();
   const std::unique_ptr<const Dataset> opened =
       open_partitions(o.dataset, o.execution.partitions, PeersAt::kKnown, o.execution.huge_pages);
   const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features.from));
+  BatchMaker maker = source->maker(dataset, o.batch, neighbor_samplers(o.execution.gpu),
+                                   feature_sources(o.execution.features.from));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());
@@ -244,7 +244,7 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.from_line.add_graph_mode(line);
   speed([&] {
     line.flag(
-        "--device-batches", a.loader.execution.device_batches,
+        "--device-batches", a.loader.execution.gpu.device_batches,
         "With --graph-mode uva or cuda: batches are laid out in the GPU's memory, and copied for what this "
         "program shows of them");
     a.from_line.add_of_workers(line, "--device-batches");

@@ -101,9 +101,9 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
-  options.graph_mode =
-      take_graph_mode(arguments.graph_mode, options.gpu_device, options.datasets, options.num_workers);
-  options.gpu_graph_cache = take_gpu_graph_cache(arguments.gpu_graph_cache);
+  options.gpu.graph_mode =
+      take_graph_mode(arguments.graph_mode, options.gpu.gpu_device, options.datasets, options.num_workers);
+  options.gpu.gpu_graph_cache = take_gpu_graph_cache(arguments.gpu_graph_cache);
   options.features.from = features_from(arguments.features);
   options.partitions = arguments.partitions.take();
   tell_how_features_are_read(options.features.from);
@@ -198,7 +198,7 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-batch-memory", o.max_batch_memory,
                    "Bytes that a worker may sample with; a batch that needs more is refused (4G, 512M); "
                    "default: what is free beside --max-memory, divided by the workers");
-  add_graph_mode(line, a.graph_mode, o.gpu_device);
+  add_graph_mode(line, a.graph_mode, o.gpu.gpu_device);
   add_gpu_graph_cache(line, a.gpu_graph_cache);
   add_features_from(line, a.features, o.features);
   a.partitions.add(line);

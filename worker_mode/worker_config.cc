@@ -12,8 +12,8 @@ std::string WorkerConfig::to_json() const {
       {"channel_size", execution.channel_size},
       {"num_slots", execution.num_slots},
       {"huge_pages", to_string(execution.huge_pages)},
-      {"graph_mode", to_string(execution.graph_mode)},
-      {"gpu_device", execution.gpu_device},
+      {"graph_mode", to_string(execution.gpu.graph_mode)},
+      {"gpu_device", execution.gpu.gpu_device},
       {"features", to_string(execution.features.from)},
       {"row_cache_bytes", execution.features.row_cache_bytes},
       {"window", execution.features.window},
@@ -30,14 +30,14 @@ std::string WorkerConfig::to_json() const {
       {"row_cache_fd", row_cache_fd},
       {"device_room", device_room},
       {"device", device},
-      {"gpu_cache_auto", execution.gpu_cache.automatic},
-      {"gpu_cache_ratio", execution.gpu_cache.ratio},
-      {"gpu_cache_bytes", execution.gpu_cache.bytes},
+      {"gpu_cache_auto", execution.gpu.gpu_cache.automatic},
+      {"gpu_cache_ratio", execution.gpu.gpu_cache.ratio},
+      {"gpu_cache_bytes", execution.gpu.gpu_cache.bytes},
       {"gpu_cache_sharers", gpu_cache_sharers},
-      {"gpu_graph_cache_given", execution.gpu_graph_cache.has_value()},
-      {"gpu_graph_cache_auto", execution.graph_cache().automatic},
-      {"gpu_graph_cache_ratio", execution.graph_cache().ratio},
-      {"gpu_graph_cache_bytes", execution.graph_cache().bytes},
+      {"gpu_graph_cache_given", execution.gpu.gpu_graph_cache.has_value()},
+      {"gpu_graph_cache_auto", execution.gpu.graph_cache().automatic},
+      {"gpu_graph_cache_ratio", execution.gpu.graph_cache().ratio},
+      {"gpu_graph_cache_bytes", execution.gpu.graph_cache().bytes},
       {"device_fd", device_fd},
       {"check_finite", execution.check_finite},
       {"batch_deadline", execution.batch_deadline.count()},
@@ -67,13 +67,13 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
       json.at("manifest").get_to(config.manifest);
       config.spec = BatchSpec::from_json(json.at("spec").get<std::string>());
     }
-    ExecutionOptions& execution = config.execution;
+    LocalExecution& execution = config.execution;
     json.at("num_workers").get_to(execution.num_workers);
     json.at("channel_size").get_to(execution.channel_size);
     json.at("num_slots").get_to(execution.num_slots);
     execution.huge_pages = parse_huge_pages(json.at("huge_pages").get<std::string>());
-    execution.graph_mode = graph_mode_from(json.at("graph_mode").get<std::string>());
-    json.at("gpu_device").get_to(execution.gpu_device);
+    execution.gpu.graph_mode = graph_mode_from(json.at("graph_mode").get<std::string>());
+    json.at("gpu_device").get_to(execution.gpu.gpu_device);
     execution.features.from = features_from(json.at("features").get<std::string>());
     json.at("row_cache_bytes").get_to(execution.features.row_cache_bytes);
     json.at("window").get_to(execution.features.window);
@@ -93,12 +93,12 @@ WorkerConfig WorkerConfig::from_json(const std::string& text) {
     json.at("row_cache_fd").get_to(config.row_cache_fd);
     json.at("device_room").get_to(config.device_room);
     json.at("device").get_to(config.device);
-    json.at("gpu_cache_auto").get_to(execution.gpu_cache.automatic);
-    json.at("gpu_cache_ratio").get_to(execution.gpu_cache.ratio);
-    json.at("gpu_cache_bytes").get_to(execution.gpu_cache.bytes);
+    json.at("gpu_cache_auto").get_to(execution.gpu.gpu_cache.automatic);
+    json.at("gpu_cache_ratio").get_to(execution.gpu.gpu_cache.ratio);
+    json.at("gpu_cache_bytes").get_to(execution.gpu.gpu_cache.bytes);
     json.at("gpu_cache_sharers").get_to(config.gpu_cache_sharers);
     if (json.at("gpu_graph_cache_given").get<bool>()) {
-      GpuCache& graph = execution.gpu_graph_cache.emplace();
+      CacheSize& graph = execution.gpu.gpu_graph_cache.emplace();
       json.at("gpu_graph_cache_auto").get_to(graph.automatic);
       json.at("gpu_graph_cache_ratio").get_to(graph.ratio);
       json.at("gpu_graph_cache_bytes").get_to(graph.bytes);

@@ -28,18 +28,13 @@ std::string text_of(const std::vector<std::int64_t>& fanouts) {
   return fmt::format("{}", fmt::join(fanouts, ","));
 }
 
-GpuCache gpu_cache_of(const std::string& text, const std::string& option) {
-  const CacheSize size = parse_cache_size(text, option);
-  return {.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
-}
-
 }  // namespace
 
 LoaderArguments::LoaderArguments(LoaderOptions& options)
     : options_(options),
       fanouts_(text_of(options.batch.fanouts)),
       huge_pages_(to_string(options.execution.huge_pages)),
-      graph_mode_(to_string(options.execution.graph_mode)),
+      graph_mode_(to_string(options.execution.gpu.graph_mode)),
       features_from_(to_string(options.execution.features.from)),
       subgraph_(to_string(options.batch.subgraph)),
       temporal_strategy_(to_string(options.batch.temporal_strategy)),
@@ -186,7 +181,7 @@ void LoaderArguments::add_pages(CommandLine& line) {
 
 void LoaderArguments::add_graph_mode(CommandLine& line) {
   const CommandLine::Group group(line, kSpeed);
-  hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu_device);
+  hopfeed::add_graph_mode(line, graph_mode_, options_.execution.gpu.gpu_device);
 }
 
 void LoaderArguments::add_gpu_graph_cache(CommandLine& line) {
@@ -202,15 +197,15 @@ void LoaderArguments::add_gpu_cache(CommandLine& line) {
               "them (0.2), a size (4G) or auto (what fits into a quarter of the free memory; the default)");
 }
 
-void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
-  if (!execution.device_batches) {
+void LoaderArguments::take_gpu_cache(LocalExecution& execution) const {
+  if (!execution.gpu.device_batches) {
     require_valid(gpu_cache_.empty(),
                   fmt::format("--gpu-cache is {}, and batches do not stay in a GPU's memory; choose "
                               "--graph-mode uva or cuda and a GPU to compute on, or leave it out",
                               gpu_cache_));
     return;
   }
-  execution.gpu_cache = gpu_cache_of(gpu_cache_.empty() ? "auto" : gpu_cache_, "--gpu-cache");
+  execution.gpu.gpu_cache = parse_cache_size(gpu_cache_.empty() ? "auto" : gpu_cache_, "--gpu-cache");
 }
 
 void LoaderArguments::add_partitions(CommandLine& line) {
@@ -268,14 +263,14 @@ void LoaderArguments::take() {
 
 /// Servers choose for themselves.
 void LoaderArguments::take_graph_mode() {
-  ExecutionOptions& execution = options_.execution;
+  LocalExecution& execution = options_.execution;
   if (graph_mode_ == kAuto && options_.dataset.empty())
-    execution.gpu_device = 0;
+    execution.gpu.gpu_device = 0;
   else
-    execution.graph_mode = hopfeed::take_graph_mode(graph_mode_, execution.gpu_device, {options_.dataset},
-                                                    execution.num_workers);
-  execution.gpu_graph_cache = take_gpu_graph_cache(gpu_graph_cache_);
-  check_gpu_graph_cache(execution.gpu_graph_cache, execution.graph_mode);
+    execution.gpu.graph_mode = hopfeed::take_graph_mode(graph_mode_, execution.gpu.gpu_device,
+                                                        {options_.dataset}, execution.num_workers);
+  execution.gpu.gpu_graph_cache = take_gpu_graph_cache(gpu_graph_cache_);
+  check_gpu_graph_cache(execution.gpu.gpu_graph_cache, execution.gpu.graph_mode);
 }
 
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {
@@ -293,9 +288,9 @@ void add_gpu_graph_cache(CommandLine& line, std::string& text) {
               "fits into a sixteenth of the free memory; the default); 0: none");
 }
 
-std::optional<GpuCache> take_gpu_graph_cache(const std::string& text) {
+std::optional<CacheSize> take_gpu_graph_cache(const std::string& text) {
   if (text.empty()) return {};
-  return gpu_cache_of(text, "--gpu-graph-cache");
+  return parse_cache_size(text, "--gpu-graph-cache");
 }
 
 GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::vector<std::string>& datasets,

@@ -53,7 +53,7 @@ class LoaderArguments {
   void add_gpu_cache(CommandLine& line);
   /// What --gpu-cache says of batches that stay there; as many rows as fit where it was not given. Throws
   /// kInvalid for text that is no size, and where it was given and batches do not stay there.
-  void take_gpu_cache(ExecutionOptions& execution) const;
+  void take_gpu_cache(LocalExecution& execution) const;
   /// --partitions, --peers and what goes with them.
   void add_partitions(CommandLine& line);
   /// --features-from, --row-cache and --window.
@@ -100,7 +100,7 @@ GraphMode take_graph_mode(const std::string& name, int& gpu_device, const std::v
 /// Adds --gpu-graph-cache: `text` is for take_gpu_graph_cache(), which throws kInvalid for what is no size,
 /// and gives none where it was not given.
 void add_gpu_graph_cache(CommandLine& line, std::string& text);
-std::optional<GpuCache> take_gpu_graph_cache(const std::string& text);
+std::optional<CacheSize> take_gpu_graph_cache(const std::string& text);
 /// Says on standard error, once, where io_uring is not to be had and features are read from files all the
 /// same.
 void tell_how_features_are_read(FeaturesFrom from);

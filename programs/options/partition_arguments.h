@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/batch/peer_options.h"
 #include "core/program/command_line.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

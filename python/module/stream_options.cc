@@ -127,22 +127,21 @@ void take_deal(GivenOptions& given, DealOptions& deal) {
   given.take("world_size", deal.world_size, kWhole);
 }
 
-std::optional<GpuCache> take_gpu_cache(GivenOptions& given, const char* name) {
+std::optional<CacheSize> take_gpu_cache(GivenOptions& given, const char* name) {
   std::string cache;
   given.take(name, cache, "a share (\"0.2\"), a size (\"4G\") or \"auto\"");
   if (cache.empty()) return {};
-  const CacheSize size = parse_cache_size(cache, name);
-  return GpuCache{.automatic = size.automatic, .ratio = size.ratio, .bytes = size.bytes};
+  return parse_cache_size(cache, name);
 }
 
-void take_gpu(GivenOptions& given, ExecutionOptions& execution) {
-  given.take_name("graph_mode", execution.graph_mode, graph_mode_from);
-  given.take("gpu_device", execution.gpu_device, kWhole);
-  given.take("pin_slots", execution.pin_slots, kFlag);
-  given.take("device_batches", execution.device_batches, kFlag);
-  given.take("worker_devices", execution.worker_devices, kWholes);
-  if (const auto rows = take_gpu_cache(given, "gpu_cache")) execution.gpu_cache = *rows;
-  execution.gpu_graph_cache = take_gpu_cache(given, "gpu_graph_cache");
+void take_gpu(GivenOptions& given, LocalExecution& execution) {
+  given.take_name("graph_mode", execution.gpu.graph_mode, graph_mode_from);
+  given.take("gpu_device", execution.gpu.gpu_device, kWhole);
+  given.take("pin_slots", execution.gpu.pin_slots, kFlag);
+  given.take("device_batches", execution.gpu.device_batches, kFlag);
+  given.take("worker_devices", execution.gpu.worker_devices, kWholes);
+  if (const auto rows = take_gpu_cache(given, "gpu_cache")) execution.gpu.gpu_cache = *rows;
+  execution.gpu.gpu_graph_cache = take_gpu_cache(given, "gpu_graph_cache");
 }
 
 /// Takes the options of a machine that has some partitions of the dataset.
@@ -165,7 +164,7 @@ void take_partitions(GivenOptions& given, PeerOptions& partitions) {
   partitions.tls = !partitions.tls_ca.empty();
 }
 
-void take_execution(GivenOptions& given, ExecutionOptions& execution) {
+void take_execution(GivenOptions& given, LocalExecution& execution) {
   given.take("num_workers", execution.num_workers, kWhole);
   // Without workers the channel would have two slots, and a loop holds two batches while it asks for a third.
   if (execution.num_workers == 0) execution.num_slots = 4;
@@ -187,8 +186,8 @@ void take_execution(GivenOptions& given, ExecutionOptions& execution) {
   take_partitions(given, execution.partitions);
 }
 
-RemoteOptions take_servers(GivenOptions& given) {
-  RemoteOptions remote;
+RemoteExecution take_servers(GivenOptions& given) {
+  RemoteExecution remote;
   std::vector<std::string> servers;
   given.take("servers", servers, "a list of addresses: HOST:PORT, [IPv6]:PORT or unix:PATH");
   for (const std::string& server : servers) remote.servers.push_back(wire::parse_address(server));
@@ -209,12 +208,7 @@ RemoteOptions take_servers(GivenOptions& given) {
   take_seconds(given, "batch_deadline", remote.batch_deadline);
   take_seconds(given, "reconnect_deadline", remote.reconnect_deadline);
   given.take("cache", cache, "a share (\"0.2\"), a size (\"4G\") or \"auto\"");
-  if (!cache.empty()) {
-    const CacheSize size = parse_cache_size(cache, "cache");
-    remote.cache_auto = size.automatic;
-    remote.cache_bytes = size.bytes;
-    remote.cache_ratio = size.ratio;
-  }
+  if (!cache.empty()) remote.cache = parse_cache_size(cache, "cache");
   remote.validate();
   return remote;
 }

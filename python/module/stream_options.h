@@ -4,14 +4,14 @@
 
 #include <optional>
 
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "worker_mode/loader.h"
 
 namespace hopfeed::python {
 
 struct StreamOptions {
   LoaderOptions loader;
-  std::optional<RemoteOptions> remote = std::nullopt;  // of servers
+  std::optional<RemoteExecution> remote = std::nullopt;  // of servers
 };
 
 /// Arrays are copied. Throws kInvalid naming the option. With the GIL.

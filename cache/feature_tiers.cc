@@ -1,5 +1,5 @@
 // See feature_tiers.h.
-#include "core/batch/feature_tiers.h"
+#include "cache/feature_tiers.h"
 
 #include <fmt/format.h>
 
@@ -31,12 +31,15 @@ void FeatureTiers::validate(bool some_partitions) const {
                 "take features from memory");
   require_valid(
       row_cache_bytes == 0 || from == FeaturesFrom::kFile || some_partitions,
-      "a row cache (row_cache_bytes) holds rows that are read from files, or of other machines; take "
-      "features from file, or leave it out");
+      fmt::format("a row cache ({}) holds rows that are read from files, or of other machines; take features "
+                  "from file, or leave it out",
+                  marked("row_cache_bytes")));
   require_valid(window >= -1 && window <= kMaxWindow,
-                fmt::format("window is {}; choose 0 to {} batches, or -1 for 4 or 16", window, kMaxWindow));
+                fmt::format("{} is {}; choose 0 to {} batches, or -1 for 4 or 16", marked("window"), window,
+                            kMaxWindow));
   require_valid(window <= 0 || row_cache_bytes > 0,
-                "a window of batches serves the row cache; give row_cache_bytes, or leave window out");
+                fmt::format("a window of batches serves the row cache; give {}, or leave {} out",
+                            marked("row_cache_bytes"), marked("window")));
 }
 
 std::int64_t FeatureTiers::window_for(std::int64_t seeds, std::int64_t num_workers,

@@ -1,0 +1,26 @@
+// See peer_options.h.
+#include "peers/peer_options.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/base/limits.h"
+
+namespace hopfeed {
+
+void PeerOptions::validate() const {
+  require_valid(peers.size() <= kMaxPartitions,
+                fmt::format("{} machines are named ({}), and at most {} can be", peers.size(),
+                            marked("peers"), kMaxPartitions));
+  require_valid(replicas >= 1,
+                fmt::format("{} is {}; a partition has one server at least", marked("replicas"), replicas));
+  require_valid(concurrency >= 1 && concurrency <= kMaxPeerConcurrency,
+                fmt::format("{} is {}; choose 1 to {}", marked("worker_concurrency"), concurrency,
+                            kMaxPeerConcurrency));
+  for (const std::chrono::milliseconds limit : {connect_timeout, deadline})
+    require_valid(
+        limit.count() >= 1 && limit.count() <= kMaxDeadlineMs,
+        fmt::format("a deadline of {} ms for other machines; choose 1 ms to a year", limit.count()));
+}
+
+}  // namespace hopfeed
