@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/huge_pages.h"
-#include "core/batch/execution_options.h"
+#include "gpu/device/gpu_options.h"
 
 namespace hopfeed::bench {
 
@@ -27,7 +27,7 @@ struct BenchOptions {
   GraphMode graph_mode = GraphMode::kCpu;  // sampler, loader: where it samples
   int gpu_device = 0;                      // and on which GPU
   bool device_batches = false;             // loader: batches lie in the GPU's memory
-  std::optional<GpuCache> gpu_graph_cache = {};
+  std::optional<CacheSize> gpu_graph_cache = {};
   std::string kind = "uniform";       // sampler: how neighbours are drawn
   std::string part = "all";           // server: what is measured
   std::int64_t labor_batches = 1;     // sampler --kind labor: batches that share variates

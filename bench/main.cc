@@ -131,9 +131,9 @@ int main(int argc, char** argv) {
       options.batch_size = loader.deal.batch_size;
       BatchOptions{.fanouts = options.fanouts}.validate();  // before a graph is generated for it
       options.huge_pages = loader.execution.huge_pages;
-      options.graph_mode = loader.execution.graph_mode;
-      options.gpu_device = loader.execution.gpu_device;
-      options.gpu_graph_cache = loader.execution.gpu_graph_cache;
+      options.graph_mode = loader.execution.gpu.graph_mode;
+      options.gpu_device = loader.execution.gpu.gpu_device;
+      options.gpu_graph_cache = loader.execution.gpu.gpu_graph_cache;
       options.topology = output == "topology";
       JsonReport file(json);  // opened first: an hour of measuring is not lost to a wrong name
       Report report = command.run(options);

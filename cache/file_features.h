@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "cache/dynamic_cache.h"
+#include "cache/feature_tiers.h"
 #include "cache/open_file_reader.h"
 #include "cache/row_file.h"
-#include "core/batch/feature_tiers.h"
 #include "core/maker/announce_order.h"
 #include "core/maker/feature_source.h"
 

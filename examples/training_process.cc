@@ -72,10 +72,10 @@ torch::Device device_of(const ProcessArguments& a) {
   return chosen.device;
 }
 
-void bring_batches(torch::Device gpu, ExecutionOptions& execution) {
-  execution.device_batches = execution.graph_mode != GraphMode::kCpu;
-  execution.pin_slots = !execution.device_batches;
-  if (execution.device_batches) execution.gpu_device = gpu.index();
+void bring_batches(torch::Device gpu, LocalExecution& execution) {
+  execution.gpu.device_batches = execution.gpu.graph_mode != GraphMode::kCpu;
+  execution.gpu.pin_slots = !execution.gpu.device_batches;
+  if (execution.gpu.device_batches) execution.gpu.gpu_device = gpu.index();
 }
 
 WorldOptions world_options(const ProcessArguments& a, torch::Device device) {

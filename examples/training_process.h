@@ -40,7 +40,7 @@ void add_trainer_options(CommandLine& line, ProcessArguments& arguments);
 /// The device of --device; what auto took is said once. Before anything else of Torch.
 torch::Device device_of(const ProcessArguments& arguments);
 /// Batches of a model that computes on a GPU: sampled there they stay there, else their slots are pinned.
-void bring_batches(torch::Device gpu, ExecutionOptions& execution);
+void bring_batches(torch::Device gpu, LocalExecution& execution);
 /// Where and how a model is trained, into its TrainingOptions or LinkTrainingOptions.
 template <class Options>
 void compute_on(torch::Device device, const ProcessArguments& arguments, Options& options) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

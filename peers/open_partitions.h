@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/base/huge_pages.h"
-#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/batch/peer_options.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/batch/peer_options.h"
 #include "core/dataset/partition_peers.h"
+#include "peers/peer_options.h"
 #include "wire/connection.h"
 
 namespace hopfeed {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/peer_options.h"
 #include "core/dataset/dataset_meta.h"
 #include "core/dataset/partition_peers.h"
 #include "peers/partition_servers.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

@@ -86,12 +86,12 @@ void sample_one(const SampleArguments& arguments) {
   if (at.size() != 3)
     throw Error(ErrorCode::kInvalid, fmt::format("--at: '{}' is not EPOCH,FIRST,COUNT", arguments.at));
   for (const std::string& plugin : o.execution.plugins) load_sampler_plugin(plugin);
-  offer_gpu_sampling();
   const std::unique_ptr<const Dataset> opened =
       open_partitions(o.dataset, o.execution.partitions, PeersAt::kKnown, o.execution.huge_pages);
   const Dataset& dataset = *opened;
   const std::unique_ptr<BatchSource> source = loader_source(o, dataset);
-  BatchMaker maker = source->maker(dataset, o.batch, o.execution, feature_sources(o.execution.features.from));
+  BatchMaker maker = source->maker(dataset, o.batch, neighbor_samplers(o.execution.gpu),
+                                   feature_sources(o.execution.features.from));
   AlignedBlock block(maker.sample({.seed = o.seed, .epoch = at[0], .first = at[1], .count = at[2]}));
   maker.write(block.bytes());
   const BatchView view(block.bytes());
@@ -237,10 +237,10 @@ void add_options(CommandLine& line, SampleArguments& a) {
   a.servers.add(line);
   line.option("--epochs", a.epochs, "Epochs to run, from epoch 0", {.positive = true});
   line.option("--start", a.start, "Seed position where the first epoch begins (a resumed run)", {.min = 0});
-  a.from_line.add(line, {"fanouts",   "edge fanouts", "draws",          "samplers",        "seeds",     "links",
-                         "negatives", "contents",     "deal",           "seed",            "workers",   "cores",
-                         "pages",     "graph mode",   "device batches", "gpu graph cache", "gpu cache", "features",
-                         "partitions", "check finite"});
+  a.from_line.add(line, {"fanouts",         "edge fanouts", "draws",    "samplers",   "seeds",
+                         "links",           "negatives",    "contents", "deal",       "seed",
+                         "workers",         "cores",        "pages",    "graph mode", "device batches",
+                         "gpu graph cache", "gpu cache",    "features", "partitions", "check finite"});
   line.option("--at", a.at, "EPOCH,FIRST,COUNT: make this one batch, in this process");
   line.option("--dump", a.dump,
               "With --at: store its block here; FILE.npz for NumPy arrays by their PyG names",
@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
     arguments.servers.check(arguments.loader.dataset);
     if (arguments.servers.remote()) arguments.from_line.refuse_of_workers();
     arguments.from_line.take();
-    arguments.from_line.take_gpu_cache(arguments.loader.execution.gpu);
+    arguments.from_line.take_gpu_cache(arguments.loader.execution);
     const BatchOptions& batch = arguments.loader.batch;
     if (batch.fanouts.empty() && batch.subgraph != Subgraph::kInduced)
       throw Error(ErrorCode::kInvalid,

@@ -20,6 +20,7 @@
 #include "core/base/json_text.h"
 #include "core/base/limits.h"
 #include "core/batch/batch_options.h"
+#include "core/program/field_options.h"
 #include "core/program/json_report.h"
 #include "core/program/patient_write.h"
 #include "core/program/program_main.h"
@@ -38,8 +39,7 @@ using namespace std::chrono_literals;
 struct ServeArguments {
   ServerOptions options;
   PartitionArguments partitions;
-  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, features = "memory",
-                    graph_mode = "cpu", gpu_graph_cache;
+  std::string data, listen = "127.0.0.1:9470", token_file, metrics, json, graph_mode = "cpu";
   std::int64_t batch_deadline = 120, send_deadline = 30, seeds_kept = 600, drain_deadline = 600;  // seconds
 };
 
@@ -101,10 +101,8 @@ void take(ServeArguments& arguments) {
   options.batch_deadline = std::chrono::seconds(arguments.batch_deadline);
   options.send_deadline = std::chrono::seconds(arguments.send_deadline);
   options.seeds_kept = std::chrono::seconds(arguments.seeds_kept);
-  options.graph_mode =
-      take_graph_mode(arguments.graph_mode, options.gpu_device, options.datasets, options.num_workers);
-  options.gpu_graph_cache = take_gpu_graph_cache(arguments.gpu_graph_cache);
-  options.features.from = features_from(arguments.features);
+  options.gpu.graph_mode =
+      take_graph_mode(arguments.graph_mode, options.gpu.gpu_device, options.datasets, options.num_workers);
   options.partitions = arguments.partitions.take();
   tell_how_features_are_read(options.features.from);
   options.log = print_event;
@@ -198,9 +196,13 @@ void add_options(CommandLine& line, ServeArguments& a) {
   line.size_option("--max-batch-memory", o.max_batch_memory,
                    "Bytes that a worker may sample with; a batch that needs more is refused (4G, 512M); "
                    "default: what is free beside --max-memory, divided by the workers");
-  add_graph_mode(line, a.graph_mode, o.gpu_device);
-  add_gpu_graph_cache(line, a.gpu_graph_cache);
-  add_features_from(line, a.features, o.features);
+  add_graph_mode(line, a.graph_mode, o.gpu.gpu_device);
+  add_field_options(line,
+                    [&o](FieldVisitor& fields) {
+                      o.gpu.visit(fields);
+                      o.features.visit(fields);
+                    },
+                    {"gpu graph cache", "features"});
   a.partitions.add(line);
   line.option("--peer-threads", o.peer_threads, "Threads that answer machines which have other partitions",
               {.min = 1, .max = kMaxWorkers});

@@ -129,7 +129,7 @@ void sleep_a_second_in_parts() {
 }
 
 void watch_server(const TopArguments& arguments) {
-  const RemoteOptions server = arguments.servers.options_for(arguments.what);
+  const RemoteExecution server = arguments.servers.options_for(arguments.what);
   JsonReport report(arguments.json);
   nlohmann::json before = parse_json(ask_status(server));
   do {

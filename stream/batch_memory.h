@@ -1,4 +1,4 @@
-// What the scratch of one worker may take: ExecutionOptions::max_batch_memory, or by default its share of
+// What the scratch of one worker may take: LocalExecution::max_batch_memory, or by default its share of
 // what is free. Under a memory cgroup more would be SIGKILL and no error.
 #pragma once
 #include <cstddef>

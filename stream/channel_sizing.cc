@@ -29,7 +29,7 @@ std::size_t slot_stride(std::size_t worst_block, std::int64_t num_slots) {
 
 }  // namespace
 
-ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input) {
+ChannelPlan plan_channel(const LocalExecution& options, bool bounded, const SizingInput& input) {
   const std::int64_t num_workers =
       std::max<std::int64_t>(options.num_workers, 1);  // the calling thread is one
   const bool ahead = options.num_workers > 0;          // which samples none ahead

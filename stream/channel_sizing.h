@@ -7,8 +7,8 @@
 #include "channel/channel_view.h"
 #include "channel/slot_pool.h"
 #include "core/base/memory_limits.h"
-#include "core/batch/execution_options.h"
 #include "core/maker/batch_maker.h"
+#include "stream/local_execution.h"
 
 namespace hopfeed {
 
@@ -35,6 +35,6 @@ struct SizingInput {
 /// comes near; there only the tables count as scratch, the allowance is cut to what three quarters of the
 /// memory leave, and a batch that is larger than that is an error when it comes. So are slots that lie on a
 /// device cut to three quarters of what that has.
-ChannelPlan plan_channel(const ExecutionOptions& options, bool bounded, const SizingInput& input);
+ChannelPlan plan_channel(const LocalExecution& options, bool bounded, const SizingInput& input);
 
 }  // namespace hopfeed

@@ -121,7 +121,7 @@ void ChannelStream::make_channel(const LoaderOptions& options, const ChannelNeed
                     .device = needs.device,
                     .local_world = local_ranks().world});
   host_ = std::make_shared<ChannelHost>(plan, [&](std::size_t size) {
-    const bool pin = options.execution.pin_slots && !options.execution.device_batches;
+    const bool pin = options.execution.gpu.pin_slots && !options.execution.gpu.device_batches;
     return pin ? pinned_slots(plan.shape, make(size)) : make(size);
   });
   told.rank = deal_.rank;

@@ -10,8 +10,8 @@
 #include "core/batch/batch_options.h"
 #include "core/batch/batch_stream.h"
 #include "core/batch/deal.h"
-#include "core/batch/execution_options.h"
 #include "core/seeds/link_set.h"
+#include "stream/local_execution.h"
 
 namespace hopfeed {
 
@@ -39,13 +39,16 @@ struct LoaderOptions {
   bool shuffle = true;
   DealOptions deal = {};
   EmptyEpochs empty_epochs = EmptyEpochs::kRefused;
-  ExecutionOptions execution = {};
+  LocalExecution execution = {};
   /// Called for each batch that was handed out, by whichever thread drops its last view (at times after the
   /// loader's end). Must not throw.
   std::function<void(const BatchRecord&)> observer = nullptr;
   /// Called about ten times a second while next() waits, by the thread that waits, with no lock held. What it
   /// throws leaves next(); no batch is lost by it. For callers that have to look for signals themselves.
   std::function<void()> while_waiting = nullptr;
+
+  /// Hands over every field that programs and Python have, those of its structs too.
+  void visit(FieldVisitor& fields);
 };
 
 }  // namespace hopfeed

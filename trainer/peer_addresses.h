@@ -1,7 +1,7 @@
 // Machines that have partitions, made known by the trainers to each other: none has to be named in advance,
 // nor again where a machine comes back at another address.
 #pragma once
-#include "core/batch/peer_options.h"
+#include "peers/peer_options.h"
 #include "trainer/world.h"
 
 namespace hopfeed {

@@ -1,6 +1,6 @@
 // Which cores trainers and sampling workers run on, so that they do not fight: each rank of a machine gets an
 // equal share, and in it every worker a core of its own at the end where there are enough. A trainer program
-// places itself and hands the workers' part to its loaders (ExecutionOptions::cores); a loader that is told
+// places itself and hands the workers' part to its loaders (LocalExecution::cores); a loader that is told
 // nothing places its workers only.
 #pragma once
 #include <vector>

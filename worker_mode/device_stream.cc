@@ -43,12 +43,13 @@ DeviceStream::DeviceStream(const LoaderOptions& options, std::shared_ptr<gpu::De
   make_channel(options, {.worst_block = worst, .scratch = {}, .available = room_->available()},
                {.makers = "thread that makes batches"},
                [this](std::size_t size) { return room_->slots(size); });
-  maker_ = room_->maker(*dataset_, *source_, options.batch,
-                        {.place = options.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
-                                                                                   : gpu::GraphPlace::kHost,
-                         .cache = options.execution.gpu_cache,
-                         .graph_cache = options.execution.graph_cache()},
-                        host()->memory());
+  maker_ =
+      room_->maker(*dataset_, *source_, options.batch,
+                   {.place = options.execution.gpu.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
+                                                                                  : gpu::GraphPlace::kHost,
+                    .cache = options.execution.gpu.gpu_cache,
+                    .graph_cache = options.execution.gpu.graph_cache()},
+                   host()->memory());
   maker_->bound_scratch(batch_budget(memory_of_worker(options)));
   SlotKeeper(host()).welcome(0);  // the thread is the one filler there ever is
   host()->view().worker(0).pid.store(static_cast<std::uint32_t>(getpid()));

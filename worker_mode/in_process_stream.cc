@@ -8,6 +8,7 @@
 
 #include "cache/file_features.h"
 #include "core/sampler/sampler_plugin.h"
+#include "gpu/device/gpu_sampling.h"
 #include "gpu/memory/setup_times.h"
 #include "peers/open_partitions.h"
 #include "stream/batch_memory.h"
@@ -34,7 +35,7 @@ InProcessStream::InProcessStream(const LoaderOptions& options, std::unique_ptr<c
       source_(std::move(source)),
       row_cache_memory_(shared_row_cache(*dataset_, options.execution.features)),
       row_cache_(row_cache_memory_ ? std::make_unique<DynamicCache>(row_cache_memory_->fd()) : nullptr),
-      maker_(source_->maker(*dataset_, options.batch, options.execution,
+      maker_(source_->maker(*dataset_, options.batch, neighbor_samplers(options.execution.gpu),
                             feature_sources(options.execution.features.from, row_cache_.get()))) {
   make_channel(options, maker_);
   maker_.bound_scratch(batch_budget(memory_of_worker(options)));

@@ -70,7 +70,7 @@ struct JobMakers::OpenDataset {
   std::unique_ptr<DynamicCache> row_cache;     // null: none
   const std::unique_ptr<AnnounceOrder> order;  // of all batches that announce to it, of whichever job
 
-  OpenDataset(const std::string& folder, const ExecutionOptions& execution, int row_cache_fd)
+  OpenDataset(const std::string& folder, const LocalExecution& execution, int row_cache_fd)
       : opened(open_partitions(folder, execution.partitions, PeersAt::kSoon, execution.huge_pages)),
         row_cache(row_cache_fd < 0 ? nullptr : std::make_unique<DynamicCache>(row_cache_fd)),
         order(row_cache && !dataset.whole() ? std::make_unique<AnnounceOrder>() : nullptr) {}
@@ -99,10 +99,10 @@ struct JobMakers::Job {
    private:
     std::unique_ptr<BlockMaker> make(const Job& job) {
       const BatchOptions& batch = job.description.spec.batch;
-      const ExecutionOptions& execution = job.options.execution;
+      const LocalExecution& execution = job.options.execution;
       if (job.options.make) return job.options.make(job.open->dataset, *job.source, batch);
       return std::unique_ptr<BlockMaker>(new BatchMaker(job.source->maker(
-          job.open->dataset, batch, execution,
+          job.open->dataset, batch, neighbor_samplers(execution.gpu),
           feature_sources(execution.features.from, job.open->row_cache.get(), turn.get()))));
     }
   };
@@ -138,9 +138,7 @@ struct JobMakers::Job {
   }
 };
 
-JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {
-  offer_gpu_sampling();
-}
+JobMakers::JobMakers(WorkerPort& port, Options options) : port_(port), options_(std::move(options)) {}
 JobMakers::~JobMakers() = default;
 
 std::shared_ptr<const JobMakers::OpenDataset> JobMakers::dataset_in(const std::string& folder,

@@ -16,9 +16,9 @@
 
 #include "channel/worker_port.h"
 #include "core/base/scratch_budget.h"
-#include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/batch_source.h"
+#include "stream/local_execution.h"
 #include "worker_mode/batch_filler.h"
 #include "worker_mode/job_files.h"
 
@@ -52,7 +52,7 @@ class JobMakers {
   using Make = std::function<std::unique_ptr<BlockMaker>(const Dataset& dataset, const BatchSource& source,
                                                          const BatchOptions& options)>;
   struct Options {
-    ExecutionOptions execution = {};
+    LocalExecution execution = {};
     std::shared_ptr<ScratchBudget> budget;  // of the scratch of all makers; never null
     std::size_t max_scratch = 0;            // bytes that makers may keep when a batch is begun; 0: any
     Ask ask = nullptr;                      // none: all jobs are added

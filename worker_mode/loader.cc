@@ -1,7 +1,6 @@
 // See loader.h. Which stream it is, and nothing else.
 #include "worker_mode/loader.h"
 
-#include "core/sampler/sampler_registry.h"
 #include "gpu/device/cuda_engine.h"
 #include "gpu/device/gpu_sampling.h"
 #include "worker_mode/device_stream.h"
@@ -14,10 +13,9 @@ namespace {
 std::unique_ptr<ChannelStream> open(const LoaderOptions& options) {
   options.deal.validate();
   options.execution.validate();
-  offer_gpu_sampling();
-  require_graph_mode(options.execution);  // workers would find out one by one
+  require_graph_mode(options.execution.gpu);  // workers would find out one by one
   const std::shared_ptr<gpu::DeviceRoom> room =
-      options.execution.device_batches ? gpu::make_cuda_room(options.execution.gpu_device) : nullptr;
+      options.execution.gpu.device_batches ? gpu::make_cuda_room(options.execution.gpu.gpu_device) : nullptr;
   if (options.execution.num_workers > 0) return WorkerStream::open(options, room);
   if (room) return DeviceStream::open(options, room);
   return InProcessStream::open(options);

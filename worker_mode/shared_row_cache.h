@@ -3,8 +3,8 @@
 #pragma once
 #include <memory>
 
+#include "cache/feature_tiers.h"
 #include "channel/machine_memory.h"
-#include "core/batch/feature_tiers.h"
 #include "core/dataset/dataset.h"
 
 namespace hopfeed {

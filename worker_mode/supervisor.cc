@@ -137,7 +137,7 @@ void Supervisor::start(std::size_t number) {
   int next_fd = sixth ? kSeedsFd + 1 : kSeedsFd;
   const DeviceSide* const device = host_->device_side();
   const int device_fd = device == nullptr ? -1 : device->shared_fd();
-  const std::vector<int>& devices = config.execution.worker_devices;
+  const std::vector<int>& devices = config.execution.gpu.worker_devices;
   if (device != nullptr) {
     config.device = devices.empty() ? device->device() : devices[number % devices.size()];
     config.gpu_cache_sharers = workers_on(config.device, devices, std::ssize(workers_));

@@ -4,7 +4,7 @@
 
 namespace hopfeed {
 
-/// By the rule in ExecutionOptions::worker_program, which `option` is. Throws kNotFound.
+/// By the rule in LocalExecution::worker_program, which `option` is. Throws kNotFound.
 std::string find_worker_program(const std::string& option);
 
 }  // namespace hopfeed

@@ -6,6 +6,7 @@
 
 #include "core/maker/batch_maker.h"
 #include "core/sampler/sampler_plugin.h"
+#include "gpu/device/gpu_sampling.h"
 #include "peers/open_partitions.h"
 #include "peers/peer_network.h"
 #include "worker_mode/core_placement.h"
@@ -19,7 +20,7 @@
 namespace hopfeed {
 namespace {
 
-std::vector<std::vector<int>> worker_cores(const ExecutionOptions& options) {
+std::vector<std::vector<int>> worker_cores(const LocalExecution& options) {
   const auto workers = static_cast<std::size_t>(options.num_workers);
   if (options.cores.empty()) return plan_cores(query_cores(static_cast<int>(options.num_workers))).workers;
   std::vector<std::vector<int>> cores(workers);
@@ -27,7 +28,7 @@ std::vector<std::vector<int>> worker_cores(const ExecutionOptions& options) {
   return cores;
 }
 
-std::vector<std::string> plugin_paths(const ExecutionOptions& options) {
+std::vector<std::string> plugin_paths(const LocalExecution& options) {
   std::vector<std::string> paths;
   for (const std::string& plugin : options.plugins) paths.push_back(plugin_path(plugin).string());
   return paths;
@@ -37,7 +38,7 @@ std::vector<std::string> plugin_paths(const ExecutionOptions& options) {
 
 std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
                                                  const std::shared_ptr<gpu::DeviceRoom>& room) {
-  const ExecutionOptions& execution = options.execution;
+  const LocalExecution& execution = options.execution;
   const std::string program = find_worker_program(execution.worker_program);
   for (const std::string& plugin : execution.plugins) {  // its sampler says how large a batch can be
     try_plugin(program, plugin_path(plugin).string(), execution.start_deadline);
@@ -63,7 +64,7 @@ std::unique_ptr<WorkerStream> WorkerStream::open(const LoaderOptions& options,
   }
   // On a device the CPU's sampler makes what the device's does not (gpu/batches/block_maker_on.h).
   stream->make_shared_channel(
-      options, source->maker(dataset, options.batch, room ? ExecutionOptions{} : options.execution),
+      options, source->maker(dataset, options.batch, room ? nullptr : neighbor_samplers(execution.gpu)),
       room.get());
   config.batch_memory = stream->memory_of_worker(options);
   stream->row_cache_ = shared_row_cache(dataset, execution.features);
@@ -111,7 +112,7 @@ WorkerStream::~WorkerStream() {
   host()->close();
 }
 
-void WorkerStream::start_workers(const ExecutionOptions& execution, const std::string& program,
+void WorkerStream::start_workers(const LocalExecution& execution, const std::string& program,
                                  const WorkerConfig& config) {
   SupervisorOptions supervision;
   supervision.program = program;

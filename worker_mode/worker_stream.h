@@ -29,8 +29,7 @@ class WorkerStream final : public ChannelStream {
   WorkerConfig worker_config(const LoaderOptions& options, const Dataset& dataset) const;
   /// In memory that all processes map, and beside it on the device where there is one.
   void make_shared_channel(const LoaderOptions& options, const BatchMaker& maker, gpu::DeviceRoom* room);
-  void start_workers(const ExecutionOptions& execution, const std::string& program,
-                     const WorkerConfig& config);
+  void start_workers(const LocalExecution& execution, const std::string& program, const WorkerConfig& config);
 
   /// Where other machines have partitions: its network watches them, and tells which are lost.
   std::unique_ptr<const Dataset> watched_;

@@ -34,7 +34,7 @@ namespace {
 // By each thread, before the clock starts.
 constexpr std::int64_t kVerifiedBatches = 1;
 
-ExecutionOptions execution_of(const BenchOptions& options) {
+GpuOptions gpu_of(const BenchOptions& options) {
   return {.graph_mode = options.graph_mode,
           .gpu_device = options.gpu_device,
           .gpu_graph_cache = options.gpu_graph_cache};
@@ -50,10 +50,10 @@ constexpr std::int64_t kWalkLength = 20;  // steps, one walk a seed
 // What one process per core would have of its own.
 struct Worker {
   Worker(const Dataset& dataset, const BenchSeeds& list, const BatchOptions& batch,
-         const ExecutionOptions& execution)
+         const NeighborSamplerFactory& make_neighbors)
       : seeds(list),
         data(dataset),
-        sampler(make_sampler(dataset, batch, execution)),
+        sampler(make_sampler(dataset, batch, make_neighbors)),
         fields(list.fields()),
         maker(list.maker()) {}
 
@@ -145,7 +145,8 @@ class Workload {
         // of its time.
         seeds_(dataset, batch_, bench.batch_size > 1) {
     for (int t = 0; t < bench_.threads; ++t)
-      workers_.push_back(std::make_unique<Worker>(dataset, seeds_, batch_, execution_of(bench_)));
+      workers_.push_back(
+          std::make_unique<Worker>(dataset, seeds_, batch_, neighbor_samplers(gpu_of(bench_))));
     if (DeviceSampler* device = dynamic_cast<DeviceSampler*>(workers_.back()->sampler.get()))
       device->wait_until_up();
   }
@@ -271,10 +272,9 @@ Report bench_sampler(const BenchOptions& options) {
   if (options.instructions != "best") hwy::SetSupportedTargetsForTest(only(options.instructions));
   if (options.labor_batches > 1 && options.kind != "labor")
     throw Error(ErrorCode::kInvalid, "--labor-batches is of --kind labor; give both");
-  offer_gpu_sampling();
   check_gpu_device(options.gpu_device, options.graph_mode);
   check_gpu_graph_cache(options.gpu_graph_cache, options.graph_mode);
-  require_graph_mode(execution_of(options));  // before a graph is generated for it
+  require_graph_mode(gpu_of(options));  // before a graph is generated for it
   const bool plain = options.kind == "uniform" || options.kind == "replace";
   const Dataset dataset(dataset_folder(options, made_up_for(options.kind)),
                         {.huge_pages = options.huge_pages});

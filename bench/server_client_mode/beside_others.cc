@@ -23,7 +23,7 @@ namespace {
 constexpr int kFloodRounds = 3, kLargeClients = 4;
 constexpr std::int64_t kLargeBatch = 8'192;
 
-RemoteOptions options_of(const Server& server) { return {.servers = {server.address()}}; }
+RemoteExecution options_of(const Server& server) { return {.servers = {server.address()}}; }
 
 /// A client that takes epoch after epoch.
 class Taker {
@@ -52,7 +52,7 @@ class Taker {
   }
 
  private:
-  static RemoteOptions with(RemoteOptions remote, std::optional<int> batches_ahead) {
+  static RemoteExecution with(RemoteExecution remote, std::optional<int> batches_ahead) {
     if (batches_ahead) remote.batches_ahead = *batches_ahead;
     return remote;
   }

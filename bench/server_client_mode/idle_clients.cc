@@ -75,7 +75,7 @@ void measure_idle_clients(const LoaderOptions& loader, double seconds, Report& r
   LoaderOptions options = loader;
   options.execution.channel_size = 1 << 20;
   const auto connect = [&] {
-    return std::make_unique<RemoteLoader>(RemoteOptions{.servers = {server.address()}}, options);
+    return std::make_unique<RemoteLoader>(RemoteExecution{.servers = {server.address()}}, options);
   };
   const auto take = [&](RemoteLoader& stream, int batches) {
     std::int64_t epoch = 0;

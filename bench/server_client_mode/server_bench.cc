@@ -88,7 +88,7 @@ LoaderOptions small(const BenchOptions& options) {
   return loader;
 }
 
-RemoteOptions to(const wire::Address& address) { return {.servers = {address}}; }
+RemoteExecution to(const wire::Address& address) { return {.servers = {address}}; }
 
 // ---- the wire alone
 
@@ -97,7 +97,7 @@ void measure_blocks(const BenchOptions& options, Report& report) {
   const LoaderOptions loader = products(options);
   const MadeCertificate certificate;
   const ReadyServer plain({.loader = loader}), secret({.loader = loader, .tls = certificate.files()});
-  RemoteOptions over_tls = to(secret.address());
+  RemoteExecution over_tls = to(secret.address());
   over_tls.tls = true;
   over_tls.tls_files.ca = certificate.files().cert;
   RemoteLoader plain_stream(to(plain.address()), loader), tls_stream(over_tls, loader);
@@ -135,7 +135,7 @@ void measure_blocks(const BenchOptions& options, Report& report) {
 void measure_small(const BenchOptions& options, Report& report) {
   const LoaderOptions loader = small(options);
   const ReadyServer ready({.loader = loader, .copies = 1024});
-  RemoteOptions remote = to(ready.address());
+  RemoteExecution remote = to(ready.address());
   remote.batches_ahead = 256;
   RemoteLoader stream(remote, loader);
   report["small_batch_bytes"] = ready.block_bytes();
@@ -143,7 +143,7 @@ void measure_small(const BenchOptions& options, Report& report) {
 
   // A lone request: nothing is asked for ahead.
   const Server server({.datasets = {loader.dataset}, .listen = wire::parse_address("127.0.0.1:0")});
-  RemoteOptions one = to(server.address());
+  RemoteExecution one = to(server.address());
   one.batches_ahead = 1;
   RemoteLoader lone(one, loader);
   LoaderOptions local = loader;
@@ -255,7 +255,7 @@ void measure_failover(const BenchOptions& options, Report& report) {
   std::vector<double> longest;
   for (int round = 0; round < kRounds; ++round) {
     std::unique_ptr<Server> first = serve(), second = serve();
-    RemoteOptions remote{.servers = {first->address(), second->address()}};
+    RemoteExecution remote{.servers = {first->address(), second->address()}};
     RemoteLoader stream(remote, loader);
     stream.begin_epoch(0);
     double worst = 0;

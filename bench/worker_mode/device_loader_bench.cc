@@ -43,11 +43,11 @@ Report bench_device_loader(const BenchOptions& options) {
                   .deal = {.batch_size = options.batch_size}};
   o.seed = 1;
   o.execution.num_workers = options.threads;
-  o.execution.graph_mode = options.graph_mode;
-  o.execution.gpu_device = options.gpu_device;
-  o.execution.device_batches = options.device_batches;
-  o.execution.gpu_graph_cache = options.gpu_graph_cache;
-  if (options.device_batches) o.execution.gpu_cache = {.automatic = true};
+  o.execution.gpu.graph_mode = options.graph_mode;
+  o.execution.gpu.gpu_device = options.gpu_device;
+  o.execution.gpu.device_batches = options.device_batches;
+  o.execution.gpu.gpu_graph_cache = options.gpu_graph_cache;
+  if (options.device_batches) o.execution.gpu.gpu_cache = {.automatic = true};
   o.observer = [&](const BatchRecord& record) {
     if (!counts) return;
     const BatchTimes& t = record.times;

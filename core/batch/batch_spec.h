@@ -1,7 +1,7 @@
 // Everything that decides the bytes of a job's batches, beside the key of each (epoch, first, count). Two
 // jobs of equal specs make equal batches wherever they run: in this process, in a worker, on a server, from a
 // checkpoint a year later. It names content and never a place: no path, no rank, no number of workers (those
-// are Deal's and ExecutionOptions').
+// are Deal's and LocalExecution's).
 #pragma once
 #include <cstdint>
 #include <map>

@@ -10,6 +10,19 @@
 
 namespace hopfeed {
 
+void DealOptions::visit(FieldVisitor& fields) {
+  fields.whole(
+      {.name = "batch_size", .help = "Seeds (or links) of a batch, for each trainer", .group = "fanouts"},
+      batch_size, {1, kMaxBatchSize});
+  fields.whole({.name = "rank", .help = "Which trainer's batches", .group = "deal"}, rank, {0, INT64_MAX});
+  fields.whole({.name = "world_size", .help = "Trainers that share an epoch", .group = "deal"}, world_size,
+               {1, kMaxWorldSize});
+  fields.flag({.name = "drop_last",
+               .help = "Drop the incomplete last round; otherwise it is spread evenly over the ranks",
+               .group = "deal"},
+              drop_last);
+}
+
 void DealOptions::validate() const {
   require_valid(batch_size >= 1 && batch_size <= kMaxBatchSize,
                 fmt::format("batch_size is {}; choose 1 to {}", batch_size, kMaxBatchSize));

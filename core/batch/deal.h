@@ -6,6 +6,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/field_visitor.h"
+
 namespace hopfeed {
 
 /// Who gets which positions of an epoch. Decides no byte of a batch, but which batches there are.
@@ -14,6 +16,7 @@ struct DealOptions {
   std::int64_t rank = 0, world_size = 1;  // of the trainer that takes the batches
   bool drop_last = false;                 // drop the incomplete round instead of spreading it
 
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option.
   void validate() const;
 };

@@ -15,7 +15,6 @@
 #include "core/batch/packed_block.h"
 #include "core/maker/batch_features.h"
 #include "core/maker/block_arrays.h"
-#include "core/sampler/sampler_registry.h"
 #include "core/seeds/link_fields.h"
 #include "core/seeds/node_fields.h"
 
@@ -37,7 +36,7 @@ struct BatchMaker::Impl {
   const Dataset& dataset;
   const BatchOptions options;
   const std::unique_ptr<Sampler> sampler;
-  const GraphMode graph_mode;
+  const bool beside_gpu;     // neighbours are sampled on one, where it can
   std::int64_t sampled = 0;  // batches
   const std::unique_ptr<SeedFields> seeds;
   BatchFeatures features;
@@ -56,11 +55,11 @@ struct BatchMaker::Impl {
 
   template <class Fields, class List>
   Impl(std::in_place_type_t<Fields>, const Dataset& data, const List& list, const BatchOptions& opts,
-       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
+       const NeighborSamplerFactory& make_neighbors, const FeatureSourceFactory& make_source)
       : dataset(data),
         options(opts),
-        sampler(make_sampler(data, opts, execution)),
-        graph_mode(execution.graph_mode),
+        sampler(make_sampler(data, opts, make_neighbors)),
+        beside_gpu(make_neighbors != nullptr),
         seeds(std::make_unique<Fields>(data, list, opts)),
         features(data, opts, make_source),
         layout(data, options, *seeds, features, sampler->num_hops()) {
@@ -129,7 +128,7 @@ struct BatchMaker::Impl {
 
   /// Samplers that know no GPU tell nothing: what no GPU sampled the CPU did.
   GpuUse gpu_use() const {
-    if (graph_mode == GraphMode::kCpu) return {};
+    if (!beside_gpu) return {};
     GpuUse use = sampler->gpu_use();
     use.cpu_batches = sampled - use.gpu_batches;
     return use;
@@ -148,12 +147,12 @@ struct BatchMaker::Impl {
 };
 
 BatchMaker::BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
-                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
-    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options, execution,
+                       const NeighborSamplerFactory& make_neighbors, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<NodeFields>, dataset, seeds, options, make_neighbors,
                                    make_source)) {}
 BatchMaker::BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
-                       const ExecutionOptions& execution, const FeatureSourceFactory& make_source)
-    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options, execution,
+                       const NeighborSamplerFactory& make_neighbors, const FeatureSourceFactory& make_source)
+    : impl_(std::make_unique<Impl>(std::in_place_type<LinkFields>, dataset, links, options, make_neighbors,
                                    make_source)) {}
 BatchMaker::~BatchMaker() = default;
 

@@ -14,12 +14,12 @@
 
 #include "core/batch/batch_layout.h"
 #include "core/batch/batch_options.h"
-#include "core/batch/execution_options.h"
 #include "core/batch/held_share.h"
 #include "core/dataset/dataset.h"
 #include "core/maker/block_arrays.h"
 #include "core/maker/block_maker.h"
 #include "core/maker/mapped_features.h"
+#include "core/sampler/sampler_registry.h"
 #include "core/seeds/link_list.h"
 #include "core/seeds/node_list.h"
 
@@ -27,14 +27,15 @@ namespace hopfeed {
 
 class BatchMaker : public BlockMaker {
  public:
-  /// `dataset` and `seeds` must outlive the maker; `execution` changes no byte; `make_source` says where
-  /// attributes come from. Throws kInvalid, kNotFound or kUnsupported.
+  /// `dataset` and `seeds` must outlive the maker; `make_neighbors` says who draws neighbours, and
+  /// changes no byte; `make_source` says where attributes come from. Throws kInvalid, kNotFound or
+  /// kUnsupported.
   BatchMaker(const Dataset& dataset, const NodeList& seeds, const BatchOptions& options,
-             const ExecutionOptions& execution = {},
+             const NeighborSamplerFactory& make_neighbors = nullptr,
              const FeatureSourceFactory& make_source = mapped_features);
   /// Makes batches of links: with options.link, whose edge type the list is of. All else is as with nodes.
   BatchMaker(const Dataset& dataset, const LinkList& links, const BatchOptions& options,
-             const ExecutionOptions& execution = {},
+             const NeighborSamplerFactory& make_neighbors = nullptr,
              const FeatureSourceFactory& make_source = mapped_features);
   ~BatchMaker() override;
 

@@ -16,10 +16,10 @@ BatchSource::BatchSource(std::unique_ptr<const LinkSet> links, const LinkSet::Li
     : links_(std::move(links)), link_list_(links_->list(options)) {}
 
 BatchMaker BatchSource::maker(const Dataset& dataset, const BatchOptions& options,
-                              const ExecutionOptions& execution,
+                              const NeighborSamplerFactory& make_neighbors,
                               const FeatureSourceFactory& make_source) const {
-  if (links_) return BatchMaker(dataset, *link_list_, options, execution, make_source);
-  return BatchMaker(dataset, *node_list_, options, execution, make_source);
+  if (links_) return BatchMaker(dataset, *link_list_, options, make_neighbors, make_source);
+  return BatchMaker(dataset, *node_list_, options, make_neighbors, make_source);
 }
 
 void dataset_was_replaced(const Dataset& dataset) {

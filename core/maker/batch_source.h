@@ -29,10 +29,10 @@ class BatchSource {
   /// Whether it is more than a split of the dataset, so that workers have to be told.
   bool given() const { return links_ ? links_->given() : nodes_->given(); }
   std::vector<std::byte> pack() const { return links_ ? links_->pack() : nodes_->pack(); }
-  /// `dataset` and this must outlive it; `make_source` says where features come from. Throws what
+  /// `dataset` and this must outlive it; `make_neighbors` and `make_source` are BatchMaker's. Throws what
   /// BatchMaker's constructors throw.
   BatchMaker maker(const Dataset& dataset, const BatchOptions& options,
-                   const ExecutionOptions& execution = {},
+                   const NeighborSamplerFactory& make_neighbors = nullptr,
                    const FeatureSourceFactory& make_source = mapped_features) const;
 
  private:

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/cache_size.h"
+
 namespace hopfeed {
 
 /// A whole number from `min` to `max`; T is int, std::int64_t or std::uint64_t. Throws kInvalid:
@@ -21,14 +23,8 @@ double parse_real(const std::string& text, const std::string& option);
 /// same).
 std::size_t parse_size(const std::string& text, const std::string& option);
 
-/// How many rows a cache is to hold: "0.2" that share of them, "4G" as many as fit into so many bytes, "auto"
-/// as many as the reader of the option finds to fit.
-struct CacheSize {
-  bool automatic = false;
-  double ratio = 1;       // of the rows, 0 to 1
-  std::size_t bytes = 0;  // 0: no size was given
-};
-/// `or_else`: what the option takes beside these, for its error: ", or FILE.json".
+/// "0.2" that share of the rows, "4G" as many as fit into so many bytes, "auto" as many as the reader of the
+/// option finds to fit. `or_else`: what the option takes beside these, for its error: ", or FILE.json".
 CacheSize parse_cache_size(const std::string& text, const std::string& option,
                            const std::string& or_else = "");
 

@@ -35,16 +35,6 @@ Registry& registry() {
   return the_one;
 }
 
-DeviceSampling& device_sampling() {
-  static DeviceSampling the_one;
-  return the_one;
-}
-
-DeviceSampling known_device_sampling() {
-  const std::lock_guard lock(registry().mutex);
-  return device_sampling();
-}
-
 Registry::Entry entry_of(const std::string& name) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -64,16 +54,13 @@ void require_sampler(const std::string& name) {
 }
 
 std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
-                                      const ExecutionOptions& execution) {
+                                      const NeighborSamplerFactory& make_neighbors) {
   require_sampler(options.sampler);
   options.validate();
-  require_graph_mode(execution);
   std::unique_ptr<Sampler> sampler;
   if (options.sampler == BatchOptions::kNeighborSampler) {
-    if (execution.graph_mode == GraphMode::kCpu)
-      sampler = std::make_unique<NeighborSampler>(dataset, options);
-    else
-      sampler = known_device_sampling().make(dataset, options, execution);
+    sampler = make_neighbors ? make_neighbors(dataset, options)
+                             : std::make_unique<NeighborSampler>(dataset, options);
   } else {
     const CustomSamplerFactory factory = entry_of(options.sampler).factory;
     std::unique_ptr<CustomSampler> custom;
@@ -85,21 +72,6 @@ std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions
   if (options.subgraph == Subgraph::kInduced)
     return std::make_unique<InducedSubgraph>(std::move(sampler), dataset, options);
   return sampler;
-}
-
-void register_device_sampling(const DeviceSampling& sampling) {
-  const std::lock_guard lock(registry().mutex);
-  device_sampling() = sampling;
-}
-
-void require_graph_mode(const ExecutionOptions& execution) {
-  if (execution.graph_mode == GraphMode::kCpu) return;
-  const DeviceSampling known = known_device_sampling();
-  if (known.require == nullptr)
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("graph mode {}: this program does not sample on GPUs; take graph mode cpu",
-                            to_string(execution.graph_mode)));
-  known.require(execution);
 }
 
 void register_sampler(const std::string& name, CustomSamplerFactory factory, std::string file_sha256) {

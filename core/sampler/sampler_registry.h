@@ -1,10 +1,10 @@
 // Samplers by name: those that hopfeed has, and those that plugins bring (sampler_plugin.h).
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "core/batch/batch_options.h"
-#include "core/batch/execution_options.h"
 #include "core/dataset/dataset.h"
 #include "core/sampler/custom_sampler.h"
 #include "core/sampler/sampler.h"
@@ -15,24 +15,16 @@ namespace hopfeed {
 /// checked: what a sampler knows can only be said of one that is there.
 void require_sampler(const std::string& name);
 
-/// The sampler that the options ask for. `dataset` must outlive it. `execution` may change how fast it is and
-/// what memory it takes, never what it gives. Throws kNotFound for a name that nobody has brought, what
-/// require_graph_mode() throws, and what the sampler's constructor throws.
-std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
-                                      const ExecutionOptions& execution = {});
+/// Makes neighbour samplers for a GPU, of which the core knows nothing (gpu/device/gpu_sampling.h has one):
+/// they may be faster than the CPU's and take other memory, and give the same. Null: the CPU's are made.
+using NeighborSamplerFactory =
+    std::function<std::unique_ptr<Sampler>(const Dataset& dataset, const BatchOptions& options)>;
 
-/// What samples neighbours on GPUs; the core knows none of it (gpu/device/gpu_sampling.h).
-struct DeviceSampling {
-  /// Throws kNotFound where there is no GPU for the graph mode, saying why and what to do.
-  void (*require)(const ExecutionOptions& execution) = nullptr;
-  std::unique_ptr<Sampler> (*make)(const Dataset& dataset, const BatchOptions& options,
-                                   const ExecutionOptions& execution) = nullptr;
-};
-/// From now on, in this process, neighbour samplers of the modes uva and cuda are made by it.
-void register_device_sampling(const DeviceSampling& sampling);
-/// Throws where this process cannot sample by the options' graph mode: kUnsupported where nothing was
-/// registered, else what DeviceSampling::require throws.
-void require_graph_mode(const ExecutionOptions& execution);
+/// The sampler that the options ask for; what draws neighbours in it `make_neighbors` makes. `dataset` must
+/// outlive it. Throws kNotFound for a name that nobody has brought, and what the factory or the sampler's
+/// constructor throws.
+std::unique_ptr<Sampler> make_sampler(const Dataset& dataset, const BatchOptions& options,
+                                      const NeighborSamplerFactory& make_neighbors = nullptr);
 
 using CustomSamplerFactory = std::unique_ptr<CustomSampler> (*)(const Dataset& dataset,
                                                                 const BatchOptions& options);

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "channel/memory.h"
+#include "core/base/cache_size.h"
 #include "core/base/memory_limits.h"
-#include "core/batch/gpu_cache.h"
 #include "core/maker/batch_source.h"
 #include "core/maker/block_maker.h"
 #include "gpu/engine/hop_engine.h"
@@ -18,10 +18,10 @@ namespace hopfeed::gpu {
 
 struct DeviceBlockOptions {
   GraphPlace place = GraphPlace::kHost;
-  GpuCache cache;  // rows of node attributes in the device's memory; the others are read where they are
-  GpuCache graph_cache{.automatic = true};  // EnginePlan's `hot`
-  std::int64_t sharers = 1;                 // makers that have such rows on this device
-  std::size_t free_bytes = 0;               // of the device's memory, for one of them; DeviceRoom fills it in
+  CacheSize cache;  // rows of node attributes in the device's memory; the others are read where they are
+  CacheSize graph_cache{.automatic = true};  // EnginePlan's `hot`
+  std::int64_t sharers = 1;                  // makers that have such rows on this device
+  std::size_t free_bytes = 0;  // of the device's memory, for one of them; DeviceRoom fills it in
   std::shared_ptr<const void> keeps = nullptr;  // what the pinned copies of the dataset's arrays live by
   /// EnginePlan's.
   std::uint64_t most_uncounted_edges = EnginePlan{}.most_uncounted_edges;

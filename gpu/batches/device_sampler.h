@@ -34,7 +34,7 @@ struct DeviceSamplerOptions {
   /// take seconds; the CPU samples meanwhile, also behind each restart of a worker. What goes wrong is thrown
   /// by the next sample().
   bool warm = false;
-  GpuCache hot;                    // EnginePlan's
+  CacheSize hot;                   // EnginePlan's
   bool results_on_device = false;  // EnginePlan's; then sample_there() is to be called, and not sample()
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/execution_options.h"
+#include "gpu/device/gpu_options.h"
 #include "gpu/memory/found_gpus.h"
 
 namespace hopfeed {

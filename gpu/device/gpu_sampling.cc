@@ -2,7 +2,6 @@
 #include "gpu/device/gpu_sampling.h"
 
 #include "core/base/error.h"
-#include "core/sampler/sampler_registry.h"
 #include "gpu/batches/device_sampler.h"
 #include "gpu/device/cuda_engine.h"
 #include "gpu/memory/pinned_dataset.h"
@@ -10,12 +9,6 @@
 
 namespace hopfeed {
 namespace {
-
-void require_gpu(const ExecutionOptions& execution) {
-  if (const std::string why = gpu::why_no_gpu(execution.gpu_device); !why.empty())
-    throw Error(ErrorCode::kNotFound,
-                std::string("graph mode ") + to_string(execution.graph_mode) + ": " + why);
-}
 
 std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EnginePlan plan) {
   if (plan.place == gpu::GraphPlace::kHost)
@@ -25,21 +18,33 @@ std::unique_ptr<gpu::HopEngine> make_engine(const Dataset& dataset, gpu::EngineP
   return gpu::make_cuda_engine(plan);
 }
 
-std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOptions& options,
-                                          const ExecutionOptions& execution) {
+std::unique_ptr<Sampler> make_gpu_sampler(const Dataset& dataset, const BatchOptions& batch,
+                                          const GpuOptions& options) {
   return std::make_unique<DeviceSampler>(
-      dataset, options,
+      dataset, batch,
       DeviceSamplerOptions{
-          .place =
-              execution.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
-          .device = execution.gpu_device,
+          .place = options.graph_mode == GraphMode::kUva ? gpu::GraphPlace::kHost : gpu::GraphPlace::kDevice,
+          .device = options.gpu_device,
           .make_engine = [&dataset](const gpu::EnginePlan& plan) { return make_engine(dataset, plan); },
           .warm = true,
-          .hot = execution.graph_cache()});
+          .hot = options.graph_cache()});
 }
 
 }  // namespace
 
-void offer_gpu_sampling() { register_device_sampling({.require = require_gpu, .make = make_gpu_sampler}); }
+void require_graph_mode(const GpuOptions& options) {
+  if (options.graph_mode == GraphMode::kCpu) return;
+  if (const std::string why = gpu::why_no_gpu(options.gpu_device); !why.empty())
+    throw Error(ErrorCode::kNotFound,
+                std::string("graph mode ") + to_string(options.graph_mode) + ": " + why);
+}
+
+NeighborSamplerFactory neighbor_samplers(const GpuOptions& options) {
+  require_graph_mode(options);
+  if (options.graph_mode == GraphMode::kCpu) return nullptr;
+  return [options](const Dataset& dataset, const BatchOptions& batch) {
+    return make_gpu_sampler(dataset, batch, options);
+  };
+}
 
 }  // namespace hopfeed

@@ -1,10 +1,16 @@
-// Makes the core's make_sampler() know the device sampler: the core includes nothing of this folder. Programs
-// and streams that sample say so before they make a sampler.
+// Neighbour samplers of the graph modes, for those who make batches: the core includes nothing of this
+// folder.
 #pragma once
+#include "core/sampler/sampler_registry.h"
+#include "gpu/device/gpu_options.h"
 
 namespace hopfeed {
 
-/// From now on ExecutionOptions::graph_mode can be uva or cuda, as far as there is a GPU.
-void offer_gpu_sampling();
+/// Throws kNotFound where there is no GPU for the graph mode, saying why and what to do.
+void require_graph_mode(const GpuOptions& options);
+
+/// What makes neighbour samplers of the graph mode; null for cpu. Throws what require_graph_mode() throws;
+/// the factory throws what DeviceSampler's constructor throws.
+NeighborSamplerFactory neighbor_samplers(const GpuOptions& options);
 
 }  // namespace hopfeed

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/batch/gpu_cache.h"
+#include "core/base/cache_size.h"
 #include "core/batch/held_share.h"
 #include "core/dataset/row_record.h"
 #include "core/draws/keyed_random.h"
@@ -60,7 +60,7 @@ struct EnginePlan {
   GraphPlace place = GraphPlace::kHost;
   /// The hottest rows of a graph that is read in place, and their neighbours, that the device has a copy of
   /// (hot_prefix.h); automatic: in a sixteenth of `free_bytes`.
-  GpuCache hot;
+  CacheSize hot;
   std::size_t free_bytes = SIZE_MAX;            // of the device's memory, before anything is copied
   std::shared_ptr<const void> keeps = nullptr;  // what the arrays' pinned copies live by
   /// The arrays of results stay on the device, for who goes on with them there: ids of trees as they are

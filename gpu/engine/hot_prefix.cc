@@ -25,9 +25,9 @@ HeldShare largest_share(const EnginePlan& plan, std::size_t bytes) {
 }  // namespace
 
 HeldShare hot_share(const EnginePlan& plan) {
-  const GpuCache& hot = plan.hot;
+  const CacheSize& hot = plan.hot;
   if (plan.place == GraphPlace::kDevice || !hot.any()) return {};
-  if (hot.automatic) return largest_share(plan, plan.free_bytes / kHotShare);
+  if (hot.automatic) return largest_share(plan, hot.within(plan.free_bytes / kHotShare));
   if (hot.bytes == 0) {
     const HeldShare share{.millionths = static_cast<std::uint32_t>(
                               std::lround(hot.ratio * static_cast<double>(HeldShare::kAll)))};

@@ -46,10 +46,10 @@ std::size_t held_bytes(HeldShare share, std::span<const BudgetedRows> attrs) {
   return static_cast<std::size_t>(bytes);
 }
 
-HeldShare fit_share(const GpuCache& cache, std::span<const BudgetedRows> attrs, std::size_t free) {
+HeldShare fit_share(const CacheSize& cache, std::span<const BudgetedRows> attrs, std::size_t free) {
   require_valid(cache.ratio >= 0 && cache.ratio <= 1,
                 fmt::format("{} is {}; give a share from 0 to 1, a size (4G) or auto", kOption, cache.ratio));
-  if (cache.automatic) return largest_share(attrs, free / kAutomaticShare);
+  if (cache.automatic) return largest_share(attrs, cache.within(free / kAutomaticShare));
   if (cache.bytes == 0) {
     const HeldShare share{.millionths = static_cast<std::uint32_t>(
                               std::lround(cache.ratio * static_cast<double>(HeldShare::kAll)))};

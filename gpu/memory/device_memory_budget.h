@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/batch/gpu_cache.h"
+#include "core/base/cache_size.h"
 #include "core/batch/held_share.h"
 
 namespace hopfeed::gpu {
@@ -26,6 +26,6 @@ std::size_t held_bytes(HeldShare share, std::span<const BudgetedRows> attrs);
 /// What is held of all attributes, where `free` bytes of the device's memory are. A ratio that was asked for
 /// is held whole; of bytes, and of what fits, as many rows as they take. Throws kNoSpace where the device has
 /// not so much, and where bytes have no room for a single row; kInvalid for a ratio that is none.
-HeldShare fit_share(const GpuCache& cache, std::span<const BudgetedRows> attrs, std::size_t free);
+HeldShare fit_share(const CacheSize& cache, std::span<const BudgetedRows> attrs, std::size_t free);
 
 }  // namespace hopfeed::gpu

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/feature_tiers.h"
+#include "cache/feature_tiers.h"
 
 namespace hopfeed {
 

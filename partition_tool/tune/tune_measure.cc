@@ -83,7 +83,7 @@ TunePass measure_batches(const Dataset& dataset, std::span<const std::int64_t> s
   batch_options.dataset_ids = true;
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
-  BatchMaker maker(dataset, list, batch_options, ExecutionOptions{}, absent_features());
+  BatchMaker maker(dataset, list, batch_options, nullptr, absent_features());
   TunePass pass{.epoch_batches = deal.steps()};
   for (int t = 0; t < dataset.num_node_types(); ++t) {
     pass.counts.emplace_back(dataset.num_nodes(t));

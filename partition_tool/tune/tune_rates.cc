@@ -198,8 +198,7 @@ Rehearsal rehearse(const Dataset& dataset, std::span<const std::int64_t> seeds,
   const NodeList list(seeds, {.node_type = options.node_type});
   const Deal deal({.batch_size = options.batch_size}, list.size());
   const auto maker = [&] {
-    return std::make_unique<BatchMaker>(dataset, list, options.batch, ExecutionOptions{},
-                                        options.make_source);
+    return std::make_unique<BatchMaker>(dataset, list, options.batch, nullptr, options.make_source);
   };
   std::unique_ptr<BatchMaker> first = maker();
   const Deal::Range range = deal.batch(0);

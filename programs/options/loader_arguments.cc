@@ -142,15 +142,15 @@ void LoaderArguments::take_graph_mode() {
   check_gpu_graph_cache(gpu.gpu_graph_cache, gpu.graph_mode);
 }
 
-void LoaderArguments::take_gpu_cache(GpuOptions& gpu) const {
-  if (!gpu.device_batches) {
+void LoaderArguments::take_gpu_cache(LocalExecution& execution) const {
+  if (!execution.gpu.device_batches) {
     require_valid(gpu_cache_.empty(),
                   fmt::format("--gpu-cache is {}, and batches do not stay in a GPU's memory; choose "
                               "--graph-mode uva or cuda and a GPU to compute on, or leave it out",
                               gpu_cache_));
     return;
   }
-  gpu.gpu_cache = parse_cache_size(gpu_cache_.empty() ? kAuto : gpu_cache_, "--gpu-cache");
+  execution.gpu.gpu_cache = parse_cache_size(gpu_cache_.empty() ? kAuto : gpu_cache_, "--gpu-cache");
 }
 
 void add_graph_mode(CommandLine& line, std::string& name, int& gpu_device) {

@@ -32,7 +32,7 @@ class LoaderArguments {
   void take();
   /// What --gpu-cache says of batches that stay on a GPU; as many rows as fit where it was not given. Throws
   /// kInvalid for text that is no size, and where it was given and batches do not stay there.
-  void take_gpu_cache(GpuOptions& gpu) const;
+  void take_gpu_cache(LocalExecution& execution) const;
   /// For a run whose batches come from servers: throws kInvalid naming an option that was given and is of
   /// sampling on this machine.
   void refuse_of_workers() const;

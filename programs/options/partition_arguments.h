@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/peer_options.h"
 #include "core/program/command_line.h"
+#include "peers/peer_options.h"
 
 namespace hopfeed {
 

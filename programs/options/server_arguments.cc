@@ -43,16 +43,14 @@ double recommended_ratio(const std::string& path) {
 
 /// "0.2": that share of the rows; "4G": as many as fit; "auto": as many as fit and are worth it; FILE.json:
 /// as many as the tuner recommends.
-void read_cache(const std::string& text, RemoteOptions& remote) {
+void read_cache(const std::string& text, RemoteExecution& remote) {
   if (text.empty()) return;
   const CacheSize size = text.ends_with(".json")
                              ? CacheSize{.ratio = recommended_ratio(text)}
                              : parse_cache_size(text, "--cache", ", or the tuner's FILE.json");
   require_valid(size.ratio >= 0 && size.ratio <= 1,
                 fmt::format("--cache: {} recommends the ratio {}; ratios are from 0 to 1", text, size.ratio));
-  remote.cache_auto = size.automatic;
-  remote.cache_bytes = size.bytes;
-  remote.cache_ratio = size.ratio;
+  remote.cache = size;
 }
 
 }  // namespace
@@ -101,8 +99,8 @@ void ServerArguments::check(const std::string& given) const {
   of_servers(cache_, "--cache");
 }
 
-RemoteOptions ServerArguments::options() const {
-  RemoteOptions remote = options_for(servers_);
+RemoteExecution ServerArguments::options() const {
+  RemoteExecution remote = options_for(servers_);
   remote.dataset = dataset_;
   remote.connect_all = connect_ == "all";
   remote.note = [](const std::string& line) {
@@ -112,12 +110,12 @@ RemoteOptions ServerArguments::options() const {
   return remote;
 }
 
-RemoteOptions ServerArguments::options_for(const std::string& address) const {
+RemoteExecution ServerArguments::options_for(const std::string& address) const {
   require_valid(cert_.empty() == key_.empty(),
                 "--tls-cert and --tls-key go together; give both or leave both out");
   require_valid(!ca_.empty() || cert_.empty(),
                 fmt::format("--tls-cert is of TLS; give --tls-ca too (a file, or '{}')", kSystemCa));
-  RemoteOptions remote;
+  RemoteExecution remote;
   remote.while_waiting = stop_if_asked;
   const auto parse = [&address] { return wire::parse_addresses(address); };
   remote.servers = this->remote() ? of_option("--servers", parse) : parse();

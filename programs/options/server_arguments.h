@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/program/command_line.h"
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "stream/stream_source.h"
 
 namespace hopfeed {
@@ -25,9 +25,9 @@ class ServerArguments {
   /// Throws kInvalid where both servers and the folder (`given`) are named, or neither; naming the options.
   void check(const std::string& given) const;
   /// Reads the token. Throws kInvalid, kNotFound or kIo naming option or file.
-  RemoteOptions options() const;
+  RemoteExecution options() const;
   /// The options for one server alone. Throws as options() does.
-  RemoteOptions options_for(const std::string& address) const;
+  RemoteExecution options_for(const std::string& address) const;
   /// Streams over the folder, or over the servers. Throws what check(), options() and the streams'
   /// constructors throw.
   std::shared_ptr<const StreamSource> streams(const std::string& given) const;

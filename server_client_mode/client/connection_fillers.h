@@ -23,7 +23,7 @@
 #include "server_client_mode/client/block_check.h"
 #include "server_client_mode/client/failed_batches.h"
 #include "server_client_mode/client/first_contact.h"
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "server_client_mode/client/server_link.h"
 #include "server_client_mode/client/server_list.h"
 #include "server_client_mode/client/server_talk.h"
@@ -34,7 +34,7 @@
 namespace hopfeed {
 
 struct ConnectionFillersOptions {
-  RemoteOptions remote;
+  RemoteExecution remote;
   std::vector<std::size_t> own;  // servers, one for each post
   std::int64_t batches_ahead = 8;
   RemoteJob job;                              // as it is open at the first server

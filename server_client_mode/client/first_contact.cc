@@ -60,7 +60,7 @@ std::vector<std::size_t> ring_from(std::size_t first, std::size_t count) {
   return order;
 }
 
-FirstContact talk_to_any(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+FirstContact talk_to_any(asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
                          const std::vector<std::size_t>& order,
                          const std::function<asio::awaitable<void>(Contact&)>& talk) {
   ServerList servers(remote.servers);

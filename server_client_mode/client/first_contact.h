@@ -16,7 +16,7 @@ void run_to_end(wire::asio::io_context& context, std::function<wire::asio::await
                 const std::function<void()>& while_waiting = {});
 
 struct FirstContact {
-  std::size_t server = 0;  // of RemoteOptions::servers
+  std::size_t server = 0;  // of RemoteExecution::servers
   Contact contact;
   bool draining = false;  // it has said so since
 };
@@ -24,7 +24,7 @@ struct FirstContact {
 /// Calls the servers in this order until `talk` is done with one. Where all refuse, throws what the first
 /// said. Where some do not answer, all are tried again until connect_timeout; then throws kTimeout naming
 /// each, or what one refused.
-FirstContact talk_to_any(wire::asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+FirstContact talk_to_any(wire::asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
                          const std::vector<std::size_t>& order,
                          const std::function<wire::asio::awaitable<void>(Contact&)>& talk);
 

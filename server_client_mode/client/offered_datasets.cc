@@ -44,7 +44,7 @@ std::string other_under_the_name(const wire::Offer& offer, const DatasetMeta& me
   return other;
 }
 
-void check_offered(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+void check_offered(asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
                    const std::vector<std::size_t>& servers, const FirstContact& first,
                    const DatasetMeta& meta) {
   Caller hasty = caller;

@@ -14,7 +14,7 @@ namespace hopfeed {
 /// Asks those of `servers` that answer within a second what they offer, beside the one that has given `meta`.
 /// Throws kInvalid, naming both, where another has a different dataset under the same name. Where the dataset
 /// was asked for by its fingerprint, it is told in a line of `remote.note`.
-void check_offered(boost::asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+void check_offered(boost::asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
                    const std::vector<std::size_t>& servers, const FirstContact& first,
                    const DatasetMeta& meta);
 

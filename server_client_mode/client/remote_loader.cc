@@ -15,7 +15,7 @@ namespace hopfeed {
 namespace {
 
 /// One question to any of the servers.
-void ask_any(const RemoteOptions& remote,
+void ask_any(const RemoteExecution& remote,
              const std::function<wire::asio::awaitable<void>(Questions&)>& question) {
   remote.validate();
   const Caller caller(remote);
@@ -27,7 +27,7 @@ void ask_any(const RemoteOptions& remote,
               });
 }
 
-DatasetMeta meta_of(const RemoteOptions& remote) {
+DatasetMeta meta_of(const RemoteExecution& remote) {
   DatasetMeta meta;
   ask_any(remote, [&](Questions& questions) -> wire::asio::awaitable<void> {
     meta = co_await questions.meta(remote.dataset);
@@ -37,7 +37,7 @@ DatasetMeta meta_of(const RemoteOptions& remote) {
 
 }  // namespace
 
-RemoteLoader::RemoteLoader(const RemoteOptions& remote, const LoaderOptions& options)
+RemoteLoader::RemoteLoader(const RemoteExecution& remote, const LoaderOptions& options)
     : stream_(RemoteStream::open(remote, options)) {}
 RemoteLoader::~RemoteLoader() = default;
 
@@ -52,7 +52,7 @@ const BatchSpec& RemoteLoader::spec() const { return stream_->spec(); }
 const DealOptions& RemoteLoader::deal() const { return stream_->deal(); }
 const DatasetMeta& RemoteLoader::meta() const { return stream_->meta(); }
 
-RemoteStreams::RemoteStreams(RemoteOptions remote) : remote_(std::move(remote)), meta_(meta_of(remote_)) {}
+RemoteStreams::RemoteStreams(RemoteExecution remote) : remote_(std::move(remote)), meta_(meta_of(remote_)) {}
 
 std::string RemoteStreams::title() const {
   std::string text = meta_.name + " at ";
@@ -72,7 +72,7 @@ std::unique_ptr<BatchStream> RemoteStreams::open(const LoaderOptions& options) c
   return stream;
 }
 
-std::string ask_status(const RemoteOptions& remote) {
+std::string ask_status(const RemoteExecution& remote) {
   std::string status;
   ask_any(remote,
           [&](Questions& questions) -> wire::asio::awaitable<void> { status = co_await questions.status(); });

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/batch/batch_stream.h"
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "stream/loader_options.h"
 #include "stream/stream_source.h"
 
@@ -22,7 +22,7 @@ class RemoteLoader final : public BatchStream {
   /// Connects, logs in, sends given seeds, opens the job, checks memory and makes the channel. Of `options`
   /// the dataset and what is about worker processes (num_workers, cores, plugins, worker_program, deadlines)
   /// are not read. Throws what the servers refuse, kInvalid, kTimeout where no server answers, naming it.
-  RemoteLoader(const RemoteOptions& remote, const LoaderOptions& options);
+  RemoteLoader(const RemoteExecution& remote, const LoaderOptions& options);
   ~RemoteLoader() override;
 
   void begin_epoch(std::int64_t epoch, std::int64_t start = 0) override;
@@ -44,17 +44,17 @@ class RemoteLoader final : public BatchStream {
 class RemoteStreams final : public StreamSource {
  public:
   /// Asks a server for the dataset's metadata. Throws as RemoteLoader.
-  explicit RemoteStreams(RemoteOptions remote);
+  explicit RemoteStreams(RemoteExecution remote);
   const DatasetMeta& meta() const override { return meta_; }
   std::string title() const override;
   std::unique_ptr<BatchStream> open(const LoaderOptions& options) const override;
 
  private:
-  const RemoteOptions remote_;
+  const RemoteExecution remote_;
   const DatasetMeta meta_;
 };
 
 /// A server's status (kStatus): an object of JSON. Throws as RemoteLoader.
-std::string ask_status(const RemoteOptions& remote);
+std::string ask_status(const RemoteExecution& remote);
 
 }  // namespace hopfeed

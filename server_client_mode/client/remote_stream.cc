@@ -74,7 +74,7 @@ Described describe(asio::io_context& context, FirstContact& first, DatasetMeta m
 }
 
 /// Opens the job at the server that was called, or where that one refuses at one of the others.
-void open_job(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+void open_job(asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
               FirstContact& first, RemoteJob& job) {
   const auto open = [&](Contact& contact) -> asio::awaitable<void> {
     Questions questions(contact);
@@ -97,21 +97,21 @@ void open_job(asio::io_context& context, const RemoteOptions& remote, const Call
 }
 
 /// What was asked for, checked, with what both kinds of options say.
-RemoteOptions checked(const RemoteOptions& given, const LoaderOptions& options) {
+RemoteExecution checked(const RemoteExecution& given, const LoaderOptions& options) {
   given.validate();
-  RemoteOptions remote = given;
+  RemoteExecution remote = given;
   if (!remote.while_waiting) remote.while_waiting = options.while_waiting;
   options.deal.validate();
   options.execution.validate();
-  require_valid(options.execution.graph_mode == GraphMode::kCpu,
+  require_valid(options.execution.gpu.graph_mode == GraphMode::kCpu,
                 fmt::format("graph_mode is {}, and servers sample where theirs says; give --graph-mode to "
                             "hopfeed-server, and leave it out here",
-                            to_string(options.execution.graph_mode)));
+                            to_string(options.execution.gpu.graph_mode)));
   return remote;
 }
 
 /// Those that this rank connects to, of the servers that are named.
-std::vector<std::size_t> servers_of_rank(const RemoteOptions& remote, const LoaderOptions& options) {
+std::vector<std::size_t> servers_of_rank(const RemoteExecution& remote, const LoaderOptions& options) {
   std::vector<std::size_t> own =
       own_servers(remote.servers.size(), options.deal.rank, options.deal.world_size, remote.connect_all);
   require_valid(
@@ -123,7 +123,7 @@ std::vector<std::size_t> servers_of_rank(const RemoteOptions& remote, const Load
 }
 
 /// What a channel that servers fill says of who fills it.
-LoaderChannelOptions filled_by_servers(const RemoteOptions& remote, std::int64_t posts) {
+LoaderChannelOptions filled_by_servers(const RemoteExecution& remote, std::int64_t posts) {
   LoaderChannelOptions told;
   told.workers = posts;
   told.makers = "servers";
@@ -138,8 +138,8 @@ LoaderChannelOptions filled_by_servers(const RemoteOptions& remote, std::int64_t
 
 }  // namespace
 
-std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteOptions& given, const LoaderOptions& options) {
-  const RemoteOptions remote = checked(given, options);
+std::unique_ptr<RemoteStream> RemoteStream::open(const RemoteExecution& given, const LoaderOptions& options) {
+  const RemoteExecution remote = checked(given, options);
   Caller caller(remote);
   caller.name += fmt::format(" rank {} of {}", options.deal.rank, options.deal.world_size);
   const std::vector<std::size_t> own = servers_of_rank(remote, options);

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "stream/channel_stream.h"
 #include "stream/slot_fillers.h"
 
@@ -11,7 +11,7 @@ namespace hopfeed {
 class RemoteStream final : public ChannelStream {
  public:
   /// Opens a stream as RemoteLoader's constructor does.
-  static std::unique_ptr<RemoteStream> open(const RemoteOptions& given, const LoaderOptions& options);
+  static std::unique_ptr<RemoteStream> open(const RemoteExecution& given, const LoaderOptions& options);
   ~RemoteStream() override;
 
  private:

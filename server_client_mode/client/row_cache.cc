@@ -70,9 +70,9 @@ std::string attrs_text(const BatchOptions& options) {
 }
 
 /// Whoever asks for the same may have the same copy.
-std::string key_of(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
-  return fmt::format("{} {} {} {} {}", meta.fingerprint, remote.cache_ratio, remote.cache_bytes,
-                     remote.cache_auto, attrs_text(options));
+std::string key_of(const RemoteExecution& remote, const DatasetMeta& meta, const BatchOptions& options) {
+  return fmt::format("{} {} {} {} {}", meta.fingerprint, remote.cache.ratio, remote.cache.bytes,
+                     remote.cache.automatic, attrs_text(options));
 }
 
 bool has_rows_beyond_an_answer(const DatasetMeta& meta, const BatchOptions& options) {
@@ -91,7 +91,7 @@ bool is_garbled(const Error& error) { return error.code() == ErrorCode::kCorrupt
 /// Opens the job at another server, one whose rows are in the same order, so that loading goes on there;
 /// after garbled bytes at the same one where there is no other. Where there is none, throws what the lost one
 /// ended with.
-void go_elsewhere(asio::io_context& context, const RemoteOptions& remote, const Caller& caller,
+void go_elsewhere(asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
                   FirstContact& first, RemoteJob& job, const Error& why) {
   std::vector<std::size_t> others = ring_from(first.server, remote.servers.size());
   std::ranges::rotate(others, others.begin() + 1);
@@ -117,8 +117,8 @@ void go_elsewhere(asio::io_context& context, const RemoteOptions& remote, const 
 /// Asks one server after the other where they are lost on the way: rows are the same wherever they come from.
 class RowLoader {
  public:
-  RowLoader(asio::io_context& context, const RemoteOptions& remote, const Caller& caller, FirstContact& first,
-            RemoteJob& job)
+  RowLoader(asio::io_context& context, const RemoteExecution& remote, const Caller& caller,
+            FirstContact& first, RemoteJob& job)
       : context_(context),
         remote_(remote),
         caller_(caller),
@@ -153,7 +153,7 @@ class RowLoader {
 
  private:
   asio::io_context& context_;
-  const RemoteOptions& remote_;
+  const RemoteExecution& remote_;
   const Caller& caller_;
   FirstContact& first_;
   RemoteJob& job_;
@@ -204,23 +204,23 @@ Copy load(RowLoader& loader, const RemoteJob& job, const DatasetMeta& meta) {
 }
 
 /// The share of the rows to hold: as much of what is wanted as fits.
-HeldShare decide_share(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
-  const HeldShare wanted{
-      .millionths = static_cast<std::uint32_t>(remote.cache_ratio * static_cast<double>(HeldShare::kAll))};
+HeldShare decide_share(const RemoteExecution& remote, const DatasetMeta& meta, const BatchOptions& options) {
+  const CacheSize& cache = remote.cache;
+  const double most = cache.automatic || cache.bytes > 0 ? 1 : cache.ratio;
+  const HeldShare wanted{.millionths =
+                             static_cast<std::uint32_t>(most * static_cast<double>(HeldShare::kAll))};
   // Where batches carry no attributes there is nothing to hold; and a row that is longer than an answer
   // (kMaxRowsBytes) is not to be had.
   if (HeldRows::bytes_of(meta, options, wanted) == 0 || has_rows_beyond_an_answer(meta, options)) return {};
   const std::size_t room = available_memory().bytes / 4;  // of the machine: its ranks have one copy
-  const HeldShare fits =
-      HeldRows::fit(meta, options, wanted,
-                    remote.cache_bytes != 0 ? std::min<std::size_t>(remote.cache_bytes, room) : room);
+  const HeldShare fits = HeldRows::fit(meta, options, wanted, cache.within(room));
   require_valid(
-      HeldRows::bytes_of(meta, options, fits) > 0 || remote.cache_bytes == 0,
+      HeldRows::bytes_of(meta, options, fits) > 0 || cache.bytes == 0,
       fmt::format("cache_bytes is {}, which has no room for one row of each partition; choose more, "
                   "or no cache",
-                  remote.cache_bytes));
-  if (remote.cache_auto) return fits.ratio() < kLeastCacheRatio ? HeldShare{} : fits;
-  if (fits != wanted && remote.cache_bytes == 0 && remote.note)
+                  cache.bytes));
+  if (cache.automatic) return fits.ratio() < kLeastCacheRatio ? HeldShare{} : fits;
+  if (fits != wanted && cache.bytes == 0 && remote.note)
     remote.note(
         fmt::format("of the rows {:.1f}% are held here instead of {:.1f}%: that is what fits into {}, a "
                     "quarter of the free memory",
@@ -230,7 +230,8 @@ HeldShare decide_share(const RemoteOptions& remote, const DatasetMeta& meta, con
 
 }  // namespace
 
-AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options) {
+AgreedShare share_to_hold(const RemoteExecution& remote, const DatasetMeta& meta,
+                          const BatchOptions& options) {
   const std::string key = key_of(remote, meta, options);
   if (const std::optional<Copy> copy = find_copy(key)) return {.share = copy->rows->share(), .agreement = {}};
   const auto decide = [&] { return decide_share(remote, meta, options); };
@@ -239,7 +240,7 @@ AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, 
 }
 
 std::shared_ptr<const HeldRows> held_rows(asio::io_context& context, const Caller& caller,
-                                          FirstContact& first, const RemoteOptions& remote, RemoteJob& job,
+                                          FirstContact& first, const RemoteExecution& remote, RemoteJob& job,
                                           const DatasetMeta& meta, std::shared_ptr<const void> agreement) {
   if (!job.held.any()) return nullptr;
   const std::string key = key_of(remote, meta, job.spec.batch);

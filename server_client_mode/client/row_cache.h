@@ -9,14 +9,15 @@
 #include "core/dataset/dataset_meta.h"
 #include "server_client_mode/client/first_contact.h"
 #include "server_client_mode/client/machine_rows.h"
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "server_client_mode/client/server_talk.h"
 
 namespace hopfeed {
 
 /// The share to hold: as many rows as are wanted and fit, or as many as the copy has that is there. Throws
-/// kInvalid where cache_bytes has no room for one.
-AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, const BatchOptions& options);
+/// kInvalid where remote.cache.bytes have no room for one.
+AgreedShare share_to_hold(const RemoteExecution& remote, const DatasetMeta& meta,
+                          const BatchOptions& options);
 
 /// The rows of job.held: the copy of this process, or of the ranks of this machine (machine_rows.h), or from
 /// the server where the job is open. Where that one is lost on the way, the job is opened at another one
@@ -24,7 +25,7 @@ AgreedShare share_to_hold(const RemoteOptions& remote, const DatasetMeta& meta, 
 /// is looked for and they have some, since it has to be found in each batch's turn. Throws what the server
 /// refuses, or what the first one ended with where no other can take its place.
 std::shared_ptr<const HeldRows> held_rows(wire::asio::io_context& context, const Caller& caller,
-                                          FirstContact& first, const RemoteOptions& remote, RemoteJob& job,
+                                          FirstContact& first, const RemoteExecution& remote, RemoteJob& job,
                                           const DatasetMeta& meta, std::shared_ptr<const void> agreement);
 
 }  // namespace hopfeed

@@ -35,7 +35,7 @@ std::string name_of_this_process() {
 
 }  // namespace
 
-Caller::Caller(const RemoteOptions& remote)
+Caller::Caller(const RemoteExecution& remote)
     : token(remote.token),
       name(name_of_this_process()),
       tls(remote.tls ? wire::TlsContext::client(remote.tls_files) : nullptr),

@@ -11,14 +11,14 @@
 
 #include "core/batch/batch_spec.h"
 #include "core/dataset/dataset_meta.h"
-#include "server_client_mode/client/remote_options.h"
+#include "server_client_mode/client/remote_execution.h"
 #include "wire/connection.h"
 
 namespace hopfeed {
 
 /// Who calls.
 struct Caller {
-  explicit Caller(const RemoteOptions& remote);
+  explicit Caller(const RemoteExecution& remote);
   std::string token, name;
   std::shared_ptr<wire::TlsContext> tls;  // null: plain
   std::chrono::milliseconds connect_timeout, batch_deadline;

@@ -69,9 +69,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.config.batch_memory = bytes_of_worker(
       {.given = options.max_batch_memory, .sharers = options.num_workers, .channels = options.max_memory});
   supervision.config.execution.num_workers = options.num_workers;
-  supervision.config.execution.graph_mode = options.graph_mode;
-  supervision.config.execution.gpu_device = options.gpu_device;
-  supervision.config.execution.gpu_graph_cache = options.gpu_graph_cache;
+  supervision.config.execution.gpu = options.gpu;
   supervision.config.execution.features = options.features;
   supervision.config.execution.partitions = options.partitions;
   supervision.config.execution.batch_deadline = options.batch_deadline;
@@ -80,7 +78,7 @@ SamplingPool::SamplingPool(const SamplingPoolOptions& options)
   supervision.plugins = options.plugins;
   supervision.batch_deadline = options.batch_deadline;
   supervision.start_deadline = options.start_deadline;
-  supervision.max_restarts = ExecutionOptions{}.max_worker_restarts;
+  supervision.max_restarts = LocalExecution{}.max_worker_restarts;
   supervision.answers_doorbell = false;
   supervision.find_job = options.find_job;
   supervision.on_death = [this](const WorkerDeath& death) { return note_death(death); };

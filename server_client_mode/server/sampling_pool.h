@@ -14,9 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "cache/feature_tiers.h"
 #include "channel/slot_layout.h"
 #include "core/base/error.h"
 #include "core/base/thread_annotations.h"
+#include "gpu/device/gpu_options.h"
+#include "peers/peer_options.h"
 #include "server_client_mode/server/fair_plan.h"
 #include "stream/channel_host.h"
 #include "worker_mode/job_files.h"
@@ -29,9 +32,7 @@ ChannelPlan plan_sampling_pool(std::int64_t num_workers, std::size_t max_memory)
 
 struct SamplingPoolOptions {
   std::int64_t num_workers = 1;
-  GraphMode graph_mode = GraphMode::kCpu;
-  int gpu_device = 0;
-  std::optional<GpuCache> gpu_graph_cache = {};
+  GpuOptions gpu = {};
   FeatureTiers features = {};
   PeerOptions partitions = {};       // as ServerOptions
   std::string worker_program;        // path of hopfeed-worker

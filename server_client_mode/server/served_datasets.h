@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "cache/feature_tiers.h"
 #include "channel/machine_memory.h"
 #include "core/base/error.h"
-#include "core/batch/feature_tiers.h"
-#include "core/batch/peer_options.h"
 #include "core/dataset/dataset.h"
+#include "peers/peer_options.h"
 #include "server_client_mode/server/told_errors.h"
 #include "wire/messages.h"
 

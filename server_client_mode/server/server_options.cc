@@ -56,8 +56,12 @@ void ServerOptions::validate() const {
                 "certificates of clients (--tls-client-ca) are of TLS; give --tls-cert and --tls-key too");
   require_valid(max_worker_deaths >= 0,
                 fmt::format("max_worker_deaths is {}; at least 0", max_worker_deaths));
-  check_gpu_device(gpu_device, graph_mode);
-  check_gpu_graph_cache(gpu_graph_cache, graph_mode);
+  gpu.validate(num_workers);
+  require_valid(
+      !gpu.device_batches && !gpu.pin_slots,
+      fmt::format("{} and {} are of batches for a GPU of this machine, and a server sends its batches "
+                  "to others; leave them out",
+                  marked("device_batches"), marked("pin_slots")));
   features.validate(partitions.on());
   partitions.validate();
   require_valid(peer_threads >= 1 && peer_threads <= kMaxWorkers,

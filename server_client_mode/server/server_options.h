@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/execution_options.h"
+#include "cache/feature_tiers.h"
+#include "gpu/device/gpu_options.h"
+#include "peers/peer_options.h"
 #include "wire/address.h"
 #include "wire/security.h"
 
@@ -24,7 +26,7 @@ struct ServerOptions {
   std::int64_t max_clients = 256;
   std::size_t max_memory =
       0;  // bytes that blocks and given seeds may take in all; 0: a quarter of what is available
-  /// ExecutionOptions::max_batch_memory of each worker.
+  /// LocalExecution::max_batch_memory of each worker.
   std::size_t max_batch_memory = 0;
   std::vector<std::string> plugins =
       {};                 // shared libraries with samplers; clients name samplers, never files
@@ -33,12 +35,10 @@ struct ServerOptions {
   std::chrono::milliseconds send_deadline{30'000};  // a block that its client does not take goes after this
   std::chrono::milliseconds seeds_kept{600'000};    // given seeds that no job uses go after this
   int max_worker_deaths = 3;  // by one batch, then it fails; by a job in a row, with the next it is refused
-  std::string worker_program = {};         // as ExecutionOptions::worker_program
-  GraphMode graph_mode = GraphMode::kCpu;  // where workers sample, and on which GPU
-  int gpu_device = 0;
-  std::optional<GpuCache> gpu_graph_cache = std::nullopt;  // as ExecutionOptions, of each worker
-  FeatureTiers features = {};     // where workers read rows of features from; each dataset has a row cache
-  PeerOptions partitions = {};    // where this machine has some partitions of the datasets only
+  std::string worker_program = {};  // as LocalExecution::worker_program
+  GpuOptions gpu = {};          // where workers sample; batches lie in the host's memory, and are not pinned
+  FeatureTiers features = {};   // where workers read rows of features from; each dataset has a row cache
+  PeerOptions partitions = {};  // where this machine has some partitions of the datasets only
   std::int64_t peer_threads = 2;  // that answer machines which have other partitions
   /// One line for each event, without a line end; called by a thread of its own, so that it may wait. Must
   /// not throw. A call that has not come back a second after the server's end is left behind with that

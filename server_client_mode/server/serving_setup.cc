@@ -23,8 +23,7 @@ constexpr std::size_t kSmallestPool = std::size_t{16} << 20;
 
 const ServerOptions& valid(const ServerOptions& options) {
   options.validate();
-  offer_gpu_sampling();
-  require_graph_mode({.graph_mode = options.graph_mode, .gpu_device = options.gpu_device});
+  require_graph_mode(options.gpu);
   return options;
 }
 
@@ -66,9 +65,7 @@ std::size_t Serving::memory_of(const ServerOptions& options) {
 SamplingPoolOptions Serving::pool_options() {
   SamplingPoolOptions pool;
   pool.num_workers = options_.num_workers;
-  pool.graph_mode = options_.graph_mode;
-  pool.gpu_device = options_.gpu_device;
-  pool.gpu_graph_cache = options_.gpu_graph_cache;
+  pool.gpu = options_.gpu;
   pool.features = options_.features;
   pool.partitions = options_.partitions;
   pool.worker_program = plugins_.worker_program;

@@ -194,7 +194,7 @@ TEST(CommandLine, CacheSizesAreSharesOrBytesOrAuto) {
   EXPECT_EQ(parse_cache_size("0", "--c").ratio, 0);
   EXPECT_EQ(parse_cache_size("0.2", "--c").bytes, 0u);
   EXPECT_EQ(parse_cache_size("4G", "--c").bytes, std::size_t{4} << 30);
-  EXPECT_EQ(parse_cache_size("4G", "--c").ratio, 1);
+  EXPECT_EQ(parse_cache_size("4G", "--c").ratio, 0) << "with bytes it is not read";
   EXPECT_TRUE(parse_cache_size("auto", "--c").automatic);
   EXPECT_FALSE(parse_cache_size("1", "--c").automatic);
   expect_refused([] { parse_cache_size("2", "--c"); },

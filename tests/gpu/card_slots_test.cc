@@ -22,8 +22,8 @@ class SlotsOfACard : public Faults {
   }
   static LoaderOptions options(GraphMode mode) {
     LoaderOptions options = Faults::options(2);
-    options.execution.graph_mode = mode;
-    options.execution.device_batches = true;
+    options.execution.gpu.graph_mode = mode;
+    options.execution.gpu.device_batches = true;
     options.execution.max_worker_restarts = 1'000;
     return options;
   }

@@ -221,17 +221,11 @@ TEST(GraphMode, HasThreeNamesAndNoOther) {
 
 TEST_F(OneGraph, WithoutAGpu_ModesThatWantOneAreOneLine) {
   for (const GraphMode mode : {GraphMode::kUva, GraphMode::kCuda}) {
-    register_device_sampling({});
-    expect_refused([&] { make_sampler(*dataset_, {.fanouts = {5}}, {.graph_mode = mode}); },
-                   "does not sample on GPUs", ErrorCode::kUnsupported);
-    offer_gpu_sampling();
     if (gpu::why_no_gpu().empty()) continue;
-    const BatchOptions walks{.sampler = BatchOptions::kWalkSampler, .walk = {.length = 3}};
-    for (const BatchOptions& options : {BatchOptions{.fanouts = {5}}, walks})
-      expect_refused([&] { make_sampler(*dataset_, options, {.graph_mode = mode}); }, gpu::why_no_gpu(),
-                     ErrorCode::kNotFound);
+    expect_refused([&] { neighbor_samplers({.graph_mode = mode}); }, gpu::why_no_gpu(), ErrorCode::kNotFound);
   }
-  EXPECT_NO_THROW(make_sampler(*dataset_, {.fanouts = {5}}, {.graph_mode = GraphMode::kCpu}));
+  EXPECT_EQ(neighbor_samplers({.graph_mode = GraphMode::kCpu}), nullptr) << "the CPU's own";
+  EXPECT_NO_THROW(make_sampler(*dataset_, {.fanouts = {5}}));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::size_t bytes_at(double ratio) {
   return gpu::held_bytes({.millionths = static_cast<std::uint32_t>(ratio * 1e6)}, attrs);
 }
 
-HeldShare fit(const GpuCache& cache, std::size_t free = 1 << 30) {
+HeldShare fit(const CacheSize& cache, std::size_t free = 1 << 30) {
   const BudgetedRows attrs[] = {kFeatures, kLabels};
   return gpu::fit_share(cache, attrs, free);
 }

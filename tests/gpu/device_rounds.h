@@ -157,8 +157,8 @@ struct DeviceCounts {
 };
 
 /// None, bytes, or a share of the rows.
-inline GpuCache random_hot(Rounds& rounds) {
-  GpuCache hot;
+inline CacheSize random_hot(Rounds& rounds) {
+  CacheSize hot;
   const auto kind = rounds.below(3);
   if (kind == 1) hot.bytes = std::size_t{1} << rounds.below(20);
   if (kind == 2) hot.ratio = static_cast<double>(rounds.below(101)) / 100;

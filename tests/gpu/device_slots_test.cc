@@ -25,9 +25,9 @@ struct Device {
 };
 
 std::unique_ptr<BatchStream> open_on(const Device& device, LoaderOptions options) {
-  options.execution.graph_mode = device.mode;
-  options.execution.device_batches = true;
-  options.execution.gpu_cache.ratio = HeldShare{device.held_millionths}.ratio();
+  options.execution.gpu.graph_mode = device.mode;
+  options.execution.gpu.device_batches = true;
+  options.execution.gpu.gpu_cache.ratio = HeldShare{device.held_millionths}.ratio();
   options.execution.worker_program = testing::program("fake_room_worker");
   options.deal.validate();
   options.execution.validate();
@@ -95,7 +95,7 @@ TEST_F(DeviceSlots, BlockLiesOnTheDevice_AndItsHeadOnTheHost) {
 
 TEST_F(DeviceSlots, WhoSampledAndWhatItTakesOfTheDevice_IsToldOfAllWorkers) {
   LoaderOptions o = options(2);
-  o.execution.gpu_graph_cache = GpuCache{.ratio = 0.5};
+  o.execution.gpu.gpu_graph_cache = CacheSize{.ratio = 0.5};
   std::size_t graph_bytes = 0;
   for (const int workers : {1, 3}) {
     const std::unique_ptr<BatchStream> stream = open_on({.held_millionths = 400'000}, o, workers);
@@ -296,16 +296,16 @@ TEST_F(DeviceSlots, DeviceIsLostFromTheStart_IsItsLine) {
 
 TEST_F(DeviceSlots, WorkersOnDevicesOfTheirOwn_AndOneThatIsNotThere) {
   LoaderOptions o = options();
-  o.execution.worker_devices = {1, 7};
+  o.execution.gpu.worker_devices = {1, 7};
   EXPECT_EQ(loaded(*open_on({}, o, 3)), expected(o));
-  o.execution.worker_devices = {1, 8};
+  o.execution.gpu.worker_devices = {1, 8};
   EXPECT_EQ(error_with("", o),
             "not found: there is no GPU 8, only 8 counted from 0; change worker_devices or "
             "CUDA_VISIBLE_DEVICES");
-  o.execution.worker_devices = {-1};
+  o.execution.gpu.worker_devices = {-1};
   EXPECT_NE(error_with("", o).find("GPU -1 of worker_devices"), std::string::npos);
-  o.execution.worker_devices = {0};
-  o.execution.device_batches = false;
+  o.execution.gpu.worker_devices = {0};
+  o.execution.gpu.device_batches = false;
   EXPECT_NE(error_of([&] { o.execution.validate(); }).find("worker_devices are of workers"),
             std::string::npos);
 }
@@ -316,8 +316,8 @@ TEST_F(DeviceSlots, DeviceThatAWorkerDoesNotKnow_IsOneLine) {
     Unknown() : DeviceRoomOn({}, gpu::plenty_of_memory, "abacus") {}
   };
   LoaderOptions o = options();
-  o.execution.graph_mode = GraphMode::kUva;
-  o.execution.device_batches = true;
+  o.execution.gpu.graph_mode = GraphMode::kUva;
+  o.execution.gpu.device_batches = true;
   EXPECT_EQ(error_of([&] { WorkerStream::open(o, std::make_shared<Unknown>()); }),
             "invalid: a worker knows no device 'abacus'; install loader and hopfeed-worker together");
 }
@@ -325,8 +325,8 @@ TEST_F(DeviceSlots, DeviceThatAWorkerDoesNotKnow_IsOneLine) {
 TEST_F(DeviceSlots, NoGpu_IsAnErrorThatSaysWhatToDo) {
   if (gpu::why_no_gpu().empty()) GTEST_SKIP() << "there is a GPU";
   LoaderOptions o = options();
-  o.execution.graph_mode = GraphMode::kUva;
-  o.execution.device_batches = true;
+  o.execution.gpu.graph_mode = GraphMode::kUva;
+  o.execution.gpu.device_batches = true;
   EXPECT_NE(error_of([&] { Loader loader(o); }).find("take graph mode cpu"), std::string::npos);
 }
 

@@ -25,9 +25,9 @@ std::shared_ptr<gpu::DeviceRoom> room_of(const typename Backend::Options& option
 std::unique_ptr<BatchStream> open_on(LoaderOptions options, std::shared_ptr<gpu::DeviceRoom> room,
                                      std::uint32_t held_millionths, GraphMode mode) {
   options.execution.num_workers = 0;
-  options.execution.graph_mode = mode;
-  options.execution.device_batches = true;
-  options.execution.gpu_cache.ratio = HeldShare{held_millionths}.ratio();
+  options.execution.gpu.graph_mode = mode;
+  options.execution.gpu.device_batches = true;
+  options.execution.gpu.gpu_cache.ratio = HeldShare{held_millionths}.ratio();
   options.deal.validate();
   options.execution.validate();
   return DeviceStream::open(options, std::move(room));
@@ -79,10 +79,10 @@ TEST_F(DeviceBatches, DeviceHasTheBlock_AndTheHeadItsSizes) {
 TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
   LoaderOptions o = options(2);
   o.execution.num_workers = 0;
-  o.execution.graph_mode = GraphMode::kUva;
-  o.execution.device_batches = true;
-  const auto device_rows = [&o](GpuCache cache, std::uint64_t free) {
-    o.execution.gpu_cache = cache;
+  o.execution.gpu.graph_mode = GraphMode::kUva;
+  o.execution.gpu.device_batches = true;
+  const auto device_rows = [&o](CacheSize cache, std::uint64_t free) {
+    o.execution.gpu.gpu_cache = cache;
     const std::unique_ptr<BatchStream> stream = DeviceStream::open(
         o, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(gpu::SerialBackend::Options{}, [free] {
           return AvailableMemory{free, "a test"};
@@ -106,12 +106,12 @@ TEST_F(DeviceBatches, WhatAnOptionGivesToRowsIsHeld_OrRefusedWithFigures) {
 TEST_F(DeviceBatches, WhatTheGraphAndHeldRowsTakeIsTold) {
   LoaderOptions o = options(2);
   o.execution.num_workers = 0;
-  o.execution.device_batches = true;
+  o.execution.gpu.device_batches = true;
   const std::vector<std::string> want = expected(o);
-  const auto use_of = [&](GraphMode mode, std::optional<GpuCache> graph, GpuCache rows = {}) {
-    o.execution.graph_mode = mode;
-    o.execution.gpu_graph_cache = graph;
-    o.execution.gpu_cache = rows;
+  const auto use_of = [&](GraphMode mode, std::optional<CacheSize> graph, CacheSize rows = {}) {
+    o.execution.gpu.graph_mode = mode;
+    o.execution.gpu.gpu_graph_cache = graph;
+    o.execution.gpu.gpu_cache = rows;
     o.execution.validate();
     const std::unique_ptr<BatchStream> stream = DeviceStream::open(o, room_of<gpu::SerialBackend>({}));
     EXPECT_FALSE(stream->stats().gpu_use.any());
@@ -128,16 +128,16 @@ TEST_F(DeviceBatches, WhatTheGraphAndHeldRowsTakeIsTold) {
   const GpuUse all = use_of(GraphMode::kUva, {});
   EXPECT_EQ(all.graph_bytes, copy.graph_bytes) << "a sixteenth of what is free has room for all";
   EXPECT_EQ(all.graph.millionths, HeldShare::kAll);
-  EXPECT_EQ(use_of(GraphMode::kUva, GpuCache{.ratio = 1}), all);
-  const GpuUse half = use_of(GraphMode::kUva, GpuCache{.ratio = 0.5});
+  EXPECT_EQ(use_of(GraphMode::kUva, CacheSize{.ratio = 1}), all);
+  const GpuUse half = use_of(GraphMode::kUva, CacheSize{.ratio = 0.5});
   EXPECT_EQ(half.graph.millionths, HeldShare::kAll / 2);
   EXPECT_GT(half.graph_bytes, 0U);
   EXPECT_LT(half.graph_bytes, all.graph_bytes);
-  const GpuUse some = use_of(GraphMode::kUva, GpuCache{.ratio = 1, .bytes = 5'000});
+  const GpuUse some = use_of(GraphMode::kUva, CacheSize{.bytes = 5'000});
   EXPECT_GT(some.graph_bytes, 4'000U);
   EXPECT_LE(some.graph_bytes, 5'000U);
   EXPECT_TRUE(some.graph.any());
-  const GpuUse rows = use_of(GraphMode::kUva, GpuCache{}, {.ratio = 0.5});
+  const GpuUse rows = use_of(GraphMode::kUva, CacheSize{}, {.ratio = 0.5});
   EXPECT_EQ(rows.graph_bytes, 0U);
   EXPECT_FALSE(rows.graph.any());
   EXPECT_EQ(rows.rows.millionths, HeldShare::kAll / 2);
@@ -147,9 +147,9 @@ TEST_F(DeviceBatches, WhatTheGraphAndHeldRowsTakeIsTold) {
 TEST_F(DeviceBatches, WhatTheGraphMayTake_IsRefusedWithFiguresWhereItIsNotFree) {
   LoaderOptions o = options(2);
   o.execution.num_workers = 0;
-  o.execution.graph_mode = GraphMode::kUva;
-  o.execution.device_batches = true;
-  o.execution.gpu_graph_cache = GpuCache{.ratio = 1, .bytes = (std::size_t{1} << 40) + 1};
+  o.execution.gpu.graph_mode = GraphMode::kUva;
+  o.execution.gpu.device_batches = true;
+  o.execution.gpu.gpu_graph_cache = CacheSize{.bytes = (std::size_t{1} << 40) + 1};
   EXPECT_NE(error_of([&] {
               DeviceStream::open(o, room_of<gpu::SerialBackend>({}));
             }).find("no space: gpu_graph_cache is "),
@@ -245,22 +245,22 @@ TEST_F(DeviceBatches, KindsOfTheCpu_ComeToTheDeviceToo) {
 TEST_F(DeviceBatches, OptionsThatExcludeEachOther_AreOneLine) {
   LoaderOptions o = options();
   const auto error = [&](auto change) {
-    ExecutionOptions execution = o.execution;
+    LocalExecution execution = o.execution;
     execution.num_workers = 0;
-    execution.graph_mode = GraphMode::kUva;
-    execution.device_batches = true;
+    execution.gpu.graph_mode = GraphMode::kUva;
+    execution.gpu.device_batches = true;
     change(execution);
     return error_of([&] { execution.validate(); });
   };
-  EXPECT_EQ(error([](ExecutionOptions&) {}), "no error");
-  EXPECT_EQ(error([](ExecutionOptions& e) { e.num_workers = 2; }), "no error");
-  EXPECT_NE(error([](ExecutionOptions& e) { e.graph_mode = GraphMode::kCpu; }).find("(it is cpu)"),
+  EXPECT_EQ(error([](LocalExecution&) {}), "no error");
+  EXPECT_EQ(error([](LocalExecution& e) { e.num_workers = 2; }), "no error");
+  EXPECT_NE(error([](LocalExecution& e) { e.gpu.graph_mode = GraphMode::kCpu; }).find("(it is cpu)"),
             std::string::npos);
-  EXPECT_NE(error([](ExecutionOptions& e) { e.features.from = FeaturesFrom::kFile; }).find("from files"),
+  EXPECT_NE(error([](LocalExecution& e) { e.features.from = FeaturesFrom::kFile; }).find("from files"),
             std::string::npos);
-  EXPECT_NE(error([](ExecutionOptions& e) {
-              e.device_batches = false;
-              e.gpu_cache.automatic = true;
+  EXPECT_NE(error([](LocalExecution& e) {
+              e.gpu.device_batches = false;
+              e.gpu.gpu_cache.automatic = true;
             }).find("gpu_cache"),
             std::string::npos);
 }

@@ -19,43 +19,43 @@ namespace {
 TEST(GraphMode, IsToldToWorkers) {
   for (const GraphMode mode : {GraphMode::kCpu, GraphMode::kUva, GraphMode::kCuda}) {
     WorkerConfig config;
-    config.execution.graph_mode = mode;
-    config.execution.gpu_device = mode == GraphMode::kCpu ? 0 : 3;
+    config.execution.gpu.graph_mode = mode;
+    config.execution.gpu.gpu_device = mode == GraphMode::kCpu ? 0 : 3;
     config.asks_for_jobs = true;
-    const ExecutionOptions told = WorkerConfig::from_json(config.to_json()).execution;
-    EXPECT_EQ(told.graph_mode, mode);
-    EXPECT_EQ(told.gpu_device, config.execution.gpu_device);
+    const LocalExecution told = WorkerConfig::from_json(config.to_json()).execution;
+    EXPECT_EQ(told.gpu.graph_mode, mode);
+    EXPECT_EQ(told.gpu.gpu_device, config.execution.gpu.gpu_device);
   }
 }
 
 TEST(GraphMode, WhatTheGraphMayTakeIsToldToWorkers) {
-  for (const std::optional<GpuCache>& given :
-       {std::optional<GpuCache>(), std::optional(GpuCache{}), std::optional(GpuCache{.automatic = true}),
-        std::optional(GpuCache{.ratio = 0.25}), std::optional(GpuCache{.ratio = 1, .bytes = 12'345})}) {
+  for (const std::optional<CacheSize>& given :
+       {std::optional<CacheSize>(), std::optional(CacheSize{}), std::optional(CacheSize{.automatic = true}),
+        std::optional(CacheSize{.ratio = 0.25}), std::optional(CacheSize{.ratio = 1, .bytes = 12'345})}) {
     WorkerConfig config;
-    config.execution.graph_mode = GraphMode::kUva;
-    config.execution.gpu_graph_cache = given;
+    config.execution.gpu.graph_mode = GraphMode::kUva;
+    config.execution.gpu.gpu_graph_cache = given;
     config.asks_for_jobs = true;
-    const ExecutionOptions told = WorkerConfig::from_json(config.to_json()).execution;
-    ASSERT_EQ(told.gpu_graph_cache.has_value(), given.has_value());
-    EXPECT_EQ(told.graph_cache().automatic, given ? given->automatic : true) << "auto where nobody said";
-    EXPECT_EQ(told.graph_cache().ratio, given ? given->ratio : 0);
-    EXPECT_EQ(told.graph_cache().bytes, given ? given->bytes : 0);
+    const LocalExecution told = WorkerConfig::from_json(config.to_json()).execution;
+    ASSERT_EQ(told.gpu.gpu_graph_cache.has_value(), given.has_value());
+    EXPECT_EQ(told.gpu.graph_cache().automatic, given ? given->automatic : true) << "auto where nobody said";
+    EXPECT_EQ(told.gpu.graph_cache().ratio, given ? given->ratio : 0);
+    EXPECT_EQ(told.gpu.graph_cache().bytes, given ? given->bytes : 0);
   }
 }
 
 TEST(GraphMode, WhatTheGraphMayTake_IsOfUva) {
-  ExecutionOptions options{.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 0.5}};
-  EXPECT_NO_THROW(options.validate());
+  GpuOptions options{.graph_mode = GraphMode::kUva, .gpu_graph_cache = CacheSize{.ratio = 0.5}};
+  EXPECT_NO_THROW(options.validate(1));
   for (const GraphMode mode : {GraphMode::kCpu, GraphMode::kCuda}) {
     options.graph_mode = mode;
-    expect_refused([&] { options.validate(); },
+    expect_refused([&] { options.validate(1); },
                    std::string("gpu_graph_cache is of a GPU that reads the graph in the host's memory, and "
                                "graph_mode is ") +
                        to_string(mode));
   }
-  options = {.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 1.5}};
-  expect_refused([&] { options.validate(); }, "gpu_graph_cache has the ratio 1.5; give a share from 0 to 1");
+  options = {.graph_mode = GraphMode::kUva, .gpu_graph_cache = CacheSize{.ratio = 1.5}};
+  expect_refused([&] { options.validate(1); }, "gpu_graph_cache has the ratio 1.5; give a share from 0 to 1");
 }
 
 TEST(GraphMode, WithoutAGpu_IsRefusedWhereALoaderIsOpened) {
@@ -68,20 +68,20 @@ TEST(GraphMode, WithoutAGpu_IsRefusedWhereALoaderIsOpened) {
           Loader({.dataset = folder.path() / "ring",
                   .batch = {.fanouts = {2}},
                   .deal = {.batch_size = 2},
-                  .execution = {.num_workers = workers, .graph_mode = GraphMode::kUva}});
+                  .execution = {.num_workers = workers, .gpu = {.graph_mode = GraphMode::kUva}}});
         },
         "graph mode uva: " + gpu::why_no_gpu(), ErrorCode::kNotFound);
 }
 
 TEST(GraphMode, GpuDevice_IsANumberAndOfModesThatUseOne) {
-  ExecutionOptions options{.graph_mode = GraphMode::kUva, .gpu_device = 1};
-  EXPECT_NO_THROW(options.validate());
+  GpuOptions options{.graph_mode = GraphMode::kUva, .gpu_device = 1};
+  EXPECT_NO_THROW(options.validate(1));
   options.graph_mode = GraphMode::kCpu;
-  expect_refused([&] { options.validate(); }, "gpu_device is 1 and graph_mode is cpu, which uses no GPU");
+  expect_refused([&] { options.validate(1); }, "gpu_device is 1 and graph_mode is cpu, which uses no GPU");
   options = {.graph_mode = GraphMode::kCuda, .gpu_device = -1};
-  expect_refused([&] { options.validate(); }, "gpu_device is -1; GPUs are numbered from 0");
-  options = {.num_workers = 0, .graph_mode = GraphMode::kCuda, .gpu_device = 1, .device_batches = true};
-  EXPECT_NO_THROW(options.validate());
+  expect_refused([&] { options.validate(1); }, "gpu_device is -1; GPUs are numbered from 0");
+  options = {.graph_mode = GraphMode::kCuda, .gpu_device = 1, .device_batches = true};
+  EXPECT_NO_THROW(options.validate(0));
 }
 
 TEST(UnusableGpu, IsOneLineForEachReason) {

@@ -8,9 +8,7 @@
 #include <map>
 
 #include "core/maker/batch_maker.h"
-#include "core/sampler/sampler_registry.h"
 #include "core/seeds/node_list.h"
-#include "gpu/device/gpu_sampling.h"
 #include "gpu/memory/pinned_dataset.h"
 #include "tests/gpu/device_rounds.h"
 #include "tests/gpu/host_engines.h"
@@ -65,32 +63,27 @@ TEST_F(Warming, CpuSamplesUntilTheDeviceIsUp_ThenTheDevice_AndNobodySees) {
 // Here streams have their batches on the host: this is what workers and the calling thread fill their slots
 // with.
 TEST_F(Warming, BatchMakerCountsWhoSampled_AndWhatTheGraphTakes) {
-  static std::promise<void>* up = nullptr;
-  static DeviceSampler* device = nullptr;
-  std::promise<void> promise;
-  up = &promise;
-  register_device_sampling({.require = [](const ExecutionOptions&) {},
-                            .make = [](const Dataset& dataset, const BatchOptions& options,
-                                       const ExecutionOptions& execution) -> std::unique_ptr<Sampler> {
-                              auto made = std::make_unique<DeviceSampler>(
-                                  dataset, options,
-                                  DeviceSamplerOptions{.make_engine =
-                                                           [](const gpu::EnginePlan& plan) {
-                                                             up->get_future().wait();
-                                                             return testing::serial_engine()(plan);
-                                                           },
-                                                       .warm = true,
-                                                       .hot = execution.graph_cache()});
-                              device = made.get();
-                              return made;
-                            }});
+  std::promise<void> up;
+  DeviceSampler* device = nullptr;
+  const auto make_neighbors = [&](const Dataset& dataset, const BatchOptions& options) {
+    auto made =
+        std::make_unique<DeviceSampler>(dataset, options,
+                                        DeviceSamplerOptions{.make_engine =
+                                                                 [&](const gpu::EnginePlan& plan) {
+                                                                   up.get_future().wait();
+                                                                   return testing::serial_engine()(plan);
+                                                                 },
+                                                             .warm = true,
+                                                             .hot = CacheSize{.ratio = 0.5}});
+    device = made.get();
+    return made;
+  };
   const NodeList seeds(ids_, {});
-  BatchMaker maker(*dataset_, seeds, options_,
-                   {.graph_mode = GraphMode::kUva, .gpu_graph_cache = GpuCache{.ratio = 0.5}});
+  BatchMaker maker(*dataset_, seeds, options_, make_neighbors);
   EXPECT_FALSE(maker.gpu_use().any());
   maker.sample({.seed = 1, .epoch = 0, .first = 0, .count = 3});
   EXPECT_EQ(maker.gpu_use(), (GpuUse{.gpu_batches = 0, .cpu_batches = 1, .graph_bytes = 0, .rows_bytes = 0}));
-  up->set_value();
+  up.set_value();
   device->wait_until_up();
   maker.sample({.seed = 1, .epoch = 1, .first = 0, .count = 3});
   const GpuUse use = maker.gpu_use();
@@ -101,7 +94,6 @@ TEST_F(Warming, BatchMakerCountsWhoSampled_AndWhatTheGraphTakes) {
   BatchMaker on_cpu(*dataset_, seeds, options_);
   on_cpu.sample({.seed = 1, .epoch = 0, .first = 0, .count = 3});
   EXPECT_FALSE(on_cpu.gpu_use().any()) << "nobody asked for a GPU";
-  offer_gpu_sampling();
 }
 
 TEST_F(Warming, DeviceThatDoesNotComeUp_IsTheErrorOfEveryBatchFromThenOn) {

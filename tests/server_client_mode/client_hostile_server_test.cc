@@ -27,8 +27,8 @@ class HostileServer : public LoaderTestWithin<120> {
     options.script = std::move(script);
     return options;
   }
-  static RemoteOptions remote(std::vector<wire::Address> servers) {
-    RemoteOptions remote;
+  static RemoteExecution remote(std::vector<wire::Address> servers) {
+    RemoteExecution remote;
     remote.servers = std::move(servers);
     remote.token = ScriptedServer::Options{}.token;
     remote.connect_timeout = 30'000ms;
@@ -158,7 +158,7 @@ TEST_F(HostileServer, ServerThatIsLostNowAndThenAlone_LosesNone) {
 TEST_F(HostileServer, SilentServer_IsLeftAfterTheBatchDeadline) {
   ScriptedServer silent(scripted([](const Turn&) { return true; }));
   ScriptedServer honest(scripted());
-  RemoteOptions both = remote({silent.address(), honest.address()});
+  RemoteExecution both = remote({silent.address(), honest.address()});
   both.batch_deadline = 3'000ms;  // longer than the honest one ever needs
   RemoteLoader loader(both, options());
   EXPECT_EQ(loaded(loader), expected(options()));
@@ -167,7 +167,7 @@ TEST_F(HostileServer, SilentServer_IsLeftAfterTheBatchDeadline) {
 
 TEST_F(HostileServer, SilentServerAlone_IsAnErrorThatNamesItsDeadline) {
   ScriptedServer silent(scripted([](const Turn&) { return true; }));
-  RemoteOptions one = remote({silent.address()});
+  RemoteExecution one = remote({silent.address()});
   one.batch_deadline = 150ms;
   RemoteLoader loader(one, options());
   const std::string error = error_of([&] { loaded(loader); });
@@ -316,7 +316,7 @@ TEST_F(HostileServer, OtherRulesAtOneOfTwo_AreNotMixedIn) {
 
 TEST_F(HostileServer, WrongToken_IsRefusedAtOnce) {
   ScriptedServer server(scripted());
-  RemoteOptions wrong = remote({server.address()});
+  RemoteExecution wrong = remote({server.address()});
   wrong.token = "some-other-token-of-tests";
   const std::string error = error_of([&] { RemoteLoader(wrong, options()); });
   EXPECT_NE(error.find("token"), std::string::npos) << error;
@@ -327,7 +327,7 @@ TEST_F(HostileServer, WrongToken_IsRefusedAtOnce) {
 TEST_F(HostileServer, NobodyThere_IsATimeoutThatNamesEach) {
   std::vector<wire::Address> gone;
   for (int i = 0; i < 2; ++i) gone.push_back(ScriptedServer(scripted()).address());
-  RemoteOptions nobody = remote(gone);
+  RemoteExecution nobody = remote(gone);
   nobody.connect_timeout = 200ms;
   const std::string error = error_of([&] { RemoteLoader(nobody, options()); });
   EXPECT_TRUE(error.starts_with("timeout: ")) << error;
@@ -340,7 +340,7 @@ TEST_F(HostileServer, SocketFileThatIsNotThereYet_IsTriedAgain) {
   gone[0].path = (folder() / "later.socket").string();
   gone[1].host = "no-such-host.invalid";
   gone[1].port = 1;
-  RemoteOptions nobody = remote(gone);
+  RemoteExecution nobody = remote(gone);
   nobody.connect_timeout = 200ms;
   const std::string error = error_of([&] { RemoteLoader(nobody, options()); });
   EXPECT_TRUE(error.starts_with("timeout: ")) << error;
@@ -351,7 +351,7 @@ TEST_F(HostileServer, SocketFileThatIsNotThereYet_IsTriedAgain) {
 TEST_F(HostileServer, ServerNeverComesBack_IsATimeoutThatNamesIt) {
   auto server = std::make_unique<ScriptedServer>(scripted());
   const std::string address = server->address().to_text();
-  RemoteOptions one = remote({server->address()});
+  RemoteExecution one = remote({server->address()});
   one.reconnect_deadline = 400ms;
   RemoteLoader loader(one, options());
   loader.begin_epoch(0);
@@ -374,7 +374,7 @@ TEST_F(HostileServer, ServerComesBackWithOtherSeeds_IsNotMixedIn) {
     return Error(ErrorCode::kNotFound, "no dataset of this fingerprint");
   };
   ScriptedServer server(changed);
-  RemoteOptions one = remote({server.address()});
+  RemoteExecution one = remote({server.address()});
   one.reconnect_deadline = 5'000ms;  // within which it is found again
   RemoteLoader loader(one, options());
   loader.begin_epoch(0);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/batch/execution_options.h"
+#include "stream/local_execution.h"
 #include "tests/server_client_mode/served_stream.h"
 #include "tests/worker_mode/loader_fixture.h"
 #include "worker_mode/worker_config.h"
@@ -144,8 +144,8 @@ TEST_F(FeaturesFromTest, AServersWorkerThatFindsAnotherOrder_SaysThatItWasReplac
   const LoaderOptions options = replaceable(wide(FeaturesFrom::kMemory, 1), folder() / "replaced", 5);
   ServerOptions server = server_options(options.dataset, 1);
   server.worker_program = testing::program("hopfeed-worker");
-  RemoteOptions remote = remote_options({});
-  remote.cache_ratio = 0.5;
+  RemoteExecution remote = remote_options({});
+  remote.cache.ratio = 0.5;
   ServedStream stream(server, remote, options);
   digests(stream);
   replaceable(options, folder() / "replaced", 6);

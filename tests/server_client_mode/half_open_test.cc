@@ -93,7 +93,7 @@ class HalfOpen : public LoaderTestWithin<120> {
     double seconds = 0;  // from there on
   };
   Epoch lose_packets_in_an_epoch(
-      const RemoteOptions& remote, const std::function<void()>& lost = [] {}) {
+      const RemoteExecution& remote, const std::function<void()>& lost = [] {}) {
     Epoch epoch;
     RemoteLoader loader(remote, options());
     loader.begin_epoch(0);
@@ -129,7 +129,7 @@ class HalfOpen : public LoaderTestWithin<120> {
 TEST_F(HalfOpen, AnotherServerGivesTheRest_AndTheFarOneLetsGoOfTheClient) {
   const Running far = start_server(there_, "10.77.2.1"), near = start_server(here_, "127.0.0.1");
   within(here_, [&] {
-    RemoteOptions remote = remote_options({far.address, near.address});
+    RemoteExecution remote = remote_options({far.address, near.address});
     remote.connect_all = true;
     remote.batch_deadline = 3'000ms;
     const Epoch epoch = lose_packets_in_an_epoch(remote);
@@ -145,7 +145,7 @@ TEST_F(HalfOpen, AnotherServerGivesTheRest_AndTheFarOneLetsGoOfTheClient) {
 TEST_F(HalfOpen, WithoutAnotherServer_IsATimeoutThatNamesIt) {
   const Running far = start_server(there_, "10.77.2.1");
   within(here_, [&] {
-    RemoteOptions remote = remote_options({far.address});
+    RemoteExecution remote = remote_options({far.address});
     remote.batch_deadline = 1'000ms;
     remote.connect_timeout = 1'000ms;
     remote.reconnect_deadline = 1'000ms;
@@ -159,7 +159,7 @@ TEST_F(HalfOpen, WithoutAnotherServer_IsATimeoutThatNamesIt) {
 TEST_F(HalfOpen, PacketsThatComeAgain_LoseNoBatch) {
   const Running far = start_server(there_, "10.77.2.1");
   within(here_, [&] {
-    RemoteOptions remote = remote_options({far.address});
+    RemoteExecution remote = remote_options({far.address});
     remote.batch_deadline = 1'000ms;
     remote.connect_timeout = 1'000ms;
     std::jthread later;

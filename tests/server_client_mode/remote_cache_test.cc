@@ -20,9 +20,9 @@ namespace {
 
 class RemoteCache : public LoaderTestWithin<120> {
  protected:
-  static RemoteOptions holding(std::vector<wire::Address> servers, double ratio) {
-    RemoteOptions remote = remote_options(std::move(servers));
-    remote.cache_ratio = ratio;
+  static RemoteExecution holding(std::vector<wire::Address> servers, double ratio) {
+    RemoteExecution remote = remote_options(std::move(servers));
+    remote.cache.ratio = ratio;
     return remote;
   }
   /// Rows wide enough for leaving one out to pay.
@@ -137,8 +137,8 @@ TEST_F(RemoteCache, NaNInRowsThatAreHeld_IsAnErrorInItsTurn) {
 
 TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
   const LoaderOptions mine = options_of(wide(1));
-  RemoteOptions remote = holding({}, 1.0);
-  remote.cache_bytes = 20'000;
+  RemoteExecution remote = holding({}, 1.0);
+  remote.cache.bytes = 20'000;
   ServedStream stream(server_options(mine.dataset), remote, mine);
   EXPECT_EQ(loaded(stream, {.epoch = 0}), expected(mine, {.epoch = 0}));
   EXPECT_LE(stream.stats().held_bytes, 20'000U);
@@ -147,10 +147,10 @@ TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
 
 TEST_F(RemoteCache, AutoHoldsWhatFits_AndNothingWhereThatIsTooLittleToPay) {
   const LoaderOptions mine = options_of(wide(1));  // 400 rows of 264 bytes
-  RemoteOptions remote = holding({}, 1.0);
-  remote.cache_auto = true;
+  RemoteExecution remote = holding({}, 1.0);
+  remote.cache.automatic = true;
   for (const std::size_t bytes : {std::size_t{5'000}, std::size_t{6'000}, std::size_t{0}}) {
-    remote.cache_bytes = bytes;
+    remote.cache.bytes = bytes;
     ServedStream stream(server_options(mine.dataset), remote, mine);
     EXPECT_EQ(loaded(stream, {.epoch = 1}), expected(mine, {.epoch = 1})) << bytes;
     EXPECT_EQ(stream.stats().held_bytes, bytes == 5'000 ? 0U : bytes == 6'000 ? 22U * 264 : 400U * 264);
@@ -160,7 +160,7 @@ TEST_F(RemoteCache, AutoHoldsWhatFits_AndNothingWhereThatIsTooLittleToPay) {
 TEST_F(RemoteCache, StreamsOfOneProcess_HaveOneCopy) {
   const LoaderOptions mine = options_of(wide(1));
   ServerProcess server(mine.dataset);
-  const RemoteOptions remote = holding({server.address()}, 0.7);
+  const RemoteExecution remote = holding({server.address()}, 0.7);
   const auto bytes_out = [&] {  // to those who are connected
     const nlohmann::json status = nlohmann::json::parse(ask_status(remote_options({server.address()})));
     std::uint64_t bytes = 0;
@@ -185,7 +185,7 @@ TEST_F(RemoteCache, RanksOfOneMachine_HaveOneCopy) {
     GTEST_SKIP() << "ThreadSanitizer starts no threads in a fork of a process with threads";
   const LoaderOptions mine = options_of(wide(1));
   ServerProcess server(mine.dataset);
-  const RemoteOptions remote = holding({server.address()}, 0.7);
+  const RemoteExecution remote = holding({server.address()}, 0.7);
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   setenv("LOCAL_WORLD_SIZE", "2", 1);
@@ -250,15 +250,15 @@ TEST_F(RemoteCache, RowsThatRanksShare_AreSealed) {
 
 TEST_F(RemoteCache, BadCaches_AreOneLine) {
   const LoaderOptions mine = options_of(wide(1));
-  RemoteOptions remote = holding({}, 1.5);
+  RemoteExecution remote = holding({}, 1.5);
   EXPECT_NE(
       error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_ratio is 1.5"),
       std::string::npos);
-  remote.cache_ratio = std::numeric_limits<double>::quiet_NaN();
+  remote.cache.ratio = std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_ratio"),
             std::string::npos);
-  remote.cache_ratio = 0.5;
-  remote.cache_bytes = 100;  // a row has 264
+  remote.cache.ratio = 0.5;
+  remote.cache.bytes = 100;  // a row has 264
   EXPECT_NE(
       error_of([&] { ServedStream(server_options(mine.dataset), remote, mine); }).find("cache_bytes is 100"),
       std::string::npos);

@@ -60,7 +60,7 @@ TEST_F(RemoteFaults, GivenSeedsAreSentAgain_ToAServerThatWasRestarted) {
 
 TEST_F(RemoteFaults, ServerNeverComesBack_IsATimeoutThatNamesIt) {
   ServerProcess server(path(1).string());
-  RemoteOptions remote = remote_options({server.address()});
+  RemoteExecution remote = remote_options({server.address()});
   remote.reconnect_deadline = 500ms;
   RemoteLoader loader(remote, options());
   loader.begin_epoch(0);
@@ -147,7 +147,7 @@ TEST_F(RemoteFaults, ServerComesBackWithAnotherDataset_IsRefusedByName) {
   testing::write_tiny_dataset(folder() / "other",
                               testing::random_graph({.num_nodes = 50, .num_edges = 400, .num_train = 40}));
   ServerProcess server(path(1).string());
-  RemoteOptions remote = remote_options({server.address()});
+  RemoteExecution remote = remote_options({server.address()});
   remote.reconnect_deadline = testing::kTimesSlower * 10'000ms;  // within which it has started
   RemoteLoader loader(remote, options());
   loader.begin_epoch(0);
@@ -179,7 +179,7 @@ class RemoteUpdate : public RemoteFaults {
 TEST_F(RemoteUpdate, ServersWithDifferentDatasetsUnderOneName_AreRefusedByBothFingerprints) {
   ASSERT_EQ(Dataset(updated()).meta().name, Dataset(path(1)).meta().name);
   ServerProcess older(path(1).string()), newer(updated().string());
-  RemoteOptions remote = remote_options({older.address(), newer.address()});
+  RemoteExecution remote = remote_options({older.address(), newer.address()});
   for (const std::string& name : {std::string(), Dataset(path(1)).meta().name}) {
     remote.dataset = name;
     const std::string error = error_of([&] { RemoteLoader(remote, options()); });
@@ -193,8 +193,8 @@ TEST_F(RemoteUpdate, ServersWithDifferentDatasetsUnderOneName_AreRefusedByBothFi
 TEST_F(RemoteUpdate, DatasetThatIsPinnedByItsFingerprint_IsTakenFromWhoHasIt) {
   ServerProcess older(path(1).string()), newer(updated().string());
   for (const bool older_first : {true, false}) {
-    RemoteOptions remote = older_first ? remote_options({older.address(), newer.address()})
-                                       : remote_options({newer.address(), older.address()});
+    RemoteExecution remote = older_first ? remote_options({older.address(), newer.address()})
+                                         : remote_options({newer.address(), older.address()});
     remote.dataset = fingerprint(path(1));
     std::mutex mutex;
     std::vector<std::string> told;
@@ -213,7 +213,7 @@ TEST_F(RemoteUpdate, DatasetThatIsPinnedByItsFingerprint_IsTakenFromWhoHasIt) {
 
 TEST_F(RemoteUpdate, ServerThatComesBackWithAnotherDataset_IsToldOnceAndLeftAlone) {
   ServerProcess stays(path(1).string()), updates(path(1).string());
-  RemoteOptions remote = remote_options({stays.address(), updates.address()});
+  RemoteExecution remote = remote_options({stays.address(), updates.address()});
   std::atomic<int> told{0};
   std::promise<std::string> first;
   remote.note = [&](const std::string& line) {
@@ -242,7 +242,7 @@ TEST_F(RemoteUpdate, StreamOfAnotherDatasetThanTheModelWasMadeFor_IsRefused) {
 
 TEST_F(RemoteFaults, UnknownDatasetAndUnknownSplit_AreSaidAtOnce) {
   ServerProcess server(path(1).string());
-  RemoteOptions remote = remote_options({server.address()});
+  RemoteExecution remote = remote_options({server.address()});
   remote.dataset = "nowhere";
   EXPECT_NE(error_of([&] { RemoteLoader(remote, options()); }).find("nowhere"), std::string::npos);
   remote.dataset.clear();
@@ -262,7 +262,7 @@ TEST_F(RemoteFaults, UnknownDatasetAndUnknownSplit_AreSaidAtOnce) {
 
 TEST_F(RemoteFaults, WrongToken_IsRefusedAtOnce) {
   ServerProcess server(path(1).string());
-  RemoteOptions remote = remote_options({server.address()});
+  RemoteExecution remote = remote_options({server.address()});
   remote.token = "not-the-token-of-the-server";
   const std::string error = error_of([&] { RemoteLoader(remote, options()); });
   EXPECT_NE(error.find("token"), std::string::npos) << error;
@@ -271,7 +271,7 @@ TEST_F(RemoteFaults, WrongToken_IsRefusedAtOnce) {
 
 TEST_F(RemoteFaults, StoppedServer_IsLeftForAnotherAfterTheBatchDeadline) {
   ServerProcess stopped(path(1).string()), other(path(1).string());
-  RemoteOptions remote = remote_options({stopped.address(), other.address()});
+  RemoteExecution remote = remote_options({stopped.address(), other.address()});
   remote.batch_deadline = 3'000ms;  // longer than the other one ever needs
   RemoteLoader loader(remote, options());
   const auto got = loaded_with(loader, 0, [&](std::size_t batches) {

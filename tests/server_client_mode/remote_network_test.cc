@@ -77,9 +77,9 @@ class RemoteHolding : public RemoteNetwork {
     mine.dataset = path.string();
     return mine;
   }
-  static RemoteOptions holding_all(std::vector<wire::Address> servers) {
-    RemoteOptions remote = remote_options(std::move(servers));
-    remote.cache_ratio = 1;
+  static RemoteExecution holding_all(std::vector<wire::Address> servers) {
+    RemoteExecution remote = remote_options(std::move(servers));
+    remote.cache.ratio = 1;
     return remote;
   }
   /// Behind the first half of the rows of x, which come in two answers.
@@ -160,7 +160,7 @@ TEST_F(RemoteNetwork, SlowNetwork_IsOnlySlow) {
 
 TEST_F(RemoteNetwork, HalfABlockAndThenSilence_IsAskedForElsewhereAfterTheBatchDeadline) {
   Proxy bad(server().address(), {.to_client = {.swallow_after = 25'000}}), good(server().address());
-  RemoteOptions remote = remote_options({bad.address(), good.address()});
+  RemoteExecution remote = remote_options({bad.address(), good.address()});
   remote.batch_deadline = 3'000ms;  // longer than the good one ever needs
   RemoteLoader loader(remote, options());
   // Which of the two gives how many batches of an epoch is the machine's affair; the watchdog bounds it.

@@ -24,8 +24,8 @@ inline ServerOptions server_options(const std::string& dataset, std::int64_t num
   return options;
 }
 
-inline RemoteOptions remote_options(std::vector<wire::Address> servers) {
-  RemoteOptions remote;
+inline RemoteExecution remote_options(std::vector<wire::Address> servers) {
+  RemoteExecution remote;
   remote.servers = std::move(servers);
   remote.token = kTestToken;
   return remote;
@@ -34,7 +34,7 @@ inline RemoteOptions remote_options(std::vector<wire::Address> servers) {
 /// A stream that has its server with it.
 class ServedStream final : public BatchStream {
  public:
-  ServedStream(const ServerOptions& server, RemoteOptions remote, const LoaderOptions& options)
+  ServedStream(const ServerOptions& server, RemoteExecution remote, const LoaderOptions& options)
       : server_(server) {
     remote.servers = {server_.address()};
     loader_.emplace(remote, options);

@@ -25,15 +25,15 @@ std::unique_ptr<BatchStream> open_under_tls(LoaderOptions options) {
   ServerOptions server = server_options(options.dataset, 3);
   server.tls.cert = certificates.cert();
   server.tls.key = certificates.key();
-  RemoteOptions remote = remote_options({});
+  RemoteExecution remote = remote_options({});
   remote.tls = true;
   remote.tls_files.ca = certificates.ca();
   return std::make_unique<ServedStream>(server, remote, options);
 }
 
 std::unique_ptr<BatchStream> open_holding_rows(LoaderOptions options) {
-  RemoteOptions remote = remote_options({});
-  remote.cache_ratio = 0.6;
+  RemoteExecution remote = remote_options({});
+  remote.cache.ratio = 0.6;
   return std::make_unique<ServedStream>(server_options(options.dataset), remote, options);
 }
 

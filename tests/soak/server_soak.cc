@@ -171,8 +171,8 @@ class ServerSoak {
     return std::make_unique<Loader>(options);
   }
 
-  RemoteOptions remote(int client) const {
-    RemoteOptions remote;
+  RemoteExecution remote(int client) const {
+    RemoteExecution remote;
     for (const std::unique_ptr<testing::Proxy>& proxy : proxies_) remote.servers.push_back(proxy->address());
     remote.connect_all = client % 2 == 1;
     remote.reconnect_deadline = 60s;

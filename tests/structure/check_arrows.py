@@ -26,11 +26,11 @@ ARROWS = {
     "cache": {"core"},
     "gpu": {"core", "channel"},
     "peers": {"core", "wire"},
-    "stream": {"core", "channel", "cache", "gpu"},
+    "stream": {"core", "channel", "cache", "gpu", "peers"},
     "worker_mode": {"core", "channel", "cache", "gpu", "peers", "stream"},
     "server_client_mode/client": {"core", "channel", "wire", "cache", "stream", "worker_mode"},
     "server_client_mode/server": {"core", "channel", "wire", "cache", "gpu", "peers", "stream", "worker_mode"},
-    "trainer": {"core", "stream", "worker_mode", "server_client_mode/client"},
+    "trainer": {"core", "peers", "stream", "worker_mode", "server_client_mode/client"},
     "partition_tool": {"core", "cache"},
 }
 # <folder>/program, and any file with a main, is what only programs are made of: the library neither prints nor exits. It may

@@ -57,9 +57,9 @@ AvailableMemory plenty() { return {std::uint64_t{1} << 40, "a test"}; }
 TEST_F(CopiedBatches, OfABatchOnADevice_AreViewsOfItsMemory) {
   LoaderOptions options = loader_options(4);
   const auto on_host = std::make_unique<Loader>(options);
-  options.execution.graph_mode = GraphMode::kUva;
-  options.execution.device_batches = true;
-  options.execution.gpu_cache.ratio = 0.5;
+  options.execution.gpu.graph_mode = GraphMode::kUva;
+  options.execution.gpu.device_batches = true;
+  options.execution.gpu.gpu_cache.ratio = 0.5;
   const auto on_device = DeviceStream::open(options, std::make_shared<gpu::DeviceRoomOn<gpu::SerialBackend>>(
                                                          gpu::SerialBackend::Options{}, plenty));
   on_host->begin_epoch(0);

@@ -55,7 +55,7 @@ class PackedStream final : public ChannelStream {
                std::unique_ptr<const BatchSource> source, std::shared_ptr<const HeldRows> rows)
       : ChannelStream(options, loader_spec(options, dataset, *source), dataset.meta(), source->size()),
         source_(std::move(source)),
-        maker_(source_->maker(dataset, options.batch, options.execution, mapped_features)) {
+        maker_(source_->maker(dataset, options.batch)) {
     hold(std::move(rows));
     make_channel(options, maker_);
     SlotKeeper(host()).welcome(0);

@@ -52,8 +52,8 @@ TEST(CorePlacement, NothingKnown_PlacesNobody) {
 
 constexpr std::size_t kMiB = 1 << 20;
 
-ExecutionOptions two_workers() {
-  ExecutionOptions options;
+LocalExecution two_workers() {
+  LocalExecution options;
   options.num_workers = 2;
   return options;
 }
@@ -70,7 +70,7 @@ TEST(ChannelSizing, Default_IsFourWorstBatchesPerWorkerAndOneBeyond) {
 }
 
 TEST(ChannelSizing, Default_HoldsASmallBatchInEachSlot) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.num_slots = 32;
   EXPECT_EQ(plan_channel(options, true, {.worst_block = 1'000, .available = gib(16)}).pool.channel_size,
             32 * kPageBytes);
@@ -89,7 +89,7 @@ TEST(ChannelSizing, Default_IsAtMostAQuarterOfTheMemoryThatRanksShare) {
 }
 
 TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutForAllNeighbours) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   EXPECT_THROW(plan_channel(options, true, {.worst_block = 100'000 * kMiB, .available = gib(16)}), Error);
   const ChannelPlan plan =
       plan_channel(options, false, {.worst_block = 100'000 * kMiB, .available = gib(16)});
@@ -98,7 +98,7 @@ TEST(ChannelSizing, WorstBatchAboveTheMemory_IsRefusedForBoundedFanoutsAndCutFor
 }
 
 TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.num_workers = 4;
   SizingInput input{.worst_block = 10 * kMiB,
                     .scratch = {.tables = 100 * kMiB, .at_most = 3'000 * kMiB},
@@ -121,7 +121,7 @@ TEST(ChannelSizing, ScratchOfAllWorkers_CountsAndIsNamed) {
 }
 
 TEST(ChannelSizing, BatchesSampledAhead_HaveScratch_AndTheCallingThreadSamplesNone) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.features = {.from = FeaturesFrom::kFile, .row_cache_bytes = 100 * kMiB, .window = 4};
   const SizingInput input{.worst_block = 10 * kMiB,
                           .scratch = {.tables = 10 * kMiB, .at_most = 100 * kMiB},
@@ -137,7 +137,7 @@ TEST(ChannelSizing, BatchesSampledAhead_HaveScratch_AndTheCallingThreadSamplesNo
 }
 
 TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.channel_size = 9'000 * kMiB;
   EXPECT_NO_THROW(plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}));
   try {
@@ -152,7 +152,7 @@ TEST(ChannelSizing, RanksOfOneMachine_ShareItsMemory) {
 }
 
 TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.num_slots = 1'024;
   const ChannelPlan plan =
       plan_channel(options, false, {.worst_block = ~std::size_t{0} / 2, .available = gib(64)});
@@ -160,7 +160,7 @@ TEST(ChannelSizing, AbsurdWorstCase_StaysWithinTheAddressSpace) {
 }
 
 TEST(ChannelSizing, WorstBatchAboveTheLargestBlock_GetsASlotOfThat) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   for (const std::size_t worst : {kMaxBlockBytes, kMaxBlockBytes + 1}) {
     const ChannelPlan plan = plan_channel(options, false, {.worst_block = worst, .available = gib(64)});
     EXPECT_EQ(plan.shape.slot_stride, kMaxBlockBytes);
@@ -168,7 +168,7 @@ TEST(ChannelSizing, WorstBatchAboveTheLargestBlock_GetsASlotOfThat) {
 }
 
 TEST(ChannelSizing, AbsurdChannelSize_IsRefusedBeforeAnySumWraps) {
-  ExecutionOptions options = two_workers();
+  LocalExecution options = two_workers();
   options.channel_size = ~std::size_t{0} - 10;
   EXPECT_THROW(plan_channel(options, true, {.worst_block = 10 * kMiB, .available = gib(16)}), Error);
 }

@@ -43,7 +43,6 @@
 #include "core/program/patient_write.h"
 #include "core/program/standard_descriptors.h"
 #include "core/sampler/sampler_plugin.h"
-#include "core/sampler/sampler_registry.h"
 #include "gpu/memory/setup_times.h"
 #include "stream/batch_memory.h"
 #include "worker_mode/batch_filler.h"
@@ -126,10 +125,10 @@ class DeviceSlots {
   DeviceSlots(const WorkerConfig& config, ChannelMemory& memory, RoomNamed room_named)
       : room_(room_named(config.device_room, config.device)),
         slots_(room_->import_slots(memory, config.device_fd, config.worker)),
-        options_{.place = config.execution.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
-                                                                          : gpu::GraphPlace::kHost,
-                 .cache = config.execution.gpu_cache,
-                 .graph_cache = config.execution.graph_cache(),
+        options_{.place = config.execution.gpu.graph_mode == GraphMode::kCuda ? gpu::GraphPlace::kDevice
+                                                                              : gpu::GraphPlace::kHost,
+                 .cache = config.execution.gpu.gpu_cache,
+                 .graph_cache = config.execution.gpu.graph_cache(),
                  .sharers = config.gpu_cache_sharers} {}
   std::unique_ptr<BlockMaker> maker(const Dataset& dataset, const BatchSource& source,
                                     const BatchOptions& batch) {
@@ -262,7 +261,7 @@ int try_sampler(const char* batch_size, std::span<char* const> plugins) {
     const Dataset dataset(config.dataset);
     const MappedSeeds seeds = given_seeds(config.spec);
     const std::unique_ptr<BatchSource> source = open_source(dataset, config.spec, seeds.bytes());
-    const BatchMaker maker = source->maker(dataset, config.spec.batch, config.execution);
+    const BatchMaker maker = source->maker(dataset, config.spec.batch);
     maker.max_block_bytes(std::atoll(batch_size));
     maker.scratch(std::atoll(batch_size));
   } catch (const std::exception&) {  // the loader will hear of it, where it can be caught

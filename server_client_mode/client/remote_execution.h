@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/cache_size.h"
+#include "core/base/field_visitor.h"
 #include "wire/address.h"
 #include "wire/security.h"
 
@@ -15,7 +17,7 @@ namespace hopfeed {
 /// model of the tuner (docs/cache.md) a quarter of the reads has to be held for that over loopback.
 inline constexpr double kLeastCacheRatio = 0.05;
 
-struct RemoteOptions {
+struct RemoteExecution {
   std::vector<wire::Address> servers;
   /// Name or fingerprint of one that they serve; empty: they have one only. Servers that are updated one
   /// after the other may have different ones under one name: then the fingerprint says which is meant.
@@ -32,15 +34,13 @@ struct RemoteOptions {
       120'000};  // for one batch, from asking to its last byte; then ask elsewhere
   std::chrono::milliseconds reconnect_deadline{60'000};  // without any server; then next() throws kTimeout
 
-  /// The hottest feature rows, this share of each node type's, are loaded once and held in this process's
-  /// memory, so that they need not travel with each batch. Batches are the same for every ratio.
-  double cache_ratio = 0;
-  /// That they may take; 0: a quarter of the memory that is available, shared by the machine's ranks. What
-  /// does not fit is not held: StreamStats::held_bytes tells what is.
-  std::size_t cache_bytes = 0;
-  /// What fits (cache_ratio then is the most) is held where it is worth it: nothing below kLeastCacheRatio.
-  bool cache_auto = false;
-  /// Told in a line each: that less than cache_ratio is held for want of memory, and which server is left
+  /// The hottest feature rows of each node type are loaded once and held in this process's memory, so that
+  /// they need not travel with each batch: a share of them, as many as fit into so many bytes, or, automatic,
+  /// what fits where it is worth it: nothing below kLeastCacheRatio. They take no more than a quarter of the
+  /// memory that is available, shared by the machine's ranks. What does not fit is not held:
+  /// StreamStats::held_bytes tells what is. Batches are the same for every size.
+  CacheSize cache = {};
+  /// Told in a line each: that less than cache.ratio is held for want of memory, and which server is left
   /// alone since it refuses, once for each. Called by the stream's own thread too.
   std::function<void(const std::string& line)> note = {};
 
@@ -48,6 +48,8 @@ struct RemoteOptions {
   /// that waits. What it throws ends the wait. LoaderOptions::while_waiting where there is none.
   std::function<void()> while_waiting = {};
 
+  /// Hands over every field that Python has; programs take theirs by code of their own.
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option.
   void validate() const;
 };

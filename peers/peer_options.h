@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/field_visitor.h"
+
 namespace hopfeed {
 
 struct PeerOptions {
@@ -30,6 +32,7 @@ struct PeerOptions {
 
   /// Whether the dataset is opened with some partitions.
   bool on() const { return !peers.empty() || !own.empty(); }
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option.
   void validate() const;
 };

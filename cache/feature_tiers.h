@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/field_visitor.h"
+
 namespace hopfeed {
 
 /// kMemory: mapped files, which the page cache holds. kFile: read for each batch, past the page cache, for
@@ -27,6 +29,7 @@ struct FeatureTiers {
   /// machines. Without a row cache none are.
   std::int64_t window = -1;
 
+  void visit(FieldVisitor& fields);
   /// Throws kInvalid naming the option. `some_partitions`: others lie on other machines, whose rows the row
   /// cache is for.
   void validate(bool some_partitions = false) const;
