@@ -24,7 +24,7 @@ json of_cache_size(const CacheSize& size) {
 class Writer final : public FieldVisitor {
  public:
   struct Value {
-    Told told;
+    InJson in_json;
     json value;
   };
 
@@ -57,7 +57,7 @@ class Writer final : public FieldVisitor {
     Writer inner;
     visit(inner);
     inner_[field.key_name()] = std::move(inner.values_);
-    values_[field.key_name()] = {field.told, nullptr};
+    values_[field.key_name()] = {field.in_json, nullptr};
   }
 
   /// With `unset`, of the same struct.
@@ -66,12 +66,12 @@ class Writer final : public FieldVisitor {
  private:
   using Values = std::map<std::string, Value>;
 
-  void add(const Field& field, json value) { values_[field.key_name()] = {field.told, std::move(value)}; }
+  void add(const Field& field, json value) { values_[field.key_name()] = {field.in_json, std::move(value)}; }
 
   static json of_values(const Values& values, const Values& unset) {
     json object = json::object();
     for (const auto& [key, value] : values)
-      if (value.told == Told::kAlways || value.value != unset.at(key).value) object[key] = value.value;
+      if (value.in_json == InJson::kAlways || value.value != unset.at(key).value) object[key] = value.value;
     return object;
   }
   static json told(const Writer& set, const Writer& unset) {
@@ -80,7 +80,7 @@ class Writer final : public FieldVisitor {
       const Values& defaults = unset.inner_.at(key);
       const bool all_default = std::ranges::all_of(
           values, [&](const auto& one) { return one.second.value == defaults.at(one.first).value; });
-      if (set.values_.at(key).told == Told::kAlways || !all_default)
+      if (set.values_.at(key).in_json == InJson::kAlways || !all_default)
         object[key] = of_values(values, defaults);
     }
     return object;
@@ -92,17 +92,17 @@ class Writer final : public FieldVisitor {
 
 class Keys final : public FieldVisitor {
  public:
-  explicit Keys(std::vector<std::pair<std::string, Told>>& keys) : keys_(keys) {}
-  void any(const Field& field) override { keys_.emplace_back(field.key_name(), field.told); }
+  explicit Keys(std::vector<std::pair<std::string, InJson>>& keys) : keys_(keys) {}
+  void any(const Field& field) override { keys_.emplace_back(field.key_name(), field.in_json); }
   void special(const Field&, const char*) override {}  // JSON has none
   void object(const Field& field, const VisitFields&) override { any(field); }
 
  private:
-  std::vector<std::pair<std::string, Told>>& keys_;
+  std::vector<std::pair<std::string, InJson>>& keys_;
 };
 
-std::vector<std::pair<std::string, Told>> keys_of(const VisitFields& visit) {
-  std::vector<std::pair<std::string, Told>> keys;
+std::vector<std::pair<std::string, InJson>> keys_of(const VisitFields& visit) {
+  std::vector<std::pair<std::string, InJson>> keys;
   Keys names(keys);
   visit(names);
   return keys;
@@ -178,7 +178,7 @@ class Reader final : public FieldVisitor {
   /// Whether it is to be read: it is there, or has to be.
   bool has(const Field& field) {
     key_ = field.key_name();
-    return field.told == Told::kAlways || in_.has(key_.c_str());
+    return field.in_json == InJson::kAlways || in_.has(key_.c_str());
   }
   std::string within() const { return fmt::format("'{}' of {}", key_, what_); }
   CacheSize cache_size_at() const {
@@ -207,16 +207,16 @@ void fields_from_json(const json& object, const std::string& what, const VisitFi
   const JsonFields in(object, what, code);
   const auto keys = keys_of(visit);
   std::vector<std::string_view> known;
-  for (const auto& [key, told] : keys) known.push_back(key);
+  for (const auto& [key, in_json] : keys) known.push_back(key);
   in.only(known);
   Reader reader(in, what, code);
   visit(reader);
 }
 
-std::vector<std::string> keys_told(const VisitFields& visit, Told told) {
+std::vector<std::string> keys_in_json(const VisitFields& visit, InJson in_json) {
   std::vector<std::string> names;
   for (const auto& [key, is] : keys_of(visit))
-    if (is == told) names.push_back(key);
+    if (is == in_json) names.push_back(key);
   std::ranges::sort(names);
   return names;
 }

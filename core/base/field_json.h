@@ -18,6 +18,6 @@ void fields_from_json(const nlohmann::json& object, const std::string& what, con
                       ErrorCode code = ErrorCode::kInvalid);
 
 /// The keys of the fields that are told so, sorted.
-std::vector<std::string> keys_told(const VisitFields& visit, Told told);
+std::vector<std::string> keys_in_json(const VisitFields& visit, InJson in_json);
 
 }  // namespace hopfeed

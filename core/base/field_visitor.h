@@ -17,7 +17,7 @@
 namespace hopfeed {
 
 /// Whether the JSON form has the field where it holds its default.
-enum class Told {
+enum class InJson {
   kAlways,
   /// BatchOptions leave it out, and a BatchSpec has null for it, so that a lost key is missed there.
   kOrNull,
@@ -41,7 +41,7 @@ struct Field {
   const char* group = "";
   /// Whether it is of sampling on this machine, which servers choose for themselves.
   bool of_workers = false;
-  Told told = Told::kAlways;
+  InJson in_json = InJson::kAlways;
 
   std::string option_name() const;
   std::string keyword_name() const;

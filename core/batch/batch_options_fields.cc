@@ -52,21 +52,21 @@ void visit_draws(BatchOptions& batch, FieldVisitor& fields) {
        .help = "Layer-dependent sampling (LABOR): a neighbour comes with probability fanout / degree, and "
                "destinations take the same ones where they can",
        .group = "draws",
-       .told = Told::kOrNull},
+       .in_json = InJson::kOrNull},
       batch.labor);
   fields.whole(
       {.name = "labor_seeds",
        .help = "With `labor`: batches within so many positions of the epoch (batch size times batches) "
                "draw alike, and are faster for it",
        .option = "",
-       .told = Told::kOrNull},
+       .in_json = InJson::kOrNull},
       batch.labor_seeds, {0, INT64_MAX});
   fields.choice(
       {.name = "subgraph",
        .help = "Edges between the nodes of a batch: those that were drawn, these and their reverses, or "
                "all; hops are told of the first alone",
        .group = "draws",
-       .told = Told::kOrNull},
+       .in_json = InJson::kOrNull},
       {.names = {"directional", "bidirectional", "induced"},
        .get = [&batch] { return to_string(batch.subgraph); },
        .set = [&batch](const std::string& name) { batch.subgraph = subgraph_from(name); }});
@@ -74,7 +74,7 @@ void visit_draws(BatchOptions& batch, FieldVisitor& fields) {
       {.name = "keep_orig_edges",
        .help = "With `subgraph` bidirectional: the drawn edges too (_orig_edge_index), and their hops",
        .group = "draws",
-       .told = Told::kOrNull},
+       .in_json = InJson::kOrNull},
       batch.keep_orig_edges);
   fields.flag({.name = "disjoint", .help = "A tree of its own for each seed: field batch", .group = "draws"},
               batch.disjoint);
@@ -143,21 +143,21 @@ void BatchOptions::visit(FieldVisitor& fields) {
   fields.text({.name = "sampler",
                .help = "Who samples: neighbor, walk, cluster, or what a plugin brings",
                .group = "samplers",
-               .told = Told::kOrNull},
+               .in_json = InJson::kOrNull},
               sampler);
-  fields.object({.name = "walk", .help = "", .told = Told::kOrNull},
+  fields.object({.name = "walk", .help = "", .in_json = InJson::kOrNull},
                 [this](FieldVisitor& inner) { walk.visit(inner); });
   fields.text({.name = "cluster",
                .help = "With `sampler` cluster: the node attribute that numbers clusters",
                .group = "samplers",
-               .told = Told::kOrNull},
+               .in_json = InJson::kOrNull},
               cluster);
   fields.text({.name = "sampler_options",
                .help = "Text for a plugin's sampler",
                .group = "samplers",
-               .told = Told::kOrNull},
+               .in_json = InJson::kOrNull},
               sampler_options);
-  fields.object({.name = "link", .help = "", .told = Told::kOrNull},
+  fields.object({.name = "link", .help = "", .in_json = InJson::kOrNull},
                 [this](FieldVisitor& inner) { link.visit(inner); });
   visit_contents(*this, fields);
 }

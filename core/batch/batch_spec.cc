@@ -18,7 +18,7 @@ using nlohmann::json;
 /// Keys of the batch that a spec has null for where they are not set.
 std::vector<std::string> null_keys() {
   BatchOptions any;
-  return keys_told([&any](FieldVisitor& fields) { any.visit(fields); }, Told::kOrNull);
+  return keys_in_json([&any](FieldVisitor& fields) { any.visit(fields); }, InJson::kOrNull);
 }
 
 json json_of(const BatchSpec& spec) {
