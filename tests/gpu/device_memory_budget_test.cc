@@ -24,7 +24,7 @@ HeldShare fit(const CacheSize& cache, std::size_t free = 1 << 30) {
   return gpu::fit_share(cache, attrs, free);
 }
 
-TEST(GpuCache, AShareIsOfEachPartition) {
+TEST(DeviceMemoryBudget, AShareIsOfEachPartition) {
   const HeldShare share = fit({.ratio = 0.25});
   EXPECT_EQ(share.ratio(), 0.25);
   EXPECT_EQ(gpu::held_rows(share, kOffsets), (std::vector<std::int64_t>{250, 0, 1'000}));
@@ -33,7 +33,7 @@ TEST(GpuCache, AShareIsOfEachPartition) {
   EXPECT_EQ(fit({.ratio = 0}), HeldShare{});
 }
 
-TEST(GpuCache, BytesHoldAsManyRowsAsTheyTake) {
+TEST(DeviceMemoryBudget, BytesHoldAsManyRowsAsTheyTake) {
   const HeldShare share = fit({.bytes = 1'000'000});
   const BudgetedRows attrs[] = {kFeatures, kLabels};
   EXPECT_LE(gpu::held_bytes(share, attrs), 1'000'000u);
@@ -41,14 +41,15 @@ TEST(GpuCache, BytesHoldAsManyRowsAsTheyTake) {
   EXPECT_EQ(fit({.bytes = 1 << 30}).ratio(), 1);
 }
 
-TEST(GpuCache, AutoLeavesMostOfTheMemoryToTheTrainer) {
+TEST(DeviceMemoryBudget, AutoLeavesMostOfTheMemoryToTheTrainer) {
   const HeldShare share = fit({.automatic = true}, 4'000'000);
   EXPECT_EQ(share, fit({.bytes = 1'000'000}));
   EXPECT_EQ(fit({.automatic = true}, 0), HeldShare{});
   EXPECT_EQ(fit({.automatic = true}).ratio(), 1);
+  EXPECT_EQ(fit({.automatic = true, .bytes = 1'000'000}), share) << "bytes bound what fits";
 }
 
-TEST(GpuCache, WhatDoesNotFitIsOneLineThatNamesTheOption) {
+TEST(DeviceMemoryBudget, WhatDoesNotFitIsOneLineThatNamesTheOption) {
   expect_refused([] { fit({.ratio = 0.5}, 1'000'000); }, "--gpu-cache is 0.5, which takes ",
                  ErrorCode::kNoSpace);
   expect_refused([] { fit({.bytes = 30 << 20}, 20 << 20); },
@@ -58,7 +59,7 @@ TEST(GpuCache, WhatDoesNotFitIsOneLineThatNamesTheOption) {
   expect_refused([] { fit({.ratio = 1.5}); }, "--gpu-cache is 1.5; give a share from 0 to 1");
 }
 
-TEST(GpuCache, OfNoRowsOrFarTooMany_DoesNotWrap) {
+TEST(DeviceMemoryBudget, OfNoRowsOrFarTooMany_DoesNotWrap) {
   const std::int64_t none[] = {0, 0}, many[] = {0, std::int64_t{1} << 40};
   const BudgetedRows nothing[] = {{.partition_offsets = none, .row_bytes = 400}},
                      huge[] = {{.partition_offsets = many, .row_bytes = std::int64_t{1} << 40}};

@@ -137,7 +137,7 @@ TEST_F(RemoteCache, NaNInRowsThatAreHeld_IsAnErrorInItsTurn) {
 
 TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
   const LoaderOptions mine = options_of(wide(1));
-  RemoteExecution remote = holding({}, 1.0);
+  RemoteExecution remote = remote_options({});
   remote.cache.bytes = 20'000;
   ServedStream stream(server_options(mine.dataset), remote, mine);
   EXPECT_EQ(loaded(stream, {.epoch = 0}), expected(mine, {.epoch = 0}));
@@ -147,7 +147,7 @@ TEST_F(RemoteCache, CacheBytesBoundWhatIsHeld) {
 
 TEST_F(RemoteCache, AutoHoldsWhatFits_AndNothingWhereThatIsTooLittleToPay) {
   const LoaderOptions mine = options_of(wide(1));  // 400 rows of 264 bytes
-  RemoteExecution remote = holding({}, 1.0);
+  RemoteExecution remote = remote_options({});
   remote.cache.automatic = true;
   for (const std::size_t bytes : {std::size_t{5'000}, std::size_t{6'000}, std::size_t{0}}) {
     remote.cache.bytes = bytes;
