@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 
 namespace hopfeed {
 

@@ -10,7 +10,6 @@
 #include "cache/open_file_reader.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/base/option_name.h"
 #include "core/program/parse_option.h"
 #include "core/program/patient_write.h"
 #include "gpu/device/auto_graph_mode.h"
@@ -214,6 +213,7 @@ void LoaderArguments::take_gpu_cache(ExecutionOptions& execution) const {
 }
 
 void LoaderArguments::add_partitions(CommandLine& line) {
+  line_ = &line;
   partitions_.add(line);
   for (const char* option :
        {"--partitions", "--peers", "--replicas", "--worker-concurrency", "--peer-deadline",
@@ -245,8 +245,8 @@ void LoaderArguments::refuse_of_workers() const {
 void LoaderArguments::take() {
   options_.execution.partitions = partitions_.take();
   if (options_.execution.partitions.on())
-    note_lost_partitions([](const std::string& line) {
-      write_patiently(STDERR_FILENO, with_option_names(line) + "\n", kLastLinePatienceMs);
+    note_lost_partitions([program = line_](const std::string& line) {
+      write_patiently(STDERR_FILENO, program->in_own_words(line) + "\n", kLastLinePatienceMs);
     });
   options_.batch.fanouts = parse_fanouts(fanouts_);
   if (!edge_fanouts_.empty()) options_.batch.edge_fanouts = parse_edge_fanouts(edge_fanouts_);

@@ -84,6 +84,7 @@ class LoaderArguments {
   PartitionArguments partitions_;
   std::string seeds_, seed_times_, seed_weights_, links_, labels_, link_times_, negatives_, exclude_;
   std::vector<std::pair<const CommandLine*, std::string>> of_workers_;  // where it was added, and its name
+  const CommandLine* line_ = nullptr;                                   // that add_partitions() was given
   std::int64_t labor_batches_ = 1;
   bool no_shuffle_ = false;
 };
